@@ -1,0 +1,1 @@
+"""Who should do what: pure arithmetic over a snapshot of blocks and capabilities."""

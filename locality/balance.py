@@ -1,0 +1,121 @@
+"""The steps that policies share: check, stored distribution, whole-number targets, levelled loads."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from locality.types import Block, Part, Plan, PlanError
+
+
+def check_blocks(blocks: Sequence[Block]) -> None:
+    """Refuse, with PlanError, blocks that share a name or count pictures or bytes below zero."""
+    names: set[str] = set()
+    for block in blocks:
+        if block.name in names:
+            raise PlanError(f"block {block.name!r} occurs twice: list every block once")
+        if block.images < 0 or block.size_bytes < 0:
+            raise PlanError(
+                f"block {block.name!r} has {block.images} pictures in {block.size_bytes} bytes: both must be 0 or more"
+            )
+        names.add(block.name)
+
+
+def check_capability(capability: Mapping[str, float]) -> None:
+    """Refuse, with PlanError, no nodes, a capability that is no finite number >= 0, and zeros only."""
+    if not capability:
+        raise PlanError("there is no node to give work to: name at least one with its capability")
+    for node, value in capability.items():
+        if not math.isfinite(value) or value < 0:
+            raise PlanError(
+                f"the capability of node {node} is {value}: it must be a finite number of 0 or more; "
+                "mend what produces it, or leave the node out"
+            )
+    if not any(capability.values()):
+        raise PlanError(
+            "the capability of every node is 0, so no node may get work: "
+            "wait until one has room, or judge by something else"
+        )
+
+
+def stored_distribution(blocks: Sequence[Block], nodes: Iterable[str]) -> dict[str, list[Part]]:
+    """Give each block whole to the first of `nodes` that its replicas name: the paper's first partition.
+
+    A block with no replica on any of `nodes` goes, after the others, to the node with the fewest pictures
+    (the first by name among equals), because every node would have to fetch it. Empty blocks are in no part.
+    """
+    parts: dict[str, list[Part]] = {node: [] for node in sorted(nodes)}
+    loads = dict.fromkeys(parts, 0)
+    homeless = []
+    for block in blocks:
+        if not block.images:
+            continue
+        home = next((node for node in block.replicas if node in parts), None)
+        if home is None:
+            homeless.append(block)
+            continue
+        parts[home].append(Part(block, 0, block.images))
+        loads[home] += block.images
+    least = [(load, node) for node, load in loads.items()]
+    heapq.heapify(least)
+    for block in homeless:
+        load, node = least[0]
+        parts[node].append(Part(block, 0, block.images))
+        heapq.heapreplace(least, (load + block.images, node))
+    return parts
+
+
+def whole_targets(images: int, capability: Mapping[str, float]) -> dict[str, int]:
+    """Share out `images` by L_i^o = C_i / sum(C) * sum(L) in whole pictures that add up to `images`.
+
+    Every node gets its share rounded down; the pictures left over go to the largest remainders, among equal
+    ones to the first node by name. A capability of 0 gets nothing. Source: paper, Algorithm 1, step 4.
+    """
+    exact = {node: Fraction(value) for node, value in capability.items()}
+    total = sum(exact.values())
+    shares = {node: value * images / total for node, value in exact.items()}
+    targets = {node: math.floor(share) for node, share in shares.items()}
+    left_over = images - sum(targets.values())
+    by_remainder = sorted(shares, key=lambda node: (targets[node] - shares[node], node))
+    for node in by_remainder[:left_over]:
+        targets[node] += 1
+    return targets
+
+
+def level(parts: dict[str, list[Part]], targets: Mapping[str, int]) -> Plan:
+    """Move pictures from nodes above their target to nodes below it: Algorithm 1, steps 5 to 8.
+
+    Each move is min(delta_h, delta_l) pictures, so it puts h or l at its target and the loop ends after
+    fewer moves than there are nodes. Nodes are taken in order of name; pictures leave from the end of a
+    node's list, and a block is split where a move ends inside it. `parts` is changed.
+    """
+    delta = {node: sum(part.images for part in mine) - targets[node] for node, mine in sorted(parts.items())}
+    high = [node for node in reversed(delta) if delta[node] > 0]
+    low = [node for node in reversed(delta) if delta[node] < 0]
+    while high and low:
+        h, l = high[-1], low[-1]  # noqa: E741 the paper's names
+        images = min(delta[h], -delta[l])
+        parts[l] += _take_last(parts[h], images)
+        delta[h] -= images
+        delta[l] += images
+        if delta[h] == 0:
+            high.pop()
+        if delta[l] == 0:
+            low.pop()
+    return Plan({node: tuple(mine) for node, mine in parts.items()})
+
+
+def _take_last(parts: list[Part], images: int) -> list[Part]:
+    taken = []
+    while images:
+        part = parts.pop()
+        if part.images > images:
+            kept = part.images - images
+            parts.append(replace(part, images=kept))
+            part = replace(part, first=part.first + kept, images=images)
+        taken.append(part)
+        images -= part.images
+    return taken[::-1]

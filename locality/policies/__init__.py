@@ -1,0 +1,40 @@
+"""The policies by name; a new one is a file here and a line in POLICIES."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from locality.policies import algorithm1, even, local_only
+from locality.types import Block, Plan, PlanError
+
+
+class Policy(Protocol):
+    """A pure function that divides blocks among nodes."""
+
+    def __call__(self, blocks: Sequence[Block], capability: Mapping[str, float]) -> Plan:
+        """Return a plan of every picture and every node of `capability`; PlanError on bad input."""
+
+
+def by_name(*entries: tuple[str, Policy]) -> dict[str, Policy]:
+    """Name -> policy; PlanError when two policies have the same name."""
+    policies: dict[str, Policy] = {}
+    for name, chosen in entries:
+        if name in policies:
+            raise PlanError(f"two policies are called {name!r}: rename one of them in POLICIES")
+        policies[name] = chosen
+    return policies
+
+
+POLICIES = by_name(
+    ("algorithm1", algorithm1.plan),
+    ("even", even.plan),
+    ("local_only", local_only.plan),
+)
+
+
+def policy(name: str) -> Policy:
+    """The policy called `name`; PlanError lists the names there are."""
+    if name not in POLICIES:
+        raise PlanError(f"there is no policy {name!r}: choose one of {', '.join(sorted(POLICIES))}")
+    return POLICIES[name]

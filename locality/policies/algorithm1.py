@@ -1,0 +1,21 @@
+"""The paper's Algorithm 1: start from where the data lies, then level the loads to the capabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from locality.balance import check_blocks, check_capability, level, stored_distribution, whole_targets
+from locality.types import Block, Plan
+
+
+def plan(blocks: Sequence[Block], capability: Mapping[str, float]) -> Plan:
+    """Divide `blocks` so that node i gets C_i / sum(C) of all pictures, moving as few pictures as that takes.
+
+    `capability` is a number >= 0 per node, in any unit; 0 gets nothing. No blocks make an empty plan.
+    PlanError names an unusable block or capability. Source: paper, Algorithm 1; targets are made whole by
+    largest remainder.
+    """
+    check_blocks(blocks)
+    check_capability(capability)
+    images = sum(block.images for block in blocks)
+    return level(stored_distribution(blocks, capability), whole_targets(images, capability))

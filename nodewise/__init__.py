@@ -1,0 +1,1 @@
+"""The front door: one command, one line per group."""

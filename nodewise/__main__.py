@@ -1,0 +1,65 @@
+"""`nodewise`: lists the groups of the command, turns our errors into one sentence, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from hadoop.cli import cluster
+from hadoop.errors import HadoopError
+from infosvc.cli import data, node, producer, serve, slot
+from infosvc.errors import InfoError
+from jobs.cli import job
+from jobs.errors import JobError
+from jobs.images_cli import images
+from locality.types import PlanError
+
+DEFAULT_HOME = Path("~/.nodewise")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="nodewise")
+@click.option(
+    "--home",
+    type=click.Path(file_okay=False, path_type=Path),
+    envvar="NODEWISE_HOME",
+    default=DEFAULT_HOME,
+    show_default=True,
+    help="Where this machine keeps its cluster, database, keys and token.",
+)
+@click.pass_context
+def cli(ctx: click.Context, home: Path) -> None:
+    """Know what every node of a Hadoop cluster can do right now, and send work where it can be done.
+
+    \b
+    Example, from nothing to a divided job:
+      nodewise cluster up --nodes 4
+      nodewise serve &
+      nodewise node add -F ~/.nodewise/cluster/ssh/config $(nodewise cluster status --names)
+      nodewise job submit --input hdfs:///data/images --output hdfs:///out/run1 --capability perf_cpu --wait
+    """
+    ctx.obj = home.expanduser().absolute()
+
+
+for command in (cluster, serve, producer, node, slot, data, images, job):
+    cli.add_command(command)
+
+
+def main() -> None:
+    """Run the command; our own errors become one sentence and exit status 1."""
+    try:
+        cli()
+    except (HadoopError, InfoError, JobError, PlanError) as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(1)
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; keep the interpreter from complaining at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

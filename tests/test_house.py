@@ -1,0 +1,100 @@
+"""The rules of the house that no linter knows, each as a test."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from nodewise.__main__ import cli
+
+ROOT = Path(__file__).resolve().parent.parent
+ROOMS = ("nodewise", "infosvc", "collectors", "locality", "hadoop", "jobs")
+SCHEDULER = ("locality", "jobs/partitioner")
+LONGEST_FILE = 400
+LONGEST_FUNCTION = 45
+
+
+def sources(*folders: str) -> list[Path]:
+    return [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py")) if "target" not in path.parts]
+
+
+def data_names() -> set[str]:
+    """Every data name that ships registered."""
+    catalog = tomllib.loads((ROOT / "collectors" / "catalog.toml").read_text())
+    return {entry["data_name"] for entry in catalog["producer"]}
+
+
+def literals(text: str) -> Iterator[str]:
+    """Every string of a source, docstrings included."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def named_in(text: str, names: set[str]) -> set[str]:
+    """Those of `names` that occur as a whole word in a literal of the source."""
+    return {name for name in names for literal in literals(text) if re.search(rf"\b{re.escape(name)}\b", literal)}
+
+
+@pytest.mark.parametrize("path", sources(*SCHEDULER), ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_data_name_is_known_to_the_planner_or_the_partitioner(path: Path) -> None:
+    assert not named_in(path.read_text(), data_names()), "how nodes are judged is a setting, not code"
+
+
+def test_a_data_name_put_into_the_planner_would_be_found() -> None:
+    planted = (ROOT / "locality" / "bounds.py").read_text() + '\nJUDGE = "perf_cpu"\n'
+
+    assert named_in(planted, data_names()) == {"perf_cpu"}
+
+
+@pytest.mark.parametrize("path", sources(*ROOMS), ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_and_functions_stay_readable(path: Path) -> None:
+    text = path.read_text()
+    long = [
+        node.name
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef) and (node.end_lineno or 0) - node.lineno >= LONGEST_FUNCTION
+    ]
+
+    assert len(text.splitlines()) <= LONGEST_FILE
+    assert not long
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "requirements").glob("*.txt")), ids=lambda path: path.name)
+def test_lock_files_name_versions_and_hashes_but_no_host(path: Path) -> None:
+    assert "--hash=sha256:" in path.read_text()
+    assert "://" not in path.read_text()
+
+
+def test_the_readme_maps_every_room() -> None:
+    readme = (ROOT / "README.md").read_text()
+    rooms = [path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith((".", "demo-"))]
+    tracked = [room for room in rooms if room not in ("nodewise.egg-info",)]
+
+    assert [room for room in tracked if f"{room}/" not in readme] == []
+
+
+def commands(group: click.Group, words: str) -> Iterator[tuple[str, click.Command]]:
+    for name, command in group.commands.items():
+        yield f"{words} {name}", command
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{words} {name}")
+
+
+@pytest.mark.parametrize(("words", "command"), list(commands(cli, "nodewise")), ids=lambda value: str(value))
+def test_every_command_shows_an_example_of_itself(words: str, command: click.Command) -> None:
+    assert f"{words} " in (command.help or "") or f"{words}\n" in f"{command.help}\n"
+
+
+@pytest.mark.parametrize("words", ["list", "status", "get", "report", "load"])
+def test_every_listing_also_speaks_json(words: str) -> None:
+    listings = [command for name, command in commands(cli, "nodewise") if name.split()[-1] == words]
+
+    assert listings
+    assert all("--json" in [opt for param in command.params for opt in param.opts] for command in listings)
