@@ -1,0 +1,1 @@
+"""What the cluster knows: one service, one database, and the wire that programs speak to it."""

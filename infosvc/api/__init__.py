@@ -1,0 +1,29 @@
+"""The list of namespaces; to add one, write its file and name it here."""
+
+from __future__ import annotations
+
+from flask import Blueprint
+
+from infosvc.api import data, nodes, producers, slots
+from infosvc.api.restx import Api
+
+NAMESPACES = (producers.ns, nodes.ns, slots.ns, data.ns)
+
+PREFIX = "/api/v1"
+
+
+def build() -> Blueprint:
+    """All namespaces under /api/v1, with Swagger UI at its root."""
+    blueprint = Blueprint("api", __name__, url_prefix=PREFIX)
+    api = Api(
+        blueprint,
+        version="1",
+        title="nodewise information service",
+        description="What every node of the cluster can do right now. Reading is free; writing takes the token.",
+        doc="/",
+        authorizations={"token": {"type": "apiKey", "in": "header", "name": "Authorization"}},
+        security="token",
+    )
+    for namespace in NAMESPACES:
+        api.add_namespace(namespace)
+    return blueprint

@@ -1,0 +1,73 @@
+"""The options that all commands of the service share, and the client they make."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from infosvc.client import DEFAULT_URL, InfoClient
+from infosvc.errors import InfoError, InvalidInput
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+token_option = click.option(
+    "--token-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    envvar="NODEWISE_TOKEN_FILE",
+    help="File with the service's token.  [env: NODEWISE_TOKEN_FILE; default: HOME/service/token]",
+)
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def service_options(command: F) -> F:
+    """--url and --token-file, which arrive as `url` and `token_file` and go into `connect`."""
+    url = click.option(
+        "--url",
+        envvar="NODEWISE_URL",
+        default=DEFAULT_URL,
+        show_default=True,
+        help="The information service.  [env: NODEWISE_URL]",
+    )
+    return url(token_option(command))
+
+
+def token_path(home: Path, token_file: Path | None) -> Path:
+    """The token file that was named, or the one under home."""
+    return token_file or home / "service" / "token"
+
+
+def read_token(home: Path, token_file: Path | None) -> str | None:
+    """The token, None when nothing lies at the default place; InvalidInput when a named file cannot be read."""
+    path = token_path(home, token_file)
+    if not token_file and not path.exists():
+        return None
+    try:
+        return path.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(
+            f"the token file {path} cannot be read ({error}): `nodewise serve` makes it; name it with --token-file",
+            "token_file",
+        ) from error
+
+
+def connect(home: Path, url: str, token_file: Path | None) -> InfoClient:
+    """A client of the service; without a token it can only read."""
+    return InfoClient(url, read_token(home, token_file))
+
+
+def for_each(names: Iterable[str], action: Callable[[str], str]) -> None:
+    """Do one thing for every name and say what came of it; exit 1 when it failed for any, after trying all."""
+    failed = False
+    for name in names:
+        try:
+            click.echo(f"{name}: {action(name)}")
+        except InfoError as error:
+            click.echo(f"{name}: {error}", err=True)
+            failed = True
+    if failed:
+        sys.exit(1)

@@ -1,0 +1,137 @@
+"""`nodewise producer`: which data exists and which command produces it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from infosvc.commands import show
+from infosvc.commands.options import connect, for_each, json_option, service_options
+from infosvc.errors import InvalidInput, NotFound
+from infosvc.records import Kind, Producer, Scope, check_name
+
+POSITIVE = click.FloatRange(min=0, min_open=True)
+COLUMNS = ("data_name", "kind", "scope", "time_max", "timeout", "ttl", "unit", "version", "cmd")
+
+
+@click.group()
+def producer() -> None:
+    """Register which data exists and which command produces it.
+
+    \b
+    Example:
+      nodewise producer list
+    """
+
+
+@producer.command("list")
+@json_option
+@service_options
+@click.pass_obj
+def list_all(home: Path, url: str, token_file: Path | None, as_json: bool) -> None:
+    """List all producers.
+
+    \b
+    Example:
+      nodewise producer list --json
+    """
+    found = [item.to_json() for item in connect(home, url, token_file).producers()]
+    if as_json:
+        show.as_json(found)
+    else:
+        rows = [[item[column] for column in COLUMNS] for item in found]
+        show.as_table(COLUMNS, rows, "no producer is registered: `nodewise node add` registers those that ship")
+
+
+@producer.command("show")
+@click.argument("name")
+@json_option
+@service_options
+@click.pass_obj
+def show_one(home: Path, url: str, token_file: Path | None, name: str, as_json: bool) -> None:
+    """Show one producer.
+
+    \b
+    Example:
+      nodewise producer show cpu_free_ratio
+    """
+    found = connect(home, url, token_file).producer(name).to_json()
+    if as_json:
+        show.as_json(found)
+    else:
+        show.as_table(("field", "value"), list(found.items()), "")
+
+
+@producer.command()
+@click.argument("name")
+@click.option("--cmd", help="The command: an absolute path, or one below what is pushed to nodes, and arguments.")
+@click.option("--time-max", type=POSITIVE, help="Seconds between two runs.")
+@click.option(
+    "--kind",
+    type=click.Choice([kind.value for kind in Kind]),
+    help="program: written by itself, in no slot.  [default: collector]",
+)
+@click.option(
+    "--scope",
+    type=click.Choice([scope.value for scope in Scope]),
+    help="On every node, or on --replicas of them.  [default: node]",
+)
+@click.option("--replicas", type=click.IntRange(min=1), help="Nodes that run a cluster producer.  [default: 1]")
+@click.option("--timeout", type=POSITIVE, help="Seconds until a run is killed.  [default: 10]")
+@click.option("--ttl", type=POSITIVE, help="Seconds until a value is stale.  [default: 3 x time_max]")
+@click.option("--unit", help="Unit of the value, for example ratio.")
+@click.option("--help-text", "help", help="What the value says.")
+@click.option("--sha256", help="Checksum that the command's file must have on the node.")
+@service_options
+@click.pass_obj
+def put(home: Path, /, url: str, token_file: Path | None, name: str, **given: Any) -> None:
+    """Register a producer, or change one: what is left out stays as it is.
+
+    \b
+    Examples:
+      nodewise producer put getCpuUsage --cmd /usr/Apps/bin/getCpuUsage.sh --time-max 5 --unit percent
+      nodewise producer put cpu_free_ratio --time-max 10
+    """
+    client = connect(home, url, token_file)
+    wanted = {key: value for key, value in given.items() if value is not None}
+    try:
+        old = client.producer(check_name(name))
+    except NotFound:
+        stored = client.put_producer(_new(name, wanted))
+    else:
+        if "time_max" in wanted and old.ttl == 3 * old.time_max:
+            wanted.setdefault("ttl", None)
+        stored = client.put_producer(replace(old, **wanted), if_match=old.version)
+    click.echo(f"{name}: version {stored.version}, every {stored.time_max:g} s, stale after {stored.ttl:g} s")
+
+
+@producer.command("rm")
+@click.argument("names", nargs=-1, required=True)
+@service_options
+@click.pass_obj
+def remove(home: Path, url: str, token_file: Path | None, names: tuple[str, ...]) -> None:
+    """Forget producers, their slots and their values.
+
+    \b
+    Example:
+      nodewise producer rm getCpuUsage
+    """
+    client = connect(home, url, token_file)
+
+    def forget(name: str) -> str:
+        client.delete_producer(check_name(name))
+        return "forgotten"
+
+    for_each(names, forget)
+
+
+def _new(name: str, wanted: dict[str, Any]) -> Producer:
+    if wanted.get("kind") == Kind.PROGRAM:
+        wanted.setdefault("cmd", "")
+    for key in ("cmd", "time_max"):
+        if key not in wanted:
+            raise InvalidInput(f"{name} is not registered yet: give --cmd and --time-max", key)
+    return Producer(data_name=name, **wanted)

@@ -1,0 +1,55 @@
+"""What the commands print: tables for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+# Wide enough for every table of ours, so that a file or pipe gets one line a row.
+PIPE_WIDTH = 200
+
+
+def as_json(found: Any) -> None:
+    """Print records, or whatever else, as indented JSON."""
+    click.echo(json.dumps(found, indent=2))
+
+
+def as_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], empty: str) -> None:
+    """Print rows under headings; `empty` is said when there are none."""
+    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
+    for column in table.columns:
+        column.overflow = "fold"
+    for row in rows:
+        table.add_row(*(_cell(item) for item in row))
+    if table.row_count:
+        Console(width=None if sys.stdout.isatty() else PIPE_WIDTH).print(table)
+    else:
+        click.echo(empty)
+
+
+def seconds(number: float | None) -> str:
+    """A duration or age for people; empty for none."""
+    if number is None:
+        return ""
+    if number < 120:
+        return f"{number:.1f} s"
+    return f"{number / 60:.0f} min" if number < 7200 else f"{number / 3600:.0f} h"
+
+
+def moment(unix: float | None) -> str:
+    """Unix seconds as local date and time; never for none."""
+    return "never" if unix is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(unix))
+
+
+def _cell(item: Any) -> Text:
+    """Plain text: what a node printed can neither style the table nor steer the terminal."""
+    text = "" if item is None else str(item)
+    return Text("".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text))

@@ -1,0 +1,115 @@
+"""Everything that can go wrong between a program and the information service.
+
+InfoError
+├── Unreachable           no answer at all: not started, wrong address, too slow
+├── InvalidInput          400, 422
+├── Unauthorized          401
+├── Forbidden             403
+├── NotFound              404
+├── Conflict              409
+├── PreconditionFailed    412
+├── TooLarge              413
+├── TooManyRequests       429
+└── NotReady              503, and any other failure of the service itself
+"""
+
+
+class InfoError(Exception):
+    """Base of all errors of the information service; `code` and `status` are what goes over the wire."""
+
+    code = "error"
+    status = 500
+
+    def __init__(self, message: str, field: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.field = field
+
+
+class Unreachable(InfoError):
+    """The service gave no answer."""
+
+    code = "unreachable"
+    status = 503
+
+
+class InvalidInput(InfoError):
+    """A value was refused; `field` names it."""
+
+    code = "invalid_input"
+    status = 422
+
+
+class Unauthorized(InfoError):
+    """The call carried no token, or one the service does not know."""
+
+    code = "unauthorized"
+    status = 401
+
+
+class Forbidden(InfoError):
+    """The token is known but may not do this."""
+
+    code = "forbidden"
+    status = 403
+
+
+class NotFound(InfoError):
+    """No producer, node, slot or value has this name."""
+
+    code = "not_found"
+    status = 404
+
+
+class Conflict(InfoError):
+    """The request contradicts what is stored."""
+
+    code = "conflict"
+    status = 409
+
+
+class PreconditionFailed(InfoError):
+    """`If-Match` named a version that is no longer the current one."""
+
+    code = "precondition_failed"
+    status = 412
+
+
+class TooLarge(InfoError):
+    """The body is larger than the service takes."""
+
+    code = "too_large"
+    status = 413
+
+
+class TooManyRequests(InfoError):
+    """The caller is over its rate."""
+
+    code = "too_many_requests"
+    status = 429
+
+
+class NotReady(InfoError):
+    """The service is up but cannot answer now, for example because its database is away."""
+
+    code = "not_ready"
+    status = 503
+
+
+BY_STATUS: dict[int, type[InfoError]] = {
+    400: InvalidInput,
+    **{
+        kind.status: kind
+        for kind in (
+            InvalidInput,
+            Unauthorized,
+            Forbidden,
+            NotFound,
+            Conflict,
+            PreconditionFailed,
+            TooLarge,
+            TooManyRequests,
+            NotReady,
+        )
+    },
+}

@@ -1,0 +1,272 @@
+"""Real databases, real services on them, and a clock that tests can turn."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pymysql
+import pytest
+
+from infosvc.app import Server
+from infosvc.client import InfoClient
+from infosvc.settings import Clock, Settings
+
+TOKEN = "a-token-for-the-tests"
+PASSWORD = "s3cret/of:the@tests"
+SBIN = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])
+
+
+@dataclass
+class Hands:
+    """Clock hands that only move when they are turned."""
+
+    now: float = 1000.0
+    epoch: float = 1_700_000_000.0
+
+    def turn(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now += seconds
+
+    def clock(self) -> Clock:
+        """For create_app."""
+        return Clock(lambda: self.now, lambda: self.epoch + self.now)
+
+
+@dataclass
+class MariaDB:
+    """One database server of our own: data, socket and log in one directory, one loopback port."""
+
+    directory: Path
+    port: int
+    process: subprocess.Popen[bytes] | None = None
+    made: int = 0
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        with (self.directory / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [
+                    _program("mariadbd"),
+                    "--no-defaults",
+                    f"--datadir={self.directory / 'data'}",
+                    f"--socket={self.directory / 'socket'}",
+                    f"--pid-file={self.directory / 'pid'}",
+                    f"--port={self.port}",
+                    "--bind-address=127.0.0.1",
+                    "--innodb-buffer-pool-size=32M",
+                    *_as_root(),
+                ],
+                stdout=log,
+                stderr=log,
+            )
+        deadline = time.monotonic() + 60
+        while not self._answers():
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                pytest.fail("mariadbd did not start:\n" + (self.directory / "log").read_text()[-2000:])
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        """End it as an administrator would."""
+        if self.process is not None:
+            self.process.terminate()
+            self.process.wait(60)
+            self.process = None
+
+    def new_database(self) -> str:
+        """The URL, password included, of an empty database."""
+        self.made += 1
+        name = f"infosvc_{self.made}"
+        self.sql(f"CREATE DATABASE {name}", f"GRANT ALL ON {name}.* TO infosvc@localhost IDENTIFIED BY '{PASSWORD}'")
+        return f"mysql+pymysql://infosvc:s3cret%2Fof%3Athe%40tests@127.0.0.1:{self.port}/{name}"
+
+    def sql(self, *statements: str) -> list[Any]:
+        """Run statements as root; the rows of the last."""
+        connection = pymysql.connect(unix_socket=str(self.directory / "socket"), user="root", connect_timeout=5)
+        with connection, connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+            return list(cursor.fetchall())
+
+    def _answers(self) -> bool:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
+            return True
+        return False
+
+
+def _program(name: str) -> str:
+    found = shutil.which(name, path=SBIN)
+    if found is None:
+        pytest.fail(f"{name} is not installed: apt-get install mariadb-server")
+    return found
+
+
+def _as_root() -> list[str]:
+    return ["--user=root"] if os.getuid() == 0 else []
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[MariaDB]:
+    """A real MariaDB server, for as long as the tests run."""
+    # The path of its socket must stay short, which pytest's own directories are not.
+    directory = Path(tempfile.mkdtemp(prefix="mariadb-"))
+    server = MariaDB(directory, free_port())
+    try:
+        subprocess.run(
+            [
+                _program("mariadb-install-db"),
+                "--no-defaults",
+                f"--datadir={directory / 'data'}",
+                "--auth-root-authentication-method=normal",
+                "--skip-test-db",
+                *_as_root(),
+            ],
+            check=True,
+            capture_output=True,
+            timeout=120,
+        )
+        server.start()
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(directory)
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path) -> str:
+    """The URL of an SQLite file that is not there yet."""
+    return f"sqlite:///{tmp_path / 'service' / 'infosvc.db'}"
+
+
+@pytest.fixture(params=["sqlite", "mariadb"])
+def database(request: pytest.FixtureRequest) -> str:
+    """The URL of an empty database, of each kind in turn."""
+    if request.param == "sqlite":
+        return str(request.getfixturevalue("sqlite_url"))
+    return str(request.getfixturevalue("mariadb").new_database())
+
+
+@dataclass
+class Answer:
+    """What came back over HTTP."""
+
+    status: int
+    headers: dict[str, str]
+    text: str
+
+    @property
+    def json(self) -> Any:
+        """The body, decoded."""
+        return json.loads(self.text)
+
+    @property
+    def error(self) -> dict[str, Any]:
+        """The error object, which must be all there is."""
+        assert set(self.json) == {"error"}
+        found: dict[str, Any] = self.json["error"]
+        assert set(found) == {"code", "message", "field"}
+        return found
+
+
+@dataclass
+class Served:
+    """One running service."""
+
+    url: str
+    server: Server
+    client: InfoClient = field(init=False)
+    reader: InfoClient = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.client = InfoClient(self.url, TOKEN)
+        self.reader = InfoClient(self.url)
+
+    def ask(
+        self, method: str, path: str, body: Any = None, token: str | None = TOKEN, headers: dict[str, str] | None = None
+    ) -> Answer:
+        """One call as any program makes it; a str body goes as it is, anything else as JSON."""
+        sent = {"Authorization": f"Bearer {token}"} if token else {}
+        data = body if body is None or isinstance(body, str) else json.dumps(body)
+        connection = http.client.HTTPConnection(str(urlsplit(self.url).hostname), urlsplit(self.url).port, timeout=20)
+        try:
+            connection.request(method, path, data, sent | (headers or {}))
+            response = connection.getresponse()
+            return Answer(response.status, dict(response.getheaders()), response.read().decode())
+        finally:
+            connection.close()
+
+
+Serving = Callable[..., Any]
+
+
+@contextmanager
+def serving(database: str, hands: Hands | None = None, **settings: Any) -> Iterator[Served]:
+    """A service on a database, on a free port, until the block ends."""
+    clock = hands.clock() if hands else None
+    server = Server(Settings(database=database, token=TOKEN, **settings), "127.0.0.1", 0, clock)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        yield Served(server.url, server)
+    finally:
+        server.stop()
+        thread.join(30)
+        assert not thread.is_alive()
+
+
+@pytest.fixture
+def serve() -> Serving:
+    """serve(DATABASE, HANDS, **SETTINGS): a context manager with a running service."""
+    return serving
+
+
+@pytest.fixture
+def hands() -> Hands:
+    """The clock of `service`."""
+    return Hands()
+
+
+@pytest.fixture
+def service(database: str, hands: Hands) -> Iterator[Served]:
+    """A running service on each kind of database."""
+    with serving(database, hands) as served:
+        yield served
+
+
+@pytest.fixture
+def eventually() -> Callable[[Callable[[], bool]], None]:
+    """eventually(CONDITION): wait until it holds, at most 20 s."""
+
+    def wait(condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 20
+        while not condition():
+            assert time.monotonic() < deadline, "the condition did not come true within 20 s"
+            time.sleep(0.02)
+
+    return wait
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    """For what a test opens in its middle and must close in the end."""
+    with ExitStack() as held:
+        yield held

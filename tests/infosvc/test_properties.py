@@ -1,0 +1,129 @@
+"""Rules that hold for every input, found by search."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from infosvc.latest import Draft, Picture, Wish
+from infosvc.records import Outcome, Producer, Report, Run, State
+
+if TYPE_CHECKING:
+    from tests.infosvc.conftest import MariaDB, Served, Serving
+
+SHARED = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+# Any text that UTF-8 can hold, as far as values go.
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)
+NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}", fullmatch=True)
+NODES = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}", fullmatch=True)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=10), inner, max_size=3),
+    max_leaves=8,
+)
+FIELDS = ["cmd", "time_max", "kind", "scope", "replicas", "timeout", "ttl", "unit", "help", "keep", "sha256"]
+
+
+@pytest.fixture(scope="module", params=["sqlite", "mariadb"])
+def lasting(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The URL of a database that all examples of a test share."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path_factory.mktemp('service') / 'infosvc.db'}"
+    server: MariaDB = request.getfixturevalue("mariadb")
+    return server.new_database()
+
+
+@pytest.fixture
+def service(lasting: str, serve: Serving) -> Iterator[Served]:
+    """A service that all examples of a test share."""
+    with serve(lasting) as served:
+        yield served
+
+
+@SHARED
+@given(name=NAMES, node=NODES, value=TEXT)
+def test_every_name_and_value_comes_back_as_it_was_written(service: Served, name: str, node: str, value: str) -> None:
+    service.client.put_producer(Producer(name, "x", 1, unit="é"))
+    service.client.put_value(name, node, value)
+    assert [datum.data_value for datum in service.reader.data(name, node=node)] == [value]
+    service.client.delete_producer(name)
+
+
+@SHARED
+@given(body=st.dictionaries(st.sampled_from(FIELDS), JSON) | JSON)
+def test_no_body_makes_the_service_fail(service: Served, body: object) -> None:
+    answer = service.ask("PUT", "/api/v1/producers/a", body)
+    assert answer.status in (200, 201, 400, 422)
+    if answer.status < 300:
+        assert service.reader.producer("a").to_json() == answer.json
+    else:
+        assert answer.error["message"]
+
+
+@SHARED
+@given(path=st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
+def test_no_path_makes_the_service_fail(service: Served, path: str) -> None:
+    answer = service.ask("GET", "/api/v1/data/" + quote(path, safe="/"))
+    assert answer.status in (200, 404, 405, 308)
+
+
+RUNS = st.tuples(st.sampled_from(Outcome), st.integers(0, 99).map(str), st.integers(0, 5))
+
+
+@settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(batches=st.lists(st.tuples(st.integers(0, 6), st.lists(RUNS, max_size=4)), max_size=8))
+def test_reports_leave_what_a_plain_reading_of_the_rules_leaves(
+    service: Served, batches: list[tuple[int, list[tuple[Outcome, str, int]]]]
+) -> None:
+    service.client.put_producer(Producer("cpu", "x", 1e6))
+    service.client.put_node("n1", "h:1")
+    value: str | None = None
+    last: Outcome | None = None
+    taken = -1
+    for sequence, runs in batches:
+        sent = tuple(Run("cpu", outcome, 0.1, text, None, age) for outcome, text, age in runs)
+        service.client.report("n1", Report("boot", sequence, 0, "", sent))
+        if sequence > taken:
+            taken = sequence
+            for outcome, text, _ in runs:
+                last, value = outcome, text if outcome is Outcome.OK else value
+    found = [(datum.data_value, datum.outcome, datum.state) for datum in service.reader.data("cpu")]
+    bad = last in (Outcome.FAILED, Outcome.TIMEOUT, Outcome.REFUSED)
+    state = State.FAILED if bad else State.STALE if value is None else State.FRESH
+    assert found == ([] if last is None else [(value, last, state)])
+    service.client.delete_node("n1")
+
+
+KEYS = st.sampled_from("abc")
+STEPS = st.lists(st.tuples(KEYS, KEYS, st.none() | st.booleans()))
+
+
+@given(before=STEPS, after=STEPS)
+def test_a_draft_changes_its_copy_and_never_what_readers_see(
+    before: list[tuple[str, str, bool | None]], after: list[tuple[str, str, bool | None]]
+) -> None:
+    def apply(base: Picture, steps: list[tuple[str, str, bool | None]]) -> Picture:
+        draft = Draft(base)
+        for outer, inner, running in steps:
+            draft.put("slots", (outer, inner), None if running is None else Wish(running))
+        return draft.picture
+
+    def plain(picture: Picture) -> dict[tuple[str, str], Wish]:
+        return {(outer, inner): wish for outer, rows in picture.slots.items() for inner, wish in rows.items()}
+
+    seen = apply(Picture(), before)
+    kept = copy.deepcopy(seen)
+    changed = apply(seen, after)
+    assert seen == kept
+    expected = plain(kept)
+    for outer, inner, running in after:
+        expected.pop((outer, inner), None)
+        if running is not None:
+            expected[outer, inner] = Wish(running)
+    assert plain(changed) == expected
