@@ -1,0 +1,1 @@
+"""What runs on a node: collectors, processors and the agent that runs them in slots."""

@@ -1,0 +1,93 @@
+"""How an agent becomes a background process, and how a later one takes its place."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+START_SECONDS = 20.0
+STOP_SECONDS = 5.0
+_LOG_LIMIT = 1024 * 1024
+_POLL_SECONDS = 0.05
+_READY = b"ready"
+
+
+class DaemonError(Exception):
+    """The agent did not start or stop; the text says why."""
+
+
+def pid_file(settings_file: Path) -> Path:
+    """Beside the settings: whoever runs with these settings."""
+    return settings_file.parent / "agent.pid"
+
+
+def stop_previous(settings_file: Path) -> bool:
+    """End the agent that runs with these settings, if one does; True when there was one."""
+    try:
+        pid = int(pid_file(settings_file).read_text())
+    except (OSError, ValueError):
+        return False
+    if not _is_agent(pid, settings_file):
+        return False
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+        deadline = time.monotonic() + STOP_SECONDS
+        while time.monotonic() < deadline:
+            if not _is_agent(pid, settings_file):
+                return True
+            time.sleep(_POLL_SECONDS)
+    raise DaemonError(f"the previous agent (process {pid}) does not end: stop it by hand")
+
+
+def detach(log_file: Path) -> int:
+    """Fork: the child returns the pipe on which it must say `ready`, the parent waits for that word and exits.
+
+    The parent exits with 0 when the child is ready, else with 1 after passing on the child's reason.
+    """
+    read_end, write_end = os.pipe()
+    if os.fork() != 0:
+        os.close(write_end)
+        with os.fdopen(read_end, "rb") as pipe:
+            answer = pipe.read()
+        if answer == _READY:
+            os._exit(0)
+        sys.stderr.write(answer.decode() or f"the agent ended without a word: see {log_file}\n")
+        sys.stderr.flush()
+        os._exit(1)
+    os.close(read_end)
+    os.setsid()
+    os.chdir("/")
+    _redirect(log_file)
+    return write_end
+
+
+def say(pipe: int, reason: str | None = None) -> None:
+    """Tell the waiting parent that the agent is ready, or why it is not."""
+    os.write(pipe, _READY if reason is None else f"{reason}\n".encode())
+    os.close(pipe)
+
+
+def _redirect(log_file: Path) -> None:
+    fresh = not log_file.exists() or log_file.stat().st_size > _LOG_LIMIT
+    flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if fresh else os.O_APPEND)
+    log = os.open(log_file, flags, 0o600)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    for descriptor in {null, log} - {0, 1, 2}:
+        os.close(descriptor)
+
+
+def _is_agent(pid: int, settings_file: Path) -> bool:
+    """Whether this process is an agent with these settings, and not somebody who got its number since."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return b"--settings" in words and str(settings_file).encode() in words

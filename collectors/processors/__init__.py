@@ -1,0 +1,1 @@
+"""One processor a file: reads registered data, prints a more useful value."""

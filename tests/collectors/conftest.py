@@ -1,0 +1,149 @@
+"""Runs the real collectors as a slot would, and real agents against a real service."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infosvc.app import Server
+from infosvc.bundle import Bundle, build
+from infosvc.client import InfoClient
+from infosvc.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[2]
+TOKEN = "a-token-of-the-tests"
+HOST = "127.0.78.11"
+DEADLINE_SECONDS = 30.0
+
+Collect = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def wait_for(condition: Callable[[], Any]) -> Any:
+    """The first true answer of `condition`, asked until the deadline."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not (answer := condition()):
+        assert time.monotonic() < deadline, "this never came"
+        time.sleep(0.02)
+    return answer
+
+
+@pytest.fixture(name="wait_for")
+def wait_for_fixture() -> Callable[[Callable[[], Any]], Any]:
+    return wait_for
+
+
+@pytest.fixture
+def collect(tmp_path: Path) -> Collect:
+    """collect(SCRIPT, *arguments, proc=FIXTURE): one run under sh, keeping its sample between calls."""
+    state = tmp_path / "state"
+    state.mkdir()
+
+    def run(script: str, *arguments: str, proc: str | None = None) -> subprocess.CompletedProcess[str]:
+        environment = {"PATH": os.environ["PATH"], "STATE_DIR": str(state), "LANG": "C"}
+        if proc is not None:
+            environment["PROC_ROOT"] = str(ROOT / "tests" / "fixtures" / f"proc_{proc}")
+        command = ["sh", str(ROOT / "collectors" / "scripts" / script), *arguments]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=20, check=False)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    """What would be pushed to a node."""
+    return build(tmp_path_factory.mktemp("bundle") / "files")
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[InfoClient]:
+    """A real information service, spoken to with its token."""
+    server = Server(Settings(database=f"sqlite:///{tmp_path}/infosvc.db", token=TOKEN), "127.0.0.1", 0)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    yield InfoClient(server.url, TOKEN)
+    server.stop()
+    thread.join()
+
+
+class Node:
+    """An agent's files, and the agent while it runs."""
+
+    def __init__(self, base: Path, bundle: Bundle, url: str) -> None:
+        with socket.create_server((HOST, 0)) as free:
+            self.port: int = free.getsockname()[1]
+        self.base = base
+        self.bin = base / "bin"
+        self.bin.mkdir(parents=True)
+        self.file = base / "settings.json"
+        self.program = bundle.directory / "agent.pyz"
+        self.values: dict[str, Any] = {
+            "node_name": "n1",
+            "host": HOST,
+            "port": self.port,
+            "service_url": url,
+            "token_file": str(base / "token"),
+            "directory": str(bundle.directory),
+            "state_dir": str(base / "state"),
+            "allow": [str(self.bin)],
+        }
+        self.write(base / "token", TOKEN)
+        self.configure()
+
+    def write(self, file: Path, text: str, mode: int = 0o600) -> Path:
+        file.write_text(text)
+        file.chmod(mode)
+        return file
+
+    def configure(self, **changed: Any) -> None:
+        self.values |= changed
+        self.write(self.file, json.dumps(self.values))
+
+    def script(self, name: str, text: str) -> str:
+        """An own program in the allowed directory."""
+        return str(self.write(self.bin / name, f"#!/bin/sh\n{text}\n", 0o755))
+
+    def launch(self, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, str(self.program), "--settings", str(self.file), *(options or ["--detach"])]
+        surroundings = {"PATH": os.environ["PATH"], "SECRET_OF_THE_LOGIN": "x"} | environment
+        return subprocess.run(command, env=surroundings, capture_output=True, text=True, timeout=60, check=False)
+
+    def call(self, method: str, path: str, body: bytes | None = None, token: str | None = TOKEN) -> tuple[int, Any]:
+        connection = http.client.HTTPConnection(HOST, self.port, timeout=5)
+        try:
+            headers = {"Authorization": f"Bearer {token}"} if token else {}
+            connection.request(method, path, body, headers)
+            response = connection.getresponse()
+            return response.status, json.loads(response.read())
+        finally:
+            connection.close()
+
+    @property
+    def pid(self) -> int:
+        return int((self.base / "agent.pid").read_text())
+
+    def kill(self) -> None:
+        """End whatever runs, without asking."""
+        with suppress(OSError, ValueError):
+            os.kill(self.pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def node(tmp_path: Path, bundle: Bundle, service: InfoClient) -> Iterator[Node]:
+    """A node known to the service; its agent is not started yet."""
+    made = Node(tmp_path / "node", bundle, service.url)
+    service.put_node("n1", f"{HOST}:{made.port}")
+    yield made
+    made.kill()

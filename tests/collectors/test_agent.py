@@ -1,0 +1,254 @@
+"""Whole agents as detached processes, against the real service."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infosvc.client import InfoClient
+from infosvc.errors import NotFound
+from infosvc.records import Datum, Kind, Outcome, Producer, Slot, State, Wanted
+
+Wait = Callable[[Callable[[], Any]], Any]
+
+
+def alive(pid: int) -> bool:
+    """Whether the process still does anything: a zombie does not."""
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+
+
+def number_in(file: Path) -> int | None:
+    try:
+        return int(file.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def register(service: InfoClient, name: str, cmd: str, **more: Any) -> None:
+    service.put_producer(Producer(data_name=name, cmd=cmd, time_max=more.pop("time_max", 0.2), **more))
+    service.put_slot("n1", name, running=True)
+
+
+def value(service: InfoClient, name: str) -> Datum | None:
+    try:
+        return next(iter(service.data(name, node="n1")), None)
+    except NotFound:
+        return None
+
+
+def test_a_detached_agent_listens_runs_its_slots_and_reports(node: Any, service: InfoClient, wait_for: Wait) -> None:
+    register(service, "cpu_count", "scripts/cpu_count.sh")
+    launched = node.launch()
+    assert (launched.returncode, launched.stdout, launched.stderr) == (0, "", "")
+
+    status, health = node.call("GET", "/healthz", token=None)
+    assert (status, health["node_name"], health["pid"]) == (200, "n1", node.pid)
+    datum = wait_for(lambda: value(service, "cpu_count"))
+    assert (datum.state, datum.number()) == (State.FRESH, len(os.sched_getaffinity(0)))
+    assert service.nodes()[0].agent_version == health["agent_version"]
+
+    # A changed wish reaches the agent at once, by the service's notice.
+    register(service, "load_1m", "scripts/load_1m.sh")
+    wait_for(lambda: value(service, "load_1m"))
+
+
+def test_a_run_sees_the_fixed_environment_and_nothing_of_the_login(
+    node: Any, service: InfoClient, wait_for: Wait
+) -> None:
+    register(service, "environment", node.script("env.sh", "env | sort | tr '\\n' ' '; pwd"))
+    node.launch(NODEWISE_CLUSTER="c1", NODEWISE_TOKEN="x")
+    datum = wait_for(lambda: value(service, "environment"))
+
+    seen = dict(word.partition("=")[::2] for word in datum.data_value.split())
+    state = str(node.base / "state" / "environment")
+    assert seen.keys() - {"PWD", state} == {
+        "INFOSVC_URL", "INFOSVC_TOKEN_FILE", "LANG", "NODEWISE_CLUSTER", "NODE_NAME", "PATH", "PROC_ROOT",
+        "PYTHONPATH", "STATE_DIR",
+    }  # fmt: skip
+    assert (seen["NODE_NAME"], seen["STATE_DIR"], seen["NODEWISE_CLUSTER"]) == ("n1", state, "c1")
+    assert state in seen
+
+
+def test_every_way_a_run_can_end_reaches_the_service_with_its_reason(
+    node: Any, service: InfoClient, wait_for: Wait
+) -> None:
+    register(service, "failing", node.script("fail.sh", "echo why >&2; exit 2"))
+    register(service, "silent", node.script("silent.sh", "exit 3"))
+    register(service, "slow", node.script("slow.sh", "sleep 100"), timeout=0.3)
+    register(service, "foreign", "/bin/date")
+    register(service, "wrong", node.script("wrong.sh", "echo 1"), sha256="0" * 64)
+    node.launch()
+
+    names = ("failing", "silent", "slow", "foreign", "wrong")
+    seen = {name: wait_for(partial(value, service, name)) for name in names}
+    assert {name: datum.outcome for name, datum in seen.items()} == {
+        "failing": Outcome.FAILED,
+        "silent": Outcome.NO_DATA,
+        "slow": Outcome.TIMEOUT,
+        "foreign": Outcome.REFUSED,
+        "wrong": Outcome.REFUSED,
+    }
+    assert "why" in seen["failing"].reason
+    assert "--allow" in seen["foreign"].reason
+    assert all(datum.data_value is None for datum in seen.values())
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_no_run_outlives_its_agent(node: Any, service: InfoClient, wait_for: Wait, number: int) -> None:
+    start = f"sleep 300 & echo $! > {node.base}/child; setsid sh -c 'echo $$ > {node.base}/escaped; sleep 300' & wait"
+    register(service, "forking", node.script("fork.sh", f"echo $$ > {node.base}/leader; {start}"), timeout=600)
+    node.launch()
+    files = [node.base / name for name in ("leader", "child", "escaped")]
+    pids = [wait_for(partial(number_in, file)) for file in files]
+    agent = node.pid
+    assert all(map(alive, [agent, *pids]))
+
+    os.kill(agent, number)
+
+    wait_for(lambda: not any(map(alive, [agent, *pids])))
+
+
+def test_a_later_agent_takes_the_place_of_the_one_before(node: Any, service: InfoClient, wait_for: Wait) -> None:
+    node.launch()
+    first = node.pid
+    again = node.launch()
+
+    assert (again.returncode, again.stderr) == (0, "")
+    assert node.pid != first
+    assert not alive(first)
+    assert node.launch("--stop").returncode == 0
+    assert not (node.base / "agent.pid").exists()
+    assert node.launch("--stop").returncode == 0
+
+
+def test_a_pid_file_that_names_somebody_else_harms_nobody(node: Any) -> None:
+    other = subprocess.Popen(["sleep", "300"])
+    (node.base / "agent.pid").write_text(str(other.pid))
+    try:
+        assert node.launch("--stop").returncode == 0
+        assert other.poll() is None
+    finally:
+        (node.base / "agent.pid").unlink()
+        other.kill()
+        other.wait()
+
+
+def test_a_port_in_use_is_one_sentence(node: Any) -> None:
+    with socket.create_server((node.values["host"], node.port)):
+        launched = node.launch()
+
+    assert launched.returncode == 1
+    assert f"{node.values['host']}:{node.port}" in launched.stderr
+    assert "Address already in use" in launched.stderr
+    assert launched.stderr.count("\n") == 1
+    assert not (node.base / "agent.pid").exists()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda node: node.file.chmod(0o644), "chmod 600"),
+        (lambda node: node.write(node.file, "{"), "not JSON"),
+        (lambda node: node.configure(colour="red"), "keys among"),
+        (lambda node: node.write(node.file, '{"port": 1}'), "not complete"),
+        (lambda node: (node.base / "token").unlink(), "token"),
+        (lambda node: (node.base / "token").chmod(0o640), "chmod 600"),
+        (lambda node: node.configure(directory="/nowhere"), "/nowhere"),
+    ],
+)
+def test_bad_settings_are_one_sentence(node: Any, spoil: Callable[[Any], Any], said: str) -> None:
+    spoil(node)
+    launched = node.launch()
+
+    assert launched.returncode == 1
+    assert said in launched.stderr
+    assert "Traceback" not in launched.stderr
+    assert launched.stderr.count("\n") == 1
+
+
+def test_only_the_holder_of_the_token_can_command_an_agent(node: Any) -> None:
+    node.launch()
+    body = json.dumps(Wanted(2**40, (Slot("a", "scripts/load_1m.sh", 5),)).to_json()).encode()
+
+    assert node.call("POST", "/api/v1/wanted", body, token=None)[0] == 401
+    assert node.call("POST", "/api/v1/wanted", body, token="wrong")[0] == 401
+    assert node.call("POST", "/api/v1/stop", b"", token="ünknown".encode().decode("latin-1"))[0] == 401
+    assert alive(node.pid)
+    assert node.call("POST", "/api/v1/wanted", body) == (200, {"version": 2**40})
+    assert node.call("GET", "/healthz")[1]["wanted_version"] == 2**40
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        ("GET", "/", None, 404),
+        ("POST", "/api/v1/unknown", b"{}", 404),
+        ("POST", "/api/v1/wanted", b"not json", 422),
+        ("POST", "/api/v1/wanted", b"[]", 422),
+        ("POST", "/api/v1/wanted", b'{"version": 1, "slots": [{"data_name": "a"}]}', 422),
+        ("POST", "/api/v1/wanted", json.dumps(Wanted(9, (Slot("../a", "x", 5),)).to_json()).encode(), 422),
+        ("POST", "/api/v1/wanted", json.dumps(Wanted(9, (Slot("a", "x", 0),)).to_json()).encode(), 422),
+        ("POST", "/api/v1/wanted", b"x" * (1024 * 1024 + 1), 413),
+    ],
+)
+def test_a_wrong_call_is_answered_with_a_sentence(
+    node: Any, method: str, path: str, body: bytes | None, status: int
+) -> None:
+    node.launch()
+    try:
+        answered, answer = node.call(method, path, body)
+    except BrokenPipeError:
+        answered, answer = 413, {"error": {"message": "the agent hung up before the whole body was sent"}}
+
+    assert answered == status
+    assert answer["error"]["message"]
+    assert node.call("GET", "/healthz")[0] == 200
+
+
+def test_stop_over_http_ends_the_agent(node: Any, wait_for: Wait) -> None:
+    node.launch()
+    pid = node.pid
+    assert node.call("POST", "/api/v1/stop")[0] == 200
+
+    wait_for(lambda: not alive(pid))
+
+
+def test_an_older_notice_does_not_undo_a_newer_one(node: Any) -> None:
+    node.launch()
+    for version in (2**40, 2**40 - 1):
+        node.call("POST", "/api/v1/wanted", json.dumps(Wanted(version).to_json()).encode())
+
+    assert node.call("GET", "/healthz")[1]["wanted_version"] == 2**40
+
+
+def test_processors_judge_a_node_by_what_the_service_knows(node: Any, service: InfoClient, wait_for: Wait) -> None:
+    service.put_producer(Producer("cpu_free_ratio", "", 60, kind=Kind.PROGRAM))
+    service.put_producer(Producer("images_per_second:x", "", 60, kind=Kind.PROGRAM))
+    register(service, "perf_cpu", "processors/perf_cpu.py 0.5", kind=Kind.PROCESSOR)
+    register(service, "perf_even", "processors/perf_even.py 1 n1=2.5", kind=Kind.PROCESSOR)
+    register(service, "perf_history", "processors/perf_history.py images_per_second:x", kind=Kind.PROCESSOR)
+    node.launch()
+
+    def ended(name: str, outcome: Outcome, text: str | None) -> bool:
+        datum = value(service, name)
+        return datum is not None and (datum.outcome, datum.data_value) == (outcome, text)
+
+    wait_for(lambda: ended("perf_cpu", Outcome.NO_DATA, None))
+    wait_for(lambda: ended("perf_history", Outcome.NO_DATA, None))
+    wait_for(lambda: ended("perf_even", Outcome.OK, "2.5"))
+    service.put_value("cpu_free_ratio", "n1", 0.2)
+    service.put_value("images_per_second:x", "n1", 42.5)
+    wait_for(lambda: ended("perf_cpu", Outcome.OK, "0.4000"))
+    wait_for(lambda: ended("perf_history", Outcome.OK, "42.5"))
