@@ -1,0 +1,100 @@
+"""The addresses a cluster listens on, and whether they are free."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import psutil
+
+from hadoop.errors import HadoopError
+
+NAMENODE, NAMENODE_HTTP = 8020, 9870
+RESOURCEMANAGER = (8030, 8031, 8032, 8033, 8088)
+NODEMANAGER = 8041
+NODEMANAGER_OTHERS = (8040, 8042, 8048)
+SSHD = 2222
+
+# Every DataNode registers as 127.0.0.1, and the NameNode tells them apart by port only: each needs its own.
+DATANODE, DATANODE_HTTP, DATANODE_IPC = 19000, 19100, 19200
+
+# Held while a cluster starts, so that two starts never choose the same subnet.
+_CLAIM = 8019
+# Debian gives 127.0.1.1 the machine's own name, which would then show up in place of the address: the last choice.
+SUBNETS = tuple(f"127.0.{number}" for number in (*range(2, 255), 1))
+
+Address = tuple[str, int]
+
+
+def check_subnet(subnet: str) -> str:
+    """Return the subnet when it is one of 127.0.1 to 127.0.254, else raise HadoopError."""
+    if subnet not in SUBNETS:
+        raise HadoopError(f"subnet {subnet!r} is not allowed: give one of 127.0.1 to 127.0.254")
+    return subnet
+
+
+def of(kind: str, address: str, number: int) -> list[Address]:
+    """List what a daemon of this kind listens on; `number` is its node's, counted from 1."""
+    ports = {
+        "namenode": (NAMENODE, NAMENODE_HTTP),
+        "resourcemanager": RESOURCEMANAGER,
+        "datanode": (DATANODE + number, DATANODE_HTTP + number, DATANODE_IPC + number),
+        "nodemanager": (NODEMANAGER, *NODEMANAGER_OTHERS),
+        "sshd": (SSHD,),
+    }[kind]
+    return [(address, port) for port in ports]
+
+
+def first_taken(addresses: Iterable[Address]) -> Address | None:
+    """Return the first address that a server could not bind now, or None when all are free."""
+    for address in addresses:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(address)
+                probe.listen(1)
+            except OSError:
+                return address
+    return None
+
+
+def taken(address: Address) -> HadoopError:
+    """Say who holds an address."""
+    host, port = address
+    return HadoopError(
+        f"port {port} of {host} is in use by {_holder(address)}: end that program, or choose another --subnet"
+    )
+
+
+def _holder(address: Address) -> str:
+    try:
+        connections = psutil.net_connections("tcp4") + psutil.net_connections("tcp6")
+    except psutil.AccessDenied:
+        connections = []
+    for connection in connections:
+        local = connection.laddr
+        if not local or local.port != address[1] or local.ip not in (address[0], "0.0.0.0", "::"):  # noqa: S104
+            continue
+        if connection.status == psutil.CONN_LISTEN and connection.pid:
+            try:
+                return f"pid {connection.pid} ({psutil.Process(connection.pid).name()})"
+            except psutil.NoSuchProcess:
+                break
+    return "a process of another user"
+
+
+@contextmanager
+def claimed(subnet: str, addresses: Iterable[Address]) -> Iterator[None]:
+    """Keep other starts off this subnet meanwhile; HadoopError when one is under way there or an address is taken."""
+    claim = (f"{subnet}.1", _CLAIM)
+    with socket.socket() as held:
+        try:
+            held.bind(claim)
+            held.listen(1)
+        except OSError:
+            raise taken(claim) from None
+        busy = first_taken(addresses)
+        if busy:
+            raise taken(busy)
+        yield

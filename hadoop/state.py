@@ -1,0 +1,195 @@
+"""What is written down about a cluster on this machine, and the lock around changing it."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import pwd
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from hadoop.errors import HadoopError
+
+MAX_NODES = 64
+MARKER = "NODEWISE_CLUSTER"
+
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9_./+@=-]+")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A real Hadoop cluster on this machine: one NameNode, one ResourceManager, and nodes on loopback addresses.
+
+    `home` is nodewise's home, `subnet` the first three numbers of its addresses, `cpus` the CPU each node is
+    pinned to (empty: no pinning), `user` the account every daemon and client acts as, `java` the JVM's program.
+    """
+
+    home: Path
+    subnet: str
+    size: int
+    user: str
+    jars: Path
+    java: Path
+    cpus: tuple[int, ...] = ()
+
+    @property
+    def state(self) -> Path:
+        """The directory that holds everything of this cluster."""
+        return state_dir(self.home)
+
+    @property
+    def id(self) -> str:
+        """The value that every process of this cluster carries in its environment as NODEWISE_CLUSTER."""
+        return cluster_id(self.home)
+
+    @property
+    def master(self) -> str:
+        """The address of the NameNode and the ResourceManager."""
+        return f"{self.subnet}.1"
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes' names, which are their addresses, as HDFS and YARN spell them."""
+        return tuple(f"{self.subnet}.{10 + number}" for number in range(1, self.size + 1))
+
+    @property
+    def namenode_url(self) -> str:
+        """Where HDFS clients connect."""
+        return f"hdfs://{self.master}:8020"
+
+    @property
+    def namenode_http(self) -> str:
+        """Where WebHDFS and the NameNode's pages are."""
+        return f"http://{self.master}:9870"
+
+    @property
+    def rm_http(self) -> str:
+        """Where the ResourceManager's REST interface and pages are."""
+        return f"http://{self.master}:8088"
+
+    @property
+    def conf_dir(self) -> Path:
+        """HADOOP_CONF_DIR of clients and containers."""
+        return self.state / "conf"
+
+    @property
+    def java_home(self) -> Path:
+        """JAVA_HOME of the JVM in use."""
+        return self.java.parent.parent
+
+    @property
+    def ssh_config(self) -> Path:
+        """For `ssh -F`: host, port, user, key and known_hosts of every node."""
+        return self.state / "ssh" / "config"
+
+    @property
+    def logs(self) -> Path:
+        """Where the daemons write their logs."""
+        return self.state / "logs"
+
+    def node_dir(self, node: str) -> Path:
+        """Everything of one node; numbered, so that the data survives a change of subnet."""
+        return self.state / "nodes" / str(self.nodes.index(node) + 1)
+
+
+def state_dir(home: Path) -> Path:
+    """Where the cluster of this home lives."""
+    return home / "cluster"
+
+
+def cluster_id(home: Path) -> str:
+    """Name the cluster of this home; made from its path, so that `down` works even when its files are gone."""
+    return hashlib.sha256(str(state_dir(home).resolve()).encode()).hexdigest()[:16]
+
+
+def current_user() -> str:
+    """The name of the account that runs this; HadoopError when it has none, because sshd would refuse it."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        raise HadoopError(
+            f"user id {os.getuid()} has no entry in /etc/passwd, and sshd lets no such user in: "
+            "add one, or run this as another user"
+        ) from None
+
+
+def read(home: Path) -> Cluster | None:
+    """Read what was recorded for this home, or None if no cluster was ever started; HadoopError when it is damaged."""
+    path = state_dir(home) / "cluster.json"
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return Cluster(
+            home=home,
+            subnet=str(found["subnet"]),
+            size=int(found["size"]),
+            user=str(found["user"]),
+            jars=Path(found["jars"]),
+            java=Path(found["java"]),
+            cpus=tuple(int(cpu) for cpu in found["cpus"]),
+        )
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise HadoopError(
+            f"{path} is damaged ({error}): run `nodewise cluster down`, then delete {path.parent} to begin anew"
+        ) from None
+
+
+def load(home: Path) -> Cluster:
+    """Read the cluster recorded under this home, running or not; HadoopError when there is none."""
+    with sentences(home):
+        cluster = read(home)
+    if cluster is None:
+        raise HadoopError(f"there is no cluster under {home}: start one with `nodewise cluster up`")
+    return cluster
+
+
+def save(cluster: Cluster) -> None:
+    """Record the cluster; readers see the old file or the new one, never half of it."""
+    fields = asdict(cluster)
+    del fields["home"]
+    path = cluster.state / "cluster.json"
+    draft = path.with_suffix(".new")
+    draft.write_text(json.dumps(fields, default=str, indent=2) + "\n", encoding="utf-8")
+    draft.replace(path)
+
+
+def check_path(path: Path, what: str) -> None:
+    """Refuse a path that Hadoop's comma lists, class paths and URIs would take apart."""
+    if not _PLAIN_PATH.fullmatch(str(path)):
+        raise HadoopError(
+            f"{what} {str(path)!r} cannot be used: Hadoop needs a path of letters, digits and _ . / + @ = - only"
+        )
+
+
+@contextmanager
+def lock(home: Path) -> Iterator[None]:
+    """Hold this home's cluster for one command at a time; HadoopError when another command is at work on it."""
+    state = state_dir(home)
+    state.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (state / "lock").open("w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise HadoopError(
+                f"another nodewise command is starting or stopping the cluster in {state}: wait for it"
+            ) from None
+        yield
+
+
+@contextmanager
+def sentences(home: Path) -> Iterator[None]:
+    """Turn what the operating system says about our files into a sentence."""
+    try:
+        yield
+    except OSError as error:
+        where = error.filename or state_dir(home)
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise HadoopError(f"the disk under {where} is full: free some space or use another --home") from error
+        raise HadoopError(f"{where}: {error.strerror or error}: mend that or use another --home") from error

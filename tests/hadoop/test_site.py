@@ -1,0 +1,92 @@
+"""The site files that the templates make."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from hadoop import health, site
+from hadoop.state import Cluster
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Cluster:
+    """A cluster that exists on paper only."""
+    made = Cluster(tmp_path, "127.0.9", 3, "me", Path("/jars"), Path("/jvm/bin/java"))
+    site.render(made)
+    return made
+
+
+def _keys(path: Path) -> dict[str, str]:
+    found = [(p.findtext("name") or "", p.findtext("value") or "") for p in ElementTree.parse(path).iter("property")]
+    assert len(dict(found)) == len(found), f"{path} names a key twice"
+    return dict(found)
+
+
+def _node(cluster: Cluster, name: str, node: str = "127.0.9.12") -> dict[str, str]:
+    return _keys(site.conf_dir(cluster, node) / name)
+
+
+def test_clients_get_the_master_and_nothing_of_a_node(cluster: Cluster) -> None:
+    hdfs = _keys(cluster.conf_dir / "hdfs-site.xml")
+    yarn = _keys(cluster.conf_dir / "yarn-site.xml")
+    assert _keys(cluster.conf_dir / "core-site.xml")["fs.defaultFS"] == cluster.namenode_url
+    assert yarn["yarn.resourcemanager.hostname"] == cluster.master
+    assert not [key for key in hdfs if key.startswith("dfs.datanode.") and key != "dfs.datanode.use.datanode.hostname"]
+    assert not [key for key in yarn if key.startswith("yarn.nodemanager.")]
+
+
+def test_yarn_and_hdfs_spell_a_node_alike(cluster: Cluster) -> None:
+    for node in cluster.nodes:
+        assert _node(cluster, "yarn-site.xml", node)["yarn.nodemanager.hostname"] == node
+        assert _node(cluster, "hdfs-site.xml", node)["dfs.datanode.hostname"] == node
+
+
+def test_every_address_is_the_clusters_own(cluster: Cluster) -> None:
+    for name in ("hdfs-site.xml", "yarn-site.xml"):
+        addresses = {k: v for k, v in _node(cluster, name).items() if k.endswith(("address", "bind-host", "hostname"))}
+        switches = {"dfs.client.use.datanode.hostname", "dfs.datanode.use.datanode.hostname"}
+        outside = {k for k, v in addresses.items() if not v.startswith("127.0.9.")} - switches
+        assert addresses
+        assert outside == set()
+
+
+def test_containers_carry_the_clusters_marker(cluster: Cluster) -> None:
+    assert _node(cluster, "yarn-site.xml")["yarn.nodemanager.admin-env"] == f"NODEWISE_CLUSTER={cluster.id}"
+
+
+def test_a_client_gives_up_sooner_than_a_node(cluster: Cluster) -> None:
+    key = "yarn.resourcemanager.connect.max-wait.ms"
+    assert int(_keys(cluster.conf_dir / "yarn-site.xml")[key]) < int(_node(cluster, "yarn-site.xml")[key])
+
+
+def test_replicas_follow_the_number_of_nodes(cluster: Cluster, tmp_path: Path) -> None:
+    assert _keys(cluster.conf_dir / "hdfs-site.xml")["dfs.replication"] == "2"
+    single = Cluster(tmp_path / "single", "127.0.9", 1, "me", Path("/jars"), Path("/java"))
+    site.render(single)
+    assert _keys(single.conf_dir / "hdfs-site.xml")["dfs.replication"] == "1"
+
+
+def test_the_domain_socket_stays_unset(cluster: Cluster) -> None:
+    assert "dfs.domain.socket.path" not in _node(cluster, "hdfs-site.xml")
+
+
+def test_values_cannot_break_the_xml(tmp_path: Path) -> None:
+    odd = Cluster(tmp_path, "127.0.9", 1, "<&>", Path("/jars"), Path("/java"))
+    site.render(odd)
+    assert _keys(odd.conf_dir / "yarn-site.xml")["yarn.admin.acl"] == "<&>"
+
+
+def test_live_datanodes_are_read_from_jmx() -> None:
+    bean = {"Safemode": "", "LiveNodes": '{"127.0.9.11:19001": {}, "127.0.9.12:19002": {}}'}
+    assert health.parse_datanodes({"beans": [bean]}) == {"127.0.9.11", "127.0.9.12"}
+    assert health.parse_datanodes({"beans": [bean | {"Safemode": "Safe mode is ON."}]}) is None
+    assert health.parse_datanodes({"beans": []}) is None
+
+
+def test_running_nodemanagers_are_read_from_rest() -> None:
+    nodes = [{"nodeHostName": "127.0.9.11", "state": "RUNNING"}, {"nodeHostName": "127.0.9.12", "state": "LOST"}]
+    assert health.parse_nodemanagers({"nodes": {"node": nodes}}) == {"127.0.9.11"}
+    assert health.parse_nodemanagers({"nodes": None}) == set()
