@@ -1,0 +1,1 @@
+"""Work on YARN: an application master that divides it and workers that do it."""

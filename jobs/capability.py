@@ -1,0 +1,73 @@
+"""What each node can do, by the data name that a job was told to judge by."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+from infosvc.client import InfoClient
+from infosvc.errors import NotFound
+from infosvc.records import Datum, State
+from jobs.errors import JobError
+
+
+def read(client: InfoClient, data_name: str, nodes: Iterable[str]) -> dict[str, Datum]:
+    """The fresh value of every node; JobError names the nodes that have none, and why. InfoError: no answer."""
+    found, missing = _look(client, data_name, nodes)
+    if missing:
+        raise JobError(_refusal(data_name, missing))
+    return found
+
+
+def wait(
+    client: InfoClient,
+    data_name: str,
+    nodes: Sequence[str],
+    seconds: float,
+    waiting: Callable[[Sequence[str]], None] = lambda _: None,
+) -> dict[str, Datum]:
+    """As `read`, but give collectors and processors that have just been started some seconds to deliver.
+
+    `waiting` hears which nodes are still missing.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        found, missing = _look(client, data_name, nodes)
+        if not missing:
+            return found
+        if time.monotonic() >= deadline:
+            raise JobError(_refusal(data_name, missing))
+        waiting(sorted(missing))
+        time.sleep(0.5)
+
+
+def _look(client: InfoClient, data_name: str, nodes: Iterable[str]) -> tuple[dict[str, Datum], dict[str, str]]:
+    """Fresh values by node, and for the other nodes what is wrong with theirs."""
+    try:
+        known = {datum.node_name: datum for datum in client.data(data_name)}
+    except NotFound as error:
+        raise JobError(f"capability {data_name!r}: {error}") from error
+    found, missing = {}, {}
+    for node in nodes:
+        datum = known.get(node)
+        if datum is None:
+            missing[node] = "no value"
+        elif datum.state is not State.FRESH:
+            missing[node] = _flaw(datum)
+        else:
+            datum.number()
+            found[node] = datum
+    return found, missing
+
+
+def _flaw(datum: Datum) -> str:
+    age = "no value yet" if datum.age is None else f"{datum.age:.0f} s old"
+    return f"{datum.state}, {age}" + (f", last run: {datum.reason}" if datum.reason else "")
+
+
+def _refusal(data_name: str, missing: dict[str, str]) -> str:
+    named = "; ".join(f"{node} ({flaw})" for node, flaw in sorted(missing.items()))
+    return (
+        f"no fresh {data_name} for {named}: `nodewise slot list` shows whether it is produced there, "
+        "`nodewise job submit --capability NAME` judges by another value"
+    )

@@ -1,0 +1,94 @@
+"""`nodewise images`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from hadoop.conf import namenode_http
+from jobs.options import console, hadoop_home, hadoop_options, progress_console, show
+
+
+@click.group()
+def images() -> None:
+    """Make pictures to try a cluster with, and put pictures into HDFS.
+
+    \b
+    Example:
+      nodewise images make pictures -n 400
+      nodewise images load pictures hdfs:///data/images
+    """
+
+
+@images.command()
+@click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
+@click.option("-n", "--count", type=int, default=400, show_default=True, help="How many pictures.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Same seed, same pictures.")
+def make(directory: Path, count: int, seed: int) -> None:
+    """Make JPEGs of ImageNet's usual shape from photographs that ship inside packages.
+
+    \b
+    Example:
+      nodewise images make pictures -n 400
+    """
+    from jobs import images as pictures  # brings scientific libraries in, which only this command needs
+
+    with _bar("making") as advance:
+        pictures.make(directory, count, seed, advance)
+    console.print(f"{count} pictures in {directory}")
+
+
+@images.command()
+@click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("hdfs_dir")
+@click.option("--overwrite", is_flag=True, help="Replace files of the same name.")
+@click.option("--keep-broken", is_flag=True, help="Upload broken pictures too; a job gives them a row with the error.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@hadoop_options
+@click.pass_obj
+def load(
+    home: Path, /, directory: Path, hdfs_dir: str, overwrite: bool, keep_broken: bool, as_json: bool, **hadoop: Any
+) -> None:
+    """Upload a folder of pictures; what is no picture is reported and stays behind.
+
+    \b
+    Example:
+      nodewise images load pictures hdfs:///data/images
+    """
+    from jobs import images as pictures
+
+    where = hadoop_home(home, **hadoop)
+    with _bar("uploading") as advance:
+        result = pictures.load(
+            directory,
+            hdfs_dir,
+            namenode_http(where.conf_dir),
+            where.user,
+            advance,
+            overwrite=overwrite,
+            keep_broken=keep_broken,
+        )
+    for path, reason in result.skipped:
+        progress_console.print(f"not uploaded: {path}: {reason}", style="yellow")
+    for path, reason in result.broken:
+        progress_console.print(f"uploaded although broken: {path}: {reason}", style="yellow")
+    body = {"loaded": result.loaded, "skipped": _reasons(result.skipped), "broken": _reasons(result.broken)}
+    show(as_json, body, f"{result.loaded} pictures in {hdfs_dir}, {len(result.skipped)} files left behind")
+
+
+def _reasons(files: Iterable[tuple[Path, str]]) -> list[dict[str, str]]:
+    return [{"path": str(path), "reason": reason} for path, reason in files]
+
+
+@contextmanager
+def _bar(doing: str) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar; yields what is to be called with (done, total)."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=progress_console) as bar:
+        task = bar.add_task(doing, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

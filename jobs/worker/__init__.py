@@ -1,0 +1,1 @@
+"""What runs in each container: pictures in, classes out."""

@@ -1,0 +1,194 @@
+"""Clusters that crash, that cannot start, that are stopped half-way, and two at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from hdfs import InsecureClient
+
+from hadoop import daemons, health, local, ports, processes
+from hadoop.errors import HadoopError
+from hadoop.local import Cluster
+
+COMMAND = "import sys, pathlib; from hadoop.cli import cluster; cluster(sys.argv[2:], obj=pathlib.Path(sys.argv[1]))"
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, Cluster]]:
+    """Two clusters side by side, each in a home of its own."""
+    homes = [tmp_path_factory.mktemp("one"), tmp_path_factory.mktemp("two")]
+    try:
+        one, two = (local.up(home, nodes=2) for home in homes)
+        yield one, two
+    finally:
+        for home in homes:
+            local.down(home)
+
+
+def _left(cluster: Cluster) -> list[psutil.Process]:
+    return processes.of_cluster(cluster.home, cluster.subnet)
+
+
+def _states(cluster: Cluster) -> dict[tuple[str, str | None], bool]:
+    return {(daemon.kind, daemon.node): daemon.ready for daemon in local.status(cluster)}
+
+
+def test_two_clusters_do_not_disturb_each_other(pair: tuple[Cluster, Cluster]) -> None:
+    one, two = pair
+    assert one.subnet != two.subnet
+    assert one.id != two.id
+    InsecureClient(one.namenode_http, user=one.user).write("/kept", data=b"here")
+    assert InsecureClient(two.namenode_http, user=two.user).status("/kept", strict=False) is None
+    assert local.down(two.home) == 2 + 3 * 2
+    assert _left(two) == []
+    assert all(_states(one).values())
+
+
+def test_up_starts_again_what_has_died(pair: tuple[Cluster, Cluster], eventually: Callable[..., None]) -> None:
+    one, _ = pair
+    before = daemons.running(one)
+    victim = next(daemon for daemon in before if daemon.kind == "nodemanager")
+    before[victim].kill()
+    before[victim].wait()
+    assert _states(one)["nodemanager", victim.node] is False
+    local.up(one.home)
+    after = daemons.running(one)
+    assert after.pop(victim).pid != before.pop(victim).pid
+    assert {daemon: process.pid for daemon, process in after.items()} == {d: p.pid for d, p in before.items()}
+
+
+def test_after_a_crash_down_leaves_nothing_and_up_finds_the_data(pair: tuple[Cluster, Cluster]) -> None:
+    one, _ = pair
+    argv = ["ssh", "-F", str(one.ssh_config), one.nodes[0], "setsid sleep 300 > /dev/null 2>&1 &"]
+    subprocess.run(argv, check=True)
+    session = subprocess.Popen([*argv[:-1], "sleep 300"], stderr=subprocess.DEVNULL)
+    for process in daemons.running(one).values():
+        process.kill()
+        process.wait()
+    assert len(_left(one)) >= 2
+    (one.state / "cluster.json").write_text('{"subnet":', encoding="utf-8")
+    local.down(one.home)
+    session.wait(timeout=20)
+    assert _left(one) == []
+    assert local.down(one.home) == 0
+
+
+def test_a_damaged_record_is_reported_and_the_data_are_kept(pair: tuple[Cluster, Cluster]) -> None:
+    one, _ = pair
+    local.down(one.home)
+    record = one.state / "cluster.json"
+    record.write_text('{"subnet":', encoding="utf-8")
+    with pytest.raises(HadoopError, match=r"cluster\.json is damaged.*nodewise cluster down"):
+        local.up(one.home)
+
+
+def test_a_machine_crash_keeps_the_data(own_home: Path) -> None:
+    first = local.up(own_home, nodes=1, cpus=(min(os.sched_getaffinity(0)),))
+    InsecureClient(first.namenode_http, user=first.user).write("/kept", data=b"here")
+    for process in daemons.running(first).values():
+        assert process.cpu_affinity() == [first.cpus[0]] or process.name() == "java"
+        process.kill()
+        process.wait()
+    again = local.up(own_home)
+    assert again == first
+    with InsecureClient(again.namenode_http, user=again.user).read("/kept") as reader:
+        assert reader.read() == b"here"
+    for daemon, process in daemons.running(again).items():
+        if daemon.node:
+            assert process.cpu_affinity() == [first.cpus[0]]
+
+
+@pytest.fixture
+def subnet() -> Iterator[str]:
+    """A subnet on which one program sits on the NameNode's port."""
+    # From the end of the list, where no cluster that starts meanwhile looks.
+    highest = reversed(ports.SUBNETS[:-1])
+    subnet = next(s for s in highest if ports.first_taken([(f"{s}.1", ports.NAMENODE)]) is None)
+    with socket.create_server((f"{subnet}.1", ports.NAMENODE)):
+        yield subnet
+
+
+def test_a_port_in_use_is_named_with_its_holder(own_home: Path, subnet: str) -> None:
+    with pytest.raises(HadoopError, match=rf"port 8020 of {subnet}\.1 is in use by pid {os.getpid()} \(.*--subnet"):
+        local.up(own_home, subnet=subnet)
+    assert processes.of_cluster(own_home, subnet) == []
+
+
+def test_two_starts_never_take_the_same_subnet(subnet: str) -> None:
+    with ports.claimed(subnet, []), pytest.raises(HadoopError, match="port 8019 of"), ports.claimed(subnet, []):
+        pass
+
+
+def test_a_daemon_that_ends_while_starting_is_named_and_the_rest_is_stopped(own_home: Path) -> None:
+    in_the_way = own_home / "cluster" / "nodes" / "1" / "data"
+    in_the_way.parent.mkdir(parents=True)
+    in_the_way.write_text("not a directory", encoding="utf-8")
+    with pytest.raises(HadoopError, match=r"DataNode 127\.0\.\d+\.11 ended while starting: .*datanode-127"):
+        local.up(own_home, nodes=1)
+    assert processes.of_cluster(own_home, local.load(own_home).subnet) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_start_that_is_interrupted_leaves_nothing_running(
+    own_home: Path, number: signal.Signals, eventually: Callable[..., None]
+) -> None:
+    argv = [sys.executable, "-c", COMMAND, str(own_home), "up", "--nodes", "2"]
+    with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as starting:
+        eventually(lambda: any(p.name() == "java" for p in processes.of_cluster(own_home, None)))
+        starting.send_signal(number)
+        _, said = starting.communicate(timeout=60)
+    assert starting.returncode != 0
+    assert "Stopping what was started" in said
+    if number is signal.SIGINT:
+        assert "interrupted: everything that this start had begun is ended" in said
+    assert processes.of_cluster(own_home, local.load(own_home).subnet) == []
+
+
+def test_only_one_command_at_a_time_changes_a_cluster(own_home: Path, eventually: Callable[..., None]) -> None:
+    argv = [sys.executable, "-c", COMMAND, str(own_home), "up", "--nodes", "1"]
+    with subprocess.Popen(argv, stderr=subprocess.DEVNULL) as starting:
+        eventually(lambda: processes.of_cluster(own_home, None))
+        with pytest.raises(HadoopError, match="another nodewise command is starting or stopping"):
+            local.up(own_home)
+        starting.terminate()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system with next to no room."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", str(disk)], capture_output=True)
+    if mounted.returncode != 0:
+        pytest.skip("only root can mount a small disk")
+    try:
+        yield disk
+    finally:
+        local.down(disk)
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_disk_without_room_is_refused_before_anything_starts(small_disk: Path) -> None:
+    with pytest.raises(HadoopError, match=r"disk under .* is full: 0 MB are free.*needs 2,000 MB.*--home"):
+        local.up(small_disk)
+
+
+def test_a_disk_that_fills_up_during_the_start_is_named(small_disk: Path) -> None:
+    with pytest.raises(HadoopError, match=r"disk under .* is full.*--home"):
+        local.up(small_disk, nodes=2, min_free_bytes=0, ready_seconds=60)
+    assert processes.of_cluster(small_disk, None) == []
+
+
+def test_not_ready_in_time_names_what_is_missing_and_stops_it(own_home: Path) -> None:
+    with pytest.raises(HadoopError, match="not ready after 0 s, waiting for NameNode, ResourceManager"):
+        local.up(own_home, nodes=1, ready_seconds=0)
+    assert processes.of_cluster(own_home, local.load(own_home).subnet) == []
+    assert not health.answers_ssh(local.load(own_home).nodes[0])

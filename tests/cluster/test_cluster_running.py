@@ -1,0 +1,156 @@
+"""What the running cluster offers, and that it keeps to itself."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import paramiko
+import psutil
+import pytest
+from click.testing import CliRunner
+from hdfs import InsecureClient
+
+from hadoop import cli, daemons, local, processes
+from hadoop.errors import HadoopError
+from hadoop.local import Cluster
+from hadoop.state import MARKER
+
+# A JVM cannot be started twice in a process nor survive a fork, so it gets a process of its own.
+SUBMIT = """
+import sys
+from pathlib import Path
+from hadoop.filesystem import FileSystem
+from hadoop.jvm import HadoopHome, start
+from hadoop.yarn import Launch, Yarn
+
+start(HadoopHome(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]))
+yarn = Yarn()
+application_id, context = yarn.new_application()
+yarn.submit(context, "marker", Launch(sys.argv[4:], {}, {}, 64, 1), FileSystem())
+yarn.close()
+"""
+
+
+def test_a_second_up_changes_nothing(cluster: Cluster) -> None:
+    before = {daemon: process.pid for daemon, process in daemons.running(cluster).items()}
+    news: list[str] = []
+    assert local.up(cluster.home, say=news.append) == cluster
+    assert {daemon: process.pid for daemon, process in daemons.running(cluster).items()} == before
+    assert news == ["The cluster is running already"]
+
+
+def test_status_names_prints_node_names_and_nothing_else(cluster: Cluster) -> None:
+    result = CliRunner().invoke(cli.cluster, ["status", "--names"], obj=cluster.home)
+    assert result.output.split("\n") == [*cluster.nodes, ""]
+
+
+def test_status_as_json_shows_every_daemon_at_work(cluster: Cluster) -> None:
+    found = json.loads(CliRunner().invoke(cli.cluster, ["status", "--json"], obj=cluster.home).output)
+    assert found["state"] == "running"
+    assert len(found["daemons"]) == 2 + 3 * 4
+    assert all(daemon["pid"] and daemon["ready"] for daemon in found["daemons"])
+    assert [node["node_name"] for node in found["nodes"]] == list(cluster.nodes)
+
+
+def test_status_for_people_names_the_ways_in(cluster: Cluster) -> None:
+    output = CliRunner().invoke(cli.cluster, ["status"], obj=cluster.home).output
+    assert "running" in output
+    assert cluster.namenode_url in output
+    assert str(cluster.ssh_config) in output
+
+
+def test_nothing_listens_beyond_loopback(cluster: Cluster) -> None:
+    listening = [
+        socket.laddr.ip.removeprefix("::ffff:")
+        for process in processes.of_cluster(cluster.home, cluster.subnet)
+        for socket in process.net_connections("tcp")
+        if socket.status == psutil.CONN_LISTEN
+    ]
+    assert len(listening) > 20
+    assert {address for address in listening if not address.startswith("127.")} == set()
+
+
+def test_each_node_lets_in_only_who_knows_its_host_key_and_has_the_key(cluster: Cluster) -> None:
+    config = paramiko.SSHConfig.from_path(str(cluster.ssh_config))
+    for node in cluster.nodes:
+        entry = config.lookup(node)
+        with paramiko.SSHClient() as client:
+            client.set_missing_host_key_policy(paramiko.RejectPolicy())
+            connect = partial(
+                client.connect,
+                entry["hostname"],
+                port=int(entry["port"]),
+                username=entry["user"],
+                look_for_keys=False,
+                allow_agent=False,
+            )
+            with pytest.raises(paramiko.SSHException, match="not found in known_hosts"):
+                connect(key_filename=entry["identityfile"])
+            client.load_host_keys(entry["userknownhostsfile"])
+            with pytest.raises(paramiko.SSHException):
+                connect(password="guess")
+            connect(key_filename=entry["identityfile"])
+            _, stdout, _ = client.exec_command("printenv NODEWISE_CLUSTER")
+            assert stdout.read().decode().strip() == cluster.id
+            with client.open_sftp() as sftp:
+                assert sftp.stat("/").st_mode
+
+
+def test_every_node_has_host_keys_of_its_own(cluster: Cluster) -> None:
+    known = (cluster.ssh_config.parent / "known_hosts").read_text(encoding="ascii").splitlines()
+    assert len({line.split()[2] for line in known}) == len(cluster.nodes)
+
+
+def test_hdfs_keeps_each_block_on_two_nodes(cluster: Cluster) -> None:
+    client = InsecureClient(cluster.namenode_http, user=cluster.user)
+    client.write("/two/file", data=b"nodewise" * 500, overwrite=True)
+    with client.read("/two/file") as reader:
+        assert reader.read() == b"nodewise" * 500
+    assert client.status("/two/file")["replication"] == 2
+
+
+def test_files_that_open_doors_are_the_owners_alone(cluster: Cluster) -> None:
+    secrets = [cluster.ssh_config.parent / "id_ed25519", *cluster.state.glob("nodes/*/ssh/host_key")]
+    assert len(secrets) == 5
+    assert {oct(path.stat().st_mode & 0o777) for path in secrets} == {"0o600"}
+    assert cluster.state.stat().st_mode & 0o077 == 0
+
+
+def test_an_unknown_home_has_no_cluster(tmp_path: Path) -> None:
+    with pytest.raises(HadoopError, match=r"no cluster under .*nodewise cluster up"):
+        local.load(tmp_path)
+
+
+def test_a_cluster_that_runs_keeps_its_place(cluster: Cluster) -> None:
+    with pytest.raises(HadoopError, match=r"--subnet cannot change while the cluster runs"):
+        local.up(cluster.home, subnet="127.0.253")
+    with pytest.raises(HadoopError, match=r"--cpus cannot change while the cluster runs"):
+        local.up(cluster.home, cpus=(0, 0, 0, 0))
+    with pytest.raises(HadoopError, match="cannot shrink to 2"):
+        local.up(cluster.home, nodes=2)
+
+
+def _with_argument(cluster: Cluster, argument: str) -> list[psutil.Process]:
+    """The processes of the cluster that have this argument, as a shell or as itself."""
+    return [p for p in processes.of_cluster(cluster.home, cluster.subnet) if argument in " ".join(p.cmdline())]
+
+
+def test_a_process_started_over_ssh_belongs_to_the_cluster(cluster: Cluster) -> None:
+    argv = ["ssh", "-F", str(cluster.ssh_config), cluster.nodes[0], "setsid sleep 60.25 > /dev/null 2>&1 &"]
+    subprocess.run(argv, check=True)
+    found = _with_argument(cluster, "sleep 60.25")
+    assert [process.environ()[MARKER] for process in found] == [cluster.id]
+    processes.end(lambda: _with_argument(cluster, "sleep 60.25"))
+
+
+def test_what_runs_in_a_container_belongs_to_the_cluster(cluster: Cluster, eventually: Callable[..., None]) -> None:
+    argv = [sys.executable, "-c", SUBMIT, str(cluster.conf_dir), str(cluster.jars), cluster.user, "sleep", "60.5"]
+    subprocess.run(argv, check=True)
+    eventually(lambda: any(p.name() == "sleep" for p in _with_argument(cluster, "sleep 60.5")))
+    assert {process.environ()[MARKER] for process in _with_argument(cluster, "sleep 60.5")} == {cluster.id}
+    processes.end(lambda: _with_argument(cluster, "sleep 60.5"))
