@@ -39,7 +39,13 @@ class CpuList(click.ParamType[tuple[int, ...]]):
 
 @click.group()
 def cluster() -> None:
-    """A real Hadoop on this machine: NameNode, ResourceManager, and nodes with DataNode, NodeManager and sshd."""
+    """Run a real Hadoop on this machine: NameNode, ResourceManager, nodes with DataNode, NodeManager and sshd.
+
+    \b
+    Example:
+      nodewise cluster up --nodes 4
+      nodewise cluster down
+    """
 
 
 @cluster.command()

@@ -14,6 +14,7 @@ import psutil
 
 from hadoop import ports, preflight, processes, site, sshd
 from hadoop.errors import HadoopError
+from hadoop.jre import OPENS
 from hadoop.state import MARKER, Cluster
 
 _CLASSES = {
@@ -29,11 +30,6 @@ _TITLES = {
     "nodemanager": "NodeManager",
     "sshd": "sshd",
 }
-# Hadoop and its libraries reach into the JDK, which Java 17 allows only where it is named.
-_OPENED = (
-    "java.io", "java.lang", "java.lang.reflect", "java.math", "java.net", "java.text", "java.util",
-    "java.util.concurrent", "java.util.zip", "sun.security.util", "sun.security.x509",
-)  # fmt: skip
 _KEPT_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TZ")
 _COMPLAINT = re.compile(r" (FATAL|ERROR) |Exception|^fatal|^error|[Nn]o space left")
 _TAIL_BYTES = 64_000
@@ -114,7 +110,7 @@ def command(daemon: Daemon, *arguments: str) -> list[str]:
         "-XX:TieredStopAtLevel=1",
         "-XX:-UsePerfData",
         f"-XX:ErrorFile={cluster.logs}/{daemon.kind}-%p.crash",
-        *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED),
+        *OPENS,
         f"-Djava.io.tmpdir={site.scratch(cluster)}",
         "-Dnodewise.root.logger=INFO,file",
         f"-Dnodewise.log.file={daemon.log}",

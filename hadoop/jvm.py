@@ -13,20 +13,8 @@ import jpype
 import jpype.imports
 
 from hadoop.errors import HadoopError
-
-OPENED = (
-    "java.io",
-    "java.lang",
-    "java.lang.reflect",
-    "java.math",
-    "java.net",
-    "java.text",
-    "java.util",
-    "java.util.concurrent",
-    "java.util.zip",
-    "sun.security.util",
-    "sun.security.x509",
-)
+from hadoop.jre import OPENS, find_java
+from hadoop.preflight import check_jars
 
 
 @dataclass(frozen=True)
@@ -44,8 +32,7 @@ class HadoopHome:
                 f"{self.conf_dir} holds no core-site.xml: start a cluster with `nodewise cluster up`, "
                 "or name the site files' folder with --hadoop-conf"
             )
-        if not any(self.jars.glob("hadoop-common-*.jar")):
-            raise HadoopError(f"{self.jars} holds no Hadoop jars: run scripts/setup, or name their folder with --jars")
+        check_jars(self.jars)
         return self
 
 
@@ -56,13 +43,14 @@ def start(home: HadoopHome, heap_mb: int = 256) -> None:
     home.check()
     # Hadoop reads the user from the environment of the process, not from its configuration.
     os.environ["HADOOP_USER_NAME"] = home.user
-    options = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in OPENED]
+    library = find_java(os.environ.get("JAVA_HOME")).parents[1] / "lib" / "server" / "libjvm.so"
     jpype.startJVM(
+        str(library),
         f"-Xmx{heap_mb}m",
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",
         f"-DHADOOP_USER_NAME={home.user}",
-        *options,
+        *OPENS,
         classpath=[str(home.conf_dir), *map(str, sorted(home.jars.glob("*.jar")))],
         convertStrings=False,
     )

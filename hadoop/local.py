@@ -16,6 +16,7 @@ import psutil
 from hadoop import daemons, health, ports, preflight, processes, site, sshd, state
 from hadoop.daemons import Daemon
 from hadoop.errors import HadoopError
+from hadoop.jre import find_java
 from hadoop.state import Cluster, load
 
 __all__ = ["Cluster", "DaemonStatus", "down", "load", "status", "up"]
@@ -145,7 +146,7 @@ def _planned(
         size=size,
         user=state.current_user(),
         jars=(jars or (recorded.jars if recorded else preflight.JARS)).absolute(),
-        java=preflight.find_java(os.environ.get("JAVA_HOME")),
+        java=find_java(os.environ.get("JAVA_HOME")),
         cpus=tuple(cpus) if cpus is not None else recorded.cpus if recorded else (),
     )
     state.check_path(planned.jars, "--jars")

@@ -22,7 +22,7 @@ class Settings:
     lost_after: float = _key(60.0, "seconds", "a node not heard of for this time is lost")
     max_body: int = _key(4 << 20, "bytes", "largest body of a request")
     batch: int = _key(500, "changes", "most changes in one commit")
-    patience: float = _key(5.0, "seconds", "how long a write waits for the database")
+    patience: float = _key(8.0, "seconds", "how long a write waits for the database")
     notice_timeout: float = _key(2.0, "seconds", "how long the master waits for an agent it tells something")
     notice_threads: int = _key(4, "threads", "how many agents are told at the same time")
     threads: int = _key(16, "threads", "requests answered at the same time")

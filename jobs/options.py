@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 
 from hadoop import jvm
-from jobs.package import ROOT
+from hadoop.preflight import JARS
 from jobs.submit import Submitter
 
 console = Console()
@@ -27,7 +27,7 @@ def hadoop_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--jars",
             type=click.Path(path_type=Path),
             envvar="NODEWISE_JARS",
-            default=ROOT / "hadoop" / "target" / "lib",
+            default=JARS,
             help="Folder of Hadoop's jars [default: where scripts/setup put them].",
         ),
         click.option(

@@ -9,7 +9,6 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-START_SECONDS = 20.0
 STOP_SECONDS = 5.0
 _LOG_LIMIT = 1024 * 1024
 _POLL_SECONDS = 0.05

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from hadoop import cli, daemons, local, ports, preflight, sshd, state
+from hadoop import cli, daemons, jre, local, ports, preflight, sshd, state
 from hadoop.errors import HadoopError
 from hadoop.state import Cluster
 
@@ -38,7 +38,7 @@ def test_java_home_without_java_is_named(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_machine_without_java_gets_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(HadoopError, match=r"Java is missing.*apt-get install openjdk-17-jre-headless"):
-        preflight.find_java(None, jvms=tmp_path)
+        jre.find_java(None, jvms=tmp_path)
 
 
 def test_debians_java_17_is_found_behind_a_newer_one_on_the_path(
@@ -47,7 +47,7 @@ def test_debians_java_17_is_found_behind_a_newer_one_on_the_path(
     newer = _fake_java(tmp_path / "newer", "21.0.1")
     right = _fake_java(tmp_path / "jvm" / "java-17-openjdk-amd64", "17.0.15")
     monkeypatch.setenv("PATH", f"{newer}/bin:/usr/bin:/bin")
-    assert preflight.find_java(None, jvms=tmp_path / "jvm") == right / "bin" / "java"
+    assert jre.find_java(None, jvms=tmp_path / "jvm") == right / "bin" / "java"
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_debians_java_17_is_found_behind_a_newer_one_on_the_path(
     ],
 )
 def test_java_versions_are_read(text: str, version: int | None) -> None:
-    assert preflight.parse_version(text) == version
+    assert jre.parse_version(text) == version
 
 
 def test_missing_jars_are_named_with_the_remedy(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ JOB_KEYS = {
 }
 NODE_KEYS = {
     *("node_name", "capability", "planned_images", "images", "local_images", "seconds", "images_per_second"),
+    "known_images_per_second",
 }
 
 
@@ -155,3 +156,11 @@ def test_comparing_nothing_is_refused() -> None:
     for compare in (comparison, comparison_html):
         with pytest.raises(JobError, match="nothing to compare"):
             compare([])
+
+
+def test_a_node_that_was_given_nothing_counts_in_the_bound_with_the_speed_it_had_before(report: JobReport) -> None:
+    idle = NodeReport("idle", 0.0, 0, 0, 0, 0.0, 0.0, known_images_per_second=30.0)
+    busy = NodeReport("busy", 1.0, 400, 400, 400, 40.0, 10.0)
+
+    assert replace(report, images=400, nodes=(idle, busy)).lower_bound_seconds == pytest.approx(10.0)
+    assert replace(report, images=400, nodes=(busy,)).lower_bound_seconds == pytest.approx(40.0)
