@@ -238,3 +238,19 @@ def test_a_file_that_is_no_database_is_one_sentence(tmp_path: Path, serve: Servi
         pass
     with pytest.raises(NotReady, match="cannot be opened"), serve(f"sqlite:///{tmp_path}"):
         pass
+
+
+def test_a_restart_keeps_that_the_last_run_failed(database: str, serve: Serving) -> None:
+    with serve(database) as first:
+        first.client.put_producer(CPU)
+        first.client.put_node("n1", "127.0.0.1:9")
+        runs = (Run("cpu", Outcome.OK, 0.5, "0.9"), Run("cpu", Outcome.TIMEOUT, 2.0, None, "killed"))
+        first.client.report("n1", Report("boot", 1, 0, "1", runs))
+    with serve(database) as second:
+        [datum] = second.reader.data("cpu")
+        assert (datum.data_value, datum.state, datum.outcome, datum.reason) == (
+            "0.9",
+            State.FAILED,
+            Outcome.TIMEOUT,
+            "killed",
+        )

@@ -144,3 +144,9 @@ def test_an_unknown_name_is_answered_with_its_neighbours(service: Served) -> Non
     service.client.put_producer(CPU)
     with pytest.raises(NotFound, match=r"nodewise producer put cpu_fre_ratio.*close to it: cpu_free_ratio"):
         service.reader.producer("cpu_fre_ratio")
+
+
+def test_what_a_body_leaves_out_gets_its_default(service: Served) -> None:
+    stored = service.ask("PUT", "/api/v1/producers/cpu", {"cmd": "x", "time_max": 2}).json
+    assert stored == Producer("cpu", "x", 2.0).to_json() | {"version": 1}
+    assert stored["ttl"] == 6.0
