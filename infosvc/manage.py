@@ -55,7 +55,9 @@ class Notices:
         self._pool = ThreadPoolExecutor(settings.notice_threads, thread_name_prefix="notice")
 
     def tell(self, before: Picture, after: Picture) -> None:
-        """Called with the pictures around a commit: every node whose wanted version changed will be told."""
+        """Called with the pictures around a commit: nodes whose wanted version changed are told, forgotten ones end."""
+        for node_name in before.nodes.keys() - after.nodes.keys():
+            self._pool.submit(self._stop_one, node_name, before.nodes[node_name].address)
         for node_name, machine in after.nodes.items():
             old = before.nodes.get(node_name)
             if old is machine or (old and (old.version, old.address) == (machine.version, machine.address)):
@@ -75,16 +77,23 @@ class Notices:
             self._pending.discard(node_name)
         try:
             if self.latest is not None:
-                self._post(self.latest.node(node_name).address, self.latest.wanted(node_name).to_json())
+                address, wanted = self.latest.node(node_name).address, self.latest.wanted(node_name).to_json()
+                self._post(address, "/api/v1/wanted", wanted)
         except (OSError, http.client.HTTPException, InfoError) as error:
             _log.info("%s was not told its wanted state (%s); its agent will ask", node_name, error)
 
-    def _post(self, address: str, wanted: object) -> None:
+    def _stop_one(self, node_name: str, address: str) -> None:
+        try:
+            self._post(address, "/api/v1/stop", {})
+        except (OSError, http.client.HTTPException) as error:
+            _log.warning("the agent of %s could not be stopped (%s); what it sends is refused", node_name, error)
+
+    def _post(self, address: str, path: str, body: object) -> None:
         host, port = split_address(address)
         connection = http.client.HTTPConnection(host, port, timeout=self._settings.notice_timeout)
         headers = {"Authorization": f"Bearer {self._settings.token}", "Content-Type": "application/json"}
         try:
-            connection.request("POST", "/api/v1/wanted", json.dumps(wanted), headers)
+            connection.request("POST", path, json.dumps(body), headers)
             connection.getresponse().read(1024)
         finally:
             connection.close()

@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import TypeVar
 
 import paramiko
 
@@ -26,7 +25,6 @@ MAX_HOSTS_AT_ONCE = 16
 HEALTH_SECONDS = 10.0
 NODE_PYTHON = (3, 11)
 
-T = TypeVar("T")
 
 # These run on the node, by python3 -c, with the words after them as sys.argv[1:]; the first also on an old Python.
 _PREPARE = """
@@ -101,25 +99,24 @@ def enrol(
     The node's name is the host as given here. Not one failure is raised; `on_done` is called as each host ends.
     """
 
-    def enrol_one(host: str) -> Enrolled:
-        with Machine(host, options) as machine:
-            return machine.install(bundle, service_url, token)
+    def enrol_one(host: str) -> Enrolled | InfoError:
+        try:
+            with Machine(host, options) as machine:
+                return machine.install(bundle, service_url, token)
+        except InfoError as error:
+            return error
 
-    return _on_all(hosts, enrol_one, on_done)
-
-
-def remove(
-    hosts: Sequence[str],
-    options: RemoteOptions,
-    on_done: Callable[[str, InfoError | None], None] | None = None,
-) -> dict[str, InfoError | None]:
-    """Stop the agents of these hosts, many at once: host -> None, or why its agent may still run."""
-
-    def remove_one(host: str) -> None:
-        with Machine(host, options) as machine:
-            machine.stop()
-
-    return _on_all(hosts, remove_one, on_done)
+    results: dict[str, Enrolled | InfoError] = {}
+    unique = list(dict.fromkeys(hosts))
+    # Many threads are no burden here: each mostly waits for the network.
+    with ThreadPoolExecutor(max_workers=min(MAX_HOSTS_AT_ONCE, max(len(unique), 1))) as pool:
+        futures = {pool.submit(enrol_one, host): host for host in unique}
+        for future in as_completed(futures):
+            host = futures[future]
+            results[host] = future.result()
+            if on_done is not None:
+                on_done(host, results[host])
+    return {host: results[host] for host in unique}
 
 
 class Machine:
@@ -273,26 +270,3 @@ def _health(address: str, port: int) -> dict[str, object]:
         return answer
     finally:
         connection.close()
-
-
-def _on_all(
-    hosts: Sequence[str], work: Callable[[str], T], on_done: Callable[[str, T | InfoError], None] | None
-) -> dict[str, T | InfoError]:
-    """Host -> result or error, in the order of `hosts`; a few threads, because each mostly waits for the network."""
-    results: dict[str, T | InfoError] = {}
-    unique = list(dict.fromkeys(hosts))
-    with ThreadPoolExecutor(max_workers=min(MAX_HOSTS_AT_ONCE, max(len(unique), 1))) as pool:
-        futures = {pool.submit(_outcome, work, host): host for host in unique}
-        for future in as_completed(futures):
-            host = futures[future]
-            results[host] = future.result()
-            if on_done is not None:
-                on_done(host, results[host])
-    return {host: results[host] for host in unique}
-
-
-def _outcome(work: Callable[[str], T], host: str) -> T | InfoError:
-    try:
-        return work(host)
-    except InfoError as error:
-        return error

@@ -61,7 +61,7 @@ def list_all(home: Path, url: str, token_file: Path | None, as_json: bool) -> No
 @service_options
 @click.pass_obj
 def remove(home: Path, url: str, token_file: Path | None, names: tuple[str, ...]) -> None:
-    """Forget nodes, their slots and their values; what their agents still send is refused.
+    """Stop the agents of nodes and forget the nodes, their slots and their values.
 
     \b
     Example:

@@ -24,7 +24,7 @@ from infosvc.bundle import Bundle, build, catalog
 from infosvc.client import InfoClient
 from infosvc.errors import Conflict, InfoError, InvalidInput, NotReady, Unauthorized, Unreachable
 from infosvc.records import Datum, State
-from infosvc.remote import Enrolled, RemoteOptions, enrol, remove
+from infosvc.remote import Enrolled, Machine, RemoteOptions, enrol
 from infosvc.settings import Settings
 
 HOSTS = ("127.0.77.11", "127.0.77.12")
@@ -141,7 +141,9 @@ def service(tmp_path: Path) -> Iterator[InfoClient]:
 def options(sshd: Sshd, tmp_path: Path) -> Iterator[RemoteOptions]:
     made = sshd.options(tmp_path / "agents")
     yield made
-    remove(HOSTS, made)
+    for host in HOSTS:
+        with Machine(host, made) as machine:
+            machine.stop()
 
 
 def failure(results: dict[str, Any], host: str = HOSTS[0]) -> InfoError:
@@ -205,14 +207,17 @@ def test_enrolling_again_replaces_the_agent_and_keeps_one_release(
     assert (base / "current").resolve() != release
 
 
-def test_removing_stops_the_agent_and_is_harmless_where_none_was(
-    options: RemoteOptions, bundle: Bundle, tmp_path: Path
+def test_a_node_that_is_forgotten_has_its_agent_ended(
+    options: RemoteOptions, bundle: Bundle, service: InfoClient, tmp_path: Path
 ) -> None:
-    enrol(HOSTS[:1], options, bundle, "http://127.0.0.1:9", TOKEN)
+    enrolled = enrol(HOSTS[:1], options, bundle, service.url, TOKEN)[HOSTS[0]]
+    assert isinstance(enrolled, Enrolled)
+    service.put_node(HOSTS[0], enrolled.address)
     pid = int((tmp_path / "agents" / HOSTS[0] / "agent.pid").read_text())
 
-    assert remove(HOSTS, options) == dict.fromkeys(HOSTS)
-    assert not alive(pid)
+    service.delete_node(HOSTS[0])
+
+    wait_for(lambda: not alive(pid))
 
 
 def test_one_host_that_fails_does_not_stop_the_others(options: RemoteOptions, bundle: Bundle) -> None:
