@@ -34,7 +34,7 @@ def list_files(filesystem: FileSystem, folder: str) -> Iterator[StoredFile]:
     """
     path = filesystem.path(folder)
     if not filesystem.exists(folder):
-        raise HadoopError(f"{folder} is not in HDFS: `nodewise images load DIR {folder}` puts pictures there")
+        raise HadoopError(f"{folder} is not in HDFS: check the path, `hdfs:///` begins at the root")
     with java_errors(f"listing {folder}", REMEDY):
         top = str(path.toUri().getPath())
         # One call of the NameNode brings a page of files with their locations (dfs.ls.limit).

@@ -16,7 +16,7 @@ from rich.table import Column, Table
 from hadoop.conf import resourcemanager_http
 from hadoop.yarn import Application
 from infosvc.client import DEFAULT_URL
-from jobs import logs, report
+from jobs import logs, report, result
 from jobs.engines import ENGINES
 from jobs.errors import JobError
 from jobs.options import console, hadoop_home, hadoop_options, progress_console, session, show
@@ -152,6 +152,27 @@ def logs_(home: Path, /, job_id: str, **hadoop: Any) -> None:
         if log.text.strip():
             click.echo(f"--- {log.container_id} on {log.address}, {log.stream}")
             click.echo(log.text.rstrip())
+
+
+@job.command("result")
+@click.argument("output")
+@click.option("--errors", is_flag=True, help="Only pictures that could not be classified.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with all five classes of each picture.")
+@hadoop_options
+@click.pass_obj
+def result_(home: Path, /, output: str, errors: bool, as_json: bool, **hadoop: Any) -> None:
+    """List what a finished job made of each picture.
+
+    \b
+    Example:
+      nodewise job result hdfs:///out/run1 --errors
+    """
+    found = result.rows(session(home, hadoop).filesystem, output, errors)
+    table = Table("picture", "class", "score", "node")
+    for row in found:
+        score = "" if row["error"] else f"{row['score']:.4f}"
+        table.add_row(row["path"], row["error"] or row["class_name"], score, row["node_name"])
+    show(as_json, found, table)
 
 
 @job.command("report")

@@ -26,6 +26,7 @@ from infosvc.records import Kind, Producer
 
 pytestmark = pytest.mark.cluster
 
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 PICTURES = 40
 BROKEN = {"zz_cut.jpg": "", "zz_text.jpg": "not a picture"}
 REPORT_KEYS = {
@@ -97,7 +98,21 @@ def site(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         until(lambda: ready(url))
         directory = str(cluster.home / "agents" / "{node}")
         config = str(cluster.home / "cluster" / "ssh" / "config")
-        succeed(nodewise(cluster.home, "node", "add", "-F", config, "--directory", directory, *cluster.nodes, url=url))
+        succeed(
+            nodewise(
+                cluster.home,
+                "node",
+                "add",
+                "-F",
+                config,
+                "--directory",
+                directory,
+                "--allow",
+                str(EXAMPLES),
+                *cluster.nodes,
+                url=url,
+            )
+        )
         pictures = tmp_path_factory.mktemp("pictures")
         succeed(nodewise(cluster.home, "images", "make", str(pictures), "-n", str(PICTURES)))
         spoil(pictures)
@@ -168,6 +183,14 @@ def test_a_row_tells_five_classes_the_node_and_the_engine(site: Site, first: dic
     assert row["engine"] == "mxnet_alexnet"
 
 
+def test_the_command_lists_what_became_of_each_picture(site: Site, first: dict[str, Any]) -> None:
+    everything = json.loads(succeed(site.nodewise("job", "result", "hdfs:///out/even", "--json")))
+    broken = json.loads(succeed(site.nodewise("job", "result", "hdfs:///out/even", "--errors", "--json")))
+
+    assert [row["path"] for row in everything] == sorted(row["path"] for row in rows(site, "/out/even"))
+    assert [row["path"].rpartition("/")[2] for row in broken] == sorted(BROKEN)
+
+
 def test_the_report_is_what_the_contract_says(site: Site, first: dict[str, Any]) -> None:
     assert first.keys() >= REPORT_KEYS
     assert all(node.keys() >= NODE_KEYS for node in first["nodes"])
@@ -225,6 +248,20 @@ def test_weights_that_do_not_fit_end_the_job_with_their_name(site: Site, tmp_pat
     assert done.returncode == 1
     assert "does not fit AlexNet" in done.stderr
     assert left_behind(site, "/out/weights") == []
+
+
+def test_an_operator_s_own_collector_runs_under_its_own_absolute_path(site: Site) -> None:
+    script = EXAMPLES / "getCpuUsage.sh"
+    put = ["producer", "put", "cpu_usage", "--cmd", str(script), "--time-max", "1", "--unit", "ratio"]
+    succeed(site.nodewise(*put))
+    succeed(site.nodewise("slot", "start", "cpu_usage"))
+
+    def measured() -> bool:
+        return {datum.node_name for datum in site.client().data("cpu_usage") if datum.state == "fresh"} == nodes
+
+    nodes = set(site.cluster.nodes)
+    until(measured)
+    assert all(0 <= datum.number() <= 1 for datum in site.client().data("cpu_usage"))
 
 
 REFUSALS = {
