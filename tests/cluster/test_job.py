@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pyarrow.parquet as pq
 import pytest
 from hdfs import InsecureClient
 
+from hadoop import daemons
 from hadoop.local import Cluster
 from infosvc.client import InfoClient
 from infosvc.errors import InfoError
@@ -313,22 +313,9 @@ def test_a_job_s_state_is_shown_to_programs(site: Site, first: dict[str, Any]) -
     assert first["job_id"] in [job["application_id"] for job in listed]
 
 
-def nodemanager(cluster: Cluster, node: str) -> psutil.Process:
-    """The NodeManager that listens on this node's address."""
-    for process in psutil.process_iter():
-        try:
-            command = process.cmdline()
-            listening = [at.laddr.ip for at in process.net_connections("tcp") if at.status == psutil.CONN_LISTEN]
-        except psutil.Error:
-            continue
-        if any("NodeManager" in word for word in command) and node in listening:
-            return process
-    raise AssertionError(f"no NodeManager on {node}")
-
-
 def test_a_node_that_dies_before_its_container_starts_costs_the_job_a_sentence(site: Site) -> None:
     # Frozen, it still counts as alive when the plan is made; then it misses its heartbeats and is lost.
-    victim = nodemanager(site.cluster, site.cluster.nodes[2])
+    victim = daemons.running(site.cluster)[daemons.Daemon(site.cluster, "nodemanager", site.cluster.nodes[2])]
     victim.send_signal(signal.SIGSTOP)
     try:
         done = site.submit("hdfs:///out/dead")
