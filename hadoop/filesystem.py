@@ -35,11 +35,12 @@ class FileSystem:
         with java_errors("asking for the user's folder", REMEDY):
             return str(self.java.getHomeDirectory())
 
-    def make_folder(self, name: str, mode: int = 0o755) -> None:
-        """Make a folder and those above it; `mode` holds for the last one."""
+    def make_folder(self, name: str, mode: int | None = None) -> None:
+        """Make a folder and those above it; `mode`, if given, holds for the last one, even if it exists already."""
         with java_errors(f"making the folder {name}", REMEDY):
             self.java.mkdirs(self.path(name))
-            self.java.setPermission(self.path(name), _permission(mode))
+            if mode is not None:
+                self.java.setPermission(self.path(name), _permission(mode))
 
     def write(self, name: str, content: bytes, mode: int = 0o644) -> None:
         """Write a whole file, replacing an older one. It is made with its mode before it has content."""

@@ -51,6 +51,7 @@ def start(home: HadoopHome, heap_mb: int = 256) -> None:
         "-XX:TieredStopAtLevel=1",
         f"-DHADOOP_USER_NAME={home.user}",
         *OPENS,
+        interrupt=False,  # Ctrl-C stays Python's, which has to clean up
         classpath=[str(home.conf_dir), *map(str, sorted(home.jars.glob("*.jar")))],
         convertStrings=False,
     )
@@ -71,6 +72,8 @@ def configuration() -> Any:
     conf.setInt("ipc.client.connect.retry.interval", 500)
     conf.setLong("yarn.resourcemanager.connect.max-wait.ms", 10_000)
     conf.setLong("yarn.resourcemanager.connect.retry-interval.ms", 500)
+    conf.setLong("yarn.client.nodemanager-connect.max-wait-ms", 10_000)
+    conf.setLong("yarn.client.nodemanager-connect.retry-interval-ms", 500)
     return conf
 
 

@@ -11,14 +11,6 @@ from infosvc.records import Datum, State
 from jobs.errors import JobError
 
 
-def read(client: InfoClient, data_name: str, nodes: Iterable[str]) -> dict[str, Datum]:
-    """The fresh value of every node; JobError names the nodes that have none, and why. InfoError: no answer."""
-    found, missing = _look(client, data_name, nodes)
-    if missing:
-        raise JobError(_refusal(data_name, missing))
-    return found
-
-
 def wait(
     client: InfoClient,
     data_name: str,
@@ -26,9 +18,10 @@ def wait(
     seconds: float,
     waiting: Callable[[Sequence[str]], None] = lambda _: None,
 ) -> dict[str, Datum]:
-    """As `read`, but give collectors and processors that have just been started some seconds to deliver.
+    """The fresh value of every node; collectors and processors that have just been started get `seconds` to deliver.
 
-    `waiting` hears which nodes are still missing.
+    `waiting` hears which nodes are still missing. JobError names those that have no fresh value in the end, and why;
+    InfoError: the service gives no answer.
     """
     deadline = time.monotonic() + seconds
     while True:

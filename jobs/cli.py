@@ -71,7 +71,7 @@ def submit(home: Path, /, input_: str, wait: bool, as_json: bool, **options: Any
           --policy algorithm1 --capability perf_cpu --wait
     """
     hadoop = {name: options.pop(name) for name in ("hadoop_conf", "jars", "user")}
-    options["token_file"] = options["token_file"] or home / "service" / "token"
+    options["token"] = _token(options.pop("token_file"), home / "service" / "token")
     options["memory_mb"] = options.pop("memory")
     request = Request(input=input_, info_url=options.pop("url"), **options)
     submitter = session(home, hadoop)
@@ -191,8 +191,23 @@ def report_(home: Path, /, outputs: tuple[str, ...], html_file: Path | None, as_
     reports = _show_reports(session(home, hadoop), outputs, as_json)
     if html_file:
         page = report.html(reports[0]) if len(reports) == 1 else report.comparison_html(reports)
-        html_file.write_text(page)
+        try:
+            html_file.write_text(page)
+        except OSError as error:
+            raise JobError(f"the page cannot be written to {html_file}: {error.strerror}") from error
         progress_console.print(f"page: {html_file.absolute()}")
+
+
+def _token(named: Path | None, usual: Path) -> str | None:
+    """The service's token out of the file that was named, else out of the usual one if there is one."""
+    if named is None and not usual.is_file():
+        return None
+    try:
+        return (named or usual).read_text().strip()
+    except (OSError, ValueError) as error:
+        raise JobError(
+            f"the token file {named or usual} cannot be read ({error}): name another with --token-file"
+        ) from error
 
 
 def _follow(submitter: Submitter, application_id: str) -> None:
@@ -205,7 +220,13 @@ def _follow(submitter: Submitter, application_id: str) -> None:
             bar.update(task, total=1.0 if running else None, completed=application.progress)
             bar.update(task, description=f"{application_id} {application.state.lower()}")
 
-        submitter.follow(application_id, update)
+        try:
+            submitter.follow(application_id, update)
+        except KeyboardInterrupt:
+            raise JobError(
+                f"{application_id} goes on without being followed: `nodewise job status` with this id shows how far "
+                "it is, `nodewise job kill` ends it"
+            ) from None
 
 
 def _show_reports(submitter: Submitter, outputs: Sequence[str], as_json: bool) -> list[report.JobReport]:
@@ -216,6 +237,8 @@ def _show_reports(submitter: Submitter, outputs: Sequence[str], as_json: bool) -
         for output, one in zip(outputs, reports, strict=True):
             errors = f", {one.errors} with an error" if one.errors else ""
             console.print(f"{one.images} images{errors}; report: {output}/report.json and report.html")
+            if one.note:
+                console.print(one.note)
     return reports
 
 
@@ -223,7 +246,10 @@ def _read_report(submitter: Submitter, output: str) -> dict[str, Any]:
     name = f"{output.rstrip('/')}/report.json"
     if not submitter.filesystem.exists(name):
         raise JobError(f"{output} holds no report.json: is it the output of a finished job? `nodewise job list`")
-    body: dict[str, Any] = json.loads(submitter.filesystem.read(name))
+    try:
+        body: dict[str, Any] = json.loads(submitter.filesystem.read(name))
+    except ValueError as error:
+        raise JobError(f"{name} is no report of a job: it is not JSON ({error})") from error
     return body
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import random
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from urllib.parse import urlsplit
 
 from hdfs import HdfsError, InsecureClient
 from PIL import Image, ImageEnhance, ImageOps, UnidentifiedImageError
-from requests import RequestException
+from requests import RequestException, Session
 
 from jobs.errors import JobError
 
@@ -49,6 +50,8 @@ DEBIAN = (Path("/usr/share/backgrounds"), Path("/usr/share/wallpapers"))
 FORMATS = frozenset({"BMP", "JPEG", "PNG", "PPM", "TIFF", "WEBP"})
 UPLOADS_AT_ONCE = 8
 TIMEOUTS = (10.0, 60.0)  # seconds to connect, seconds without an answer
+# Not urlsplit, which would cut '?' and '#' out of names.
+ADDRESS = re.compile(r"(?:(?P<scheme>[^:/]*):)?(?://(?P<host>[^/]*))?(?P<path>.*)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -120,12 +123,16 @@ def load(
     """Upload every picture below `directory` to the same relative path below `hdfs_dir`, over WebHDFS.
 
     Each file is decoded first. What is no picture, or a broken one, is in `skipped` with the reason; with
-    `keep_broken` broken ones are uploaded all the same. JobError: an empty folder, a target file that is
-    there already (unless `overwrite`), an HDFS that does not answer or refuses.
+    `keep_broken` broken ones are uploaded all the same. JobError: an empty folder, an `hdfs_dir` elsewhere than
+    at `namenode_http`, a target file that is there already (unless `overwrite`), an HDFS that does not answer
+    or refuses.
     """
     files = _files_below(directory)
-    client = InsecureClient(namenode_http, user=user, timeout=TIMEOUTS)
-    upload = _Upload(client, directory, _hdfs_path(hdfs_dir), overwrite, keep_broken)
+    target = _hdfs_path(hdfs_dir, namenode_http)
+    session = Session()
+    session.trust_env = False  # a proxy from the environment must not stand between this and its own cluster
+    client = InsecureClient(namenode_http, user=user, timeout=TIMEOUTS, session=session)
+    upload = _Upload(client, directory, target, overwrite, keep_broken)
     results = []
     with _hdfs_failures(f"store pictures in {upload.target} for user {user}", namenode_http):
         upload.check_target(files)
@@ -278,10 +285,17 @@ def _in_threads(workers: int, work: Callable[[T], R], items: Iterable[T]) -> Ite
         pool.shutdown(cancel_futures=True)
 
 
-def _hdfs_path(address: str) -> PurePosixPath:
-    path = PurePosixPath(urlsplit(address).path)
-    if not path.is_absolute() or ".." in path.parts:
+def _hdfs_path(address: str, namenode_http: str) -> PurePosixPath:
+    parts = ADDRESS.fullmatch(address)
+    path = PurePosixPath(parts["path"] if parts else "")
+    if not parts or not path.is_absolute() or ".." in path.parts or parts["scheme"] not in (None, "hdfs"):
         raise JobError(f"{address!r} is no absolute HDFS path: write it like /data/images or hdfs:///data/images")
+    host, here = (re.sub(r":\d+$", "", name or "") for name in (parts["host"], urlsplit(namenode_http).netloc))
+    if host not in ("", here):
+        raise JobError(
+            f"{address!r} names the HDFS at {host}, and pictures can go to the one at {here} only: "
+            "begin with hdfs:/// and the folder"
+        )
     return path
 
 

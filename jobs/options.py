@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -13,10 +12,12 @@ from rich.console import Console
 
 from hadoop import jvm
 from hadoop.preflight import JARS
+from hadoop.state import current_user
 from jobs.submit import Submitter
 
-console = Console()
-progress_console = Console(stderr=True)
+# Names of files and Java's words are text, never markup.
+console = Console(markup=False, highlight=False)
+progress_console = Console(stderr=True, markup=False, highlight=False)
 
 
 def hadoop_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -44,7 +45,7 @@ def hadoop_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def hadoop_home(home: Path, hadoop_conf: Path | None, jars: Path, user: str | None) -> jvm.HadoopHome:
     """What the options of `hadoop_options` mean, checked."""
     conf_dir = (hadoop_conf or home / "cluster" / "conf").absolute()
-    return jvm.HadoopHome(conf_dir, jars.absolute(), user or getpass.getuser()).check()
+    return jvm.HadoopHome(conf_dir, jars.absolute(), user or current_user()).check()
 
 
 def session(home: Path, hadoop: dict[str, Any]) -> Submitter:

@@ -59,7 +59,7 @@ class JobReport:
     """One job; what follows from the fields is a property, so that the numbers cannot disagree.
 
     `errors` counts pictures whose row has an error; `started_at` is ISO 8601 with its zone; `wall_seconds` is
-    the whole time from submission to the end, containers and planning included.
+    the time from the application master's start to the last result, planning and containers included.
     """
 
     job_id: str

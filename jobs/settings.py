@@ -28,7 +28,8 @@ class Settings:
 class JobSettings(Settings):
     """One job. Paths of HDFS have no scheme; `conf_dir`, `jars` and the pythons are paths on the nodes.
 
-    `container_wait` is how many seconds a granted plan waits for its containers. `weights` and `labels` are names of
+    `container_wait` is how many seconds a plan waits for its
+    containers, `worker_silence` how many seconds a worker may say nothing. `weights` and `labels` are names of
     files laid beside the worker, None for seeded weights and numbered classes.
     """
 
@@ -48,6 +49,7 @@ class JobSettings(Settings):
     memory_mb: int = 1152
     vcores: int = 1
     container_wait: float = 60.0
+    worker_silence: float = 120.0
     weights: str | None = None
     labels: str | None = None
 

@@ -24,7 +24,7 @@ POLL_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asks for. Waits are in seconds; the pythons are paths on the nodes."""
+    """What the user asks for. Waits are in seconds; the pythons are paths on the nodes; `token` lets speeds be kept."""
 
     input: str
     output: str
@@ -32,7 +32,7 @@ class Request:
     policy: str
     capability: str
     info_url: str
-    token_file: Path
+    token: str | None
     master_python: str
     worker_python: str
     batch: int = 32
@@ -152,8 +152,8 @@ class Submitter:
         """Everything the containers need, in a folder that only this user may enter; name -> path."""
         self.filesystem.make_folder(settings.staging, mode=0o700)
         contents = {"job.json": settings.to_bytes(), "code.zip": code_zip()}
-        if request.token_file.is_file():
-            contents["info_token"] = request.token_file.read_bytes()
+        if request.token:
+            contents["info_token"] = request.token.encode()
         for name, content in contents.items():
             self.filesystem.write(f"{settings.staging}/{name}", content, mode=0o600)
         for local, staged in ((request.weights, settings.weights), (request.labels, settings.labels)):

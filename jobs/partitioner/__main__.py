@@ -51,8 +51,10 @@ def main(settings_file: str) -> int:
 def leave(session: MasterSession, filesystem: FileSystem, settings: JobSettings, succeeded: bool, message: str) -> None:
     """Say how it ended and take the staging folder away, with whatever half-written results are in it."""
     print(message, flush=True)
-    filesystem.delete(settings.staging)
-    session.leave(succeeded, message)
+    try:
+        filesystem.delete(settings.staging)
+    finally:
+        session.leave(succeeded, message)
 
 
 if __name__ == "__main__":

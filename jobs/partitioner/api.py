@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import json
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -19,6 +20,7 @@ class Listener:
     def __init__(self, host: str, token: str) -> None:
         self._progress: dict[str, Progress] = {}
         self._reasons: dict[str, str] = {}
+        self._heard: dict[str, float] = {}
         self._lock = threading.Lock()
         self._server = ThreadingHTTPServer((host, 0), _handler(self, token))
         self._server.daemon_threads = True
@@ -46,12 +48,18 @@ class Listener:
         with self._lock:
             return self._reasons.get(node_name)
 
+    def last_heard(self, node_name: str) -> float | None:
+        """The monotonic second at which the worker of a node last said anything."""
+        with self._lock:
+            return self._heard.get(node_name)
+
     def hear(self, path: str, body: dict[str, Any]) -> None:
         """Take one message; KeyError, TypeError or ValueError when it is none of ours."""
         with self._lock:
             if path == "/progress":
                 progress = Progress(**body)
                 self._progress[progress.node_name] = progress
+                self._heard[progress.node_name] = time.monotonic()
             elif path == "/failed":
                 self._reasons[str(body["node_name"])] = str(body["reason"])
             else:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from hadoop.master import Ended, Heartbeat, MasterSession
 from hadoop.yarn import Launch
 from jobs.errors import JobError
 from jobs.logs import log_line
+from jobs.partitioner.api import Listener
 
 
 class Containers:
     """Asks on creation; `step` then does one exchange with YARN and raises JobError when a node cannot finish.
 
-    `launches` says what to run on which node, `wait` how many seconds a node may take to give its container, and
-    `reason` what a node's worker said before it ended without a result.
+    `launches` says what to run on which node, `wait` how many seconds a node may take to give its container,
+    `silence` how many seconds a worker may say nothing, and `listener` hears the workers.
     """
 
     def __init__(
@@ -22,16 +23,19 @@ class Containers:
         session: MasterSession,
         launches: Mapping[str, Launch],
         wait: float,
+        silence: float,
         now: float,
-        reason: Callable[[str], str | None],
+        listener: Listener,
     ) -> None:
         self._session = session
         self._launches = launches
         self._wait = wait
         self._deadline = now + wait
-        self._reason = reason
+        self._silence = silence
+        self._listener = listener
         self._waiting = set(launches)
         self._running: dict[str, str] = {}
+        self._started: dict[str, float] = {}
         for number, (node_name, launch) in enumerate(sorted(launches.items()), start=1):
             session.ask(number, node_name, launch)
 
@@ -43,9 +47,11 @@ class Containers:
             print(log_line(granted.container_id, granted.log_address), flush=True)
             self._waiting.discard(granted.node_name)
             self._running[granted.container_id] = granted.node_name
+            self._started[granted.node_name] = now
         for ended in news.ended:
             self._end(ended)
         self._check_lost(news)
+        self._check_workers(now)
         if self._waiting and now > self._deadline:
             raise JobError(
                 f"no container on {_names(self._waiting)} within {self._wait:.0f} s: the node is lost or full; "
@@ -57,11 +63,22 @@ class Containers:
         node_name = self._running.pop(ended.container_id, None)
         if node_name is None or ended.exit_status == 0:
             return
-        said = self._reason(node_name) or ended.diagnostics.split("\n", maxsplit=1)[0] or "it said nothing"
+        said = self._listener.reason(node_name) or ended.diagnostics.split("\n", maxsplit=1)[0] or "it said nothing"
         raise JobError(
             f"the worker on {node_name} ended with status {ended.exit_status}: {said} "
             "(`nodewise job logs` shows its output)"
         )
+
+    def _check_workers(self, now: float) -> None:
+        for node_name in self._running.values():
+            if reason := self._listener.reason(node_name):
+                raise JobError(f"the worker on {node_name} gave up: {reason} (`nodewise job logs` shows its output)")
+            silent = now - (self._listener.last_heard(node_name) or self._started[node_name])
+            if silent > self._silence:
+                raise JobError(
+                    f"the worker on {node_name} has said nothing for {silent:.0f} s: is the node overloaded? "
+                    "run the job again, with a smaller --batch if a batch takes that long there"
+                )
 
     def _check_lost(self, news: Heartbeat) -> None:
         lost = set(news.lost_nodes)

@@ -24,6 +24,10 @@ class Output:
         self._target = settings.output
         self._work = f"{settings.staging}/output"
 
+    def prepare(self) -> None:
+        """Make the folder that the workers write into."""
+        self._filesystem.make_folder(self._work)
+
     def part(self, node_name: str) -> str:
         """The file a node's worker writes."""
         return f"{self._work}/part-{node_name}.parquet"

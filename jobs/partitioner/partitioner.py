@@ -30,6 +30,8 @@ from locality.policies import policy
 from locality.types import Block, Plan
 
 HEARTBEAT_SECONDS = 0.25
+VALUE_SECONDS = 10.0
+"""How long a value may be overdue before the job gives up: starting here kept the node from measuring."""
 CODE = "code.zip"
 
 
@@ -68,6 +70,7 @@ class Partitioner:
         known = self.know()
         plan = self.plan(known)
         self._say(f"plan: {plan.loads()}")
+        self._output.prepare()
         self._run_containers(plan)
         self._output.check([block.name for block in known.blocks], plan)
         done = self._listener.finished()
@@ -84,7 +87,7 @@ class Partitioner:
         yarn = Yarn()
         nodes = yarn.running_nodes()
         yarn.close()
-        values = capability.read(self._client, self._settings.capability, nodes)
+        values = capability.wait(self._client, self._settings.capability, nodes, VALUE_SECONDS)
         blocks = [Block(file.path, 1, file.size_bytes, file.hosts()) for file in files]
         return Knowledge(blocks, values, history.recorded(self._client, self._settings.engine))
 
@@ -101,7 +104,12 @@ class Partitioner:
             if parts
         }
         containers = Containers(
-            self._session, launches, self._settings.container_wait, time.monotonic(), self._listener.reason
+            self._session,
+            launches,
+            self._settings.container_wait,
+            self._settings.worker_silence,
+            time.monotonic(),
+            self._listener,
         )
         while not containers.step(time.monotonic(), self._listener.images_done() / total):
             time.sleep(HEARTBEAT_SECONDS)

@@ -21,7 +21,10 @@ def decode(content: bytes) -> np.ndarray:
         # Strict: a truncated JPEG is an error here, where OpenCV would fill the rest with grey.
         pixels = simplejpeg.decode_jpeg(content, "RGB", min_height=SHORT_SIDE, min_width=SHORT_SIDE)
         return pixels
-    decoded = cv2.imdecode(np.frombuffer(content, dtype=np.uint8), cv2.IMREAD_COLOR)
+    try:
+        decoded = cv2.imdecode(np.frombuffer(content, dtype=np.uint8), cv2.IMREAD_COLOR)
+    except cv2.error as error:  # for example a header that claims more pixels than OpenCV takes
+        raise ValueError(f"cannot be decoded: {error.err}") from error
     if decoded is None:
         raise ValueError("not a picture of a known format")
     pixels = cv2.cvtColor(decoded, cv2.COLOR_BGR2RGB)
@@ -29,11 +32,13 @@ def decode(content: bytes) -> np.ndarray:
 
 
 def prepare(pixels: np.ndarray) -> np.ndarray:
-    """Short side to 256, the 224 x 224 in the middle, ImageNet's mean and spread; (3, 224, 224) float32."""
+    """The middle as large as 224 of a short side of 256, ImageNet's mean and spread; (3, 224, 224) float32.
+
+    Cropped before it is resized, so that a long strip needs no more memory than a square.
+    """
     height, width = pixels.shape[:2]
-    scale = SHORT_SIDE / min(height, width)
-    size = (max(CROP, round(width * scale)), max(CROP, round(height * scale)))
-    resized = cv2.resize(pixels, size, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR)
-    top, left = (size[1] - CROP) // 2, (size[0] - CROP) // 2
-    cropped = resized[top : top + CROP, left : left + CROP].astype(np.float32) / 255
-    return np.ascontiguousarray(((cropped - MEAN) / SPREAD).transpose(2, 0, 1))
+    side = max(1, round(min(height, width) * CROP / SHORT_SIDE))
+    top, left = (height - side) // 2, (width - side) // 2
+    square = pixels[top : top + side, left : left + side]
+    resized = cv2.resize(square, (CROP, CROP), interpolation=cv2.INTER_AREA if side > CROP else cv2.INTER_LINEAR)
+    return np.ascontiguousarray(((resized.astype(np.float32) / 255 - MEAN) / SPREAD).transpose(2, 0, 1))

@@ -22,8 +22,11 @@ class Storage:
         return self._readers.map(self._read_one, paths)
 
     def write(self, path: str, content: bytes) -> None:
-        """Write a whole file, replacing an older one."""
-        with self._client.create(path, WriteOptions(overwrite=True)) as stream:
+        """Write a whole file, replacing an older one, into a folder that exists.
+
+        A job that has ended takes its folder away; a worker that has not heard of it must not make it again.
+        """
+        with self._client.create(path, WriteOptions(overwrite=True, create_parent=False)) as stream:
             stream.write(content)
 
     def _read_one(self, path: str) -> bytes | Exception:

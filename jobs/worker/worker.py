@@ -51,8 +51,8 @@ class Worker:
         for path, content in zip(paths, self._storage.read(paths), strict=True):
             try:
                 ready.append((path, self._prepare(content)))
-            except ValueError as error:
-                self._results.add_error(path, str(error))
+            except (ValueError, MemoryError) as error:
+                self._results.add_error(path, str(error) or "needs more memory than the container has")
         if ready:
             probabilities = self._engine.infer(np.stack([pixels for _, pixels in ready]))
             for (path, _), row in zip(ready, probabilities, strict=True):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 import pytest
 
 from hadoop.master import Ended, Granted, Heartbeat
 from hadoop.yarn import Launch
 from jobs.errors import JobError
+from jobs.partitioner.api import Listener
 from jobs.partitioner.containers import Containers
 
+Make = Callable[..., Containers]
 NOTHING = Heartbeat((), (), ())
 LAUNCH = Launch(argv=["true"], environment={}, files={}, memory_mb=1, vcores=1)
 
@@ -31,8 +35,20 @@ class ScriptedSession:
         self.launched.append(granted.node_name)
 
 
-def containers(session: ScriptedSession, *nodes: str, reason: str | None = None) -> Containers:
-    return Containers(session, dict.fromkeys(nodes, LAUNCH), 30.0, 0.0, lambda node: reason)  # type: ignore[arg-type]
+@pytest.fixture
+def listener() -> Iterator[Listener]:
+    made = Listener("127.0.0.1", "secret")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def containers(listener: Listener) -> Make:
+    def make(session: ScriptedSession, *nodes: str) -> Containers:
+        launches = dict.fromkeys(nodes, LAUNCH)
+        return Containers(session, launches, 30.0, 120.0, 0.0, listener)  # type: ignore[arg-type]
+
+    return make
 
 
 def granted(*nodes: str) -> Heartbeat:
@@ -43,7 +59,7 @@ def ended(node: str, status: int, said: str = "") -> Heartbeat:
     return Heartbeat((), (Ended(f"c-{node}", status, said),), ())
 
 
-def test_every_node_is_asked_for_once_with_a_number_of_its_own() -> None:
+def test_every_node_is_asked_for_once_with_a_number_of_its_own(containers: Make) -> None:
     session = ScriptedSession()
 
     containers(session, "b", "a")
@@ -51,7 +67,7 @@ def test_every_node_is_asked_for_once_with_a_number_of_its_own() -> None:
     assert session.asked == [(1, "a"), (2, "b")]
 
 
-def test_all_containers_ending_well_is_the_end() -> None:
+def test_all_containers_ending_well_is_the_end(containers: Make) -> None:
     session = ScriptedSession(granted("a"), granted("b"), ended("a", 0), ended("b", 0))
     running = containers(session, "a", "b")
 
@@ -59,17 +75,25 @@ def test_all_containers_ending_well_is_the_end() -> None:
     assert session.launched == ["a", "b"]
 
 
-def test_a_worker_that_fails_ends_the_job_with_what_it_said() -> None:
-    running = containers(
-        ScriptedSession(granted("a"), ended("a", 1, "Exception from container")), "a", reason="no weights"
-    )
+def test_a_worker_that_gives_up_ends_the_job_with_what_it_said(containers: Make, listener: Listener) -> None:
+    running = containers(ScriptedSession(granted("a"), NOTHING), "a")
     running.step(0.0, 0.0)
+    listener.hear("/failed", {"node_name": "a", "reason": "no weights"})
 
-    with pytest.raises(JobError, match="worker on a ended with status 1: no weights"):
+    with pytest.raises(JobError, match="worker on a gave up: no weights"):
         running.step(1.0, 0.0)
 
 
-def test_a_killed_worker_that_said_nothing_is_told_by_yarn() -> None:
+def test_a_worker_that_falls_silent_ends_the_job(containers: Make) -> None:
+    running = containers(ScriptedSession(granted("a")), "a")
+
+    assert not running.step(0.0, 0.0)
+    assert not running.step(119.0, 0.0)
+    with pytest.raises(JobError, match="worker on a has said nothing for 121 s"):
+        running.step(121.0, 0.0)
+
+
+def test_a_killed_worker_that_said_nothing_is_told_by_yarn(containers: Make) -> None:
     running = containers(ScriptedSession(granted("a"), ended("a", 137, "Killed by external signal\nmore")), "a")
     running.step(0.0, 0.0)
 
@@ -85,7 +109,7 @@ def test_a_killed_worker_that_said_nothing_is_told_by_yarn() -> None:
     ],
     ids=["before", "during"],
 )
-def test_a_lost_node_ends_the_job(answers: list[Heartbeat], sentence: str) -> None:
+def test_a_lost_node_ends_the_job(containers: Make, answers: list[Heartbeat], sentence: str) -> None:
     running = containers(ScriptedSession(*answers), "a")
 
     with pytest.raises(JobError, match=sentence):
@@ -93,13 +117,13 @@ def test_a_lost_node_ends_the_job(answers: list[Heartbeat], sentence: str) -> No
             running.step(now, 0.0)
 
 
-def test_the_loss_of_a_node_that_has_no_share_is_none_of_our_business() -> None:
+def test_the_loss_of_a_node_that_has_no_share_is_none_of_our_business(containers: Make) -> None:
     running = containers(ScriptedSession(Heartbeat((), (), ("z",)), granted("a"), ended("a", 0)), "a")
 
     assert [running.step(now, 0.0) for now in range(3)] == [False, False, True]
 
 
-def test_a_node_that_gives_no_container_is_not_waited_for_for_ever() -> None:
+def test_a_node_that_gives_no_container_is_not_waited_for_for_ever(containers: Make) -> None:
     running = containers(ScriptedSession(granted("b")), "a", "b")
 
     assert not running.step(29.0, 0.0)

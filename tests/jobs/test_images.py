@@ -110,9 +110,25 @@ def test_loading_an_empty_folder_is_refused(tmp_path: Path, dead_port: int) -> N
         load(tmp_path / "missing", "/data", f"http://127.0.0.1:{dead_port}", "me")
 
 
-@pytest.mark.parametrize("target", ["data/images", "", "hdfs://name:8020", "/data/../etc"])
+@pytest.mark.parametrize(
+    "target", ["data/images", "", "hdfs://name:8020", "/data/../etc", "s3://data/images", "file:///data"]
+)
 def test_a_target_that_is_no_absolute_path_is_refused(target: str, made: Path, dead_port: int) -> None:
     with pytest.raises(JobError, match="no absolute HDFS path"):
+        load(made, target, f"http://127.0.0.1:{dead_port}", "me")
+
+
+@pytest.mark.parametrize("target", ["hdfs://data/images", "hdfs://other:8020/images", "//data/images"])
+def test_a_target_in_another_hdfs_is_refused(target: str, made: Path, dead_port: int) -> None:
+    with pytest.raises(
+        JobError, match=r"names the HDFS at (data|other), and .* at 127\.0\.0\.1 only: begin with hdfs:/"
+    ):
+        load(made, target, f"http://127.0.0.1:{dead_port}", "me")
+
+
+@pytest.mark.parametrize("target", ["/data", "hdfs:///data", "hdfs:/data", "hdfs://127.0.0.1:8020/data"])
+def test_every_way_to_write_a_folder_of_this_hdfs_is_understood(target: str, made: Path, dead_port: int) -> None:
+    with pytest.raises(JobError, match="HDFS does not answer at"):
         load(made, target, f"http://127.0.0.1:{dead_port}", "me")
 
 

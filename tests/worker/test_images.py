@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
+
 import cv2
 import numpy as np
 import pytest
@@ -54,6 +57,19 @@ def test_every_shape_becomes_the_network_s(shape: tuple[int, int]) -> None:
     assert prepared.shape == (3, 224, 224)
     assert prepared.dtype == np.float32
     np.testing.assert_allclose(prepared[:, 100, 100], (1 - MEAN) / SPREAD, rtol=1e-5)
+
+
+def test_a_long_strip_needs_no_more_memory_than_a_square() -> None:
+    assert prepare(np.zeros((1, 40_000, 3), dtype=np.uint8)).shape == (3, 224, 224)
+
+
+def test_a_header_that_claims_too_many_pixels_is_an_error_of_this_picture() -> None:
+    huge = bytearray(encoded(RED, ".png"))
+    huge[16:24] = struct.pack(">II", 60_000, 60_000)
+    huge[29:33] = struct.pack(">I", zlib.crc32(bytes(huge[12:29])))
+
+    with pytest.raises(ValueError, match=r"decoded|not a picture"):
+        decode(bytes(huge))
 
 
 def test_the_middle_of_the_picture_is_kept() -> None:
