@@ -31,7 +31,11 @@ def create_app(settings: Settings, clock: Clock | None = None) -> Flask:
     clock = clock or Clock()
     store = Store(parse_url(settings.database), clock)
     notices = Notices(settings)
-    latest = notices.latest = Latest(store.load(), settings, clock)
+    try:
+        latest = notices.latest = Latest(store.load(), settings, clock)
+    except BaseException:
+        store.close()
+        raise
     app = Flask("infosvc", static_folder=None)
     app.config.update(MAX_CONTENT_LENGTH=settings.max_body, RESTX_MASK_SWAGGER=False)
     app.extensions.update(
@@ -99,8 +103,10 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         return socket.create_server(address[:2], family=family, backlog=1024)
-    except OSError as error:
-        why = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
+    except (OSError, UnicodeError) as error:
+        # create_server adds the address to the system's words; a look-up has words of its own.
+        plain = isinstance(error, OSError) and not isinstance(error, socket.gaierror) and error.errno
+        why = os.strerror(plain) if plain else getattr(error, "strerror", error)
         raise InvalidInput(
             f"cannot listen on {host}:{port} ({why}): stop what uses it, or choose another with --host and --port",
             "port",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import os
 import secrets
+import stat
 from pathlib import Path
 
 from infosvc.errors import InvalidInput, Unauthorized
@@ -17,12 +18,15 @@ def token_from(path: Path) -> str:
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         _make(path)
+        mode = stat.S_IMODE(path.stat().st_mode)
         token = path.read_text().strip()
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(
             f"the token file {path} cannot be used ({error}): mend it, or name another one with --token-file",
             "token_file",
         ) from error
+    if mode & 0o077:
+        raise InvalidInput(f"the token file {path} can be read by others: chmod 600 {path}", "token_file")
     if not token.isascii() or len(token) < 16 or len(token.split()) != 1:
         raise InvalidInput(
             f"the token file {path} holds no token: one word of at least 16 characters; delete it to get a new one",

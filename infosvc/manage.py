@@ -8,6 +8,7 @@ import logging
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
 
 from infosvc.errors import InfoError, InvalidInput
 from infosvc.latest import Latest, Picture
@@ -83,8 +84,11 @@ class Notices:
             _log.info("%s was not told its wanted state (%s); its agent will ask", node_name, error)
 
     def _stop_one(self, node_name: str, address: str) -> None:
+        # A node that was enrolled at this address since has replaced the agent there, and keeps its own.
+        if self.latest is None or any(machine.address == address for machine in self.latest.picture.nodes.values()):
+            return
         try:
-            self._post(address, "/api/v1/stop", {})
+            self._post(address, "/api/v1/stop", {"node_name": node_name})
         except (OSError, http.client.HTTPException) as error:
             _log.warning("the agent of %s could not be stopped (%s); what it sends is refused", node_name, error)
 
@@ -94,6 +98,8 @@ class Notices:
         headers = {"Authorization": f"Bearer {self._settings.token}", "Content-Type": "application/json"}
         try:
             connection.request("POST", path, json.dumps(body), headers)
-            connection.getresponse().read(1024)
+            status = connection.getresponse().status
+            if status >= HTTPStatus.MULTIPLE_CHOICES:
+                raise http.client.HTTPException(f"it answered {status}")
         finally:
             connection.close()

@@ -198,7 +198,6 @@ class Report:
 
     boot: str
     sequence: int
-    version: int
     agent_version: str = ""
     runs: tuple[Run, ...] = ()
 
@@ -207,7 +206,6 @@ class Report:
         return {
             "boot": self.boot,
             "sequence": self.sequence,
-            "version": self.version,
             "agent_version": self.agent_version,
             "runs": [run.to_json() for run in self.runs],
         }
@@ -218,7 +216,6 @@ class Report:
         return cls(
             str(body["boot"]),
             int(body["sequence"]),
-            int(body["version"]),
             str(body.get("agent_version", "")),
             tuple(Run.from_json(run) for run in body["runs"]),
         )

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import paramiko
 
@@ -65,7 +66,8 @@ class RemoteOptions:
     """How to reach machines and where things go on them.
 
     `directory` is relative to the login's home directory; `{node}` in it becomes the node's name. `allow` lists
-    directories of the machine from which registered absolute commands may be started.
+    directories of the machine from which registered absolute commands may be started; none keeps those that an
+    earlier enrolment allowed.
     """
 
     ssh_config: Path | None = None
@@ -105,6 +107,8 @@ def enrol(
                 return machine.install(bundle, service_url, token)
         except InfoError as error:
             return error
+        except ValueError as error:
+            return InvalidInput(f"{host} cannot be enrolled: {error}", "host")
 
     results: dict[str, Enrolled | InfoError] = {}
     unique = list(dict.fromkeys(hosts))
@@ -149,7 +153,12 @@ class Machine:
         program, settings = str(base / "current" / AGENT), str(base / "settings.json")
         self._connection.run(["python3", program, "--settings", settings, "--detach"])
         self._python(_KEEP_ONLY, str(base / "releases"), release.name)
-        return self._await_health(bundle.version)
+        try:
+            return self._await_health(bundle.version)
+        except InfoError:
+            with suppress(InfoError):
+                self.stop()
+            raise
 
     def stop(self) -> None:
         """End the agent that was installed here."""
@@ -159,7 +168,7 @@ class Machine:
     def _prepare(self, bytes_needed: int) -> PurePosixPath:
         """Check python3, make the directory and measure its space; return its absolute path."""
         directory = self._options.directory.replace("{node}", self.node_name)
-        answer = json.loads(self._python(_PREPARE, directory))
+        answer = self._answer(_PREPARE, directory)
         if tuple(answer["python"]) < NODE_PYTHON:
             found, needed = (".".join(map(str, version)) for version in (answer["python"], NODE_PYTHON))
             raise NotReady(f"{self.node_name} has python3 {found}: an agent needs {needed} or newer")
@@ -184,7 +193,7 @@ class Machine:
                 ) from error
 
     def _verify(self, bundle: Bundle, release: PurePosixPath) -> None:
-        found = json.loads(self._python(_HASHES, str(release), *bundle.manifest))
+        found = self._answer(_HASHES, str(release), *bundle.manifest)
         wrong = sorted(name for name, digest in bundle.manifest.items() if found.get(name) != digest)
         if wrong:
             raise Conflict(f"{', '.join(wrong)} arrived changed on {self.node_name}: enrol it again")
@@ -200,7 +209,7 @@ class Machine:
             "token_file": str(base / "token"),
             "directory": str(base / "current"),
             "state_dir": str(base / "state"),
-            "allow": list(self._options.allow),
+            "allow": list(self._options.allow) or _former_allow(sftp, base),
         }
         _write_private(sftp, base / "token", token + "\n")
         _write_private(sftp, base / "settings.json", json.dumps(settings, indent=1) + "\n")
@@ -211,6 +220,17 @@ class Machine:
 
     def _python(self, program: str, *arguments: str) -> str:
         return self._connection.run(["python3", "-c", program, *arguments])
+
+    def _answer(self, program: str, *arguments: str) -> dict[str, Any]:
+        output = self._python(program, *arguments)
+        try:
+            answer: dict[str, Any] = json.loads(output)
+        except ValueError as error:
+            raise NotReady(
+                f"{self.node_name} answers with text of its own, {output[:60]!r}: a login that runs a command must "
+                "print nothing else, see its shell's start files"
+            ) from error
+        return answer
 
     def _await_health(self, version: str) -> Enrolled:
         enrolled = Enrolled(self.node_name, f"{self._way.address}:{self._options.agent_port}", version)
@@ -249,6 +269,15 @@ def _push(sftp: paramiko.SFTPClient, bundle: Bundle, release: PurePosixPath) -> 
         target = str(release / name)
         sftp.put(str(bundle.directory / name), target)
         sftp.chmod(target, 0o700 if name in bundle.manifest else 0o600)
+
+
+def _former_allow(sftp: paramiko.SFTPClient, base: PurePosixPath) -> list[str]:
+    """What an earlier enrolment allowed, none when there was none."""
+    try:
+        with sftp.open(str(base / "settings.json")) as file:
+            return list(json.loads(file.read())["allow"])
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return []
 
 
 def _write_private(sftp: paramiko.SFTPClient, target: PurePosixPath, text: str) -> None:

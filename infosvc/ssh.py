@@ -108,7 +108,7 @@ class Connection:
                 banner_timeout=CONNECT_SECONDS,
                 auth_timeout=CONNECT_SECONDS,
             )
-        except (OSError, EOFError, paramiko.SSHException) as error:
+        except (OSError, EOFError, UnicodeError, paramiko.SSHException) as error:
             raise self._explain(error) from error
 
     def _explain(self, error: Exception) -> InfoError:

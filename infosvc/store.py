@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from infosvc import models
 from infosvc.errors import Conflict, InvalidInput, NotReady
 from infosvc.latest import Draft, Key, Machine, Picture, Value, Wish
+from infosvc.lock import lock_file, lock_server
 from infosvc.records import Outcome, Producer
 from infosvc.settings import Clock
 
@@ -43,7 +44,7 @@ def parse_url(text: str, password: str | None = None) -> URL:
     backend = url.drivername.partition("+")[0]
     if backend in ("mysql", "mariadb") and url.database:
         return url.set(drivername="mysql+pymysql", password=password or url.password)
-    if url.drivername == "sqlite" and url.database and url.database != ":memory:":
+    if url.drivername == "sqlite" and url.database and url.database != ":memory:" and not url.query:
         return url
     raise InvalidInput(
         "the database URL is not one this service knows: use sqlite:////absolute/path.db "
@@ -53,19 +54,25 @@ def parse_url(text: str, password: str | None = None) -> URL:
 
 
 class Store:
-    """One open database. Its errors are NotReady (away), Conflict (made by a newer version), InvalidInput (URL)."""
+    """One open database, used by no other service.
+
+    Its errors are NotReady (away), Conflict (made by a newer version, or in use), InvalidInput (URL).
+    """
 
     def __init__(self, url: URL, clock: Clock) -> None:
         self.name = url.render_as_string(hide_password=True)
         self._clock = clock
-        self._engine = _engine(url)
         try:
-            with self._reported(), self._engine.begin() as connection:
-                models.metadata.create_all(connection)
-                self._check_version(connection)
-        except BaseException:
-            self.close()
-            raise
+            with ExitStack() as held, self._reported():
+                self._engine = _engine(url, held)
+                with self._engine.begin() as connection:
+                    models.metadata.create_all(connection)
+                    self._check_version(connection)
+                self._held = held.pop_all()
+        except (TypeError, ValueError) as error:  # a host that is none, an option that the driver does not know
+            raise InvalidInput(
+                f"the database {self.name} cannot be opened ({error}): mend its URL", "database"
+            ) from error
 
     def load(self) -> Picture:
         """Everything that is stored, its wall times turned into monotonic ones."""
@@ -96,8 +103,8 @@ class Store:
                 connection.execute(_upsert(TABLES[table], connection.dialect.name), changed)
 
     def close(self) -> None:
-        """Give all connections back."""
-        self._engine.dispose()
+        """Give all connections back, and the database to another service."""
+        self._held.close()
 
     def _check_version(self, connection: Connection) -> None:
         found = connection.scalar(select(models.meta.c.value).where(models.meta.c.name == "schema_version"))
@@ -120,14 +127,17 @@ class Store:
             ) from error
 
 
-def _engine(url: URL) -> Engine:
-    backend = url.get_backend_name()
-    if backend == "sqlite":
-        _make_private(Path(str(url.database)))
-    engine = create_engine(url, connect_args=_CONNECT[backend], pool_size=2, pool_pre_ping=backend == "mysql")
-    if backend == "sqlite":
-        # Write-ahead logging lets others read the file meanwhile; FULL keeps what was acknowledged after a power cut.
-        event.listen(engine, "connect", _set_up_sqlite)
+def _engine(url: URL, held: ExitStack) -> Engine:
+    """An engine on one connection, which the writer's thread alone uses; what must be given back goes into `held`."""
+    lite = url.get_backend_name() == "sqlite"
+    if lite:
+        held.callback(os.close, _make_private(Path(str(url.database))))
+    engine = create_engine(
+        url, connect_args=_CONNECT[url.get_backend_name()], pool_size=1, max_overflow=0, pool_pre_ping=not lite
+    )
+    held.callback(engine.dispose)
+    # Write-ahead logging lets others read the file meanwhile; FULL keeps what was acknowledged after a power cut.
+    event.listen(engine, "connect", _set_up_sqlite if lite else lock_server)
     return engine
 
 
@@ -136,11 +146,12 @@ def _set_up_sqlite(connection: Any, _record: Any) -> None:
     connection.execute("PRAGMA synchronous=FULL")
 
 
-def _make_private(path: Path) -> None:
-    """The file exists and is its owner's only; SQLite gives its journal the same mode."""
+def _make_private(path: Path) -> int:
+    """The file exists, is its owner's only, and locked; SQLite gives its journal the same mode."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        return lock_file(path)
     except OSError as error:
         raise NotReady(
             f"the database file {path} cannot be opened ({error.strerror}): name another one with --database"

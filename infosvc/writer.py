@@ -94,9 +94,12 @@ class Writer:
         finally:
             self._commit_since = None
         self._latest.picture = draft.picture
-        self._told(before, draft.picture)
         for answer, result in done:
             answer.set_result(result)
+        try:
+            self._told(before, draft.picture)
+        except Exception:  # the thread that writes must go on whatever the notices run into
+            _log.exception("the agents could not be told of a change; they ask after their next report")
 
 
 def _try(change: Callable[[Draft], Any], draft: Draft, answer: Future[Any]) -> list[Any]:

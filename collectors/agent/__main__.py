@@ -37,7 +37,7 @@ def _run(settings: Settings, file: Path, detached: bool) -> int:
     try:
         agent = Agent(settings)
     except (OSError, ValueError, SettingsError) as error:
-        reason = f"the agent of {settings.node_name} cannot listen on {settings.host}:{settings.port}: {error}"
+        reason = f"the agent of {settings.node_name} cannot start: {error}"
         logging.getLogger(__name__).error(reason)
         if parent is not None:
             say(parent, reason)

@@ -14,7 +14,7 @@ from typing import Any
 from collectors.agent.api import AgentServer
 from collectors.agent.guard import Guard
 from collectors.agent.launch import Launcher
-from collectors.agent.settings import Settings
+from collectors.agent.settings import Settings, SettingsError
 from collectors.agent.slots import Slots
 from collectors.agent.spool import Spool
 from collectors.agent.trust import Pushed
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 class Agent:
     """Listens from its construction on; `run` returns after SIGTERM, SIGINT or a stop over HTTP.
 
-    OSError when the address cannot be bound or what was pushed cannot be read, SettingsError for a bad token file.
+    OSError or ValueError when what was pushed cannot be read, SettingsError for a bad token file or address.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -40,7 +40,7 @@ class Agent:
         state_dir = Path(settings.state_dir)
         state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         # The server is bound first, so that a port in use leaves nothing behind; the guard closes its copy at once.
-        self._server = AgentServer((settings.host, settings.port), token, self.status, self._want, self.stop)
+        self._server = self._listen(token)
         self._guard = Guard.start(state_dir)
         client = InfoClient(settings.service_url, token, SERVICE_PATIENCE_SECONDS)
         self._slots = Slots(Launcher(settings, self._pushed, self._guard), lambda run: self._spool.add(run))
@@ -82,6 +82,16 @@ class Agent:
             self._server.shutdown()
             self._server.server_close()
             log.info("agent of %s ends", self._settings.node_name)
+
+    def _listen(self, token: str) -> AgentServer:
+        address = (self._settings.host, self._settings.port)
+        try:
+            return AgentServer(address, token, self.status, self._want, self.stop)
+        except (OSError, UnicodeError) as error:
+            raise SettingsError(
+                f"it cannot listen on {address[0]}:{address[1]} ({error}): stop what uses that port, "
+                "or enrol the node with another --port"
+            ) from error
 
     def _want(self, wanted: Wanted) -> None:
         """Take the service's notice, unless a newer one is here already: notices may overtake each other."""

@@ -10,7 +10,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from infosvc.errors import InfoError, InvalidInput, NotFound, TooLarge, Unauthorized
+from infosvc.errors import Conflict, InfoError, InvalidInput, NotFound, TooLarge, Unauthorized
 from infosvc.records import Wanted, check_name
 
 BODY_LIMIT = 1024 * 1024
@@ -70,6 +70,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not hmac.compare_digest(given.encode(), f"Bearer {self.server.token}".encode()):
             raise Unauthorized("this call needs the token of the service: Authorization: Bearer ...")
         if self.path == "/api/v1/stop":
+            self._check_name(body)
             self.server.on_stop()
             return {"stopping": True}
         if self.path != "/api/v1/wanted":
@@ -77,6 +78,16 @@ class _Handler(BaseHTTPRequestHandler):
         wanted = parse_wanted(body)
         self.server.on_wanted(wanted)
         return {"version": wanted.version}
+
+    def _check_name(self, body: bytes) -> None:
+        """The caller knows an address; who answers there may be another node's agent by now."""
+        name = self.server.status()["node_name"]
+        try:
+            asked = json.loads(body)["node_name"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise InvalidInput('the body must name the node to stop: {"node_name": "..."}', "node_name") from error
+        if asked != name:
+            raise Conflict(f"this is the agent of {name}, not of {asked!r}", "node_name")
 
     def _body(self) -> bytes:
         length = self.headers.get("Content-Length", "0")

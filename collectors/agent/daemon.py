@@ -30,7 +30,8 @@ def stop_previous(settings_file: Path) -> bool:
         pid = int(pid_file(settings_file).read_text())
     except (OSError, ValueError):
         return False
-    if not _is_agent(pid, settings_file):
+    # After a container restarts, the number of the agent before can be this very process's own.
+    if pid == os.getpid() or not _is_agent(pid, settings_file):
         return False
     for number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):

@@ -11,21 +11,23 @@ from pathlib import Path
 class Guard:
     """Told of each run's process group as it starts and ends; acts when the pipe to the agent breaks."""
 
-    def __init__(self, pipe: int) -> None:
+    def __init__(self, pipe: int, pid: int) -> None:
         self._pipe = pipe
+        self._pid = pid
 
     @classmethod
     def start(cls, state_dir: Path) -> Guard:
         """Fork the guard; call it before the process has threads."""
         read_end, write_end = os.pipe()
-        if os.fork() == 0:
+        pid = os.fork()
+        if pid == 0:
             try:
                 _stand_apart(read_end)
                 _watch(state_dir)
             finally:
                 os._exit(0)
         os.close(read_end)
-        return cls(write_end)
+        return cls(write_end, pid)
 
     def watch(self, group: int) -> None:
         """A run has started in this process group."""
@@ -36,8 +38,10 @@ class Guard:
         self._tell(f"-{group}\n")
 
     def close(self) -> None:
-        """Let the guard go; it ends whatever it still watches."""
+        """Let the guard end whatever it still watches, and wait for that: a later agent's runs bear the same mark."""
         os.close(self._pipe)
+        with suppress(ChildProcessError):
+            os.waitpid(self._pid, 0)
 
     def _tell(self, line: str) -> None:
         # Without its guard the agent works on: each run still gets SIGKILL from the kernel when the agent dies.

@@ -53,6 +53,9 @@ def load(file: Path) -> Settings:
     known = {field.name for field in fields(Settings)}
     if not isinstance(values, dict) or set(values) - known:
         raise SettingsError(f"{file} must be one object with keys among {', '.join(sorted(known))}")
+    port = values.get("port")
+    if "port" in values and not (type(port) is int and 0 < port < 65536):
+        raise SettingsError(f"port in {file} is {port!r}, not a number from 1 to 65535: enrol the node again")
     try:
         return Settings(**{**values, "allow": tuple(values.get("allow", ()))})
     except TypeError as error:

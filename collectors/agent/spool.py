@@ -101,7 +101,7 @@ class Spool:
         self._batch = self._batch or self._take()
         sent = self._clock()
         runs = tuple(replace(run, age=round(max(sent - ended, 0.0), 3)) for run, ended in self._batch.runs)
-        report = Report(self._boot, self._batch.sequence, self._slots.version, self._agent_version, runs)
+        report = Report(self._boot, self._batch.sequence, self._agent_version, runs)
         try:
             version = self._service.report(self._node_name, report)
             self._behind = version != self._slots.version

@@ -44,7 +44,8 @@ def trusted_argv(cmd: str, sha256: str | None, pushed: Pushed, allow: Sequence[s
     """Argument list of a command whose file has been checked just now; Refused with the reason otherwise.
 
     A relative first word names a pushed file with the SHA-256 of the manifest. An absolute one lies in an allowed
-    directory, where only root or the agent's user can write. `sha256`, if given, holds in both cases.
+    directory, and only root or the agent's user can write it or swap it through a directory above it. `sha256`, if
+    given, holds in both cases.
     """
     try:
         words = shlex.split(cmd)
@@ -99,9 +100,11 @@ def _check_owners(file: Path, directory: Path) -> None:
     """Nobody but root and the agent's user can change the file, or swap it through a directory above it."""
     if not file.is_file():
         raise Refused(f"{file} is no file on this node")
-    for path in (file, *(parent for parent in file.parents if parent == directory or directory in parent.parents)):
+    for path in (file, *file.parents):
         status = path.stat()
-        if status.st_uid not in (0, os.geteuid()) or stat.S_IMODE(status.st_mode) & 0o022:
+        # Above the allowed directory, the sticky bit (as on /tmp) keeps others from renaming what is not theirs.
+        open_to_others = status.st_mode & 0o022 and not (status.st_mode & stat.S_ISVTX and path in directory.parents)
+        if status.st_uid not in (0, os.geteuid()) or open_to_others:
             raise Refused(f"{path} can be changed by other users: chown it to root or this user, and chmod go-w {path}")
 
 

@@ -31,7 +31,7 @@ def distribution(blocks: Iterable[StoredBlock]) -> dict[str, dict[str, int]]:
 def main() -> int:
     """Ask the NameNode, print the distribution."""
     if len(sys.argv) != 3:
-        raise HadoopError("give the NameNode's web address and a path: http://127.0.1.1:9870 /data/images")
+        raise HadoopError("give the NameNode's web address and a path: http://127.0.2.1:9870 /data/images")
     with WebHdfs(sys.argv[1]) as namenode:
         held = distribution(namenode.blocks(sys.argv[2]))
     if not held:

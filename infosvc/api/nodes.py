@@ -45,7 +45,6 @@ report_body = ns.model(
         "sequence": fields.Integer(
             required=True, description="grows from 1 within a boot; a repeated one is not taken twice"
         ),
-        "version": fields.Integer(required=True, description="of the wanted state that the agent follows"),
         "agent_version": fields.String(),
         "runs": fields.List(fields.Nested(run_body), required=True),
     },
@@ -112,7 +111,6 @@ def read_report(given: Fields) -> Report:
     return Report(
         given.text("boot", most=64, empty=False),
         given.whole("sequence", least=0, most=LARGEST_SEQUENCE),
-        given.whole("version", least=0, most=LARGEST_SEQUENCE),
         given.text("agent_version", "", most=64),
         tuple(_run(run) for run in given.objects("runs", MOST_RUNS)),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from pathlib import Path
 
@@ -65,10 +66,22 @@ def put(home: Path, url: str, token_file: Path | None, name: str, node: str, val
     click.echo(f"{name} on {node}: {value}")
 
 
+def _finite(_context: click.Context, _option: click.Parameter, seconds: float) -> float:
+    """A range alone lets NaN through."""
+    if not math.isfinite(seconds):
+        raise click.BadParameter(f"{seconds} is not a number of seconds.")
+    return seconds
+
+
 @data.command()
 @click.argument("name")
 @click.option(
-    "--interval", type=click.FloatRange(min=0.1), default=2.0, show_default=True, help="Seconds between looks."
+    "--interval",
+    type=click.FloatRange(0.1, 86_400),
+    callback=_finite,
+    default=2.0,
+    show_default=True,
+    help="Seconds between looks.",
 )
 @click.option("--count", type=click.IntRange(min=1), help="End after so many looks; else at Ctrl-C.")
 @service_options

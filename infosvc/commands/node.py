@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import click
 from rich.console import Console
@@ -16,8 +19,8 @@ from rich.progress import Progress
 from infosvc import bundle
 from infosvc.client import InfoClient
 from infosvc.commands import show
-from infosvc.commands.options import connect, for_each, json_option, read_token, service_options
-from infosvc.errors import InfoError, Unauthorized
+from infosvc.commands.options import connect, for_each, is_loopback, json_option, read_token, service_options
+from infosvc.errors import InfoError, InvalidInput, NotReady, Unauthorized
 from infosvc.records import Scope, check_node_name
 
 if TYPE_CHECKING:
@@ -84,7 +87,11 @@ def remove(home: Path, url: str, token_file: Path | None, names: tuple[str, ...]
 @click.option("--known-hosts", type=FILE, help="Host keys to trust; others are refused.")
 @click.option("--directory", help="Where things go, {node} is its name.  [default: .nodewise/agents/{node}]")
 @click.option("--port", "agent_port", type=click.IntRange(1, 65535), help="Port of the agent.  [default: 8410]")
-@click.option("--allow", multiple=True, help="Directory of the machine whose programs may run as well; repeatable.")
+@click.option(
+    "--allow",
+    multiple=True,
+    help="Directory of the machine whose programs may run as well; repeatable. Without it, those allowed before stay.",
+)
 @click.option("--start/--no-start", default=True, show_default=True, help="Start the collectors that ship.")
 @service_options
 @click.pass_obj
@@ -110,9 +117,11 @@ def add(
     client, token = connect(home, url, token_file), read_token(home, token_file)
     if token is None:
         raise Unauthorized("enrolling needs the service's token: name its file with --token-file")
-    shipped = _register_shipped(client)
     options = RemoteOptions(allow=tuple(allow), **{key: value for key, value in given.items() if value is not None})
-    results = _enrol(home, tuple(dict.fromkeys(hosts)), options, client.url, token)
+    hosts = tuple(dict.fromkeys(hosts))
+    _check_way_back(client.url, hosts, options)
+    shipped = _register_shipped(client)
+    results = _enrol(home, hosts, options, client.url, token)
 
     def take_in(host: str) -> str:
         result = results[host]
@@ -123,6 +132,21 @@ def add(
         return f"agent {result.agent_version} at {result.address}, {started} slots started"
 
     for_each(results, take_in)
+
+
+def _check_way_back(url: str, hosts: Sequence[str], options: RemoteOptions) -> None:
+    """InvalidInput when a machine elsewhere would be told to report to a loopback address, which is its own."""
+    from infosvc.ssh import route
+
+    if not is_loopback(urlsplit(url).hostname or ""):
+        return
+    for host in hosts:
+        with suppress(OSError, UnicodeError):  # a name that leads nowhere is refused when it is connected to
+            found = socket.getaddrinfo(route(host, options.ssh_config).address, None)
+            if not is_loopback(str(found[0][4][0])):
+                raise InvalidInput(
+                    f"{host} cannot reach {url}: serve with --host ADDRESS and give --url http://ADDRESS:PORT", "url"
+                )
 
 
 def _register_shipped(client: InfoClient) -> list[str]:
@@ -141,11 +165,10 @@ def _enrol(
     """Push and launch on all hosts with a progress bar on stderr."""
     from infosvc import remote
 
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
     lock = threading.Lock()
     quiet = not sys.stderr.isatty()
     with (
-        tempfile.TemporaryDirectory(prefix="bundle-", dir=home) as directory,
+        _bundled(home) as files,
         Progress(console=Console(stderr=True), transient=True, disable=quiet) as progress,
     ):
         bar = progress.add_task("enrolling", total=len(hosts))
@@ -154,7 +177,22 @@ def _enrol(
             with lock:
                 progress.advance(bar)
 
-        return remote.enrol(hosts, options, bundle.build(Path(directory) / "files"), url, token, on_done)
+        return remote.enrol(hosts, options, files, url, token, on_done)
+
+
+@contextmanager
+def _bundled(home: Path) -> Iterator[bundle.Bundle]:
+    """What is pushed, in a directory below home that lives as long as the block."""
+    with ExitStack() as held:
+        try:
+            home.mkdir(parents=True, exist_ok=True, mode=0o700)
+            directory = held.enter_context(tempfile.TemporaryDirectory(prefix="bundle-", dir=home))
+            files = bundle.build(Path(directory) / "files")
+        except OSError as error:
+            raise NotReady(
+                f"what is pushed cannot be written below {home} ({error}): make room, or choose another --home"
+            ) from error
+        yield files
 
 
 def _start(client: InfoClient, node_name: str, names: Sequence[str]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -58,6 +59,14 @@ def read_token(home: Path, token_file: Path | None) -> str | None:
 def connect(home: Path, url: str, token_file: Path | None) -> InfoClient:
     """A client of the service; without a token it can only read."""
     return InfoClient(url, read_token(home, token_file))
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address, or the name localhost, is reached from its own machine alone."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def for_each(names: Iterable[str], action: Callable[[str], str]) -> None:

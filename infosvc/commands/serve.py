@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import os
 import signal
@@ -11,7 +10,7 @@ from pathlib import Path
 import click
 
 from infosvc.auth import token_from
-from infosvc.commands.options import token_option, token_path
+from infosvc.commands.options import is_loopback, token_option, token_path
 from infosvc.errors import InvalidInput
 from infosvc.settings import Settings
 
@@ -56,7 +55,7 @@ def serve(
     path = token_path(home, token_file)
     settings = Settings(database=url.render_as_string(hide_password=False), token=token_from(path))
     server = Server(settings, host, port)
-    if not _is_loopback(host):
+    if not is_loopback(host):
         click.echo(
             f"Warning: {host} can be reached from other machines. Everyone who reaches it can read, and the token "
             "travels unencrypted: keep it inside a network you trust.",
@@ -75,10 +74,3 @@ def _password(file: Path | None) -> str | None:
         return file.read_text().rstrip("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"the database password file {file} cannot be read ({error})") from error
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -14,11 +14,15 @@ from typing import Any
 
 import pytest
 
+from collectors.agent import daemon
+from collectors.agent.guard import Guard
 from infosvc.client import InfoClient
 from infosvc.errors import NotFound
 from infosvc.records import Datum, Kind, Outcome, Producer, Slot, State, Wanted
 
 Wait = Callable[[Callable[[], Any]], Any]
+
+NOWHERE = "http://127.0.0.1:9"  # a service whose own wanted state cannot come in between
 
 
 def alive(pid: int) -> bool:
@@ -145,6 +149,27 @@ def test_a_pid_file_that_names_somebody_else_harms_nobody(node: Any) -> None:
         other.wait()
 
 
+def test_a_pid_file_that_names_this_very_process_is_of_an_earlier_boot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(daemon, "_is_agent", lambda *_: True)
+    (tmp_path / "agent.pid").write_text(str(os.getpid()))
+
+    assert not daemon.stop_previous(tmp_path / "settings.json")
+
+
+def test_a_guard_that_is_closed_has_ended(tmp_path: Path) -> None:
+    def children() -> set[str]:
+        return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
+
+    before = children()
+    guard = Guard.start(tmp_path)
+    assert children() != before
+    guard.close()
+
+    assert children() == before
+
+
 def test_a_port_in_use_is_one_sentence(node: Any) -> None:
     with socket.create_server((node.values["host"], node.port)):
         launched = node.launch()
@@ -152,6 +177,7 @@ def test_a_port_in_use_is_one_sentence(node: Any) -> None:
     assert launched.returncode == 1
     assert f"{node.values['host']}:{node.port}" in launched.stderr
     assert "Address already in use" in launched.stderr
+    assert "--port" in launched.stderr
     assert launched.stderr.count("\n") == 1
     assert not (node.base / "agent.pid").exists()
 
@@ -165,7 +191,13 @@ def test_a_port_in_use_is_one_sentence(node: Any) -> None:
         (lambda node: node.write(node.file, '{"port": 1}'), "not complete"),
         (lambda node: (node.base / "token").unlink(), "token"),
         (lambda node: (node.base / "token").chmod(0o640), "chmod 600"),
-        (lambda node: node.configure(directory="/nowhere"), "/nowhere"),
+        (
+            lambda node: node.configure(directory="/nowhere"),
+            "cannot start: [Errno 2] No such file or directory: '/nowhere",
+        ),
+        (lambda node: node.configure(port="8410"), "not a number from 1 to 65535"),
+        (lambda node: node.configure(port=65536), "not a number from 1 to 65535"),
+        (lambda node: node.configure(host="a..b"), "cannot listen on a..b"),
     ],
 )
 def test_bad_settings_are_one_sentence(node: Any, spoil: Callable[[Any], Any], said: str) -> None:
@@ -179,12 +211,13 @@ def test_bad_settings_are_one_sentence(node: Any, spoil: Callable[[Any], Any], s
 
 
 def test_only_the_holder_of_the_token_can_command_an_agent(node: Any) -> None:
+    node.configure(service_url=NOWHERE)
     node.launch()
     body = json.dumps(Wanted(2**40, (Slot("a", "scripts/load_1m.sh", 5),)).to_json()).encode()
 
     assert node.call("POST", "/api/v1/wanted", body, token=None)[0] == 401
     assert node.call("POST", "/api/v1/wanted", body, token="wrong")[0] == 401
-    assert node.call("POST", "/api/v1/stop", b"", token="ünknown".encode().decode("latin-1"))[0] == 401
+    assert node.call("POST", "/api/v1/stop", b"{}", token="ünknown".encode().decode("latin-1"))[0] == 401
     assert alive(node.pid)
     assert node.call("POST", "/api/v1/wanted", body) == (200, {"version": 2**40})
     assert node.call("GET", "/healthz")[1]["wanted_version"] == 2**40
@@ -195,6 +228,8 @@ def test_only_the_holder_of_the_token_can_command_an_agent(node: Any) -> None:
     [
         ("GET", "/", None, 404),
         ("POST", "/api/v1/unknown", b"{}", 404),
+        ("POST", "/api/v1/stop", b"", 422),
+        ("POST", "/api/v1/stop", b'{"node_name": "n2"}', 409),
         ("POST", "/api/v1/wanted", b"not json", 422),
         ("POST", "/api/v1/wanted", b"[]", 422),
         ("POST", "/api/v1/wanted", b'{"version": 1, "slots": [{"data_name": "a"}]}', 422),
@@ -220,12 +255,13 @@ def test_a_wrong_call_is_answered_with_a_sentence(
 def test_stop_over_http_ends_the_agent(node: Any, wait_for: Wait) -> None:
     node.launch()
     pid = node.pid
-    assert node.call("POST", "/api/v1/stop")[0] == 200
+    assert node.call("POST", "/api/v1/stop", b'{"node_name": "n1"}')[0] == 200
 
     wait_for(lambda: not alive(pid))
 
 
 def test_an_older_notice_does_not_undo_a_newer_one(node: Any) -> None:
+    node.configure(service_url=NOWHERE)
     node.launch()
     for version in (2**40, 2**40 - 1):
         node.call("POST", "/api/v1/wanted", json.dumps(Wanted(version).to_json()).encode())

@@ -124,6 +124,16 @@ def test_what_others_can_write_is_refused(pushed: Pushed, tmp_path: Path, opened
     assert "can be changed by other users" in refusal(str(file), pushed, file.parent)
 
 
+def test_a_directory_above_that_others_can_write_is_refused_unless_it_is_sticky(pushed: Pushed, tmp_path: Path) -> None:
+    (tmp_path / "above").mkdir()
+    file = program(tmp_path / "above" / "bin")
+    (tmp_path / "above").chmod(0o1777)
+    assert trusted_argv(str(file), None, pushed, [str(file.parent)])
+    (tmp_path / "above").chmod(0o777)
+
+    assert f"chmod go-w {tmp_path}/above" in refusal(str(file), pushed, file.parent)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 def test_what_belongs_to_another_user_is_refused(pushed: Pushed, tmp_path: Path) -> None:
     file = program(tmp_path / "bin")

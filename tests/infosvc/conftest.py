@@ -205,7 +205,7 @@ class Served:
     ) -> Answer:
         """One call as any program makes it; a str body goes as it is, anything else as JSON."""
         sent = {"Authorization": f"Bearer {token}"} if token else {}
-        data = body if body is None or isinstance(body, str) else json.dumps(body)
+        data = body.encode() if isinstance(body, str) else None if body is None else json.dumps(body)
         connection = http.client.HTTPConnection(str(urlsplit(self.url).hostname), urlsplit(self.url).port, timeout=20)
         try:
             connection.request(method, path, data, sent | (headers or {}))

@@ -43,7 +43,7 @@ def served(sqlite_url: str, serve: Serving) -> Iterator[Served]:
         service.client.put_node("n1", "127.0.0.1:9")
         service.client.put_slot("n1", "cpu", True)
         runs = (Run("cpu", Outcome.OK, 0.1, "0.5"), Run("cpu", Outcome.FAILED, 0.1, None, "[red]no\x1b[31m file"))
-        service.client.report("n1", Report("b", 1, 0, "1.0", runs))
+        service.client.report("n1", Report("b", 1, "1.0", runs))
         yield service
 
 
@@ -53,6 +53,7 @@ def command(home: Path, served: Served) -> Command:
     token = home / "service" / "token"
     token.parent.mkdir(parents=True)
     token.write_text("a-token-for-the-tests\n")
+    token.chmod(0o600)
 
     def run(*words: str, **environment: str) -> Done:
         settings = {"NODEWISE_URL": served.url, "NODEWISE_HOME": str(home), "COLUMNS": "80"} | environment
@@ -104,6 +105,8 @@ def test_data_is_put_read_and_watched(command: Command, served: Served) -> None:
     assert table[2].split()[:3] == ["n2", "0.25", "ratio"] and "fresh" in table[2]
     found = json.loads(_fine(command("data", "get", "cpu", "--node", "n2", "--json")))
     assert [(row["node_name"], row["data_value"], row["state"]) for row in found] == [("n2", "0.25", "fresh")]
+    for never in ("nan", "inf"):
+        assert command("data", "watch", "cpu", "--interval", never).returncode == 2
     assert "has no value that fits" in _fine(command("data", "get", "cpu", "--node", "n9"))
     watched = _fine(command("data", "watch", "cpu", "--interval", "0.1", "--count", "2"))
     assert watched.count("0.25") == 2
@@ -209,13 +212,13 @@ def test_serve_makes_a_token_says_where_it_listens_and_ends_on_sigterm(home: Pat
         assert running.end(signal.SIGINT) == (0, "")
 
 
-def test_a_killed_service_has_what_it_acknowledged(home: Path) -> None:
-    with Running(home, "--port", "0") as running:
+def test_a_killed_service_has_what_it_acknowledged(home: Path, database: str) -> None:
+    with Running(home, "--port", "0", "--database", database) as running:
         client = InfoClient.from_token_file(running.url, home / "service" / "token")
         client.put_producer(Producer("cpu", "x", 1))
         for number in range(10):
             client.put_value("cpu", "n1", number)
-    with Running(home, "--port", "0") as running:
+    with Running(home, "--port", "0", "--database", database) as running:
         assert [datum.data_value for datum in InfoClient(running.url).data("cpu")] == ["9"]
 
 
@@ -245,12 +248,17 @@ def test_serve_refuses_what_it_cannot_use_in_one_sentence(home: Path, tmp_path: 
         said = refused("--port", str(taken.getsockname()[1]))
     assert "Address already in use" in said and "--port" in said
     assert "cannot listen" in refused("--host", "192.0.2.1")
+    assert "cannot listen" in refused("--host", "a..b")
     assert "sqlite:////absolute/path.db" in refused("--database", "oracle://u:hidden@h/d")
     wrong = refused("--port", "0", "--database", mariadb.new_database().replace("s3cret", "wr0ng"))
     assert "Access denied" in wrong and "wr0ng" not in wrong
     assert "does not answer" in refused("--port", "0", "--database", "mysql+pymysql://u:hidden@127.0.0.1:1/d")
     bad = tmp_path / "bad-token"
+    bad.write_text("a-token-that-everybody-reads")
+    bad.chmod(0o644)
+    assert f"chmod 600 {bad}" in refused("--token-file", str(bad))
     bad.write_text("short")
+    bad.chmod(0o600)
     assert "holds no token" in refused("--token-file", str(bad))
     assert "cannot be used" in refused("--token-file", str(bad / "token"))
 

@@ -24,7 +24,7 @@ def enrolled(service: Served) -> Served:
 
 
 def _report(service: Served, sequence: int, outcome: Outcome, **said: Any) -> int:
-    return service.client.report("n1", Report("boot", sequence, 0, "1", (Run("cpu", outcome, 0.1, **said),)))
+    return service.client.report("n1", Report("boot", sequence, "1", (Run("cpu", outcome, 0.1, **said),)))
 
 
 def _only(service: Served) -> Datum:
@@ -82,19 +82,19 @@ def test_a_batch_that_is_sent_twice_is_taken_once(enrolled: Served, hands: Hands
     assert _report(enrolled, 1, Outcome.OK, value="1") == first
     assert _report(enrolled, 2, Outcome.OK, value="changed") == first
     assert (_only(enrolled).data_value, _only(enrolled).age) == ("2", 1.0)
-    again = Report("another boot", 1, 0, "1", (Run("cpu", Outcome.OK, 0.1, "3"),))
+    again = Report("another boot", 1, "1", (Run("cpu", Outcome.OK, 0.1, "3"),))
     enrolled.client.report("n1", again)
     assert _only(enrolled).data_value == "3"
 
 
 def test_a_report_of_an_unknown_node_is_refused(enrolled: Served) -> None:
     with pytest.raises(NotFound, match="nodewise node add n2"):
-        enrolled.client.report("n2", Report("boot", 1, 0))
+        enrolled.client.report("n2", Report("boot", 1))
 
 
 def test_runs_of_a_forgotten_producer_do_not_spoil_the_batch(enrolled: Served) -> None:
     runs = (Run("gone", Outcome.OK, 0.1, "1"), Run("cpu", Outcome.OK, 0.1, "2"))
-    enrolled.client.report("n1", Report("boot", 1, 0, "1", runs))
+    enrolled.client.report("n1", Report("boot", 1, "1", runs))
     assert _only(enrolled).data_value == "2"
 
 
@@ -115,7 +115,7 @@ def test_runs_of_a_forgotten_producer_do_not_spoil_the_batch(enrolled: Served) -
     ],
 )
 def test_a_wrong_report_is_refused_whole_and_by_field(enrolled: Served, change: dict[str, Any], field: str) -> None:
-    body = {"boot": "b", "sequence": 1, "version": 0, "runs": []} | change
+    body = {"boot": "b", "sequence": 1, "runs": []} | change
     answer = enrolled.ask("POST", "/api/v1/nodes/n1/report", body)
     assert (answer.status, answer.error["field"]) == (422, field)
     assert enrolled.reader.data("cpu") == []

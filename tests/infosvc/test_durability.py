@@ -47,7 +47,7 @@ def test_a_restart_keeps_everything_and_ages_go_on(database: str, hands: Hands, 
         first.client.put_node("n1", "127.0.0.1:9")
         first.client.put_slot("n1", "cpu", False, 7.0)
         runs = (Run("cpu", Outcome.OK, 0.5, "0.9", None, 2.0),)
-        first.client.report("n1", Report("boot", 4, 0, "1", runs))
+        first.client.report("n1", Report("boot", 4, "1", runs))
         before = [first.reader.producers(), first.reader.slots("n1"), first.reader.data("cpu"), first.reader.nodes()]
     hands.turn(30)
     hands.now -= 500
@@ -61,7 +61,7 @@ def test_a_restart_keeps_everything_and_ages_go_on(database: str, hands: Hands, 
         assert datum.age == pytest.approx(32.0, abs=1e-3)
         assert (datum.data_value, datum.state) == ("0.9", State.FRESH)
         assert [node.state for node in second.reader.nodes()] == ["stale"]
-        second.client.report("n1", Report("boot", 4, 0, "1", (Run("cpu", Outcome.OK, 0.5, "repeated"),)))
+        second.client.report("n1", Report("boot", 4, "1", (Run("cpu", Outcome.OK, 0.5, "repeated"),)))
         assert second.reader.data("cpu")[0].data_value == "0.9"
 
 
@@ -167,22 +167,23 @@ def test_without_the_database_reads_go_on_and_writes_are_refused(
 
 def test_a_database_that_hangs_holds_no_reader_up(mariadb: MariaDB, serve: Serving) -> None:
     url = mariadb.new_database()
-    with serve(url, patience=0.5, threads=2) as service:
+    with serve(url) as service:
         service.client.put_producer(CPU)
         service.client.put_value("cpu", "n1", "before")
-        with (
-            pymysql.connect(
-                host="127.0.0.1", port=mariadb.port, user="root", database=str(make_url(url).database)
-            ) as other,
-            other.cursor() as cursor,
-        ):
-            cursor.execute("LOCK TABLES t_Data WRITE")
-            for _ in range(2):
-                with pytest.raises(NotReady, match=r"read it back|takes no writes now"):
-                    service.client.put_value("cpu", "n1", "late")
-            with pytest.raises(NotReady, match="takes no writes now"):
-                service.client.put_value("cpu", "n1", "later")
-            assert service.reader.data("cpu")[0].data_value == "before"
+    with (
+        serve(url, patience=0.5, threads=2) as service,
+        pymysql.connect(
+            host="127.0.0.1", port=mariadb.port, user="root", database=str(make_url(url).database)
+        ) as other,
+        other.cursor() as cursor,
+    ):
+        cursor.execute("LOCK TABLES t_Data WRITE")
+        for _ in range(2):
+            with pytest.raises(NotReady, match=r"read it back|takes no writes now"):
+                service.client.put_value("cpu", "n1", "late")
+        with pytest.raises(NotReady, match="takes no writes now"):
+            service.client.put_value("cpu", "n1", "later")
+        assert service.reader.data("cpu")[0].data_value == "before"
 
 
 def test_a_database_of_a_newer_version_is_left_alone(database: str, serve: Serving) -> None:
@@ -210,12 +211,31 @@ def test_a_database_of_a_newer_version_is_left_alone(database: str, serve: Servi
         "sqlite:///:memory:",
         "mysql+pymysql://u:hidden@h",
         "mysql+pymysql://u:hidden@h:port/d",
+        "sqlite:////tmp/x.db?uri=true",
     ],
 )
 def test_a_url_of_another_kind_is_refused_without_showing_it(url: str, serve: Serving) -> None:
     with pytest.raises(InvalidInput, match=re.escape("sqlite:////absolute/path.db")) as refused, serve(url):
         pass
     assert "hidden" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["mysql://u:hidden@a..b/d", "mysql://u:hidden@127.0.0.1:1/d?colour=red", "sqlite:///a\0b"]
+)
+def test_a_url_that_cannot_be_used_is_refused_without_showing_it(url: str, serve: Serving) -> None:
+    with pytest.raises(InvalidInput, match="mend its URL") as refused, serve(url):
+        pass
+    assert "hidden" not in str(refused.value)
+
+
+def test_a_second_service_on_a_database_is_refused(database: str, serve: Serving) -> None:
+    with serve(database) as first:
+        with pytest.raises(Conflict, match="another service uses the database"), serve(database):
+            pass
+        first.client.put_producer(CPU)
+    with serve(database) as after:
+        assert [producer.data_name for producer in after.reader.producers()] == ["cpu"]
 
 
 def test_mysql_urls_need_not_name_the_driver(mariadb: MariaDB, serve: Serving) -> None:
@@ -245,7 +265,7 @@ def test_a_restart_keeps_that_the_last_run_failed(database: str, serve: Serving)
         first.client.put_producer(CPU)
         first.client.put_node("n1", "127.0.0.1:9")
         runs = (Run("cpu", Outcome.OK, 0.5, "0.9"), Run("cpu", Outcome.TIMEOUT, 2.0, None, "killed"))
-        first.client.report("n1", Report("boot", 1, 0, "1", runs))
+        first.client.report("n1", Report("boot", 1, "1", runs))
     with serve(database) as second:
         [datum] = second.reader.data("cpu")
         assert (datum.data_value, datum.state, datum.outcome, datum.reason) == (

@@ -26,7 +26,7 @@ def _state(service: Served, node_name: str) -> str:
 
 def test_a_node_is_ready_then_stale_then_lost(service: Served, hands: Hands) -> None:
     assert service.client.put_node("n1", "127.0.0.1:9").state == "stale"
-    service.client.report("n1", Report("boot", 1, 0, "1.2"))
+    service.client.report("n1", Report("boot", 1, "1.2"))
     [node] = service.reader.nodes()
     assert (node.state, node.agent_version, node.last_seen) == ("ready", "1.2", hands.epoch + hands.now)
     hands.turn(15)
@@ -35,7 +35,7 @@ def test_a_node_is_ready_then_stale_then_lost(service: Served, hands: Hands) -> 
     assert _state(service, "n1") == "stale"
     hands.turn(45)
     assert _state(service, "n1") == "lost"
-    service.client.report("n1", Report("boot", 2, 0))
+    service.client.report("n1", Report("boot", 2))
     assert _state(service, "n1") == "ready"
 
 
@@ -109,7 +109,7 @@ def test_a_slot_shows_how_its_last_run_ended(service: Served, hands: Hands) -> N
     service.client.put_producer(CPU)
     service.client.put_node("n1", "127.0.0.1:9")
     service.client.put_slot("n1", "cpu", True)
-    service.client.report("n1", Report("b", 1, 0, "", (Run("cpu", Outcome.TIMEOUT, 4.0, None, "killed", 1.0),)))
+    service.client.report("n1", Report("b", 1, "", (Run("cpu", Outcome.TIMEOUT, 4.0, None, "killed", 1.0),)))
     hands.turn(2)
     [slot] = service.reader.slots("n1").slots
     assert (slot.outcome, slot.duration, slot.reason, slot.age) == (Outcome.TIMEOUT, 4.0, "killed", 3.0)
@@ -135,7 +135,7 @@ def test_wanted_version_grows_with_slots_and_their_producers_only(service: Serve
     assert not note()
     service.client.delete_slot("n1", "cpu")
     assert note()
-    assert service.client.report("n1", Report("b", 1, 0)) == versions[-1]
+    assert service.client.report("n1", Report("b", 1)) == versions[-1]
 
 
 def test_a_program_gets_no_slot(service: Served) -> None:
@@ -164,13 +164,14 @@ class Heard:
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, str | None, dict[str, Any]]] = []
+        self.status = 204
         heard = self
 
         class Agent(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 heard.calls.append((self.path, self.headers["Authorization"], body))
-                self.send_response(204)
+                self.send_response(heard.status)
                 self.end_headers()
 
             def log_message(self, *_said: Any) -> None: ...
@@ -199,9 +200,37 @@ def test_the_master_tells_the_agent_each_change(
     service.client.put_slot("n1", "cpu", True)
     version = service.reader.slots("n1").version
     eventually(lambda: any(body["version"] == version for _, _, body in agent.calls))
-    path, token, body = agent.calls[-1]
+    path, token, body = next(call for call in agent.calls if call[2]["version"] == version)
     assert (path, token) == ("/api/v1/wanted", "Bearer a-token-for-the-tests")
     assert [slot["data_name"] for slot in body["slots"]] == ["cpu"]
+
+
+def test_a_forgotten_node_s_agent_is_told_to_end_unless_another_node_has_its_address(
+    service: Served, agent: Heard, eventually: Callable[[Callable[[], bool]], None]
+) -> None:
+    for name in ("old", "new"):
+        service.client.put_node(name, agent.address)
+    service.client.delete_node("old")
+    service.client.delete_node("new")
+    eventually(lambda: any(path == "/api/v1/stop" for path, _, _ in agent.calls))
+
+    assert [body for path, _, body in agent.calls if path == "/api/v1/stop"] == [{"node_name": "new"}]
+
+
+def test_what_an_agent_refuses_is_logged(
+    service: Served, agent: Heard, eventually: Callable[[Callable[[], bool]], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    agent.status = 409
+    service.client.put_node("n1", agent.address)
+    service.client.delete_node("n1")
+    eventually(lambda: "agent of n1 could not be stopped (it answered 409)" in caplog.text)
+
+
+def test_a_notice_that_fails_holds_no_later_write_up(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = service.server.app.extensions["infosvc.writer"]
+    monkeypatch.setattr(writer, "_told", lambda *_: [][0])
+    service.client.put_node("n1", "127.0.0.1:1")
+    service.client.put_node("n2", "127.0.0.1:1")
 
 
 def test_an_agent_that_does_not_listen_holds_nothing_up(service: Served) -> None:

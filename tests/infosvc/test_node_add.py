@@ -11,7 +11,8 @@ from click.testing import CliRunner, Result
 
 from infosvc import bundle
 from infosvc.cli import node
-from infosvc.errors import InfoError, Unreachable
+from infosvc.commands.node import _bundled
+from infosvc.errors import InfoError, InvalidInput, NotReady, Unreachable
 from infosvc.records import Producer, Scope
 from infosvc.remote import Enrolled, RemoteOptions
 
@@ -53,6 +54,7 @@ def add(served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call
     home = tmp_path / "home"
     (home / "service").mkdir(parents=True)
     (home / "service" / "token").write_text("a-token-for-the-tests\n")
+    (tmp_path / "ssh_config").write_text("Host elsewhere\n  HostName 192.0.2.1\nHost here\n  HostName 127.0.0.9\n")
 
     def run(*words: str) -> Result:
         return CliRunner().invoke(node, ["add", "--url", served.url, *words], obj=home)
@@ -75,6 +77,23 @@ def test_a_machine_that_fails_leaves_the_others_enrolled(add: Callable[..., Resu
     assert done.exit_code == 1
     assert "bad1: bad1 does not answer" in done.stderr
     assert [item.node_name for item in served.reader.nodes()] == ["n1"]
+
+
+def test_a_machine_elsewhere_is_never_told_to_report_to_a_loopback_address(
+    add: Callable[..., Result], served: Served, tmp_path: Path
+) -> None:
+    config = ("-F", str(tmp_path / "ssh_config"))
+    refused = add(*config, "here", "elsewhere")
+    assert isinstance(refused.exception, InvalidInput)
+    assert f"elsewhere cannot reach {served.url}: serve with --host" in str(refused.exception)
+    assert served.reader.nodes() == []
+    assert add(*config, "here").exit_code == 0
+
+
+def test_what_is_pushed_needs_a_home_that_can_be_written(add: Callable[..., Result], tmp_path: Path) -> None:
+    (tmp_path / "home" / "full").write_text("")
+    with pytest.raises(NotReady, match="cannot be written below"), _bundled(tmp_path / "home" / "full"):
+        pass
 
 
 def test_nothing_starts_with_no_start(add: Callable[..., Result], served: Served) -> None:

@@ -82,13 +82,13 @@ def test_reports_leave_what_a_plain_reading_of_the_rules_leaves(
     service: Served, batches: list[tuple[int, list[tuple[Outcome, str, int]]]]
 ) -> None:
     service.client.put_producer(Producer("cpu", "x", 1e6))
-    service.client.put_node("n1", "h:1")
+    service.client.put_node("n1", "127.0.0.1:1")
     value: str | None = None
     last: Outcome | None = None
     taken = -1
     for sequence, runs in batches:
         sent = tuple(Run("cpu", outcome, 0.1, text, None, age) for outcome, text, age in runs)
-        service.client.report("n1", Report("boot", sequence, 0, "", sent))
+        service.client.report("n1", Report("boot", sequence, "", sent))
         if sequence > taken:
             taken = sequence
             for outcome, text, _ in runs:

@@ -207,6 +207,42 @@ def test_enrolling_again_replaces_the_agent_and_keeps_one_release(
     assert (base / "current").resolve() != release
 
 
+def test_enrolling_again_keeps_what_was_allowed_unless_told_anew(
+    options: RemoteOptions, bundle: Bundle, tmp_path: Path
+) -> None:
+    def allowed(*directories: str) -> list[str]:
+        enrol(HOSTS[:1], replace(options, allow=directories), bundle, "http://127.0.0.1:9", TOKEN)
+        found: list[str] = json.loads((tmp_path / "agents" / HOSTS[0] / "settings.json").read_text())["allow"]
+        return found
+
+    assert allowed("/opt/one") == ["/opt/one"]
+    assert allowed() == ["/opt/one"]
+    assert allowed("/opt/two") == ["/opt/two"]
+
+
+def test_an_agent_that_cannot_be_reached_is_not_left_running(
+    options: RemoteOptions, bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pids: list[int] = []
+
+    def unreachable(*_: object) -> dict[str, object]:
+        pids.append(int((tmp_path / "agents" / HOSTS[0] / "agent.pid").read_text()))
+        raise TimeoutError
+
+    monkeypatch.setattr("infosvc.remote._health", unreachable)
+    monkeypatch.setattr("infosvc.remote.HEALTH_SECONDS", 0.3)
+
+    assert isinstance(failure(enrol(HOSTS[:1], options, bundle, "http://127.0.0.1:9", TOKEN)), Unreachable)
+    assert not alive(pids[0])
+
+
+def test_a_name_that_cannot_be_a_host_s_does_not_stop_the_others(options: RemoteOptions, bundle: Bundle) -> None:
+    results = enrol(("127.0.77..13", HOSTS[0]), options, bundle, "http://127.0.0.1:9", TOKEN)
+
+    assert "127.0.77..13" in failure(results, "127.0.77..13").message
+    assert isinstance(results[HOSTS[0]], Enrolled)
+
+
 def test_a_node_that_is_forgotten_has_its_agent_ended(
     options: RemoteOptions, bundle: Bundle, service: InfoClient, tmp_path: Path
 ) -> None:
@@ -312,7 +348,11 @@ def test_a_file_that_arrives_changed_is_never_switched_to(
 
 @pytest.mark.parametrize(
     ("python", "said"),
-    [(None, "has no python3"), ("#!/bin/sh\necho '{\"python\": [3, 8]}'\n", "has python3 3.8")],
+    [
+        (None, "has no python3"),
+        ("#!/bin/sh\necho hello\n", "text of its own"),
+        ("#!/bin/sh\necho '{\"python\": [3, 8]}'\n", "has python3 3.8"),
+    ],
 )
 def test_a_machine_without_a_fit_python_is_told_what_it_lacks(
     tmp_path: Path, bundle: Bundle, python: str | None, said: str
