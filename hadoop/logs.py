@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from urllib.error import HTTPError, URLError
+from http.client import HTTPException
+from urllib.error import HTTPError
 from urllib.parse import quote
-from urllib.request import urlopen
+from urllib.request import ProxyHandler, build_opener
 
 from hadoop.errors import HadoopError
 
+_TIMEOUT_SECONDS = 10.0
 _CONTENTS = re.compile(r"LogContents:\n(.*?)\n?End of LogType:", re.DOTALL)
 _MASTER_LOGS = re.compile(r"http://([^/]+)/node/containerlogs/(container_\w+)")
 
@@ -43,13 +45,17 @@ def parse_contents(answer: str) -> str:
 
 
 def _get(url: str, what: str) -> str:
+    # A proxy from the environment must not stand between a program and its own cluster.
+    opener = build_opener(ProxyHandler({}))
     try:
-        with urlopen(url, timeout=10) as answer:  # noqa: S310 (http, from our own configuration)
+        with opener.open(url, timeout=_TIMEOUT_SECONDS) as answer:
             text: str = answer.read().decode(errors="replace")
             return text
     except HTTPError as error:
+        error.close()
         raise HadoopError(f"{what} is not known there (status {error.code}): `nodewise job list` shows jobs") from error
-    except URLError as error:
+    except (OSError, HTTPException) as error:
+        reason = getattr(error, "reason", error)
         raise HadoopError(
-            f"{what} cannot be asked for at {url} ({error.reason}): `nodewise cluster status` tells what is up"
+            f"{what} cannot be asked for at {url} ({reason}): `nodewise cluster status` tells what is up"
         ) from error

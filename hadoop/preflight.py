@@ -1,11 +1,10 @@
-"""What must be there before a cluster can start: the jars, sshd, room on the disk."""
+"""What must be there before a cluster can start: the jars, room on the disk."""
 
 from __future__ import annotations
 
 import shutil
 from pathlib import Path
 
-from hadoop import sshd
 from hadoop.errors import HadoopError
 
 JARS = Path(__file__).resolve().parent / "target" / "lib"
@@ -37,8 +36,3 @@ def check_disk(directory: Path, min_free_bytes: int) -> None:
             f"and a cluster needs {min_free_bytes / 1e6:,.0f} MB: "
             "free some space or use another --home"
         )
-
-
-def check_sshd() -> None:
-    """Raise HadoopError when sshd is missing."""
-    sshd.program()

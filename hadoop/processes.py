@@ -23,7 +23,7 @@ def of_cluster(home: Path, subnet: str | None) -> list[psutil.Process]:
     """
     marker = cluster_id(home)
     spared = {process.pid for process in (psutil.Process(), *psutil.Process().parents())}
-    everything = [process for process in psutil.process_iter(["ppid"]) if process.pid not in spared]
+    everything = list(psutil.process_iter(["ppid"]))
     found = {
         process.pid: process
         for process in everything
@@ -34,7 +34,7 @@ def of_cluster(home: Path, subnet: str | None) -> list[psutil.Process]:
         heirs = {p.pid: p for p in everything if p.info["ppid"] in found and p.pid not in found}
         found.update(heirs)
         grown = bool(heirs)
-    return list(found.values())
+    return [process for process in found.values() if process.pid not in spared]
 
 
 def _environment(process: psutil.Process) -> dict[str, str]:
@@ -45,16 +45,24 @@ def _environment(process: psutil.Process) -> dict[str, str]:
 
 
 def _is_sshd(process: psutil.Process, state: Path, subnet: str | None) -> bool:
-    """Tell whether this is an sshd of ours: it writes its title over its environment, so the marker is gone."""
+    """Tell whether this is an sshd of ours: it writes its title over its environment, so the marker is gone.
+
+    A listener names its configuration, and its sessions are its children. Only a session that has lost its listener
+    is known by its address, which a cluster of another home may use by now.
+    """
     try:
         if not process.name().startswith("sshd"):
             return False
         if f"{state}/" in " ".join(process.cmdline()):
             return True
+        parent = process.parent()
+        if subnet is None or (parent and parent.name().startswith("sshd")):
+            return False
         sockets = process.net_connections("tcp4")
     except (psutil.Error, OSError):
         return False
-    return subnet is not None and any(
+    # A listener that is just accepting a connection has it open too.
+    return all(socket.status != psutil.CONN_LISTEN for socket in sockets) and any(
         socket.laddr and socket.laddr.ip.rpartition(".")[0] == subnet and socket.laddr.port == ports.SSHD
         for socket in sockets
     )

@@ -16,14 +16,15 @@ _INSTALL = "`apt-get install openssh-server`"
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 # StrictModes off: it wants every parent directory to be the user's alone, which /tmp is not; the files themselves
-# lie in a directory of mode 0700. SetEnv: sshd passes nothing of its environment on, and `down` looks for the marker.
+# lie in a directory of mode 0700. UsePAM: sshd alone lets no locked account in, not even by key. SetEnv: sshd passes
+# nothing of its environment on, and `down` looks for the marker.
 _SERVER = """\
 ListenAddress {node}:{port}
 HostKey {directory}/host_key
 AuthorizedKeysFile {keys}/authorized_keys
 PidFile none
 StrictModes no
-UsePAM no
+UsePAM {pam}
 AllowUsers {user}
 PermitRootLogin prohibit-password
 AuthenticationMethods publickey
@@ -70,6 +71,7 @@ def prepare(cluster: Cluster) -> None:
     keys.mkdir(parents=True, exist_ok=True, mode=0o700)
     shutil.copyfile(_key(keys / "id_ed25519"), keys / "authorized_keys")
     known, clients = [], []
+    everywhere = {"marker": MARKER, "id": cluster.id, "path": _PATH, "pam": "yes" if _is_locked(cluster.user) else "no"}
     for node in cluster.nodes:
         directory = config_file(cluster, node).parent
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -77,13 +79,24 @@ def prepare(cluster: Cluster) -> None:
         known.append(f"[{node}]:{ports.SSHD} {public}\n")
         names = {"node": node, "port": ports.SSHD, "user": cluster.user, "keys": keys, "directory": directory}
         clients.append(_CLIENT.format_map(names))
-        text = _SERVER.format_map(names | {"marker": MARKER, "id": cluster.id, "path": _PATH})
+        text = _SERVER.format_map(names | everywhere)
         config_file(cluster, node).write_text(text, encoding="ascii")
     (keys / "known_hosts").write_text("".join(known), encoding="ascii")
     cluster.ssh_config.write_text("\n".join(clients), encoding="ascii")
     if os.getuid() == 0:
         # Root's sshd drops its rights into this directory; only a system service would have made it.
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
+
+
+def _is_locked(user: str) -> bool:
+    """Tell whether this account's password is locked, as root's is on some systems; only root can see that."""
+    if os.getuid() != 0:
+        return False
+    try:
+        accounts = Path("/etc/shadow").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return False
+    return any(account.startswith(f"{user}:!") for account in accounts)
 
 
 def _key(path: Path) -> Path:

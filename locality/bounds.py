@@ -43,12 +43,6 @@ def moved(plan: Plan) -> Moved:
     return Moved(sum(part.images for part in parts), round(math.fsum(part.size_bytes for part in parts)))
 
 
-def locality_ratio(plan: Plan) -> float:
-    """Share of the pictures that are read from the node's own disk, 0 to 1; 1 for an empty plan."""
-    images = sum(plan.loads().values())
-    return 1 - moved(plan).images / images if images else 1.0
-
-
 def fewest_bytes_moved(blocks: Sequence[Block], targets: Mapping[str, int]) -> int:
     """The fewest bytes that any plan giving each node `targets` pictures must read from other nodes.
 

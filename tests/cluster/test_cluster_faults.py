@@ -8,17 +8,33 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 from hdfs import InsecureClient
 
-from hadoop import daemons, health, local, ports, processes
+from hadoop import daemons, health, local, ports, processes, state
 from hadoop.errors import HadoopError
 from hadoop.local import Cluster
 
 COMMAND = "import sys, pathlib; from hadoop.cli import cluster; cluster(sys.argv[2:], obj=pathlib.Path(sys.argv[1]))"
+
+SSHDS = """
+import sys, time
+from pathlib import Path
+from hadoop import daemons, health, local, sshd
+
+cluster = local.load(Path(sys.argv[1]))
+cluster.logs.mkdir()
+sshd.prepare(cluster)
+daemons.start(daemons.Daemon(cluster, "sshd", cluster.nodes[0]))
+deadline = time.monotonic() + 20
+while not health.answers_ssh(cluster.nodes[0]) and time.monotonic() < deadline:
+    time.sleep(0.05)
+sshd.check_logins(cluster)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +68,24 @@ def test_two_clusters_do_not_disturb_each_other(pair: tuple[Cluster, Cluster]) -
     assert all(_states(one).values())
 
 
+def test_a_stopped_cluster_does_not_claim_the_sshds_of_one_that_took_over_its_subnet(
+    pair: tuple[Cluster, Cluster], tmp_path: Path
+) -> None:
+    one, _ = pair
+    stopped = replace(one, home=tmp_path)
+    stopped.state.mkdir()
+    state.save(stopped)
+    argv = ["ssh", "-F", str(one.ssh_config), one.nodes[0], "echo in; cat"]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as session:
+        assert session.stdout
+        assert session.stdout.readline() == "in\n"
+        assert _left(stopped) == []
+        assert local.down(tmp_path) == 0
+        said, _ = session.communicate("still open", timeout=20)
+        assert said == "still open"
+    assert all(_states(one).values())
+
+
 def test_up_starts_again_what_has_died(pair: tuple[Cluster, Cluster], eventually: Callable[..., None]) -> None:
     one, _ = pair
     before = daemons.running(one)
@@ -73,7 +107,7 @@ def test_after_a_crash_down_leaves_nothing_and_up_finds_the_data(pair: tuple[Clu
     for process in daemons.running(one).values():
         process.kill()
         process.wait()
-    assert len(_left(one)) >= 2
+    assert {"sshd", "sleep"} <= {process.name().partition("-")[0] for process in _left(one)}
     (one.state / "cluster.json").write_text('{"subnet":', encoding="utf-8")
     local.down(one.home)
     session.wait(timeout=20)
@@ -159,6 +193,24 @@ def test_only_one_command_at_a_time_changes_a_cluster(own_home: Path, eventually
         with pytest.raises(HadoopError, match="another nodewise command is starting or stopping"):
             local.up(own_home)
         starting.terminate()
+
+
+def test_root_with_a_locked_password_is_let_in_by_key_alone(own_home: Path, subnet: str) -> None:
+    # A mount of its own, so that only what this test starts sees the changed file.
+    shadow = own_home / "shadow"
+    script = 'sed "s/^root:[^:]*/root:!/" /etc/shadow > "$1" && mount --bind "$1" /etc/shadow && shift && exec "$@"'
+    locked = ["unshare", "--mount", "sh", "-c", script, "sh", str(shadow)]
+    if subprocess.run([*locked, "true"], capture_output=True).returncode != 0:
+        pytest.skip("only root can have mounts of its own")
+    with state.lock(own_home):
+        cluster = Cluster(own_home, subnet, 1, "root", Path("/jars"), Path("/jvm/bin/java"))
+        state.save(cluster)
+    subprocess.run([*locked, sys.executable, "-c", SSHDS, str(own_home)], check=True, timeout=60)
+    argv = ["ssh", "-F", str(cluster.ssh_config), "-o", "BatchMode=no", "-o", "PubkeyAuthentication=no"]
+    refused = subprocess.run(
+        [*argv, cluster.nodes[0], "true"], stdin=subprocess.DEVNULL, capture_output=True, text=True
+    )
+    assert "Permission denied (publickey)." in refused.stderr
 
 
 @pytest.fixture

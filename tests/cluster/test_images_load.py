@@ -117,6 +117,16 @@ def test_files_already_there_are_kept_unless_overwritten(
     assert stored(hdfs, f"/load/twice/{name}") == (pictures / name).read_bytes()
 
 
+def test_a_folders_name_may_hold_what_ends_a_path_elsewhere(
+    cluster: Cluster, hdfs: InsecureClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")  # passed by
+    make(tmp_path / "one", 1)
+    assert load_into(cluster, tmp_path / "one", f"{cluster.namenode_url}/load/who? #1 50%").loaded == 1
+    monkeypatch.delenv("http_proxy")
+    assert len(hdfs.list("/load/who? #1 50%")) == 1
+
+
 def test_a_target_that_is_a_file_is_refused(cluster: Cluster, hdfs: InsecureClient, pictures: Path) -> None:
     hdfs.write("/load/file", data=b"")
     with pytest.raises(JobError, match="/load/file is a file in HDFS: name a folder"):

@@ -1,0 +1,106 @@
+"""Files of a real HDFS through Hadoop's own client: what is listed, and how it is written."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from hdfs import InsecureClient
+
+from hadoop.local import Cluster
+
+# A JVM cannot be started twice in a process nor survive a fork, so it gets a process of its own.
+BEGIN = """
+import json, sys
+from pathlib import Path
+from hadoop.blocks import list_files
+from hadoop.errors import HadoopError
+from hadoop.filesystem import FileSystem
+from hadoop.jvm import HadoopHome, start
+
+start(HadoopHome(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]))
+fs = FileSystem()
+
+def refusal(doing):
+    try:
+        doing()
+    except HadoopError as error:
+        return str(error)
+"""
+LISTED = BEGIN + "found = {path: [vars(f) | {'hosts': f.hosts()} for f in list_files(fs, path)] for path in PATHS}"
+MISSING = BEGIN + "found = refusal(lambda: list(list_files(fs, '/nowhere')))"
+RENAMED = BEGIN + "found = [refusal(lambda: fs.rename('/move/a', target)) for target in TARGETS]"
+WRITTEN = BEGIN + "found = [fs.write('/write/file', b'new', 0o600), fs.read('/write/file').decode()]"
+MADE = (
+    BEGIN + "found = [fs.make_folder('/make/open', 0o777), fs.make_folder('/make/open'), fs.make_folder('/make/b/c')]"
+)
+
+
+@pytest.fixture(scope="module")
+def hdfs(cluster: Cluster) -> InsecureClient:
+    return InsecureClient(cluster.namenode_http, user=cluster.user)
+
+
+def _found(cluster: Cluster, script: str, **values: list[str]) -> Any:
+    """What the script calls `found`; `values` are names it knows."""
+    known = "".join(f"{name} = {value!r}\n" for name, value in values.items())
+    argv = [sys.executable, "-c", f"{known}{script}\nprint(json.dumps(found))"]
+    argv += [str(cluster.conf_dir), str(cluster.jars), cluster.user]
+    return json.loads(subprocess.run(argv, stdout=subprocess.PIPE, check=True, timeout=120).stdout)
+
+
+def test_files_are_listed_with_their_blocks_nodes_and_hidden_ones_passed_over(
+    cluster: Cluster, hdfs: InsecureClient
+) -> None:
+    block = 1_048_576
+    for name in ("list/.hidden/a", "list/_logs/b", "list/in/_c", "list/.d"):
+        hdfs.write(f"/{name}", data=b"x")
+    hdfs.write("/list/empty file", data=b"")
+    hdfs.write("/list/in/two", data=b"x" * (block + 9), blocksize=block)
+    hdfs.makedirs("/list/nothing")
+    paths = ["/list", f"{cluster.namenode_url}/list/in/two", "/list/nothing", "/list/.hidden"]
+    folder, one, nothing, hidden = _found(cluster, LISTED, PATHS=paths).values()
+    assert [(file["path"], file["size_bytes"]) for file in folder] == [
+        ("/list/empty file", 0),
+        ("/list/in/two", block + 9),
+    ]
+    assert (folder[0]["blocks"], folder[0]["hosts"]) == ([], [])
+    assert [(offset, length) for offset, length, _ in folder[1]["blocks"]] == [(0, block), (block, 9)]
+    assert all(len(set(hosts) & set(cluster.nodes)) == 2 for _, _, hosts in folder[1]["blocks"])
+    assert folder[1]["hosts"][:2] == folder[1]["blocks"][0][2]
+    assert one == folder[1:]
+    assert nothing == []
+    assert [file["path"] for file in hidden] == ["/list/.hidden/a"]
+
+
+def test_listing_a_path_that_is_not_there_is_one_sentence(cluster: Cluster) -> None:
+    assert _found(cluster, MISSING) == "/nowhere is not in HDFS: check the path, `hdfs:///` begins at the root"
+
+
+def test_a_file_is_replaced_whole_and_gets_its_mode(cluster: Cluster, hdfs: InsecureClient) -> None:
+    hdfs.write("/write/file", data=b"older and longer", permission="644")
+    assert _found(cluster, WRITTEN) == [None, "new"]
+    assert hdfs.status("/write/file")["permission"] == "600"
+
+
+def test_a_target_that_exists_is_never_renamed_over_or_into(cluster: Cluster, hdfs: InsecureClient) -> None:
+    for name in ("a", "b", "folder/c"):
+        hdfs.write(f"/move/{name}", data=name)
+    file, folder, orphan, new = _found(
+        cluster, RENAMED, TARGETS=["/move/b", "/move/folder", "/move/none/a", "/move/new"]
+    )
+    assert file.startswith("renaming /move/a to /move/b failed: ")
+    assert folder.startswith("renaming /move/a to /move/folder failed: ")
+    assert orphan.startswith("renaming /move/a to /move/none/a failed: ")
+    assert new is None
+    assert hdfs.list("/move/folder") == ["c"]
+    assert sorted(hdfs.list("/move")) == ["b", "folder", "new"]
+
+
+def test_a_folder_keeps_its_mode_when_made_again_without_one(cluster: Cluster, hdfs: InsecureClient) -> None:
+    assert _found(cluster, MADE) == [None, None, None]
+    assert hdfs.status("/make/open")["permission"] == "777"
+    assert hdfs.status("/make/b/c")["permission"] == "755"
