@@ -264,6 +264,19 @@ def test_an_operator_s_own_collector_runs_under_its_own_absolute_path(site: Site
     assert all(0 <= datum.number() <= 1 for datum in site.client().data("cpu_usage"))
 
 
+def test_the_block_distribution_is_measured_by_one_node_for_all(site: Site) -> None:
+    cmd = f"processors/block_distribution.py http://{site.cluster.master}:9870 /data/images"
+    succeed(site.nodewise("producer", "put", "block_distribution", "--cmd", cmd, "--time-max", "2"))
+    succeed(site.nodewise("slot", "start", "block_distribution"))
+
+    until(lambda: [datum for datum in site.client().data("block_distribution") if datum.state == "fresh"])
+
+    (datum,) = site.client().data("block_distribution")
+    held = json.loads(str(datum.data_value))
+    assert set(held) <= set(site.cluster.nodes)
+    assert sum(node["blocks"] for node in held.values()) == 2 * (PICTURES + len(BROKEN))
+
+
 REFUSALS = {
     "data name": (["--capability", "perf_evne"], "perf_evne"),
     "policy": (["--policy", "best"], "best"),

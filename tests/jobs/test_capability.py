@@ -1,0 +1,108 @@
+"""Judging nodes by a data name, asked of the real service."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from infosvc.app import Server
+from infosvc.client import InfoClient
+from infosvc.errors import InvalidInput, Unreachable
+from infosvc.records import Kind, Outcome, Producer, Report, Run
+from infosvc.settings import Settings
+from jobs import capability, history
+from jobs.errors import JobError
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[InfoClient]:
+    server = Server(Settings(database=f"sqlite:///{tmp_path}/infosvc.db", token="secret"), "127.0.0.1", 0)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    made = InfoClient(server.url, "secret")
+    made.put_producer(Producer("weight", cmd="", time_max=100, kind=Kind.PROGRAM))
+    yield made
+    server.stop()
+    thread.join()
+
+
+def ask(client: InfoClient, *nodes: str, name: str = "weight", seconds: float = 0) -> dict[str, float]:
+    return {node: datum.number() for node, datum in capability.wait(client, name, nodes, seconds).items()}
+
+
+def test_the_fresh_values_of_the_nodes_asked_for_are_returned(client: InfoClient) -> None:
+    for node, value in {"a": 1, "b": 2.5, "other": 9}.items():
+        client.put_value("weight", node, value)
+
+    assert ask(client, "a", "b") == {"a": 1.0, "b": 2.5}
+
+
+def test_a_node_without_a_value_is_named(client: InfoClient) -> None:
+    client.put_value("weight", "a", 1)
+
+    with pytest.raises(JobError, match=r"no fresh weight for b \(no value\)"):
+        ask(client, "a", "b")
+
+
+def test_an_old_value_is_not_taken_for_a_fresh_one(client: InfoClient) -> None:
+    client.put_producer(Producer("quick", cmd="", time_max=1, ttl=0.05, kind=Kind.PROGRAM))
+    client.put_value("quick", "a", 1)
+    deadline = time.monotonic() + 10
+    while client.data("quick")[0].state == "fresh":
+        assert time.monotonic() < deadline
+
+    with pytest.raises(JobError, match=r"a \(stale, 0 s old\)"):
+        ask(client, "a", name="quick")
+
+
+def test_a_failed_run_is_told_with_its_reason(client: InfoClient) -> None:
+    client.put_node("a", "127.0.0.1:1")
+    client.put_value("weight", "a", 1)
+    client.report("a", Report("boot", 1, runs=(Run("weight", Outcome.FAILED, 0.1, reason="no sensor"),)))
+
+    with pytest.raises(JobError, match=r"a \(failed, 0 s old, last run: no sensor\)"):
+        ask(client, "a")
+
+
+def test_a_name_nobody_produces_is_refused_with_what_is_close(client: InfoClient) -> None:
+    with pytest.raises(JobError, match=r"'wieght'.*weight"):
+        ask(client, "a", name="wieght")
+
+
+def test_a_value_that_is_no_number_judges_nobody(client: InfoClient) -> None:
+    client.put_value("weight", "a", "plenty")
+
+    with pytest.raises(InvalidInput, match="plenty"):
+        ask(client, "a")
+
+
+def test_a_value_that_arrives_in_time_is_waited_for(client: InfoClient) -> None:
+    missing: list[list[str]] = []
+
+    def arrive(nodes: object) -> None:
+        missing.append(list(nodes))  # type: ignore[call-overload]
+        client.put_value("weight", "a", 3)
+
+    found = capability.wait(client, "weight", ["a"], 30, arrive)
+
+    assert found["a"].number() == 3
+    assert missing == [["a"]]
+
+
+def test_a_service_that_is_down_says_so() -> None:
+    with pytest.raises(Unreachable, match="nodewise serve"):
+        ask(InfoClient("http://127.0.0.1:9"), "a")
+
+
+def test_speeds_are_kept_per_engine_and_found_again(client: InfoClient) -> None:
+    assert history.recorded(client, "engine") == {}
+
+    history.record(client, "engine", {"a": 10.5, "b": 3})
+    history.record(client, "engine", {"a": 11})
+
+    assert history.recorded(client, "engine") == {"a": 11, "b": 3}
+    assert history.recorded(client, "other") == {}
