@@ -10,9 +10,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pyarrow.parquet as pq
 import pytest
@@ -326,15 +328,28 @@ def test_a_job_s_state_is_shown_to_programs(site: Site, first: dict[str, Any]) -
     assert first["job_id"] in [job["application_id"] for job in listed]
 
 
+def master_node(site: Site) -> str | None:
+    """The node that was chosen for the application master of the job under way, once there is one."""
+    url = f"http://{site.cluster.master}:8088/ws/v1/cluster/apps?states=ACCEPTED,RUNNING"
+    with urlopen(url, timeout=10) as answer:
+        under_way = (json.load(answer)["apps"] or {}).get("app", [])
+    addresses = [job.get("amHostHttpAddress", "").partition(":")[0] for job in under_way]
+    return next((address for address in addresses if address), None)
+
+
 def test_a_node_that_dies_before_its_container_starts_costs_the_job_a_sentence(site: Site) -> None:
-    # Frozen, it still counts as alive when the plan is made; then it misses its heartbeats and is lost.
-    victim = daemons.running(site.cluster)[daemons.Daemon(site.cluster, "nodemanager", site.cluster.nodes[2])]
-    victim.send_signal(signal.SIGSTOP)
-    try:
-        done = site.submit("hdfs:///out/dead")
-    finally:
-        victim.send_signal(signal.SIGCONT)
+    with ThreadPoolExecutor(1) as background:
+        submitted = background.submit(site.submit, "hdfs:///out/dead")
+        master = until(lambda: master_node(site))
+        node = next(name for name in site.cluster.nodes if name != master)
+        # Frozen, it still counts as alive when the plan is made; then it misses its heartbeats and is lost.
+        victim = daemons.running(site.cluster)[daemons.Daemon(site.cluster, "nodemanager", node)]
+        victim.send_signal(signal.SIGSTOP)
+        try:
+            done = submitted.result()
+        finally:
+            victim.send_signal(signal.SIGCONT)
 
     assert done.returncode == 1
-    assert f"{site.cluster.nodes[2]} was lost before its container started" in done.stderr
+    assert f"{node} was lost before its container started" in done.stderr
     assert left_behind(site, "/out/dead") == []
