@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import socket
-import urllib.request
 from collections.abc import Callable
 from http.client import HTTPException
 from typing import Any
 
 from hadoop import ports
+from hadoop.direct import open_direct
 from hadoop.state import Cluster
 
 _TIMEOUT_SECONDS = 3.0
@@ -72,10 +72,8 @@ def answers_ssh(node: str) -> bool:
 
 
 def _get(url: str) -> dict[str, Any] | None:
-    # A proxy from the environment must not stand between a program and its own machine.
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(url, timeout=_TIMEOUT_SECONDS) as answer:
+        with open_direct(url, _TIMEOUT_SECONDS) as answer:
             found: dict[str, Any] = json.load(answer)
     except (OSError, HTTPException, ValueError):
         return None

@@ -7,8 +7,8 @@ import re
 from http.client import HTTPException
 from urllib.error import HTTPError
 from urllib.parse import quote
-from urllib.request import ProxyHandler, build_opener
 
+from hadoop.direct import open_direct
 from hadoop.errors import HadoopError
 
 _TIMEOUT_SECONDS = 10.0
@@ -45,10 +45,8 @@ def parse_contents(answer: str) -> str:
 
 
 def _get(url: str, what: str) -> str:
-    # A proxy from the environment must not stand between a program and its own cluster.
-    opener = build_opener(ProxyHandler({}))
     try:
-        with opener.open(url, timeout=_TIMEOUT_SECONDS) as answer:
+        with open_direct(url, _TIMEOUT_SECONDS) as answer:
             text: str = answer.read().decode(errors="replace")
             return text
     except HTTPError as error:

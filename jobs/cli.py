@@ -15,7 +15,7 @@ from rich.table import Column, Table
 
 from hadoop.conf import resourcemanager_http
 from hadoop.yarn import Application
-from infosvc.client import DEFAULT_URL
+from infosvc.client import DEFAULT_URL, read_token
 from jobs import logs, report, result
 from jobs.engines import ENGINES
 from jobs.errors import JobError
@@ -71,7 +71,7 @@ def submit(home: Path, /, input_: str, wait: bool, as_json: bool, **options: Any
           --policy algorithm1 --capability perf_cpu --wait
     """
     hadoop = {name: options.pop(name) for name in ("hadoop_conf", "jars", "user")}
-    options["token"] = _token(options.pop("token_file"), home / "service" / "token")
+    options["token"] = read_token(home, options.pop("token_file"))
     options["memory_mb"] = options.pop("memory")
     request = Request(input=input_, info_url=options.pop("url"), **options)
     submitter = session(home, hadoop)
@@ -196,18 +196,6 @@ def report_(home: Path, /, outputs: tuple[str, ...], html_file: Path | None, as_
         except OSError as error:
             raise JobError(f"the page cannot be written to {html_file}: {error.strerror}") from error
         progress_console.print(f"page: {html_file.absolute()}")
-
-
-def _token(named: Path | None, usual: Path) -> str | None:
-    """The service's token out of the file that was named, else out of the usual one if there is one."""
-    if named is None and not usual.is_file():
-        return None
-    try:
-        return (named or usual).read_text().strip()
-    except (OSError, ValueError) as error:
-        raise JobError(
-            f"the token file {named or usual} cannot be read ({error}): name another with --token-file"
-        ) from error
 
 
 def _follow(submitter: Submitter, application_id: str) -> None:

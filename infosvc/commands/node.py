@@ -17,9 +17,9 @@ from rich.console import Console
 from rich.progress import Progress
 
 from infosvc import bundle
-from infosvc.client import InfoClient
+from infosvc.client import InfoClient, read_token
 from infosvc.commands import show
-from infosvc.commands.options import connect, for_each, is_loopback, json_option, read_token, service_options
+from infosvc.commands.options import connect, for_each, is_loopback, json_option, service_options
 from infosvc.errors import InfoError, InvalidInput, NotReady, Unauthorized
 from infosvc.records import Scope, check_node_name
 

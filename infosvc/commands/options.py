@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 import click
 
-from infosvc.client import DEFAULT_URL, InfoClient
-from infosvc.errors import InfoError, InvalidInput
+from infosvc.client import DEFAULT_URL, InfoClient, read_token
+from infosvc.errors import InfoError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -35,25 +35,6 @@ def service_options(command: F) -> F:
         help="The information service.  [env: NODEWISE_URL]",
     )
     return url(token_option(command))
-
-
-def token_path(home: Path, token_file: Path | None) -> Path:
-    """The token file that was named, or the one under home."""
-    return token_file or home / "service" / "token"
-
-
-def read_token(home: Path, token_file: Path | None) -> str | None:
-    """The token, None when nothing lies at the default place; InvalidInput when a named file cannot be read."""
-    path = token_path(home, token_file)
-    if not token_file and not path.exists():
-        return None
-    try:
-        return path.read_text().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(
-            f"the token file {path} cannot be read ({error}): `nodewise serve` makes it; name it with --token-file",
-            "token_file",
-        ) from error
 
 
 def connect(home: Path, url: str, token_file: Path | None) -> InfoClient:

@@ -10,7 +10,8 @@ from pathlib import Path
 import click
 
 from infosvc.auth import token_from
-from infosvc.commands.options import is_loopback, token_option, token_path
+from infosvc.client import token_path
+from infosvc.commands.options import is_loopback, token_option
 from infosvc.errors import InvalidInput
 from infosvc.settings import Settings
 
