@@ -8,35 +8,48 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from infosvc.errors import Conflict, PreconditionFailed
-from infosvc.latest import Draft, Machine, Value, Wish
-from infosvc.records import Kind, Outcome, Producer, Report, Run
+import msgspec
+
+from infosvc.board import Value
+from infosvc.draft import Draft, Past, Point
+from infosvc.errors import Conflict, NotFound, PreconditionFailed
+from infosvc.latest import Machine, Wish
+from infosvc.records import Outcome, Producer, Receipt
+from infosvc.registry import materialised, refuse_contradictions, users_of
+from infosvc.report import Batch, Ran
+
+# Versions of forgotten producers are never given again, so that no If-Match of theirs fits a later one.
+_VERSIONS = "producer_version"
 
 
 def put_producer(draft: Draft, producer: Producer, if_match: int | None) -> tuple[Producer, bool]:
-    """Register or update; returns what is stored and whether it is new. PreconditionFailed guards `if_match`."""
+    """Register or update, with a row for each name it emits; returns what is stored and whether it is new.
+
+    PreconditionFailed guards `if_match`; Conflict and InvalidInput tell which other producer stands in the way.
+    """
     old = draft.picture.producers.get(producer.data_name)
     _check_version(producer.data_name, old, if_match)
-    if old == replace(producer, version=old.version if old else 0):
-        return old, False
-    stored = replace(producer, version=old.version + 1 if old else 1)
-    draft.put("producers", (stored.data_name,), stored)
-    for node_name in _nodes_with_slot(draft, stored.data_name):
-        if stored.kind is Kind.PROGRAM:
-            draft.put("slots", (node_name, stored.data_name), None)
-        _bump(draft, node_name)
+    refuse_contradictions(draft.picture, producer)
+    for gone in set(old.emits if old else ()) - set(producer.emits):
+        _forget_name(draft, gone)
+    stored = _store_producer(draft, producer)
+    for emitted in materialised(draft.picture, stored, old):
+        _store_producer(draft, emitted)
     return stored, old is None
 
 
 def delete_producer(draft: Draft, data_name: str, if_match: int | None) -> None:
-    """Forget a producer, its slots and its values."""
-    _check_version(data_name, draft.picture.producer(data_name), if_match)
-    draft.put("producers", (data_name,), None)
-    for node_name in _nodes_with_slot(draft, data_name):
-        draft.put("slots", (node_name, data_name), None)
-        _bump(draft, node_name)
-    for node_name in list(draft.picture.values.get(data_name, {})):
-        draft.put("values", (data_name, node_name), None)
+    """Forget a producer and what it emits, its slots and its values; Conflict when others live on it."""
+    producer = draft.picture.producer(data_name)
+    _check_version(data_name, producer, if_match)
+    users = users_of(draft.picture, data_name)
+    if users:
+        raise Conflict(
+            f"{data_name} is needed by {', '.join(users)}: remove that first, or take the name out of it",
+            "data_name",
+        )
+    for name in (data_name, *producer.emits):
+        _forget_name(draft, name)
 
 
 def put_node(draft: Draft, node_name: str, address: str, agent_version: str, first_version: int) -> bool:
@@ -47,29 +60,35 @@ def put_node(draft: Draft, node_name: str, address: str, agent_version: str, fir
     old = draft.picture.nodes.get(node_name)
     new = Machine(address, agent_version, first_version)
     if old is not None:
-        new = replace(old, address=address, agent_version=agent_version or old.agent_version)
+        version = agent_version or old.agent_version
+        new = msgspec.structs.replace(old, address=address, agent_version=version)
     draft.put("nodes", (node_name,), new)
     return old is None
 
 
-def delete_node(draft: Draft, node_name: str) -> None:
-    """Forget a node, its slots and its values."""
+def delete_node(draft: Draft, node_name: str, now: float) -> None:
+    """Forget a node, its slots and its values, and revoke its tokens at Unix second `now`."""
     draft.picture.node(node_name)
     draft.put("nodes", (node_name,), None)
     for data_name in list(draft.picture.slots.get(node_name, {})):
         draft.put("slots", (node_name, data_name), None)
-    for data_name, rows in list(draft.picture.values.items()):
-        if node_name in rows:
-            draft.put("values", (data_name, node_name), None)
+    for cell in draft.cells(node_name=node_name):
+        draft.values[cell] = None
+    draft.forget.append(Past(None, node_name))
+    for token_id, stored in list(draft.picture.tokens.items()):
+        if stored.token.node_name == node_name and stored.token.revoked_at is None:
+            gone = replace(stored, token=replace(stored.token, revoked_at=now))
+            draft.put("tokens", (token_id,), gone)
 
 
 def put_slot(draft: Draft, node_name: str, data_name: str, wish: Wish) -> bool:
     """Start, stop or re-time a producer on a node; returns whether the slot is new."""
     draft.picture.node(node_name)
-    if draft.picture.producer(data_name).kind is Kind.PROGRAM:
+    producer = draft.picture.producer(data_name)
+    if not producer.kind.in_slot:
         raise Conflict(
-            f"{data_name} is written by a program of its own (kind program), so no slot can run it: "
-            "give it --kind collector or processor and a --cmd first",
+            f"{data_name} is of kind {producer.kind}, so no slot can run it: "
+            "start the producer that emits it, or give it --kind collector or processor and a --cmd first",
             "data_name",
         )
     old = draft.picture.slots.get(node_name, {}).get(data_name)
@@ -79,6 +98,15 @@ def put_slot(draft: Draft, node_name: str, data_name: str, wish: Wish) -> bool:
     return old is None
 
 
+def lift(draft: Draft, node_name: str, data_name: str) -> None:
+    """End the quarantine of a slot; its agent starts it afresh, and until then it counts as failed."""
+    wish = draft.picture.wish(node_name, data_name)
+    put_slot(draft, node_name, data_name, replace(wish, running=True, epoch=wish.epoch + 1))
+    value = draft.value(data_name, node_name)
+    if value is not None and value.outcome is Outcome.QUARANTINED:
+        draft.values[data_name, node_name] = msgspec.structs.replace(value, outcome=Outcome.FAILED)
+
+
 def delete_slot(draft: Draft, node_name: str, data_name: str) -> None:
     """Remove a slot; its value stays and grows old."""
     draft.picture.wish(node_name, data_name)
@@ -86,48 +114,101 @@ def delete_slot(draft: Draft, node_name: str, data_name: str) -> None:
     _bump(draft, node_name)
 
 
-def take_report(draft: Draft, node_name: str, report: Report, now: float) -> int:
-    """Take one batch of an agent, once; returns the version of the wanted state. `now` is monotonic seconds.
+def take_report(draft: Draft, node_name: str, batch: Batch, now: float, *, only_slots: bool = False) -> Receipt:
+    """Take one batch of an agent, once; the receipt tells which wanted state is current. `now` is monotonic seconds.
 
-    Runs of names that are no longer registered are left out.
+    Runs of names that are no longer registered are left out; with `only_slots`, also those that no slot produces.
     """
     machine = draft.picture.node(node_name)
-    seen = replace(machine, seen=now, agent_version=report.agent_version or machine.agent_version)
-    if report.boot == machine.boot and report.sequence <= machine.sequence:
-        draft.put("nodes", (node_name,), seen)
-        return machine.version
-    draft.put("nodes", (node_name,), replace(seen, boot=report.boot, sequence=report.sequence))
-    for run in report.runs:
-        if run.data_name in draft.picture.producers:
-            _take_run(draft, node_name, run, now - run.age)
-    return machine.version
+    receipt = Receipt(machine.version)
+    seen = {"seen": now, "agent_version": batch.agent_version or machine.agent_version, "dropped": batch.dropped}
+    if batch.boot != machine.boot or batch.sequence > machine.sequence:
+        seen |= {"boot": batch.boot, "sequence": batch.sequence}
+        slots = draft.picture.slots.get(node_name, {})
+        for ran in batch.runs:
+            if only_slots and ran.data_name not in slots:
+                continue
+            producer = draft.picture.producers.get(ran.data_name)
+            if producer is not None:
+                _take_run(draft, producer, node_name, ran, now)
+    draft.put("nodes", (node_name,), msgspec.structs.replace(machine, **seen))
+    return receipt
 
 
-def put_value(draft: Draft, data_name: str, node_name: str, data_value: str, now: float) -> bool:
+def put_value(draft: Draft, data_name: str, node_name: str, text: str, now: float) -> bool:
     """Write one value of a registered name; returns whether it is the first there."""
-    draft.picture.producer(data_name)
-    first = node_name not in draft.picture.values.get(data_name, {})
-    _take_run(draft, node_name, Run(data_name, Outcome.OK, 0.0, data_value), now, timed=False)
+    producer = draft.picture.producer(data_name)
+    first = draft.value(data_name, node_name) is None
+    _set(draft, producer, node_name, Ran(data_name, Outcome.OK, None, value=text), text, now)
     return first
 
 
 def delete_value(draft: Draft, data_name: str, node_name: str) -> None:
-    """Forget one value."""
-    draft.picture.value(data_name, node_name)
-    draft.put("values", (data_name, node_name), None)
+    """Forget one value; NotFound when there is none."""
+    draft.picture.producer(data_name)
+    if draft.value(data_name, node_name) is None:
+        raise NotFound(f"{data_name} has no value on {node_name!r}: nothing to forget", "node_name")
+    draft.values[data_name, node_name] = None
+    draft.forget.append(Past(data_name, node_name))
 
 
-def _take_run(draft: Draft, node_name: str, run: Run, ran: float, *, timed: bool = True) -> None:
-    """A run that brought nothing leaves the old value and its time."""
-    old = draft.picture.values.get(run.data_name, {}).get(node_name)
-    duration = run.duration if timed else None
-    sequence = old.sequence + 1 if old else 1
-    if run.outcome is Outcome.OK:
-        row = Value(run.value, ran, run.outcome, run.reason, ran, duration, sequence)
-    else:
-        value, measured = (old.data_value, old.measured) if old else (None, None)
-        row = Value(value, measured, run.outcome, run.reason, ran, duration, sequence)
-    draft.put("values", (run.data_name, node_name), row)
+def _take_run(draft: Draft, producer: Producer, node_name: str, ran: Ran, now: float) -> None:
+    """One run: its own value, or one for each name that it emits, of which those not printed are 'no data'."""
+    when = now - ran.age
+    if not producer.emits:
+        _set(draft, producer, node_name, ran, ran.value, when)
+        return
+    printed = ran.values or {}
+    _set(draft, producer, node_name, ran, str(len(printed)), when)
+    for name in producer.emits:
+        text = printed.get(name)
+        part = ran
+        if ran.outcome is Outcome.OK and text is None:
+            part = Ran(name, Outcome.NO_DATA, ran.duration, reason=f"{producer.data_name} did not print it this time")
+        _set(draft, draft.picture.producers[name], node_name, part, text, when)
+
+
+def _set(draft: Draft, producer: Producer, node_name: str, ran: Ran, text: str | None, when: float) -> None:
+    """One cell of the board; a run that brought nothing leaves the old value and its time."""
+    cell = (producer.data_name, node_name)
+    old = draft.value(*cell)
+    sequence, skipped = (old.sequence + 1, old.skipped + ran.skipped) if old is not None else (1, ran.skipped)
+    measured: float | None = when
+    if ran.outcome is not Outcome.OK:
+        text, measured = (old.text, old.measured) if old is not None else (None, None)
+    elif producer.keep and text is not None:
+        draft.points.append(Point(*cell, when, text))
+    draft.values[cell] = Value(text, measured, ran.outcome, ran.reason, when, ran.duration, skipped, sequence)
+
+
+def _store_producer(draft: Draft, producer: Producer) -> Producer:
+    """Store what differs, under the next version; nodes that run it are told, and slots that cannot are removed."""
+    name = producer.data_name
+    old = draft.picture.producers.get(name)
+    version = old.version if old else draft.picture.counters.get(_VERSIONS, 0)
+    if old == replace(producer, version=version):
+        return old
+    stored = replace(producer, version=version + 1)
+    draft.put("producers", (name,), stored)
+    if old is not None and old.keep and not stored.keep:
+        draft.forget.append(Past(name, None))
+    for node_name in _nodes_with_slot(draft, name):
+        if not stored.kind.in_slot:
+            draft.put("slots", (node_name, name), None)
+        _bump(draft, node_name)
+    return stored
+
+
+def _forget_name(draft: Draft, data_name: str) -> None:
+    used = max(draft.picture.counters.get(_VERSIONS, 0), draft.picture.producers[data_name].version)
+    draft.put("counters", (_VERSIONS,), used)
+    draft.put("producers", (data_name,), None)
+    draft.forget.append(Past(data_name, None))
+    for node_name in _nodes_with_slot(draft, data_name):
+        draft.put("slots", (node_name, data_name), None)
+        _bump(draft, node_name)
+    for cell in draft.cells(data_name):
+        draft.values[cell] = None
 
 
 def _check_version(data_name: str, old: Producer | None, if_match: int | None) -> None:
@@ -146,4 +227,4 @@ def _nodes_with_slot(draft: Draft, data_name: str) -> list[str]:
 
 def _bump(draft: Draft, node_name: str) -> None:
     machine = draft.picture.nodes[node_name]
-    draft.put("nodes", (node_name,), replace(machine, version=machine.version + 1))
+    draft.put("nodes", (node_name,), msgspec.structs.replace(machine, version=machine.version + 1))

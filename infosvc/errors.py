@@ -2,11 +2,14 @@
 
 InfoError
 ├── Unreachable           no answer at all: not started, wrong address, too slow
-├── InvalidInput          400, 422
+├── InvalidInput          422
+│   └── Malformed         400, the body is no JSON object at all
 ├── Unauthorized          401
+│   └── Revoked           401, the token was known once: nothing it did may go on
 ├── Forbidden             403
 ├── NotFound              404
 ├── Conflict              409
+├── LengthRequired        411
 ├── PreconditionFailed    412
 ├── TooLarge              413
 ├── TooManyRequests       429
@@ -40,11 +43,23 @@ class InvalidInput(InfoError):
     status = 422
 
 
+class Malformed(InvalidInput):
+    """The body could not even be read."""
+
+    status = 400
+
+
 class Unauthorized(InfoError):
     """The call carried no token, or one the service does not know."""
 
     code = "unauthorized"
     status = 401
+
+
+class Revoked(Unauthorized):
+    """The token was taken back, or its node was forgotten."""
+
+    code = "revoked"
 
 
 class Forbidden(InfoError):
@@ -75,6 +90,13 @@ class PreconditionFailed(InfoError):
     status = 412
 
 
+class LengthRequired(InfoError):
+    """The body came without saying how long it is."""
+
+    code = "length_required"
+    status = 411
+
+
 class TooLarge(InfoError):
     """The body is larger than the service takes."""
 
@@ -97,7 +119,7 @@ class NotReady(InfoError):
 
 
 BY_STATUS: dict[int, type[InfoError]] = {
-    400: InvalidInput,
+    400: Malformed,
     **{
         kind.status: kind
         for kind in (
@@ -106,6 +128,7 @@ BY_STATUS: dict[int, type[InfoError]] = {
             Forbidden,
             NotFound,
             Conflict,
+            LengthRequired,
             PreconditionFailed,
             TooLarge,
             TooManyRequests,

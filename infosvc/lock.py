@@ -11,6 +11,7 @@ from infosvc.errors import Conflict
 
 # The server keeps the lock of a killed service until it sees that the connection is gone.
 _WAIT_SECONDS = 3
+_NAME = "CONCAT('nodewise ', MD5(DATABASE()))"
 
 
 def lock_file(database: Path) -> int:
@@ -24,14 +25,33 @@ def lock_file(database: Path) -> int:
     return descriptor
 
 
-def lock_server(connection: Any, _record: Any = None) -> None:
-    """Hold the database's lock for as long as this new connection lives; Conflict when another service holds it."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT DATABASE(), GET_LOCK(CONCAT('nodewise ', MD5(DATABASE())), %s)", (_WAIT_SECONDS,))
-        name, held = cursor.fetchone()
-    if held != 1:
-        connection.close()
-        raise _conflict(name)
+class ServerLock:
+    """The lock of one service on a database server; called with each new connection of its writer."""
+
+    def __init__(self) -> None:
+        self._holder: int | None = None
+
+    def __call__(self, connection: Any, _record: Any = None) -> None:
+        """Hold the lock for as long as this connection lives; Conflict when another service holds it."""
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT DATABASE(), {_NAME}")
+            database, name = cursor.fetchone()
+            if not self._take(cursor, name):
+                raise _conflict(database)
+            self._holder = connection.thread_id()
+
+    def _take(self, cursor: Any, name: str) -> bool:
+        cursor.execute("SELECT GET_LOCK(%s, %s)", (name, _WAIT_SECONDS))
+        if cursor.fetchone()[0] == 1:
+            return True
+        # A connection of ours that broke on the way lives on at the server's end, with the lock.
+        cursor.execute("SELECT IS_USED_LOCK(%s)", (name,))
+        holder = cursor.fetchone()[0]
+        if holder is None or holder != self._holder:
+            return False
+        cursor.execute("KILL %s", (holder,))
+        cursor.execute("SELECT GET_LOCK(%s, %s)", (name, _WAIT_SECONDS))
+        return bool(cursor.fetchone()[0] == 1)
 
 
 def _conflict(name: str) -> Conflict:

@@ -5,14 +5,14 @@ All times are Unix seconds by the service's clock. Names compare byte by byte on
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Column, Double, Integer, MetaData, String, Table, Text
+from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, Index, Integer, MetaData, String, Table, Text
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 metadata = MetaData()
 
 
-def _table(name: str, *columns: Column[object]) -> Table:
+def _table(name: str, *columns: Column[object] | Index) -> Table:
     return Table(name, metadata, *columns, mysql_charset="utf8mb4", mysql_collate="utf8mb4_bin", mysql_engine="InnoDB")
 
 
@@ -22,6 +22,7 @@ meta = _table(
     Column("value", BigInteger, nullable=False),
 )
 
+# emits and inputs are lists of data names.
 producers = _table(
     "t_DP",
     Column("data_name", String(128), primary_key=True),
@@ -36,11 +37,14 @@ producers = _table(
     Column("help", Text, nullable=False),
     Column("keep", Double, nullable=False),
     Column("sha256", String(64)),
+    Column("emits", JSON, nullable=False),
+    Column("inputs", JSON, nullable=False),
     Column("version", BigInteger, nullable=False),
 )
 
 # updated_at is when the value was true: the time it was received less the age its agent gave it. ran_at is the
-# same for the last run, which may have brought nothing; sequence counts the changes of the row.
+# same for the last run, which may have brought nothing; sequence counts the changes of the row, and skipped the
+# ticks that its slot has missed.
 values = _table(
     "t_Data",
     Column("id", String(257), primary_key=True),
@@ -52,10 +56,23 @@ values = _table(
     Column("reason", Text),
     Column("ran_at", Double, nullable=False),
     Column("duration", Double),
+    Column("skipped", BigInteger, nullable=False),
     Column("sequence", BigInteger, nullable=False),
 )
 
-# boot and sequence name the last batch that was taken from the node's agent.
+# What values were, for names with keep > 0.
+history = _table(
+    "t_History",
+    Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
+    Column("data_name", String(128), nullable=False),
+    Column("node_name", String(128), nullable=False),
+    Column("updated_at", Double, nullable=False),
+    Column("data_value", Text, nullable=False),
+    Index("i_History", "data_name", "node_name", "updated_at"),
+    Index("i_History_age", "data_name", "updated_at"),
+)
+
+# boot and sequence name the last batch that was taken from the node's agent; dropped is what that agent has lost.
 nodes = _table(
     "t_Node",
     Column("node_name", String(128), primary_key=True),
@@ -65,8 +82,10 @@ nodes = _table(
     Column("last_seen", Double),
     Column("boot", String(64), nullable=False),
     Column("sequence", BigInteger, nullable=False),
+    Column("dropped", BigInteger, nullable=False),
 )
 
+# placed: the service chose this node for a producer of scope cluster, and may choose another one.
 slots = _table(
     "t_Slot",
     Column("id", String(257), primary_key=True),
@@ -74,4 +93,32 @@ slots = _table(
     Column("data_name", String(128), nullable=False),
     Column("running", Boolean, nullable=False),
     Column("interval", Double),
+    Column("epoch", BigInteger, nullable=False),
+    Column("placed", Boolean, nullable=False),
+)
+
+# Of a token only its SHA-256 is kept.
+tokens = _table(
+    "t_Token",
+    Column("token_id", String(64), primary_key=True),
+    Column("name", String(128), nullable=False),
+    Column("role", String(16), nullable=False),
+    Column("node_name", String(128)),
+    Column("sha256", String(64), nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("expires_at", Double),
+    Column("revoked_at", Double),
+)
+
+# Only ever appended to; hash covers the row and the hash of the row before.
+audit = _table(
+    "t_Audit",
+    Column("sequence", BigInteger, primary_key=True, autoincrement=False),
+    Column("at", Double, nullable=False),
+    Column("who", String(255), nullable=False),
+    Column("address", String(255), nullable=False),
+    Column("call", Text, nullable=False),
+    Column("status", Integer, nullable=False),
+    Column("detail", Text, nullable=False),
+    Column("hash", String(64), nullable=False),
 )

@@ -5,7 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
+
+
+class Ack(StrEnum):
+    """When a report is acknowledged: after it is stored, or as soon as readers see it."""
+
+    DURABLE = "durable"
+    FAST = "fast"
 
 
 def _key(default: Any, unit: str, text: str, *, secret: bool = False) -> Any:
@@ -17,15 +25,27 @@ class Settings:
     """What one service runs with; `database` and `token` are secrets and stay out of its repr."""
 
     database: str = _key("", "URL", "SQLite file or MySQL/MariaDB database of the tables", secret=True)
-    token: str = _key("", "text", "what a caller must show to write", secret=True)
-    ready_within: float = _key(15.0, "seconds", "a node heard of within this time is ready")
-    lost_after: float = _key(60.0, "seconds", "a node not heard of for this time is lost")
+    token: str = _key("", "text", "the token of the first admin", secret=True)
+    open_reading: bool = _key(True, "yes/no", "whether reading needs no token; only sensible on loopback")
+    ack: Ack = _key(Ack.DURABLE, "policy", "when a report is acknowledged: durable or fast")  # noqa: RUF009 - a field, as all others
+    heartbeat: float = _key(2.5, "seconds", "how often an agent is heard of; three silent ones make a node stale")
+    lost_after: float = _key(15.0, "seconds", "a node not heard of for this time is lost")
     max_body: int = _key(4 << 20, "bytes", "largest body of a request")
+    max_depth: int = _key(32, "levels", "deepest nesting of a JSON body")
+    max_nodes_per_name: int = _key(10_000, "nodes", "most nodes for which programs may write one name")
+    max_rows: int = _key(100_000, "rows", "most rows in one answer of the history or the audit log")
+    calls_per_second: float = _key(5_000.0, "calls/second", "what one token, or one address without any, may call")
+    refusals_per_second: float = _key(20.0, "calls/second", "refused calls of one address before it must wait")
     batch: int = _key(500, "changes", "most changes in one commit")
     patience: float = _key(8.0, "seconds", "how long a write waits for the database")
+    flush_rows: int = _key(5_000, "rows", "with ack fast, most values stored in one commit")
     notice_timeout: float = _key(2.0, "seconds", "how long the master waits for an agent it tells something")
     notice_threads: int = _key(4, "threads", "how many agents are told at the same time")
-    threads: int = _key(16, "threads", "requests answered at the same time")
+    threads: int = _key(128, "threads", "requests answered at the same time, watchers of events included")
+    watchers: int = _key(32, "callers", "most callers that watch events at the same time")
+    tls_cert: str | None = _key(None, "file", "certificate chain of the service; with it, only https is answered")
+    tls_key: str | None = _key(None, "file", "private key of that certificate")
+    agent_ca: str | None = _key(None, "file", "authority of the agents' certificates; with it, they must speak https")
 
 
 @dataclass(frozen=True)

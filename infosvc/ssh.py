@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import paramiko
+from paramiko.channel import ChannelFile
 
 from infosvc.errors import Conflict, InfoError, InvalidInput, NotReady, Unauthorized, Unreachable
 
 CONNECT_SECONDS = 15.0
-COMMAND_SECONDS = 60.0
+ANSWER_SECONDS = 60.0
 _NOT_FOUND_STATUS = 127  # how a shell says that there is no such command
 
 
@@ -62,29 +64,14 @@ class Connection:
     def __exit__(self, *_: object) -> None:
         self._client.close()
 
-    def run(self, argv: Sequence[str]) -> str:
-        """Run one command there and return its output; NotReady with its last complaint when it fails."""
+    def talk(self, argv: Sequence[str]) -> Talk:
+        """Start one command there that answers each line with a line, until the connection closes."""
         try:
-            _, stdout, stderr = self._client.exec_command(shlex.join(argv), timeout=COMMAND_SECONDS)
-            output, complaint = stdout.read().decode(), stderr.read().decode(errors="replace").strip()
-            status = stdout.channel.recv_exit_status()
-        except (OSError, EOFError, UnicodeDecodeError, paramiko.SSHException) as error:
-            raise Unreachable(f"{self._way.address} broke off during {argv[0]} ({error!r}): try again") from error
-        if status == _NOT_FOUND_STATUS:
-            raise NotReady(
-                f"{self._way.address} has no {argv[0]}: install it there, for example apt-get install {argv[0]}"
+            return Talk(
+                self._way.address, argv[0], *self._client.exec_command(shlex.join(argv), timeout=ANSWER_SECONDS)
             )
-        if status != 0:
-            said = complaint.rpartition("\n")[2] or f"{argv[0]} ended with status {status}"
-            raise NotReady(f"{self._way.address}: {said}")
-        return output
-
-    def sftp(self) -> paramiko.SFTPClient:
-        """A file transfer session; a context manager of its own."""
-        try:
-            return self._client.open_sftp()
         except (OSError, EOFError, paramiko.SSHException) as error:
-            raise NotReady(f"{self._way.address} offers no SFTP ({error}): enable its sftp subsystem") from error
+            raise _broken_off(self._way.address, argv[0], error) from error
 
     def _connect(self) -> None:
         way = self._way
@@ -131,3 +118,37 @@ class Connection:
             return InvalidInput(f"the identity file cannot be read: {error}", "identity")
         why = getattr(error, "strerror", None) or error
         return Unreachable(f"{address} cannot be reached over SSH, port {port} ({why}): does sshd run there?", "host")
+
+
+class Talk:
+    """A command on a machine, asked line by line."""
+
+    def __init__(self, address: str, name: str, stdin: ChannelFile, stdout: ChannelFile, stderr: ChannelFile) -> None:
+        self._address = address
+        self._name = name
+        self._stdin, self._stdout, self._stderr = stdin, stdout, stderr
+
+    def ask(self, line: str) -> str:
+        """The line it answers; NotReady with its last complaint when it has ended instead."""
+        try:
+            # A command that has ended says why on stderr, which is worth more than the broken pipe.
+            with suppress(OSError):
+                self._stdin.write(line + "\n")
+                self._stdin.flush()
+            answer = str(self._stdout.readline())
+            if answer:
+                return answer
+            complaint = self._stderr.read().decode(errors="replace").strip()
+            status = self._stdout.channel.recv_exit_status()
+        except (OSError, EOFError, UnicodeDecodeError, paramiko.SSHException) as error:
+            raise _broken_off(self._address, self._name, error) from error
+        if status == _NOT_FOUND_STATUS:
+            raise NotReady(
+                f"{self._address} has no {self._name}: install it there, for example apt-get install {self._name}"
+            )
+        said = complaint.rpartition("\n")[2] or f"{self._name} ended with status {status}"
+        raise NotReady(f"{self._address}: {said}")
+
+
+def _broken_off(address: str, name: str, error: Exception) -> Unreachable:
+    return Unreachable(f"{address} broke off during {name} ({error!r}): try again")

@@ -4,35 +4,59 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, Table, create_engine, delete, event, insert, make_url, select
-from sqlalchemy.dialects import mysql, sqlite
-from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy import (
+    URL,
+    ColumnElement,
+    Connection,
+    CursorResult,
+    Engine,
+    Select,
+    Table,
+    and_,
+    create_engine,
+    delete,
+    event,
+    insert,
+    make_url,
+    select,
+    true,
+)
+from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from infosvc import models
-from infosvc.errors import Conflict, InvalidInput, NotReady
-from infosvc.latest import Draft, Key, Machine, Picture, Value, Wish
-from infosvc.lock import lock_file, lock_server
-from infosvc.records import Outcome, Producer
+from infosvc import bulk, models, rows
+from infosvc.board import Board, Cell, Value
+from infosvc.draft import Draft, Past
+from infosvc.errors import InvalidInput, NotReady
+from infosvc.latest import Picture
+from infosvc.lock import ServerLock, lock_file
+from infosvc.migrate import migrate
+from infosvc.records import AuditEntry
 from infosvc.settings import Clock
 
 Row = dict[str, Any]
+T = TypeVar("T")
 
-TABLES: dict[str, Table] = {
-    "producers": models.producers,
-    "nodes": models.nodes,
-    "slots": models.slots,
-    "values": models.values,
-}
+_POOL_SECONDS = 5
+_ROW_BYTES = 30  # of an answer, beside its texts
+_MOST_PARAMETERS = 500  # of one statement
 
 _CONNECT: dict[str, Row] = {
     "sqlite": {"timeout": 5.0},
     "mysql": {"connect_timeout": 3, "read_timeout": 5, "write_timeout": 5},
 }
+
+
+class Most(NamedTuple):
+    """How much of a long table one answer brings at most."""
+
+    rows: int
+    bytes: int
 
 
 def parse_url(text: str, password: str | None = None) -> URL:
@@ -61,84 +85,192 @@ class Store:
 
     def __init__(self, url: URL, clock: Clock) -> None:
         self.name = url.render_as_string(hide_password=True)
+        self._statements: dict[str, str] = {}
         self._clock = clock
         try:
             with ExitStack() as held, self._reported():
-                self._engine = _engine(url, held)
+                self._engine, self._reader = _engines(url, held)
                 with self._engine.begin() as connection:
-                    models.metadata.create_all(connection)
-                    self._check_version(connection)
+                    migrate(connection, self.name)
                 self._held = held.pop_all()
         except (TypeError, ValueError) as error:  # a host that is none, an option that the driver does not know
             raise InvalidInput(
                 f"the database {self.name} cannot be opened ({error}): mend its URL", "database"
             ) from error
 
-    def load(self) -> Picture:
-        """Everything that is stored, its wall times turned into monotonic ones."""
-        picture = Picture()
+    def load(self) -> tuple[Picture, Board]:
+        """Everything that readers may ask, its wall times turned into monotonic ones."""
+        picture, board = Picture(), Board()
+        shift = self._clock.monotonic() - self._clock.wall()
         with self._reported(), self._engine.connect() as connection:
-            for table, model in TABLES.items():
-                for row in connection.execute(select(model)).mappings():
-                    _place(picture, table, dict(row), self._clock.monotonic() - self._clock.wall())
-        return picture
+            for table in rows.TABLES:
+                for row in connection.execute(select(rows.TABLES[table].model)).mappings():
+                    rows.place(picture, table, dict(row), shift, self._clock.monotonic())
+            now = self._clock.monotonic()
+            stored = connection.exec_driver_sql(str(select(*rows.VALUE_COLUMNS).compile(connection)))
+            board.apply(rows.read_value(row, shift, now) for row in stored)
+            newest = _newest_entry(connection)
+            if newest is not None:
+                picture.audit["last"] = newest
+        return picture, board
+
+    def newest_entry(self) -> AuditEntry | None:
+        """The end of the audit log as it is stored, None when it is empty."""
+        with self._reported(), self._engine.connect() as connection:
+            return _newest_entry(connection)
 
     def save(self, draft: Draft) -> None:
-        """Store what a draft changed, all or nothing; an empty draft still proves that the database answers."""
+        """Store what a draft changed, all or nothing; an empty draft still proves that the database answers.
+
+        NotReady when it may not be stored; InvalidInput when the database can never take it.
+        """
         shift = self._clock.wall() - self._clock.monotonic()
+        with self._reported(), self._engine.begin() as connection:
+            if not draft.changed and not draft.values:
+                connection.exec_driver_sql("SELECT 1")
+            self._save_picture(connection, draft, shift)
+            self._save_values(connection, draft.values, shift)
+            if draft.points:
+                self._many(connection, models.history, [rows.point_row(point, shift) for point in draft.points])
+            for past in draft.forget:
+                connection.execute(delete(models.history).where(_is_past(past)))
+            if draft.audit:
+                connection.execute(insert(models.audit), [entry.to_json() for entry in draft.audit])
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection beside the writer's, for what is not kept in memory; NotReady when the database is away."""
+        with self._reported(), self._reader.connect() as connection:
+            yield connection
+
+    def history(
+        self, data_name: str, node_name: str, window: tuple[float, float], most: Most
+    ) -> tuple[list[tuple[float, str]], bool]:
+        """What one name was on one node between two Unix seconds, oldest first, and whether the oldest are left out."""
+        old = models.history.c
+        wanted = (old.data_name == data_name) & (old.node_name == node_name) & old.updated_at.between(*window)
+        newest = (
+            select(old.updated_at, old.data_value).where(wanted).order_by(old.updated_at.desc()).limit(most.rows + 1)
+        )
+        with self._streaming(newest) as found:
+            points, cut = _taken((_point(row) for row in found), most, lambda point: len(point[1]))
+            return points[::-1], cut
+
+    def audit(self, since: int, most: Most) -> tuple[list[AuditEntry], bool]:
+        """The entries of the audit log that follow the one numbered `since`, oldest first, and whether more follow."""
+        later = models.audit.c.sequence > since
+        wanted = select(models.audit).where(later).order_by(models.audit.c.sequence).limit(most.rows + 1)
+        with self._streaming(wanted) as found:
+            entries = (AuditEntry.from_json(dict(row)) for row in found.mappings())
+            return _taken(entries, most, lambda entry: len(entry.call) + len(entry.detail))
+
+    @contextmanager
+    def _streaming(self, wanted: Select[Any]) -> Iterator[CursorResult[Any]]:
+        """The rows of a query one by one, so that what is not taken costs no memory."""
+        with self.reading() as connection, connection.execution_options(stream_results=True).execute(wanted) as found:
+            yield found
+
+    def _save_picture(self, connection: Connection, draft: Draft, shift: float) -> None:
         gone: dict[str, list[str]] = defaultdict(list)
-        rows: dict[str, list[Row]] = defaultdict(list)
-        for table, *key in sorted(draft.changed):
-            entry = _find(draft.picture, table, tuple(key))
+        changed: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+        for table, key in sorted(draft.changed):
+            entry = draft.find(table, key)
             if entry is None:
                 gone[table].append("@".join(key))
             else:
-                rows[table].append(_row(tuple(key), entry, shift))
-        with self._reported(), self._engine.begin() as connection:
-            connection.execute(select(1))
-            for table, keys in gone.items():
-                primary = next(iter(TABLES[table].primary_key))
-                connection.execute(delete(TABLES[table]).where(primary.in_(keys)))
-            for table, changed in rows.items():
-                connection.execute(_upsert(TABLES[table], connection.dialect.name), changed)
+                changed[table].append(rows.TABLES[table].row(key, entry, shift))
+        for table, keys in gone.items():
+            model = rows.TABLES[table].model
+            connection.execute(delete(model).where(next(iter(model.primary_key)).in_(keys)))
+        for table, entries in changed.items():
+            self._many(connection, rows.TABLES[table].model, entries)
+
+    def _save_values(self, connection: Connection, values: Mapping[Cell, Value | None], shift: float) -> None:
+        gone = [rows.cell_id(cell) for cell, value in values.items() if value is None]
+        for start in range(0, len(gone), _MOST_PARAMETERS):
+            part = gone[start : start + _MOST_PARAMETERS]
+            connection.execute(delete(models.values).where(models.values.c.id.in_(part)))
+        written = [rows.value_row(cell, value, shift) for cell, value in values.items() if value is not None]
+        if written:
+            self._many(connection, models.values, written)
+
+    def _many(self, connection: Connection, table: Table, entries: Sequence[tuple[Any, ...]]) -> None:
+        """Insert or replace rows, in the columns' order, in the way that costs this database least."""
+        text = self._statements.get(table.name)
+        if text is None:
+            text = self._statements[table.name] = bulk.statement(table, connection)
+        if connection.dialect.name == "sqlite":
+            connection.exec_driver_sql(text, list(entries))
+            return
+        for part in bulk.documents(entries):
+            connection.exec_driver_sql(text, (part,))
 
     def close(self) -> None:
         """Give all connections back, and the database to another service."""
         self._held.close()
 
-    def _check_version(self, connection: Connection) -> None:
-        found = connection.scalar(select(models.meta.c.value).where(models.meta.c.name == "schema_version"))
-        if found is None:
-            connection.execute(insert(models.meta).values(name="schema_version", value=models.SCHEMA_VERSION))
-        elif found > models.SCHEMA_VERSION:
-            raise Conflict(
-                f"the database {self.name} has schema {found}, made by a newer nodewise; this one knows schema "
-                f"{models.SCHEMA_VERSION}: upgrade nodewise, or name another database with --database"
-            )
-
     @contextmanager
     def _reported(self) -> Iterator[None]:
         try:
             yield
-        except SQLAlchemyError as error:
+        except (DataError, IntegrityError, OverflowError) as error:
+            said = getattr(error, "orig", None) or error
+            raise InvalidInput(f"the database {self.name} cannot hold this ({said}): give smaller values") from error
+        except (DBAPIError, PoolTimeout) as error:
             said = getattr(error, "orig", None) or error
             raise NotReady(
                 f"the database {self.name} does not answer ({said}): start it, or name another one with --database"
             ) from error
 
 
-def _engine(url: URL, held: ExitStack) -> Engine:
-    """An engine on one connection, which the writer's thread alone uses; what must be given back goes into `held`."""
+def _newest_entry(connection: Connection) -> AuditEntry | None:
+    newest = select(models.audit).order_by(models.audit.c.sequence.desc()).limit(1)
+    found = connection.execute(newest).mappings().first()
+    return None if found is None else AuditEntry.from_json(dict(found))
+
+
+def _is_past(past: Past) -> ColumnElement[bool]:
+    old = models.history.c
+    said: list[ColumnElement[bool]] = []
+    if past.data_name is not None:
+        said.append(old.data_name == past.data_name)
+    if past.node_name is not None:
+        said.append(old.node_name == past.node_name)
+    if past.before is not None:
+        said.append(old.updated_at < past.before)
+    return and_(true(), *said)
+
+
+def _point(row: Any) -> tuple[float, str]:
+    return row[0], row[1]
+
+
+def _taken(found: Iterable[T], most: Most, size: Callable[[T], int]) -> tuple[list[T], bool]:
+    """The first rows, at least one, and whether that is not all."""
+    taken: list[T] = []
+    total = 0
+    for row in found:
+        total += size(row) + _ROW_BYTES
+        if taken and (len(taken) == most.rows or total > most.bytes):
+            return taken, True
+        taken.append(row)
+    return taken, False
+
+
+def _engines(url: URL, held: ExitStack) -> tuple[Engine, Engine]:
+    """The writer's engine, on one connection that its thread alone uses, and the readers'; `held` ends them."""
     lite = url.get_backend_name() == "sqlite"
     if lite:
         held.callback(os.close, _make_private(Path(str(url.database))))
-    engine = create_engine(
-        url, connect_args=_CONNECT[url.get_backend_name()], pool_size=1, max_overflow=0, pool_pre_ping=not lite
-    )
-    held.callback(engine.dispose)
+    options = {"connect_args": _CONNECT[url.get_backend_name()], "pool_pre_ping": not lite}
+    options["paramstyle"] = "qmark" if lite else "format"
+    writer = create_engine(url, pool_size=1, max_overflow=0, **options)
+    reader = create_engine(url, pool_size=2, max_overflow=2, pool_timeout=_POOL_SECONDS, **options)
+    for engine in (writer, reader):
+        held.callback(engine.dispose)
     # Write-ahead logging lets others read the file meanwhile; FULL keeps what was acknowledged after a power cut.
-    event.listen(engine, "connect", _set_up_sqlite if lite else lock_server)
-    return engine
+    event.listen(writer, "connect", _set_up_sqlite if lite else ServerLock())
+    return writer, reader
 
 
 def _set_up_sqlite(connection: Any, _record: Any) -> None:
@@ -156,80 +288,3 @@ def _make_private(path: Path) -> int:
         raise NotReady(
             f"the database file {path} cannot be opened ({error.strerror}): name another one with --database"
         ) from error
-
-
-def _upsert(table: Table, dialect: str) -> Any:
-    """Insert or replace, in the words of either database."""
-    others = [column.name for column in table.columns if not column.primary_key]
-    if dialect == "sqlite":
-        lite = sqlite.insert(table)
-        keys = [column.name for column in table.primary_key]
-        return lite.on_conflict_do_update(index_elements=keys, set_={name: lite.excluded[name] for name in others})
-    my = mysql.insert(table)
-    return my.on_duplicate_key_update({name: my.inserted[name] for name in others})
-
-
-def _find(picture: Picture, table: str, key: Key) -> Any:
-    rows = getattr(picture, table)
-    for part in key[:-1]:
-        rows = rows.get(part, {})
-    return rows.get(key[-1])
-
-
-def _row(key: Key, entry: Any, shift: float) -> Row:
-    """One entry of the picture as a row; `shift` turns monotonic seconds into Unix seconds."""
-    if isinstance(entry, Producer):
-        return entry.to_json()
-    if isinstance(entry, Machine):
-        return {
-            "node_name": key[0],
-            "address": entry.address,
-            "agent_version": entry.agent_version,
-            "wanted_version": entry.version,
-            "last_seen": _shifted(entry.seen, shift),
-            "boot": entry.boot,
-            "sequence": entry.sequence,
-        }
-    if isinstance(entry, Wish):
-        names = {"id": "@".join(key), "node_name": key[0], "data_name": key[1]}
-        return names | {"running": entry.running, "interval": entry.interval}
-    return {
-        "id": "@".join(key),
-        "data_name": key[0],
-        "data_value": entry.data_value,
-        "node_name": key[1],
-        "updated_at": _shifted(entry.measured, shift),
-        "outcome": entry.outcome.value,
-        "reason": entry.reason,
-        "ran_at": entry.ran + shift,
-        "duration": entry.duration,
-        "sequence": entry.sequence,
-    }
-
-
-def _place(picture: Picture, table: str, row: Row, shift: float) -> None:
-    """Put one row where `_row` took it from; `shift` turns Unix seconds into monotonic seconds."""
-    if table == "producers":
-        picture.producers[row["data_name"]] = Producer.from_json(row)
-    elif table == "nodes":
-        seen = _shifted(row["last_seen"], shift)
-        machine = Machine(
-            row["address"], row["agent_version"], row["wanted_version"], seen, row["boot"], row["sequence"]
-        )
-        picture.nodes[row["node_name"]] = machine
-    elif table == "slots":
-        picture.slots.setdefault(row["node_name"], {})[row["data_name"]] = Wish(row["running"], row["interval"])
-    else:
-        picture.values.setdefault(row["data_name"], {})[row["node_name"]] = Value(
-            row["data_value"],
-            _shifted(row["updated_at"], shift),
-            Outcome(row["outcome"]),
-            row["reason"],
-            row["ran_at"] + shift,
-            row["duration"],
-            row["sequence"],
-        )
-
-
-def _shifted(seconds: float | None, shift: float) -> float | None:
-    return None if seconds is None else seconds + shift

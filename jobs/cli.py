@@ -49,6 +49,12 @@ def job() -> None:
 @click.option("--labels", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="One class a line.")
 @click.option("--url", envvar="NODEWISE_URL", default=DEFAULT_URL, show_default=True, help="Information service.")
 @click.option("--token-file", type=click.Path(path_type=Path), envvar="NODEWISE_TOKEN_FILE", help="To keep history.")
+@click.option(
+    "--ca-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    envvar="NODEWISE_CA_FILE",
+    help="Authority of an https information service.  [env: NODEWISE_CA_FILE]",
+)
 @click.option("--master-python", default=sys.executable, help="Python of the application master on the nodes.")
 @click.option(
     "--worker-python",

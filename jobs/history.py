@@ -25,8 +25,8 @@ def recorded(client: InfoClient, engine: str) -> dict[str, float]:
     return {datum.node_name: datum.number() for datum in known if datum.data_value is not None}
 
 
-def record(client: InfoClient, engine: str, speeds: Mapping[str, float]) -> None:
-    """Write the images per second of each node; InfoError when the service refuses or is away."""
+def prepare(client: InfoClient, engine: str) -> None:
+    """Register the name under which an engine's speeds are kept, unless it is known; the token must allow that."""
     name = speed_name(engine)
     try:
         client.producer(name)
@@ -42,5 +42,10 @@ def record(client: InfoClient, engine: str, speeds: Mapping[str, float]) -> None
                 help=f"speed at which a node last ran {engine}, written by jobs",
             )
         )
+
+
+def record(client: InfoClient, engine: str, speeds: Mapping[str, float]) -> None:
+    """Write the images per second of each node; InfoError when the service refuses or is away."""
+    name = speed_name(engine)
     for node_name, speed in speeds.items():
         client.put_value(name, node_name, speed)

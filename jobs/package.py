@@ -7,7 +7,12 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("infosvc/errors.py", "infosvc/records.py", "infosvc/client.py", "locality", "hadoop", "jobs")
+ROOMS = (
+    *(f"infosvc/{name}.py" for name in ("errors", "records", "client", "connection", "stream")),
+    "locality",
+    "hadoop",
+    "jobs",
+)
 """What the application master and the workers import."""
 
 

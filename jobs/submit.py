@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,9 @@ from hadoop.filesystem import FileSystem
 from hadoop.jvm import HadoopHome
 from hadoop.yarn import Application, Launch, Yarn
 from infosvc.client import InfoClient
-from jobs import capability
+from infosvc.errors import Forbidden, InfoError
+from infosvc.records import Role
+from jobs import capability, history
 from jobs.engines import check_engine
 from jobs.errors import JobError
 from jobs.package import code_zip
@@ -20,11 +23,15 @@ from locality.policies import policy
 
 MASTER_MEMORY_MB = 640
 POLL_SECONDS = 0.5
+JOB_TOKEN_SECONDS = 2 * 86_400.0
 
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asks for. Waits are in seconds; the pythons are paths on the nodes; `token` lets speeds be kept."""
+    """What the user asks for. Waits are in seconds; the pythons are paths on the nodes; `token` lets speeds be kept.
+
+    `ca_file` names the authority of an https information service.
+    """
 
     input: str
     output: str
@@ -42,6 +49,7 @@ class Request:
     capability_wait: float = 20.0
     weights: Path | None = None
     labels: Path | None = None
+    ca_file: Path | None = None
 
 
 class Submitter:
@@ -52,6 +60,7 @@ class Submitter:
         self._say = say
         self.filesystem = FileSystem()
         self.yarn = Yarn()
+        self._revoke: Callable[[], None] = lambda: None
 
     def check(self, request: Request) -> None:
         """Find what cannot work before anything is submitted."""
@@ -66,7 +75,7 @@ class Submitter:
         nodes = self.yarn.running_nodes()
         if not nodes:
             raise JobError("no NodeManager takes work: `nodewise cluster status` shows what is up")
-        client = InfoClient(request.info_url)
+        client = self._client(request)
         capability.wait(
             client,
             request.capability,
@@ -96,6 +105,7 @@ class Submitter:
             tags = [f"output={settings.output}"]
             self.yarn.submit(context, f"nodewise {request.engine}", launch, self.filesystem, tags)
         except BaseException:
+            self._end_token()
             self.filesystem.delete(staging)
             raise
         return application_id
@@ -106,6 +116,7 @@ class Submitter:
             progress(application)
             time.sleep(POLL_SECONDS)
         progress(application)
+        self._end_token()
         if application.final != "SUCCEEDED":
             # An application master that was killed could not take its half-written files away.
             self.filesystem.delete(self._staging(application_id))
@@ -118,6 +129,11 @@ class Submitter:
         while not self.yarn.application(application_id).ended:
             time.sleep(POLL_SECONDS)
         self.filesystem.delete(self._staging(application_id))
+
+    def _end_token(self) -> None:
+        """Revoke the token that was made for a job; one that cannot be revoked now ends by itself."""
+        with suppress(InfoError):
+            self._revoke()
 
     def _staging(self, application_id: str) -> str:
         return f"{self._path(self.filesystem.home())}/.nodewise/{application_id}"
@@ -153,13 +169,29 @@ class Submitter:
         self.filesystem.make_folder(settings.staging, mode=0o700)
         contents = {"job.json": settings.to_bytes(), "code.zip": code_zip()}
         if request.token:
-            contents["info_token"] = request.token.encode()
+            contents["info_token"] = self._job_token(request, settings.job_id).encode()
+        if request.ca_file:
+            contents["info_ca"] = request.ca_file.read_bytes()
         for name, content in contents.items():
             self.filesystem.write(f"{settings.staging}/{name}", content, mode=0o600)
         for local, staged in ((request.weights, settings.weights), (request.labels, settings.labels)):
             if local and staged:
                 self.filesystem.upload(local.absolute(), f"{settings.staging}/{staged}")
         return {name: f"{settings.staging}/{name}" for name in contents}
+
+    def _client(self, request: Request) -> InfoClient:
+        return InfoClient(request.info_url, request.token, ca_file=request.ca_file)
+
+    def _job_token(self, request: Request, job_id: str) -> str:
+        """A token that is good for writing values and ends by itself; who may make none lends the job their own."""
+        client = self._client(request)
+        try:
+            history.prepare(client, request.engine)
+            made, text = client.create_token(f"job {job_id}", Role.PROCESSOR, expires_in=JOB_TOKEN_SECONDS)
+        except Forbidden:
+            return str(request.token)
+        self._revoke = lambda: client.revoke_token(made.token_id)
+        return text
 
 
 def _first_line(application: Application) -> str:

@@ -8,19 +8,29 @@ from pathlib import Path
 
 import click
 
-from hadoop.cli import cluster
 from hadoop.errors import HadoopError
-from infosvc.cli import data, node, producer, serve, slot
 from infosvc.errors import InfoError
-from jobs.cli import job
 from jobs.errors import JobError
-from jobs.images_cli import images
 from locality.types import PlanError
+from nodewise.lazy import LazyGroup
 
 DEFAULT_HOME = Path("~/.nodewise")
+COMMANDS = {
+    "cluster": "hadoop.cli:cluster",
+    "serve": "infosvc.commands.serve:serve",
+    "producer": "infosvc.commands.producer:producer",
+    "node": "infosvc.commands.node:node",
+    "slot": "infosvc.commands.slot:slot",
+    "data": "infosvc.commands.data:data",
+    "token": "infosvc.commands.token:token",
+    "audit": "infosvc.commands.audit:audit",
+    "images": "jobs.images_cli:images",
+    "job": "jobs.cli:job",
+}
+"""The list of commands; to add one, write its file and name it here."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, places=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="nodewise")
 @click.option(
     "--home",
@@ -42,10 +52,6 @@ def cli(ctx: click.Context, home: Path) -> None:
       nodewise job submit --input hdfs:///data/images --output hdfs:///out/run1 --capability perf_cpu --wait
     """
     ctx.obj = home.expanduser().absolute()
-
-
-for command in (cluster, serve, producer, node, slot, data, images, job):
-    cli.add_command(command)
 
 
 def main() -> None:

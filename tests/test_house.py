@@ -14,7 +14,7 @@ import pytest
 from nodewise.__main__ import cli
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("nodewise", "infosvc", "collectors", "locality", "hadoop", "jobs")
+ROOMS = ("nodewise", "infosvc", "collectors", "locality", "hadoop", "jobs", "bench")
 SCHEDULER = ("locality", "jobs/partitioner")
 LONGEST_FILE = 400
 LONGEST_FUNCTION = 45
@@ -81,7 +81,10 @@ def test_the_readme_maps_every_room() -> None:
 
 
 def commands(group: click.Group, words: str) -> Iterator[tuple[str, click.Command]]:
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
         yield f"{words} {name}", command
         if isinstance(command, click.Group):
             yield from commands(command, f"{words} {name}")

@@ -32,10 +32,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(settings: Settings, file: Path, detached: bool) -> int:
-    parent = detach(file.parent / "agent.log") if detached else None
+    log_file = file.parent / "agent.log" if detached else None
+    parent = detach(log_file) if log_file else None
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
     try:
-        agent = Agent(settings)
+        agent = Agent(settings, log_file)
     except (OSError, ValueError, SettingsError) as error:
         reason = f"the agent of {settings.node_name} cannot start: {error}"
         logging.getLogger(__name__).error(reason)

@@ -2,53 +2,128 @@
 
 from __future__ import annotations
 
+import hashlib
 import hmac
+import io
 import json
+import socket
 import socketserver
+import ssl
+import threading
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import unquote
 
+from collectors.agent.wish import checked, parsed
 from infosvc.errors import Conflict, InfoError, InvalidInput, NotFound, TooLarge, Unauthorized
-from infosvc.records import Wanted, check_name
+from infosvc.records import PastRun, Wanted, check_name
 
 BODY_LIMIT = 1024 * 1024
-PATIENCE_SECONDS = 10
+PATIENCE_SECONDS = 10  # for a whole request, however slowly it comes
+MAX_CONNECTIONS = 16
+_LOG_START, _LOG_END = "/api/v1/slots/", "/log"
+
+
+@dataclass(frozen=True)
+class Calls:
+    """What the agent does when it is asked; each may raise an InfoError."""
+
+    status: Callable[[], dict[str, Any]]
+    want: Callable[[Wanted], None]
+    stop: Callable[[], None]
+    slot_log: Callable[[str], list[PastRun]]
 
 
 class AgentServer(ThreadingHTTPServer):
-    """GET /healthz, POST /api/v1/wanted, POST /api/v1/stop; what is POSTed needs the token."""
+    """GET /healthz, which is open, and what needs `Authorization: Bearer SHA256`, the hash of the agent's token:
+
+    POST /api/v1/wanted                  take a wanted state
+    POST /api/v1/stop                    end the agent: {"node_name": "..."}
+    GET /api/v1/slots/{data_name}/log    the last runs, newest first: {"node_name", "data_name", "runs"}
+
+    With `tls` every connection must begin with a handshake. Beyond MAX_CONNECTIONS a caller is hung up on.
+    """
 
     daemon_threads = True
 
-    def __init__(
-        self,
-        address: tuple[str, int],
-        token: str,
-        status: Callable[[], dict[str, Any]],
-        on_wanted: Callable[[Wanted], None],
-        on_stop: Callable[[], None],
-    ) -> None:
+    def __init__(self, address: tuple[str, int], token: str, calls: Calls, tls: ssl.SSLContext | None = None) -> None:
         super().__init__(address, _Handler)
-        self.token = token
-        self.status = status
-        self.on_wanted = on_wanted
-        self.on_stop = on_stop
+        # The service keeps no token, only its hash, and so shows that.
+        self.secret = f"Bearer {hashlib.sha256(token.encode()).hexdigest()}".encode()
+        self.calls = calls
+        self._tls = tls
+        self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
 
     def server_bind(self) -> None:
         """Bind without HTTPServer's look-up of the host's name, which can hang where there is no name server."""
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
 
+    def get_request(self) -> tuple[socket.socket, Any]:
+        """Accept; the handshake comes with the first read, in the connection's own thread and within its patience."""
+        connection, address = super().get_request()
+        if self._tls is not None:
+            connection = self._tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
+        return connection, address
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a connection in a thread of its own, as long as there are few."""
+        if not self._places.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except RuntimeError:  # no thread can be had
+            self._places.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """In that thread: the whole life of the connection."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._places.release()
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A caller who hangs up in the middle is no news."""
+
+
+class _Patient(io.RawIOBase):
+    """Reads from a connection until a moment that is set for each request."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self.deadline = 0.0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("the request came too slowly")
+        self._connection.settimeout(left)
+        return self._connection.recv_into(buffer)
 
 
 class _Handler(BaseHTTPRequestHandler):
     server: AgentServer
     timeout = PATIENCE_SECONDS
     protocol_version = "HTTP/1.1"
+
+    def setup(self) -> None:
+        super().setup()
+        self.rfile.close()
+        self._patient = _Patient(self.connection)
+        self.rfile = io.BufferedReader(self._patient)
+
+    def handle_one_request(self) -> None:
+        self._patient.deadline = time.monotonic() + PATIENCE_SECONDS
+        super().handle_one_request()
 
     def do_GET(self) -> None:
         self._answer(self._get)
@@ -60,28 +135,37 @@ class _Handler(BaseHTTPRequestHandler):
         """No line a request: the log is for what changes."""
 
     def _get(self) -> dict[str, Any]:
-        if self.path != "/healthz":
+        if self.path == "/healthz":
+            return self.server.calls.status()
+        if not (self.path.startswith(_LOG_START) and self.path.endswith(_LOG_END)):
             raise NotFound(f"{self.path} is nothing an agent answers: ask for /healthz")
-        return self.server.status()
+        self._check_secret()
+        data_name = check_name(unquote(self.path[len(_LOG_START) : -len(_LOG_END)]))
+        runs = [run.to_json() for run in self.server.calls.slot_log(data_name)]
+        return {"node_name": self.server.calls.status()["node_name"], "data_name": data_name, "runs": runs}
 
     def _post(self) -> dict[str, Any]:
+        self._check_secret()
         body = self._body()
-        given = self.headers.get("Authorization", "")
-        if not hmac.compare_digest(given.encode(), f"Bearer {self.server.token}".encode()):
-            raise Unauthorized("this call needs the token of the service: Authorization: Bearer ...")
         if self.path == "/api/v1/stop":
             self._check_name(body)
-            self.server.on_stop()
+            self.server.calls.stop()
             return {"stopping": True}
         if self.path != "/api/v1/wanted":
             raise NotFound(f"{self.path} is nothing an agent takes: post to /api/v1/wanted or /api/v1/stop")
-        wanted = parse_wanted(body)
-        self.server.on_wanted(wanted)
+        wanted = checked(parsed(body), self.server.calls.status()["node_name"])
+        self.server.calls.want(wanted)
         return {"version": wanted.version}
+
+    def _check_secret(self) -> None:
+        given = self.headers.get("Authorization", "").encode("utf-8", "replace")
+        if not hmac.compare_digest(given, self.server.secret):
+            self.close_connection = True  # whatever body it sends, it is not read
+            raise Unauthorized("this call needs the hash of this agent's token: Authorization: Bearer ...")
 
     def _check_name(self, body: bytes) -> None:
         """The caller knows an address; who answers there may be another node's agent by now."""
-        name = self.server.status()["node_name"]
+        name = self.server.calls.status()["node_name"]
         try:
             asked = json.loads(body)["node_name"]
         except (ValueError, KeyError, TypeError) as error:
@@ -108,20 +192,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(content)))
+        if self.close_connection:
+            self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(content)
-
-
-def parse_wanted(body: bytes) -> Wanted:
-    """A wanted state as the service writes it; InvalidInput tells what is wrong with it."""
-    try:
-        wanted = Wanted.from_json(json.loads(body))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InvalidInput(f"the body is no wanted state: {type(error).__name__}: {error}") from error
-    for slot in wanted.slots:
-        check_name(slot.data_name)
-        for field in ("interval", "timeout"):
-            seconds = getattr(slot, field)
-            if not isinstance(seconds, int | float) or not 0 < seconds < float("inf"):
-                raise InvalidInput(f"{field} of {slot.data_name} is {seconds!r}: give seconds above 0", field)
-    return wanted

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from collectors.agent.guard import Guard, kill_group, kill_marked
+from collectors.agent.guard import Guard, kill_group
+from collectors.agent.marked import kill_marked
 from collectors.agent.outcome import OUTPUT_LIMIT
 
-_PR_SET_PDEATHSIG = 1
-_LIBC = ctypes.CDLL(None)
+COMPLAINT_LIMIT = 4096  # bytes kept of stderr: its end
+FLOOD_BYTES = 1024 * 1024  # of stderr; then the run is ended
 _CHUNK = 16 * 1024
 
 
 class Child:
-    """Starts at once; `finished` is asked again and again; nothing of its process group outlives `finished`."""
+    """Starts at once; `finished` is asked when one of `descriptors` can be read; nothing of its group outlives it.
 
-    def __init__(self, argv: Sequence[str], environment: Mapping[str, str], guard: Guard) -> None:
-        agent = os.getpid()
+    `descriptors` are passed on to the process; `before` is called in the new process, ahead of its command.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        environment: Mapping[str, str],
+        guard: Guard,
+        descriptors: Sequence[int] = (),
+        before: Callable[[], None] | None = None,
+    ) -> None:
         self._state_dir = Path(environment["STATE_DIR"])
         self._guard = guard
-        self._unwanted = False
+        self._unwanted = self._killed = False
         self._process = subprocess.Popen(
             argv,
             stdin=subprocess.DEVNULL,
@@ -34,19 +43,26 @@ class Child:
             cwd=self._state_dir,
             env=environment,
             start_new_session=True,
-            preexec_fn=lambda: _die_with(agent),
+            pass_fds=descriptors,
+            preexec_fn=before,
         )
         guard.watch(self._process.pid)
-        self._output: dict[IO[bytes], bytearray] = {}
-        for stream in (self._process.stdout, self._process.stderr):
-            assert stream is not None  # noqa: S101 - both are pipes, which mypy cannot know
-            os.set_blocking(stream.fileno(), False)
-            self._output[stream] = bytearray()
+        self._ended = os.pidfd_open(self._process.pid)
+        self._stdout, self._stderr = _stream(self._process.stdout), _stream(self._process.stderr)
+        self._open = {self._stdout, self._stderr}
+        self._printed, self._complained = bytearray(), bytearray()
+        self._complaint_bytes = 0
+
+    @property
+    def descriptors(self) -> list[int]:
+        """What to wait for: each can be read when there is something for `finished` to do."""
+        return [self._ended, *(stream.fileno() for stream in self._open)]
 
     def finished(self) -> bool:
         """True once the process has ended; then its group is killed, its output complete and its status known."""
-        for stream in self._output:
-            self._read(stream)
+        self._drain()
+        if self._floods() and not self._killed:
+            self.kill()
         # WNOWAIT leaves the dead leader in place, so its group's number cannot be given to others before the kill.
         if os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             return False
@@ -58,20 +74,10 @@ class Child:
         self._unwanted = True
         kill_group(self._process.pid, signal.SIGTERM)
 
-    def end(self) -> None:
-        """Kill the run now and wait for it."""
-        self._unwanted = True
-        self._close()
-
-    def _close(self) -> None:
+    def kill(self) -> None:
+        """SIGKILL to the whole group; `finished` tells when it is gone: what hangs in the kernel can take for ever."""
+        self._unwanted = self._killed = True
         kill_group(self._process.pid, signal.SIGKILL)
-        if self._unwanted:  # then it may have left its group, too; looking for that is too slow for every run
-            kill_marked(self._state_dir)
-        self._process.wait()
-        self._guard.release(self._process.pid)
-        for stream in self._output:
-            self._read(stream)
-            stream.close()
 
     @property
     def status(self) -> int:
@@ -81,32 +87,59 @@ class Child:
     @property
     def stdout(self) -> bytes:
         """At most one byte more than the limit, which tells that there was more."""
-        return bytes(next(iter(self._output.values())))
+        return bytes(self._printed)
 
     @property
     def stderr(self) -> bytes:
         """The end of what was complained."""
-        return bytes(list(self._output.values())[1])
+        return bytes(self._complained)
 
-    def _read(self, stream: IO[bytes]) -> None:
-        """Take what is there without waiting; a chatty process is drained, its output cut."""
-        kept = self._output[stream]
+    def _close(self) -> None:
+        kill_group(self._process.pid, signal.SIGKILL)
+        if self._unwanted:  # then it may have left its group, too; looking for that is too slow for every run
+            kill_marked([str(self._state_dir)])
+        self._process.wait()
+        self._guard.release(self._process.pid)
+        self._drain()
+        if self._floods():
+            self._complained += b"\nended because it printed too much"
+        self._open.clear()
+        for stream in (self._stdout, self._stderr):
+            stream.close()
+        os.close(self._ended)
+
+    def _floods(self) -> bool:
+        """Whether it prints so much that reading on would only cost time."""
+        return len(self._printed) > OUTPUT_LIMIT or self._complaint_bytes > FLOOD_BYTES
+
+    def _drain(self) -> None:
+        for stream in list(self._open):
+            if not self._read(stream):
+                self._open.discard(stream)
+
+    def _read(self, stream: IO[bytes]) -> bool:
+        """Take what is there without waiting; False at its end."""
         for _ in range(8):  # at most two pipes full, then other slots have their turn
             try:
                 chunk = os.read(stream.fileno(), _CHUNK)
             except BlockingIOError:
-                return
+                return True
             if not chunk:
-                return
-            kept += chunk
-            if stream is self._process.stdout:
-                del kept[OUTPUT_LIMIT + 1 :]
-            else:
-                del kept[:-OUTPUT_LIMIT]
+                return False
+            self._keep(stream, chunk)
+        return True
+
+    def _keep(self, stream: IO[bytes], chunk: bytes) -> None:
+        if stream is self._stdout:
+            self._printed += chunk
+            del self._printed[OUTPUT_LIMIT + 1 :]
+            return
+        self._complaint_bytes += len(chunk)
+        self._complained += chunk
+        del self._complained[:-COMPLAINT_LIMIT]
 
 
-def _die_with(agent: int) -> None:
-    """In the new process: ask the kernel for SIGKILL when the agent dies, or end if it is dead already."""
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != agent:
-        os._exit(1)
+def _stream(pipe: IO[bytes] | None) -> IO[bytes]:
+    assert pipe is not None  # noqa: S101 - it is a pipe, which mypy cannot know
+    os.set_blocking(pipe.fileno(), False)
+    return pipe

@@ -10,7 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 
 STOP_SECONDS = 5.0
-_LOG_LIMIT = 1024 * 1024
+LOG_LIMIT = 1024 * 1024
+_LOG_KEPT = 64 * 1024
 _POLL_SECONDS = 0.05
 _READY = b"ready"
 
@@ -66,6 +67,17 @@ def detach(log_file: Path) -> int:
     return write_end
 
 
+def cut_log(log_file: Path) -> None:
+    """Keep only the end of a log that has become long; whoever writes to it must append."""
+    with suppress(OSError), log_file.open("r+b") as log:
+        if log.seek(0, os.SEEK_END) > LOG_LIMIT:
+            log.seek(-_LOG_KEPT, os.SEEK_END)
+            end = log.read().partition(b"\n")[2]
+            log.seek(0)
+            log.write(end)
+            log.truncate()
+
+
 def say(pipe: int, reason: str | None = None) -> None:
     """Tell the waiting parent that the agent is ready, or why it is not."""
     os.write(pipe, _READY if reason is None else f"{reason}\n".encode())
@@ -73,9 +85,8 @@ def say(pipe: int, reason: str | None = None) -> None:
 
 
 def _redirect(log_file: Path) -> None:
-    fresh = not log_file.exists() or log_file.stat().st_size > _LOG_LIMIT
-    flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if fresh else os.O_APPEND)
-    log = os.open(log_file, flags, 0o600)
+    log = os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    cut_log(log_file)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.dup2(log, 1)

@@ -2,46 +2,76 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
-import signal
+import subprocess
+import sys
+import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
+
+from collectors.agent import marked
+
+LOCK_SECONDS = 5.0
+_LOCK = ".lock"
+_POLL_SECONDS = 0.02
+# The one thing it inherits: the mark of a test cluster, by which its shutdown finds every process it has.
+_INHERITED = "NODEWISE_CLUSTER"
+
+# A shell, because a second Python would cost a node several megabytes for as long as the agent lives. What the end of
+# its input leaves in `groups` is killed; then PYTHON takes its place to look for what has left its group.
+_SCRIPT = """
+trap '' TERM INT HUP
+groups=' '
+while read -r sign group; do
+    case $sign$groups in
+        +*) groups="$groups$group " ;;
+        -*" $group "*) groups="${groups%%" $group "*} ${groups#*" $group "}" ;;
+    esac
+done
+for group in $groups; do
+    kill -KILL -- "-$group"
+done
+exec "$@"
+"""
 
 
 class Guard:
     """Told of each run's process group as it starts and ends; acts when the pipe to the agent breaks."""
 
-    def __init__(self, pipe: int, pid: int) -> None:
+    def __init__(self, pipe: int, process: subprocess.Popen[bytes]) -> None:
         self._pipe = pipe
-        self._pid = pid
+        self._process = process
 
     @classmethod
     def start(cls, state_dir: Path) -> Guard:
-        """Fork the guard; call it before the process has threads."""
+        """Start the guard of a state directory.
+
+        It waits until the guard of an agent before has done its work, which would else end this agent's runs, too;
+        OSError when that agent still works.
+        """
+        lock = _locked(state_dir)
         read_end, write_end = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            try:
-                _stand_apart(read_end)
-                _watch(state_dir)
-            finally:
-                os._exit(0)
-        os.close(read_end)
-        return cls(write_end, pid)
+        try:
+            return cls(write_end, _started(state_dir, read_end, lock))
+        finally:
+            os.close(read_end)
+            os.close(lock)
 
     def watch(self, group: int) -> None:
         """A run has started in this process group."""
-        self._tell(f"+{group}\n")
+        self._tell(f"+ {group}\n")
 
     def release(self, group: int) -> None:
         """Nothing of this process group is left."""
-        self._tell(f"-{group}\n")
+        self._tell(f"- {group}\n")
 
     def close(self) -> None:
         """Let the guard end whatever it still watches, and wait for that: a later agent's runs bear the same mark."""
         os.close(self._pipe)
-        with suppress(ChildProcessError):
-            os.waitpid(self._pid, 0)
+        self._process.wait()
 
     def _tell(self, line: str) -> None:
         # Without its guard the agent works on: each run still gets SIGKILL from the kernel when the agent dies.
@@ -55,32 +85,40 @@ def kill_group(group: int, number: int) -> None:
         os.killpg(group, number)
 
 
-def kill_marked(state_dir: Path) -> None:
-    """SIGKILL every process whose STATE_DIR is at or below this directory: what left its group with setsid, too."""
-    marks = (f"STATE_DIR={state_dir}\0".encode(), f"STATE_DIR={state_dir}/".encode())
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
-            continue
-        with suppress(OSError):
-            environment = b"\0" + (entry / "environ").read_bytes()
-            if any(b"\0" + mark in environment for mark in marks):
-                os.kill(int(entry.name), signal.SIGKILL)
+def _started(state_dir: Path, read_end: int, lock: int) -> subprocess.Popen[bytes]:
+    """The shell in a session of its own, so that it shares neither signals nor sockets with the agent.
+
+    It keeps the lock. The text of the last program goes with it: by then the agent's file may be another one.
+    """
+    search = [sys.executable, "-I", "-S", "-c", _source(), str(state_dir)]
+    return subprocess.Popen(
+        ["/bin/sh", "-c", _SCRIPT, "guard", *search],
+        stdin=read_end,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        env={key: value for key, value in os.environ.items() if key.startswith(_INHERITED)},
+        start_new_session=True,
+        pass_fds=[lock],
+    )
 
 
-def _stand_apart(read_end: int) -> None:
-    """Leave the agent's session and files, so that neither its signals nor its sockets are shared."""
-    os.setsid()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
-    os.dup2(read_end, 0)
-    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+def _source() -> str:
+    """The text of the module that looks for marks, from a folder or a zipapp."""
+    loader: Any = marked.__loader__
+    return str(loader.get_source(marked.__name__))
 
 
-def _watch(state_dir: Path) -> None:
-    groups: set[int] = set()
-    with os.fdopen(0) as lines:
-        for line in lines:  # ends when the agent is gone and the kernel has closed its end
-            (groups.add if line[0] == "+" else groups.discard)(int(line[1:]))
-    for group in groups:
-        kill_group(group, signal.SIGKILL)
-    kill_marked(state_dir)
+def _locked(state_dir: Path) -> int:
+    """A descriptor whose lock says that this state directory is in use, until its last copy is closed."""
+    lock = os.open(state_dir / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    deadline = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return lock
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                os.close(lock)
+                raise OSError(errno.EBUSY, f"another agent works with {state_dir}: stop it first") from None
+            time.sleep(_POLL_SECONDS)

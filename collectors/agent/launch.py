@@ -1,4 +1,4 @@
-"""Turns a wanted slot into a running child: the checked command, the fixed environment, the slot's own folder."""
+"""Turns a wanted slot into a running child: the checked command, its limits, the fixed environment, its own folder."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from pathlib import Path
 
 from collectors.agent.child import Child
 from collectors.agent.guard import Guard
+from collectors.agent.limits import Confinement
 from collectors.agent.settings import Settings
-from collectors.agent.trust import Pushed, trusted_argv
+from collectors.agent.trust import Pushed, Trust
 from infosvc.records import Slot
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -17,24 +18,26 @@ _INHERITED = "NODEWISE_CLUSTER"
 
 
 class Launcher:
-    """Starts runs of one agent."""
+    """Starts runs of one agent, from its loop's thread: the kernel ends a run when the thread that began it ends."""
 
     def __init__(self, settings: Settings, pushed: Pushed, guard: Guard) -> None:
         self._settings = settings
-        self._pushed = pushed
+        self._trust = Trust(pushed, settings.allow)
+        self._confinement = Confinement(settings.limits())
         self._guard = guard
 
     def start(self, slot: Slot) -> Child:
         """Start one run; Refused when the command may not run here, OSError when it cannot."""
-        argv = trusted_argv(slot.cmd, slot.sha256, self._pushed, self._settings.allow)
-        environment = self.environment(slot.data_name)
+        program = self._trust.program(slot.cmd, slot.sha256)
+        environment = self.environment(slot.data_name) | dict(program.environment)
         Path(environment["STATE_DIR"]).mkdir(mode=0o700, parents=True, exist_ok=True)
-        return Child(argv, environment, self._guard)
+        argv, before = self._confinement.start(list(program.argv), slot.timeout)
+        return Child(argv, environment, self._guard, program.descriptors, before)
 
     def environment(self, data_name: str) -> dict[str, str]:
-        """Everything a run sees of its surroundings."""
+        """What every run sees of its surroundings; its program adds PROGRAM_DIR, and LIB or PYTHONPATH."""
         settings = self._settings
-        return {key: value for key, value in os.environ.items() if key.startswith(_INHERITED)} | {
+        told = {
             "INFOSVC_URL": settings.service_url,
             "INFOSVC_TOKEN_FILE": settings.token_file,
             "NODE_NAME": settings.node_name,
@@ -42,5 +45,7 @@ class Launcher:
             "PROC_ROOT": settings.proc_root,
             "PATH": _PATH,
             "LANG": "C",
-            "PYTHONPATH": str(self._pushed.agent),
         }
+        if settings.ca_file:
+            told["NODEWISE_CA_FILE"] = settings.ca_file
+        return {key: value for key, value in os.environ.items() if key.startswith(_INHERITED)} | told

@@ -6,6 +6,17 @@ import json
 import stat
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
+
+from collectors.agent.limits import Limits
+
+_POSITIVE = (
+    "limit_cpu_seconds",
+    "limit_address_space_bytes",
+    "limit_open_files",
+    "limit_processes",
+    "spool_bytes",
+)
 
 
 class SettingsError(Exception):
@@ -19,11 +30,15 @@ class Settings:
     node_name    the node's HDFS and YARN host name
     host, port   address to listen on
     service_url  the information service
-    token_file   secret shared with the service, mode 0600
+    token_file   the token of this node's agent, mode 0600
     directory    what was pushed: manifest.json and the files it names
-    state_dir    one folder a slot, for samples
+    state_dir    one folder a slot, for samples; the slots' logs and the spool
     allow        directories from which absolute commands may be started
     proc_root    what collectors read instead of /proc
+    ca_file      whose certificate an https service_url must bear; empty: the machine's own authorities
+    tls_cert, tls_key  the agent's own certificate and key: with both it listens with TLS
+    spool_bytes  room on disk for runs that the service has not taken yet; then the oldest go
+    limit_...    what one process of a run may use: see Limits; limit_cpu_seconds null goes by the slot's timeout
     """
 
     node_name: str
@@ -35,13 +50,27 @@ class Settings:
     state_dir: str
     allow: tuple[str, ...] = ()
     proc_root: str = "/proc"
+    ca_file: str = ""
+    tls_cert: str = ""
+    tls_key: str = ""
+    spool_bytes: int = 8 * 1024**2
+    limit_cpu_seconds: int | None = None
+    limit_address_space_bytes: int = 2 * 1024**3
+    limit_open_files: int = 256
+    limit_processes: int = 4096
 
     def token(self) -> str:
-        """The shared secret; SettingsError when its file is missing, empty or readable by others."""
+        """The agent's token; SettingsError when its file is missing, empty or readable by others."""
         token = _private_text(Path(self.token_file)).strip()
         if not token:
-            raise SettingsError(f"{self.token_file} is empty: it holds the token of the service")
+            raise SettingsError(f"{self.token_file} is empty: it holds the token of this node's agent")
         return token
+
+    def limits(self) -> Limits:
+        """What one process of a run may use."""
+        return Limits(
+            self.limit_cpu_seconds, self.limit_address_space_bytes, self.limit_open_files, self.limit_processes
+        )
 
 
 def load(file: Path) -> Settings:
@@ -53,13 +82,25 @@ def load(file: Path) -> Settings:
     known = {field.name for field in fields(Settings)}
     if not isinstance(values, dict) or set(values) - known:
         raise SettingsError(f"{file} must be one object with keys among {', '.join(sorted(known))}")
-    port = values.get("port")
-    if "port" in values and not (type(port) is int and 0 < port < 65536):
-        raise SettingsError(f"port in {file} is {port!r}, not a number from 1 to 65535: enrol the node again")
+    _check(values, file)
     try:
         return Settings(**{**values, "allow": tuple(values.get("allow", ()))})
     except TypeError as error:
         raise SettingsError(f"{file} is not complete ({error}): enrol the node again") from error
+
+
+def _check(values: dict[str, Any], file: Path) -> None:
+    port = values.get("port")
+    if "port" in values and not (type(port) is int and 0 < port < 65536):
+        raise SettingsError(f"port in {file} is {port!r}, not a number from 1 to 65535: enrol the node again")
+    for key in _POSITIVE:
+        value = values.get(key)
+        if value is not None and not (type(value) is int and value > 0):
+            raise SettingsError(f"{key} in {file} is {value!r}, not a whole number above 0: correct it there")
+        if value is None and key in values and key != "limit_cpu_seconds":
+            raise SettingsError(f"{key} in {file} is null: give a whole number above 0, or leave it out")
+    if bool(values.get("tls_cert")) != bool(values.get("tls_key")):
+        raise SettingsError(f"{file} has only one of tls_cert and tls_key: give both, or neither")
 
 
 def _private_text(file: Path) -> str:

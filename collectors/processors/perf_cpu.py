@@ -34,7 +34,10 @@ def main() -> int:
     cpu_req = float(sys.argv[1])
     capability(1.0, cpu_req)  # a wrong argument is an error even while there is nothing to judge
     node_name = os.environ["NODE_NAME"]
-    client = InfoClient.from_token_file(os.environ["INFOSVC_URL"], os.environ.get("INFOSVC_TOKEN_FILE"))
+    told = os.environ
+    client = InfoClient.from_token_file(
+        told["INFOSVC_URL"], told.get("INFOSVC_TOKEN_FILE"), ca_file=told.get("NODEWISE_CA_FILE")
+    )
     fresh = [datum for datum in client.data(SOURCE, node=node_name) if datum.state is State.FRESH]
     if not fresh:
         print(f"no fresh {SOURCE} of {node_name}", file=sys.stderr)

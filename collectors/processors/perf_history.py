@@ -34,7 +34,10 @@ def main() -> int:
     if len(sys.argv) != 2:
         raise ValueError("give the data name of the recorded speed, for example: images_per_second:mxnet_alexnet")
     node_name = os.environ["NODE_NAME"]
-    client = InfoClient.from_token_file(os.environ["INFOSVC_URL"], os.environ.get("INFOSVC_TOKEN_FILE"))
+    told = os.environ
+    client = InfoClient.from_token_file(
+        told["INFOSVC_URL"], told.get("INFOSVC_TOKEN_FILE"), ca_file=told.get("NODEWISE_CA_FILE")
+    )
     try:
         speed = capability(client.data(sys.argv[1], node=node_name), node_name)
     except NotFound:

@@ -1,8 +1,10 @@
 #!/bin/sh
 # CPUs that a program started on this node may use.
-. "${0%/*}/_lib.sh"
-. "${0%/*}/_cpus.sh"
+# shellcheck source=_lib.sh
+. "${LIB:-${0%/*}/_lib.sh}"
 
-lines=$(allowed_cpu_lines)
-[ -n "$lines" ] || no_data "$PROC_ROOT/stat lists none of the CPUs that this process may use"
-echo "$lines" | wc -l
+readable "$PROC_ROOT/self/status" "$PROC_ROOT/stat"
+awk "$ALLOWED_CPUS"'
+    $1 in allowed { cpus++ }
+    END { if (!cpus) exit 1; print cpus }' "$PROC_ROOT/self/status" "$PROC_ROOT/stat" ||
+    no_data "$PROC_ROOT/stat lists none of the CPUs that this process may use"

@@ -1,6 +1,8 @@
 #!/bin/sh
 # Processes running or waiting, averaged over one minute by the kernel.
-. "${0%/*}/_lib.sh"
+# shellcheck source=_lib.sh
+. "${LIB:-${0%/*}/_lib.sh}"
 
-read -r load _ <"$PROC_ROOT/loadavg" || die "$PROC_ROOT/loadavg cannot be read"
+readable "$PROC_ROOT/loadavg"
+read -r load _ <"$PROC_ROOT/loadavg" || no_data "$PROC_ROOT/loadavg is empty"
 echo "$load"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from flask import Blueprint
 
-from infosvc.api import data, nodes, producers, slots
+from infosvc.api import audit, data, events, nodes, producers, slots, tokens
 from infosvc.api.restx import Api
 
-NAMESPACES = (producers.ns, nodes.ns, slots.ns, data.ns)
+NAMESPACES = (producers.ns, nodes.ns, slots.ns, data.ns, tokens.ns, audit.ns, events.ns)
 
 PREFIX = "/api/v1"
 
@@ -19,7 +19,7 @@ def build() -> Blueprint:
         blueprint,
         version="1",
         title="nodewise information service",
-        description="What every node of the cluster can do right now. Reading is free; writing takes the token.",
+        description="What every node of the cluster can do right now. Beyond reading on loopback, calls take a token.",
         doc="/",
         authorizations={"token": {"type": "apiKey", "in": "header", "name": "Authorization"}},
         security="token",

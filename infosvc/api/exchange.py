@@ -8,11 +8,15 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, NoReturn, TypeVar
 
-from flask import current_app, request
-from werkzeug.exceptions import BadRequest
+from flask import current_app, g, request
 
-from infosvc.errors import InvalidInput
-from infosvc.latest import Draft, Latest
+from infosvc import audit, intake
+from infosvc.draft import Draft
+from infosvc.errors import InvalidInput, Malformed, PreconditionFailed
+from infosvc.latest import Latest
+from infosvc.parts import parts_of
+from infosvc.records import Receipt, check_name
+from infosvc.report import Batch
 from infosvc.writer import Writer
 
 T = TypeVar("T")
@@ -24,39 +28,77 @@ LARGEST = 1e15
 
 def latest() -> Latest:
     """What readers ask."""
-    found: Latest = current_app.extensions["infosvc.latest"]
+    found: Latest = parts_of(current_app).latest
     return found
 
 
 def write(change: Callable[[Draft], T]) -> T:
-    """Make one change; returns when it is stored."""
-    writer: Writer = current_app.extensions["infosvc.writer"]
-    return writer.write(change)
+    """Make one change for whoever calls, with its line in the audit log; returns when both are stored.
+
+    A change that a PUT asks for returns whether something is new, alone or as the last of several.
+    """
+    writer: Writer = parts_of(current_app).writer
+    who, address, call = g.caller.name, request.remote_addr or "", f"{request.method} {request.full_path.rstrip('?')}"
+    detail, at = request.get_data(as_text=True), latest().clock.wall()
+    method = request.method
+
+    def audited(draft: Draft) -> T:
+        done = change(draft)
+        audit.record(draft, at, who, address, call, _status(method, done), detail)
+        return done
+
+    return writer.write(audited)
+
+
+def _status(method: str, done: Any) -> int:
+    """What a change is answered with."""
+    if method == "DELETE":
+        return 204
+    new = done[-1] if isinstance(done, tuple) else done
+    return 201 if new or method == "POST" else 200
+
+
+def take_in(node_name: str, batch: Batch) -> Receipt:
+    """Take one report; returns when it is acknowledged."""
+    writer: Writer = parts_of(current_app).writer
+    return intake.take(latest(), writer, node_name, batch, g.caller)
 
 
 def body() -> Fields:
-    """The request's JSON object; 400 when it is none."""
+    """The request's JSON object; Malformed when it is none, or too deep."""
     try:
         text = request.get_data().decode()
         found = json.loads(text, parse_constant=_refuse_constant)
         # An escaped half of a surrogate pair decodes, but can be stored nowhere.
         json.dumps(found, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
-        raise BadRequest(f"the body is not JSON ({error}): send one object") from error
+        raise Malformed(f"the body is not JSON ({error}): send one object") from error
     if not isinstance(found, dict):
-        raise BadRequest(f"the body is a JSON {type(found).__name__}: send one object")
+        raise Malformed(f"the body is a JSON {type(found).__name__}: send one object")
+    deepest = parts_of(current_app).settings.max_depth
+    if _depth(found) > deepest:
+        raise Malformed(f"the body is nested deeper than {deepest} levels: send a flatter one")
     return Fields(found)
 
 
 def if_match() -> int | None:
-    """The version that `If-Match` names, None without it."""
+    """The version that `If-Match` names, None without it; `*` names whatever is registered now."""
     header = request.headers.get("If-Match", "").strip()
-    if header in ("", "*"):
+    if not header:
         return None
+    if header == "*":
+        return _present_version((request.view_args or {})["data_name"])
     number = header.strip('"')
     if not (number.isascii() and number.isdigit() and len(number) < 19):
         raise InvalidInput(f"If-Match {header!r} is not a version: send the producer's version number", "If-Match")
     return int(number)
+
+
+def _present_version(data_name: str) -> int:
+    known = latest().picture.producers.get(data_name)
+    if known is None:
+        raise PreconditionFailed(f"{data_name} is not registered, as If-Match says: leave If-Match out", "If-Match")
+    return known.version
 
 
 def query_number(name: str) -> float | None:
@@ -104,6 +146,15 @@ class Fields:
             self.refuse(name, value, f"a whole number from {least} to {most}")
         return int(value)
 
+    def names(self, name: str, most: int = 1_000) -> tuple[str, ...]:
+        """A list of data names, each once; none when it is missing."""
+        value = self._get(name, [])
+        if not isinstance(value, list) or len(value) > most or not all(isinstance(item, str) for item in value):
+            self.refuse(name, value, f"a list of at most {most} data names")
+        if len(set(value)) < len(value):
+            self.refuse(name, value, "a list that holds each name once")
+        return tuple(check_name(item, f"{self._where}{name}[{place}]") for place, item in enumerate(value))
+
     def flag(self, name: str, default: Any = MISSING) -> bool:
         """True or false."""
         value = self._get(name, default)
@@ -117,13 +168,6 @@ class Fields:
         if value not in list(kind):
             self.refuse(name, value, "one of " + ", ".join(kind))
         return kind(value)
-
-    def objects(self, name: str, most: int) -> list[Fields]:
-        """A list of at most `most` JSON objects."""
-        value = self._get(name, MISSING)
-        if not isinstance(value, list) or len(value) > most or not all(isinstance(item, dict) for item in value):
-            self.refuse(name, type(value).__name__, f"a list of at most {most} objects")
-        return [Fields(item, f"{self._where}{name}[{place}].") for place, item in enumerate(value)]
 
     def given(self, name: str) -> Any:
         """The field as it came, None when it is missing or null."""
@@ -141,6 +185,16 @@ class Fields:
                 raise InvalidInput(f"{self._where}{name} is missing", self._where + name)
             return default
         return value
+
+
+def _depth(found: Any) -> int:
+    """How many lists and objects stand within each other at most."""
+    depth, level = 0, [found]
+    while level:
+        inner = [part for part in level if isinstance(part, dict | list)]
+        level = [each for part in inner for each in (part.values() if isinstance(part, dict) else part)]
+        depth += bool(inner)
+    return depth
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -2,51 +2,93 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
+from flask import request
 from flask_restx import fields
 
 from infosvc import changes
-from infosvc.api.exchange import Fields, body, latest, write
+from infosvc.api.document import NODE_NAME, or_null, said
+from infosvc.api.exchange import LARGEST, body, latest, take_in, write
 from infosvc.api.restx import Namespace, Resource
+from infosvc.auth import needs
 from infosvc.manage import split_address
-from infosvc.records import Outcome, Report, Run, check_name, check_node_name
+from infosvc.records import Outcome, Role, check_node_name
+from infosvc.report import LONGEST_VALUE, MOST_RUNS, read_batch
 
 ns = Namespace("nodes", "Management: the machines", path="/nodes")
 
-LONGEST_VALUE = 65_535
-LONGEST_REASON = 4_000
-MOST_RUNS = 10_000
-LARGEST_SEQUENCE = 2**62
+COUNT = {"min": 0, "max": 10**9}
+SECONDS = {"min": 0, "max": LARGEST}
 
 node_body = ns.model(
     "NodeBody",
     {
-        "address": fields.String(required=True, description="HOST:PORT of the agent", example="127.0.1.11:8410"),
-        "agent_version": fields.String(),
+        "address": fields.String(
+            required=True, description="HOST:PORT of the agent", example="127.0.1.11:8410", max_length=255
+        ),
+        "agent_version": fields.String(description="version of the agent", example="0.1.0", max_length=64),
     },
 )
+node_said = ns.model(
+    "Node",
+    {
+        "node_name": fields.String(required=True, description="HDFS and YARN host name", example="127.0.1.11"),
+        "address": fields.String(required=True, description="HOST:PORT of the agent", example="127.0.1.11:8410"),
+        "state": fields.String(
+            required=True, description="lost after 15 s of silence", enum=["ready", "stale", "lost"]
+        ),
+        "last_seen": or_null(fields.Float(required=True, description="Unix seconds; null before the first report")),
+        "agent_version": fields.String(required=True, description="empty as long as no agent said it"),
+        "dropped": fields.Integer(required=True, description="runs that the agent has lost since its start"),
+    },
+)
+nodes_said = ns.model("Nodes", {"nodes": fields.List(fields.Nested(node_said), required=True)})
 run_body = ns.model(
     "Run",
     {
-        "data_name": fields.String(required=True),
+        "data_name": fields.String(required=True, example="load_1m", max_length=128),
         "outcome": fields.String(required=True, enum=list(Outcome)),
-        "duration": fields.Float(required=True, description="seconds the run took"),
-        "value": fields.String(description="what it printed, with outcome ok"),
-        "reason": fields.String(description="last lines of stderr"),
-        "age": fields.Float(default=0, description="seconds since the run"),
+        "duration": or_null(fields.Float(required=True, description="seconds the run took", example=0.1, **SECONDS)),
+        "value": or_null(
+            fields.String(description="what it printed, with outcome ok", example="0.93", max_length=LONGEST_VALUE)
+        ),
+        "values": said(
+            or_null(fields.Raw(description="what a producer with emits printed: an object of name and text")),
+            additionalProperties={"type": "string", "maxLength": LONGEST_VALUE},
+        ),
+        "reason": or_null(fields.String(description="last lines of stderr", max_length=LONGEST_VALUE)),
+        "age": fields.Float(default=0, description="seconds since the run", **SECONDS),
+        "exit_status": or_null(fields.Integer(description="negative for a signal", min=-(2**31), max=2**31 - 1)),
+        "skipped": fields.Integer(default=0, description="ticks missed since the run before", **COUNT),
     },
 )
 report_body = ns.model(
     "Report",
     {
-        "boot": fields.String(required=True, description="names this start of the agent"),
-        "sequence": fields.Integer(
-            required=True, description="grows from 1 within a boot; a repeated one is not taken twice"
+        "boot": fields.String(
+            required=True, description="names this start of the agent", example="b1", min_length=1, max_length=64
         ),
-        "agent_version": fields.String(),
-        "runs": fields.List(fields.Nested(run_body), required=True),
+        "sequence": fields.Integer(
+            required=True,
+            description="grows from 1 within a boot; a repeated one is not taken twice",
+            example=1,
+            min=0,
+            max=2**62,
+        ),
+        "agent_version": fields.String(description="version of the agent", example="0.1.0", max_length=64),
+        "dropped": fields.Integer(default=0, description="runs that the agent has lost since its start", **COUNT),
+        "runs": fields.List(fields.Nested(run_body), required=True, max_items=MOST_RUNS),
+    },
+)
+receipt_said = ns.model(
+    "Receipt",
+    {
+        "wanted_version": fields.Integer(required=True, description="the wanted state that is current"),
+        "inputs": said(
+            fields.Raw(required=True, description="how often each input of a cluster's processors has changed"),
+            additionalProperties={"type": "integer"},
+        ),
     },
 )
 
@@ -56,26 +98,43 @@ class Nodes(Resource):
     """All of them."""
 
     @ns.doc(security=[])
+    @ns.response(200, "all of them", nodes_said)
+    @needs(Role.READER)
     def get(self) -> Any:
-        """List all nodes by name; `last_seen` in Unix seconds, `state` one of ready, stale, lost."""
+        """List all nodes by name.
+
+        A node whose agent is silent for three heartbeats is stale, and lost after 15 s.
+        """
         return {"nodes": [node.to_json() for node in latest().nodes()]}
 
 
 @ns.route("/<node_name>")
-@ns.param("node_name", "HDFS and YARN host name of the machine")
+@ns.param("node_name", "HDFS and YARN host name of the machine", **NODE_NAME)
 class OneNode(Resource):
     """One of them."""
 
     @ns.doc(security=[])
+    @ns.response(200, "the node", node_said)
     @ns.response(404, "no node has this name")
+    @needs(Role.READER)
     def get(self, node_name: str) -> Any:
-        """Show one node."""
+        """Show one node.
+
+        A node whose agent is silent for three heartbeats is stale, and lost after 15 s.
+        """
         return latest().node(node_name).to_json()
 
     @ns.expect(node_body)
+    @ns.response(200, "changed, or as it was", node_said)
+    @ns.response(201, "enrolled", node_said)
+    @ns.response(400, "the body is no JSON object")
     @ns.response(422, "a field is wrong; the answer names it")
+    @needs(Role.ADMIN)
     def put(self, node_name: str) -> Any:
-        """Enrol a node, or say that its agent listens elsewhere."""
+        """Enrol a node, or say that its agent listens elsewhere.
+
+        The agent at this address is told what it should run.
+        """
         check_node_name(node_name)
         given = body()
         address, agent_version = given.text("address", most=255), given.text("agent_version", "", most=64)
@@ -86,56 +145,33 @@ class OneNode(Resource):
         return latest().node(node_name).to_json(), 201 if new else 200
 
     @ns.response(204, "forgotten")
+    @ns.response(404, "no node has this name")
+    @needs(Role.ADMIN)
     def delete(self, node_name: str) -> Any:
-        """Forget a node, its slots and its values."""
-        write(lambda draft: changes.delete_node(draft, node_name))
+        """Forget a node, its slots and its values.
+
+        Its tokens are revoked, and its agent is told to end.
+        """
+        now = latest().clock.wall()
+        write(lambda draft: changes.delete_node(draft, node_name, now))
         return "", 204
 
 
 @ns.route("/<node_name>/report")
-@ns.param("node_name", "the node whose agent reports")
+@ns.param("node_name", "the node whose agent reports", **NODE_NAME)
 class NodeReport(Resource):
     """What an agent sends."""
 
     @ns.expect(report_body)
+    @ns.response(200, "taken, or taken before", receipt_said)
+    @ns.response(400, "the body is no JSON object")
     @ns.response(404, "no node has this name")
+    @ns.response(422, "a field is wrong; the answer names it")
+    @needs(Role.AGENT)
     def post(self, node_name: str) -> Any:
-        """Take one batch of runs; the answer says which version of the wanted state is current."""
+        """Take one batch of runs; the answer says which wanted state is current, and which inputs have changed.
+
+        Runs of names that are no longer registered are left out.
+        """
         latest().picture.node(node_name)
-        report, now = read_report(body()), latest().clock.monotonic()
-        return {"wanted_version": write(lambda draft: changes.take_report(draft, node_name, report, now))}
-
-
-def read_report(given: Fields) -> Report:
-    """A report from a request's body; InvalidInput names the field that is wrong."""
-    return Report(
-        given.text("boot", most=64, empty=False),
-        given.whole("sequence", least=0, most=LARGEST_SEQUENCE),
-        given.text("agent_version", "", most=64),
-        tuple(_run(run) for run in given.objects("runs", MOST_RUNS)),
-    )
-
-
-def _run(given: Fields) -> Run:
-    outcome = given.choice("outcome", Outcome)
-    return Run(
-        check_name(given.text("data_name", most=128)),
-        outcome,
-        given.number("duration"),
-        read_value(given, "value") if outcome is Outcome.OK else None,
-        given.text("reason", "", most=LONGEST_VALUE)[-LONGEST_REASON:] or None,
-        given.number("age", 0.0),
-    )
-
-
-def read_value(given: Fields, name: str) -> str:
-    """A value as text, at most 65535 bytes; a number is taken as its text."""
-    value = given.given(name)
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        if abs(value) > sys.float_info.max:
-            given.refuse(name, value, "text or a finite number")
-        return repr(value)
-    text = given.text(name, most=LONGEST_VALUE)
-    if len(text.encode()) > LONGEST_VALUE:
-        given.refuse(name, text, f"text of at most {LONGEST_VALUE} bytes")
-    return text
+        return take_in(node_name, read_batch(request.get_data())).to_json()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from flask import Blueprint, Response, jsonify, request
 from flask import current_app as app
 from werkzeug.exceptions import HTTPException
 
+from infosvc.api.document import add_refusals
 from infosvc.errors import BY_STATUS, InfoError
+from infosvc.rates import TooFast
 
 C = TypeVar("C")
 
@@ -31,9 +34,13 @@ if TYPE_CHECKING:
 
         def param(self, name: str, text: str, **said: Any) -> Callable[[C], C]: ...
 
-        def response(self, code: int, text: str, model: Any = None) -> Callable[[C], C]: ...
+        def response(self, code: int, text: str, model: Any = None, **said: Any) -> Callable[[C], C]: ...
+
+        def produces(self, kinds: list[str]) -> Callable[[C], C]: ...
 
         def model(self, name: str, fields: dict[str, Any]) -> Any: ...
+
+        def inherit(self, name: str, parent: Any, fields: dict[str, Any]) -> Any: ...
 
     class ApiBase:
         """All namespaces together, and their documentation."""
@@ -41,6 +48,9 @@ if TYPE_CHECKING:
         def __init__(self, blueprint: Blueprint, **said: Any) -> None: ...
 
         def add_namespace(self, namespace: Namespace) -> None: ...
+
+        @property
+        def __schema__(self) -> dict[str, Any]: ...
 
 else:
     from flask_restx import Api as ApiBase
@@ -53,6 +63,13 @@ class Api(ApiBase):
     def handle_error(self, error: Exception) -> Response:
         """Answer an exception of one of our paths."""
         return error_response(error)
+
+    @cached_property
+    def __schema__(self) -> dict[str, Any]:
+        """The OpenAPI document."""
+        document = super().__schema__
+        add_refusals(document)
+        return document
 
 
 def error_response(error: Exception) -> Response:
@@ -73,6 +90,8 @@ def error_response(error: Exception) -> Response:
         answer.headers["Allow"] = allowed
     if status == 401:
         answer.headers["WWW-Authenticate"] = "Bearer"
+    if isinstance(error, TooFast):
+        answer.headers["Retry-After"] = str(error.retry_after)
     return answer
 
 

@@ -1,19 +1,25 @@
-"""`nodewise data`: the latest values."""
+"""`nodewise data`: the latest values, and what they were."""
 
 from __future__ import annotations
 
-import itertools
-import math
+import json
 import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
+from infosvc.client import InfoClient
 from infosvc.commands import show
-from infosvc.commands.options import connect, json_option, service_options
-from infosvc.records import Datum, check_name, check_node_name
+from infosvc.commands.options import Moment, connect, json_option, service_options
+from infosvc.records import Datum, History, check_name, check_node_name
 
 COLUMNS = ("node", "value", "unit", "age", "state", "reason")
+STATISTICS = ("count", "min", "max", "mean", "p50", "p90", "p99")
+BARS = "▁▂▃▄▅▆▇█"
+LINE_WIDTH = 60
 
 
 @click.group()
@@ -27,26 +33,37 @@ def data() -> None:
 
 
 @data.command()
-@click.argument("name")
+@click.argument("names", metavar="NAME...", nargs=-1, required=True)
 @click.option("--node", help="Only this node.")
 @click.option("--max-age", type=click.FloatRange(min=0), help="Leave out values older than this, in seconds.")
 @json_option
 @service_options
 @click.pass_obj
 def get(
-    home: Path, url: str, token_file: Path | None, name: str, node: str | None, max_age: float | None, as_json: bool
+    home: Path,
+    url: str,
+    token_file: Path | None,
+    names: tuple[str, ...],
+    node: str | None,
+    max_age: float | None,
+    as_json: bool,
 ) -> None:
-    """Show the latest value of a name on every node, with its age and state.
+    """Show the latest value of some names on every node, with its age and state.
 
     \b
-    Example:
+    Examples:
       nodewise data get cpu_free_ratio --max-age 10
+      nodewise data get load_1m memory_available_bytes --node 127.0.1.11
     """
-    found = connect(home, url, token_file).data(name, node, max_age)
+    by_name = connect(home, url, token_file).data_many(names, node, max_age)
+    found = [datum for name in names for datum in by_name[name]]
     if as_json:
         show.as_json([item.to_json() for item in found])
     else:
-        _print(name, found)
+        several = len(names) > 1
+        columns = ("data_name", *COLUMNS) if several else COLUMNS
+        nothing = f"{', '.join(names)}: no value that fits: see `nodewise slot list`"
+        show.as_table(columns, [_row(datum, several) for datum in found], nothing)
 
 
 @data.command()
@@ -66,42 +83,162 @@ def put(home: Path, url: str, token_file: Path | None, name: str, node: str, val
     click.echo(f"{name} on {node}: {value}")
 
 
-def _finite(_context: click.Context, _option: click.Parameter, seconds: float) -> float:
-    """A range alone lets NaN through."""
-    if not math.isfinite(seconds):
-        raise click.BadParameter(f"{seconds} is not a number of seconds.")
-    return seconds
+@data.command("rm")
+@click.argument("name")
+@click.argument("node")
+@service_options
+@click.pass_obj
+def remove(home: Path, url: str, token_file: Path | None, name: str, node: str) -> None:
+    """Forget one value; a slot that still runs brings the next.
+
+    \b
+    Example:
+      nodewise data rm rack 127.0.1.11
+    """
+    connect(home, url, token_file).delete_value(check_name(name), check_node_name(node))
+    click.echo(f"{name} on {node}: forgotten")
 
 
 @data.command()
 @click.argument("name")
-@click.option(
-    "--interval",
-    type=click.FloatRange(0.1, 86_400),
-    callback=_finite,
-    default=2.0,
-    show_default=True,
-    help="Seconds between looks.",
-)
-@click.option("--count", type=click.IntRange(min=1), help="End after so many looks; else at Ctrl-C.")
+@click.argument("node")
+@click.option("--since", type=Moment(), help="Only from here on: 15m, 1h or 7d ago, or Unix seconds.  [all kept]")
+@click.option("--until", type=Moment(), help="Only until here, given as --since.  [now]")
+@json_option
 @service_options
 @click.pass_obj
-def watch(home: Path, url: str, token_file: Path | None, name: str, interval: float, count: int | None) -> None:
-    """Show the values of a name again and again.
+def history(
+    home: Path,
+    url: str,
+    token_file: Path | None,
+    name: str,
+    node: str,
+    since: float | None,
+    until: float | None,
+    as_json: bool,
+) -> None:
+    """Show what a name was on a node: its least, largest, mean and percentiles. Its producer needs --keep.
 
     \b
     Example:
-      nodewise data watch cpu_free_ratio --interval 1
+      nodewise data history cpu_free_ratio 127.0.1.11 --since 1h
     """
-    client = connect(home, url, token_file)
-    for look in itertools.count(1):
-        click.echo(time.strftime("%H:%M:%S"))
-        _print(name, client.data(name))
-        if look == count:
-            return
-        time.sleep(interval)
+    found = connect(home, url, token_file).history(check_name(name), check_node_name(node), since, until)
+    if as_json:
+        show.as_json(found.to_json())
+    else:
+        _print_history(found)
 
 
-def _print(name: str, found: list[Datum]) -> None:
-    rows = [(d.node_name, d.data_value, d.unit, show.seconds(d.age), d.state, d.reason) for d in found]
-    show.as_table(COLUMNS, rows, f"{name} has no value that fits: see `nodewise slot list`")
+@data.command()
+@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@click.option("--node", "nodes", multiple=True, help="Only this node; repeatable.")
+@click.option("--count", type=click.IntRange(min=1), help="End after so many new values; else at Ctrl-C.")
+@json_option
+@service_options
+@click.pass_obj
+def watch(
+    home: Path,
+    url: str,
+    token_file: Path | None,
+    names: tuple[str, ...],
+    nodes: tuple[str, ...],
+    count: int | None,
+    as_json: bool,
+) -> None:
+    """Show the values of some names, then each new one as it comes. With --json, one object a line.
+
+    \b
+    Examples:
+      nodewise data watch cpu_free_ratio
+      nodewise data watch load_1m cpu_free_ratio --node 127.0.1.11 --json
+    """
+    try:
+        with connect(home, url, token_file) as client:
+            _watch(client, names, nodes, count, as_json)
+    except KeyboardInterrupt:
+        click.echo()
+
+
+def _watch(client: InfoClient, names: Sequence[str], nodes: Sequence[str], count: int | None, as_json: bool) -> None:
+    """Present values, then `count` new ones; after a gap the present ones again."""
+    with client.events(["value"], names, nodes) as events:  # opened first, so that nothing falls in between
+        _tell_all(_present(client, names, nodes), as_json)
+        told = 0
+        for event in events:
+            if event.type == "gap":
+                click.echo("some values were missed; these are the present ones:", err=True)
+                _tell_all(_present(client, names, nodes), as_json)
+                continue
+            _tell(event.data, as_json)
+            told += 1
+            if told == count:
+                return
+
+
+def _present(client: InfoClient, names: Sequence[str], nodes: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The latest values in the form of events."""
+    by_name, now = client.data_many(names), time.time()
+    for datum in (datum for name in names for datum in by_name[name] if not nodes or datum.node_name in nodes):
+        kept = ("data_name", "node_name", "data_value", "outcome")
+        said = {key: value for key, value in datum.to_json().items() if key in kept}
+        yield said | {"time": None if datum.age is None else now - datum.age}
+
+
+def _tell_all(found: Iterator[dict[str, Any]], as_json: bool) -> None:
+    for said in found:
+        _tell(said, as_json)
+
+
+def _tell(said: Any, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(dict(said)))
+        return
+    at = "never   " if said["time"] is None else time.strftime("%H:%M:%S", time.localtime(said["time"]))
+    value = "no value" if said["data_value"] is None else said["data_value"]
+    outcome = said["outcome"] or "forgotten"
+    click.echo(show.plain(f"{at}  {said['data_name']}  {said['node_name']}  {value}  {outcome}"))
+
+
+def _row(datum: Datum, several: bool) -> tuple[object, ...]:
+    row = (datum.node_name, datum.data_value, datum.unit, show.seconds(datum.age), datum.state, datum.reason)
+    return (datum.data_name, *row) if several else row
+
+
+def _print_history(found: History) -> None:
+    click.echo(f"{found.data_name} on {found.node_name}, {show.moment(found.since)} to {show.moment(found.until)}")
+    if not found.points:
+        click.echo("no value is kept of this time: set how long with `nodewise producer put NAME --keep SECONDS`")
+        return
+    fields = asdict(found)
+    numbers = {key: fields[key] for key in STATISTICS}
+    show.as_table(STATISTICS, [[_short(number) for number in numbers.values()]], "")
+    line = sparkline(found.points, found.since, found.until)
+    if line:
+        click.echo(f"{line}  {found.unit}".rstrip())
+
+
+def _short(number: float | None) -> str:
+    return "" if number is None else f"{number:.6g}"
+
+
+def sparkline(points: Sequence[tuple[float, str]], since: float, until: float) -> str:
+    """The numbers among points as a line of bars over the time from `since` to `until`; a blank where there is none.
+
+    >>> sparkline([(0, "1"), (30, "2"), (59, "8"), (40, "no number")], 0, 60).strip()[0]
+    '▁'
+    """
+    sums: list[list[float]] = [[] for _ in range(LINE_WIDTH)]
+    for at, text in points:
+        place = int((at - since) / max(until - since, 1e-9) * LINE_WIDTH)
+        try:
+            sums[min(max(place, 0), LINE_WIDTH - 1)].append(float(text))
+        except ValueError:
+            continue
+    means = [sum(found) / len(found) if found else None for found in sums]
+    there = [mean for mean in means if mean is not None]
+    if not there:
+        return ""
+    least, span = min(there), max(there) - min(there)
+    top = len(BARS) - 1
+    return "".join(" " if mean is None else BARS[round((mean - least) / span * top) if span else 0] for mean in means)

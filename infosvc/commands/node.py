@@ -3,30 +3,53 @@
 from __future__ import annotations
 
 import socket
-import sys
-import tempfile
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import click
-from rich.console import Console
-from rich.progress import Progress
 
-from infosvc import bundle
-from infosvc.client import InfoClient, read_token
+from infosvc.auth import is_loopback
 from infosvc.commands import show
-from infosvc.commands.options import connect, for_each, is_loopback, json_option, service_options
-from infosvc.errors import InfoError, InvalidInput, NotReady, Unauthorized
-from infosvc.records import Scope, check_node_name
+from infosvc.commands.options import (
+    connect,
+    for_each,
+    given_ca_file,
+    json_option,
+    service_options,
+)
+from infosvc.commands.shipping import (
+    bundle_options,
+    bundled,
+    end,
+    given,
+    on_hosts,
+    register_shipped,
+    ssh_options,
+    tell,
+)
+from infosvc.enrolment import NOTHING, Admission, Roster, start_missing
+from infosvc.errors import InfoError, InvalidInput
+from infosvc.records import check_node_name
 
 if TYPE_CHECKING:
-    from infosvc.remote import Enrolled, RemoteOptions
+    from infosvc.bundle import Bundle
+    from infosvc.client import InfoClient
+    from infosvc.remote import Installed, RemoteOptions
 
-FILE = click.Path(dir_okay=False, path_type=Path)
+
+class Returnable(click.Path):
+    """A directory that is there, or '' to take back the one that was given before."""
+
+    def __init__(self) -> None:
+        super().__init__(exists=True, file_okay=False, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The directory's path, NOTHING for ''."""
+        return NOTHING if value == "" else super().convert(value, param, ctx)
 
 
 @click.group()
@@ -81,18 +104,21 @@ def remove(home: Path, url: str, token_file: Path | None, names: tuple[str, ...]
 
 @node.command()
 @click.argument("hosts", nargs=-1, required=True)
-@click.option("-F", "--ssh-config", type=FILE, help="OpenSSH client configuration to read.")
-@click.option("--user", help="Login on the machines.")
-@click.option("--identity", type=FILE, help="Private key to log in with.")
-@click.option("--known-hosts", type=FILE, help="Host keys to trust; others are refused.")
-@click.option("--directory", help="Where things go, {node} is its name.  [default: .nodewise/agents/{node}]")
 @click.option("--port", "agent_port", type=click.IntRange(1, 65535), help="Port of the agent.  [default: 8410]")
 @click.option(
     "--allow",
     multiple=True,
-    help="Directory of the machine whose programs may run as well; repeatable. Without it, those allowed before stay.",
+    help="Directory of the machine whose programs may run as well; repeatable, '' for none.  [default: as before]",
+)
+@click.option(
+    "--tls-dir",
+    type=Returnable(),
+    help="Certificates and keys of the agents, HOST.pem and HOST.key; '' for none.  [default: as before]",
 )
 @click.option("--start/--no-start", default=True, show_default=True, help="Start the collectors that ship.")
+@bundle_options
+@ssh_options
+@json_option
 @service_options
 @click.pass_obj
 def add(
@@ -103,35 +129,80 @@ def add(
     hosts: tuple[str, ...],
     start: bool,
     allow: Sequence[str],
-    **given: Any,
+    files: Path | None,
+    replace: bool,
+    update: bool,
+    as_json: bool,
+    **reaching: Any,
 ) -> None:
     """Put the agent on machines over SSH, start it, and let it run what ships.
+
+    Each agent gets a token of its own, good for its node alone; an https service's --ca-file goes with it, and
+    --ca-file '' takes back the one it has.
 
     \b
     Example:
       nodewise node add -F ~/.nodewise/cluster/ssh/config 127.0.1.11 127.0.1.12
     """
-    # Paramiko takes half a second to import, which only this command should cost.
+    # Paramiko takes half a second to import, which only the commands that use it should cost.
     from infosvc.remote import RemoteOptions
 
-    client, token = connect(home, url, token_file), read_token(home, token_file)
-    if token is None:
-        raise Unauthorized("enrolling needs the service's token: name its file with --token-file")
-    options = RemoteOptions(allow=tuple(allow), **{key: value for key, value in given.items() if value is not None})
-    hosts = tuple(dict.fromkeys(hosts))
+    client = connect(home, url, token_file)
+    options = RemoteOptions(
+        allow=tuple(filter(None, allow)) if allow else None, ca_file=_authority(client), **given(reaching)
+    )
     _check_way_back(client.url, hosts, options)
-    shipped = _register_shipped(client)
-    results = _enrol(home, hosts, options, client.url, token)
+    roster, scheme = Roster.of(client), client.agents_scheme()
+    shipped = register_shipped(client, update)
+    with bundled(home, files, replace) as content:
+        enrolling = _Enrolling(client, roster, options, content, shipped if start else [])
+        results = on_hosts("enrolling", hosts, enrolling.take_in)
+    tell(results, as_json, enrolling.line)
+    _warn_of_scheme(results, scheme)
+    end(results)
 
-    def take_in(host: str) -> str:
-        result = results[host]
-        if isinstance(result, InfoError):
-            raise result
-        client.put_node(result.node_name, result.address, result.agent_version)
-        started = _start(client, result.node_name, shipped) if start else 0
-        return f"agent {result.agent_version} at {result.address}, {started} slots started"
 
-    for_each(results, take_in)
+def _authority(client: InfoClient) -> Path | None:
+    """What agents are told of the service's authority; one that speaks no https needs none, but may take one back."""
+    ca_file = given_ca_file()
+    return ca_file if client.url.startswith("https:") or ca_file == NOTHING else None
+
+
+def _warn_of_scheme(results: Mapping[str, Installed | InfoError], called_by: str) -> None:
+    """Name the nodes whose agents the service cannot call, because one of the two speaks https and the other not."""
+    odd = [host for host, done in results.items() if not isinstance(done, InfoError) and done.scheme != called_by]
+    if not odd:
+        return
+    remedy = "serve with --agent-ca FILE" if called_by == "http" else "enrol them with --tls-dir DIRECTORY"
+    spoken = "https" if called_by == "http" else "http"
+    click.echo(
+        f"Warning: the agents of {', '.join(odd)} speak {spoken}, and the service calls them by {called_by}, so it "
+        f"cannot tell them what changes or read their logs: {remedy}",
+        err=True,
+    )
+
+
+@dataclass
+class _Enrolling:
+    """One `node add`: what every host is given, and how many slots were started on each."""
+
+    client: InfoClient
+    roster: Roster
+    options: RemoteOptions
+    content: Bundle
+    names: Sequence[str]
+    started: dict[str, int] = field(default_factory=dict)
+
+    def take_in(self, host: str) -> Installed:
+        from infosvc.remote import Machine
+
+        with Machine(host, self.options) as machine, Admission(self.client, self.roster, host) as admission:
+            installed = machine.install(self.content, self.client.url, admission.admit)
+        self.started[host] = start_missing(self.client, host, self.names)
+        return installed
+
+    def line(self, done: Installed) -> str:
+        return f"agent {done.agent_version} at {done.address}, {self.started[done.node_name]} slots started"
 
 
 def _check_way_back(url: str, hosts: Sequence[str], options: RemoteOptions) -> None:
@@ -147,58 +218,3 @@ def _check_way_back(url: str, hosts: Sequence[str], options: RemoteOptions) -> N
                 raise InvalidInput(
                     f"{host} cannot reach {url}: serve with --host ADDRESS and give --url http://ADDRESS:PORT", "url"
                 )
-
-
-def _register_shipped(client: InfoClient) -> list[str]:
-    """Register what ships and is not yet registered; returns the names that run on every node from the start."""
-    known = {producer.data_name for producer in client.producers()}
-    entries = bundle.catalog()
-    for entry in entries:
-        if entry.producer.data_name not in known:
-            client.put_producer(entry.producer)
-    return [e.producer.data_name for e in entries if e.autostart and e.producer.scope is Scope.NODE]
-
-
-def _enrol(
-    home: Path, hosts: Sequence[str], options: RemoteOptions, url: str, token: str
-) -> dict[str, Enrolled | InfoError]:
-    """Push and launch on all hosts with a progress bar on stderr."""
-    from infosvc import remote
-
-    lock = threading.Lock()
-    quiet = not sys.stderr.isatty()
-    with (
-        _bundled(home) as files,
-        Progress(console=Console(stderr=True), transient=True, disable=quiet) as progress,
-    ):
-        bar = progress.add_task("enrolling", total=len(hosts))
-
-        def on_done(_host: str, _result: Enrolled | InfoError) -> None:
-            with lock:
-                progress.advance(bar)
-
-        return remote.enrol(hosts, options, files, url, token, on_done)
-
-
-@contextmanager
-def _bundled(home: Path) -> Iterator[bundle.Bundle]:
-    """What is pushed, in a directory below home that lives as long as the block."""
-    with ExitStack() as held:
-        try:
-            home.mkdir(parents=True, exist_ok=True, mode=0o700)
-            directory = held.enter_context(tempfile.TemporaryDirectory(prefix="bundle-", dir=home))
-            files = bundle.build(Path(directory) / "files")
-        except OSError as error:
-            raise NotReady(
-                f"what is pushed cannot be written below {home} ({error}): make room, or choose another --home"
-            ) from error
-        yield files
-
-
-def _start(client: InfoClient, node_name: str, names: Sequence[str]) -> int:
-    """Start what the node has no slot for; a slot that somebody stopped stays stopped."""
-    there = {slot.data_name for slot in client.slots(node_name).slots}
-    missing = [name for name in names if name not in there]
-    for name in missing:
-        client.put_slot(node_name, name, running=True)
-    return len(missing)

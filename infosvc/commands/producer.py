@@ -8,8 +8,11 @@ from typing import Any
 
 import click
 
+from infosvc.client import InfoClient
 from infosvc.commands import show
 from infosvc.commands.options import connect, for_each, json_option, service_options
+from infosvc.commands.push import push
+from infosvc.commands.spans import Span
 from infosvc.errors import InvalidInput, NotFound
 from infosvc.records import Kind, Producer, Scope, check_name
 
@@ -25,6 +28,9 @@ def producer() -> None:
     Example:
       nodewise producer list
     """
+
+
+producer.add_command(push)
 
 
 @producer.command("list")
@@ -62,7 +68,10 @@ def show_one(home: Path, url: str, token_file: Path | None, name: str, as_json: 
     if as_json:
         show.as_json(found)
     else:
-        show.as_table(("field", "value"), list(found.items()), "")
+        rows = [
+            (field, ", ".join(value) if isinstance(value, list | tuple) else value) for field, value in found.items()
+        ]
+        show.as_table(("field", "value"), rows, "")
 
 
 @producer.command()
@@ -84,23 +93,29 @@ def show_one(home: Path, url: str, token_file: Path | None, name: str, as_json: 
 @click.option("--ttl", type=POSITIVE, help="Seconds until a value is stale.  [default: 3 x time_max]")
 @click.option("--unit", help="Unit of the value, for example ratio.")
 @click.option("--help-text", "help", help="What the value says.")
+@click.option(
+    "--keep", type=Span(), help="How long values are kept as history: seconds, or 30m, 24h, 7d.  [default: 0]"
+)
 @click.option("--sha256", help="Checksum that the command's file must have on the node.")
+@click.option("--emits", multiple=True, help="Name of a line `name value` that a run prints; repeatable, '' for none.")
+@click.option("--input", "inputs", multiple=True, help="Name whose changes run it at once; repeatable, '' for none.")
+@click.option("--new", "only_new", is_flag=True, help="Refuse a name that is registered already.")
 @service_options
 @click.pass_obj
-def put(home: Path, /, url: str, token_file: Path | None, name: str, **given: Any) -> None:
+def put(home: Path, /, url: str, token_file: Path | None, name: str, only_new: bool, **given: Any) -> None:
     """Register a producer, or change one: what is left out stays as it is.
 
     \b
     Examples:
       nodewise producer put getCpuUsage --cmd /usr/Apps/bin/getCpuUsage.sh --time-max 5 --unit percent
-      nodewise producer put cpu_free_ratio --time-max 10
+      nodewise producer put cpu_free_ratio --time-max 10 --keep 24h
+      nodewise producer put disk --new --cmd scripts/disk.sh --time-max 5 --emits disk_free --emits disk_used
     """
     client = connect(home, url, token_file)
-    wanted = {key: value for key, value in given.items() if value is not None}
-    try:
-        old = client.producer(check_name(name))
-    except NotFound:
-        stored = client.put_producer(_new(name, wanted))
+    wanted = _wanted(given)
+    old = None if only_new else _find(client, check_name(name))
+    if old is None:
+        stored = client.put_producer(_new(check_name(name), wanted), new=True)
     else:
         if "time_max" in wanted and old.ttl == 3 * old.time_max:
             wanted.setdefault("ttl", None)
@@ -113,7 +128,7 @@ def put(home: Path, /, url: str, token_file: Path | None, name: str, **given: An
 @service_options
 @click.pass_obj
 def remove(home: Path, url: str, token_file: Path | None, names: tuple[str, ...]) -> None:
-    """Forget producers, their slots and their values.
+    """Forget producers and what they emit, their slots and their values.
 
     \b
     Example:
@@ -126,6 +141,19 @@ def remove(home: Path, url: str, token_file: Path | None, names: tuple[str, ...]
         return "forgotten"
 
     for_each(names, forget)
+
+
+def _wanted(given: dict[str, Any]) -> dict[str, Any]:
+    """The options that were given; a list whose only name is empty empties the list."""
+    lists = {key: tuple(name for name in given.pop(key) if name) for key in ("emits", "inputs") if given[key]}
+    return {key: value for key, value in given.items() if value not in (None, ())} | lists
+
+
+def _find(client: InfoClient, name: str) -> Producer | None:
+    try:
+        return client.producer(name)
+    except NotFound:
+        return None
 
 
 def _new(name: str, wanted: dict[str, Any]) -> Producer:

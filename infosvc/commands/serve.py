@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import logging
 import os
+import resource
 import signal
+import ssl
+import stat
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from infosvc.auth import token_from
+from infosvc.auth import is_loopback, token_from
 from infosvc.client import token_path
-from infosvc.commands.options import is_loopback, token_option
+from infosvc.commands.options import token_option
 from infosvc.errors import InvalidInput
-from infosvc.settings import Settings
+from infosvc.settings import Ack, Settings
+
+if TYPE_CHECKING:
+    from infosvc.server import Server
+
+_file = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command()
@@ -29,43 +39,148 @@ from infosvc.settings import Settings
 )
 @click.option(
     "--database-password-file",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=_file,
     help="File with the database's password, which else comes from NODEWISE_DATABASE_PASSWORD.",
+)
+@click.option(
+    "--ack",
+    type=click.Choice([policy.value for policy in Ack]),
+    callback=lambda _context, _option, policy: Ack(policy),
+    default=Ack.DURABLE.value,
+    show_default=True,
+    help="When a report is acknowledged: after it is stored, or as soon as readers see it.",
+)
+@click.option(
+    "--open-reading/--no-open-reading",
+    default=None,
+    help="Whether reading needs no token.  [default: open on loopback, where alone it is allowed]",
+)
+@click.option("--tls-cert", type=_file, help="Certificate chain, PEM; then only https is answered.")
+@click.option("--tls-key", type=_file, help="Private key of that certificate, PEM, mode 0600.")
+@click.option("--agent-ca", type=_file, help="Authority of the agents' certificates, PEM; then agents speak https.")
+@click.option(
+    "--calls-per-second",
+    type=click.FloatRange(min=0),
+    default=Settings.calls_per_second,
+    show_default=True,
+    help="What one token, or one address without any, may call; 0 for any number.",
 )
 @token_option
 @click.pass_obj
 def serve(
-    home: Path, host: str, port: int, database: str | None, database_password_file: Path | None, token_file: Path | None
+    home: Path,
+    /,
+    host: str,
+    port: int,
+    database: str | None,
+    database_password_file: Path | None,
+    token_file: Path | None,
+    **given: Any,
 ) -> None:
     """Run the information service until it is told to end.
 
     It keeps which data exists, what runs where and the latest values, and answers over REST; Swagger UI is at
-    /api/v1/. The token that writing needs is made on the first start.
+    /api/v1/. The first admin's token is made on the first start; `nodewise token create` makes others. Beyond
+    loopback every call needs a token.
 
     \b
     Examples:
       nodewise serve
       nodewise serve --database mysql+pymysql://infosvc@127.0.0.1/infosvc --database-password-file /root/db-password
+      nodewise serve --host 0.0.0.0 --tls-cert /etc/nodewise/service.pem --tls-key /etc/nodewise/service.key
     """
+    given["open_reading"] = _reading(host, given["open_reading"])
+    given |= _tls(given["tls_cert"], given["tls_key"], given["agent_ca"])
     # Flask and SQLAlchemy take a second to import, which only this command should cost.
-    from infosvc.app import Server
+    from infosvc.server import Server
     from infosvc.store import parse_url
 
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     url = parse_url(database or f"sqlite:///{home / 'service' / 'infosvc.db'}", _password(database_password_file))
     path = token_path(home, token_file)
-    settings = Settings(database=url.render_as_string(hide_password=False), token=token_from(path))
-    server = Server(settings, host, port)
-    if not is_loopback(host):
+    server = Server(Settings(url.render_as_string(hide_password=False), token_from(path), **given), host, port)
+    if not is_loopback(host) and given["tls_cert"] is None:
         click.echo(
-            f"Warning: {host} can be reached from other machines. Everyone who reaches it can read, and the token "
-            "travels unencrypted: keep it inside a network you trust.",
+            f"Warning: {host} can be reached from other machines, and tokens and values travel unencrypted: "
+            "keep it inside a network you trust, or give it --tls-cert and --tls-key.",
             err=True,
         )
+    _run(server, f"listening on {server.url}, database {url.render_as_string()}, token file {path}")
+
+
+def _run(server: Server, greeting: str) -> NoReturn:
+    """Say that it listens, serve until a signal says to end, then end the process."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: server.stop())
-    click.echo(f"listening on {server.url}, database {url.render_as_string()}, token file {path}")
+    _allow_many_connections()
+    click.echo(greeting)
     server.run()
+    # All is stored and closed. The threads of the HTTP server know no end, and must not meet an interpreter that ends.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def _allow_many_connections() -> None:
+    """A thousand agents keep a connection each, and the usual soft limit is 1024 files."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _reading(host: str, wanted: bool | None) -> bool:
+    """Whether anyone may read; InvalidInput when that would be anyone on the network."""
+    if wanted and not is_loopback(host):
+        raise InvalidInput(
+            f"{host} can be reached from other machines, so reading cannot be open there: leave --open-reading out, "
+            "and give readers a token with `nodewise token create NAME --role reader`",
+            "open_reading",
+        )
+    return is_loopback(host) if wanted is None else wanted
+
+
+def _tls(cert: Path | None, key: Path | None, agent_ca: Path | None) -> dict[str, str]:
+    """The names of the files that TLS needs; InvalidInput when one is missing or cannot be used."""
+    found: dict[str, str] = {}
+    if (cert is None) != (key is None):
+        raise InvalidInput("--tls-cert and --tls-key belong together: give both, or none", "tls_cert")
+    if cert is not None and key is not None:
+        _check_pair(cert, key)
+        found |= {"tls_cert": str(cert.absolute()), "tls_key": str(key.absolute())}
+    if agent_ca is not None:
+        _check_authority(agent_ca)
+        found["agent_ca"] = str(agent_ca.absolute())
+    return found
+
+
+def _check_pair(cert: Path, key: Path) -> None:
+    try:
+        others = stat.S_IMODE(key.stat().st_mode) & 0o077
+        # Without a password of ours OpenSSL would ask for one on the terminal.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password=lambda: b"none")
+    except OSError as error:  # which SSLError is one of
+        raise InvalidInput(
+            f"{cert} and {key} cannot be used for TLS ({_reason(error)}): give the certificate and its own "
+            "unencrypted private key, both as PEM",
+            "tls_cert",
+        ) from error
+    if others:
+        raise InvalidInput(f"the private key {key} can be read by others: chmod 600 {key}", "tls_key")
+
+
+def _check_authority(path: Path) -> None:
+    try:
+        ssl.create_default_context(cafile=path)
+    except OSError as error:
+        raise InvalidInput(
+            f"{path} is no authority that can be used ({_reason(error)}): give its certificate as PEM", "agent_ca"
+        ) from error
+
+
+def _reason(error: OSError) -> str:
+    """What is wrong in words; OpenSSL leaves out its own when a file is no PEM at all."""
+    if isinstance(error, ssl.SSLError):
+        return error.reason.replace("_", " ").lower() if error.reason else "it is not PEM"
+    return str(error)
 
 
 def _password(file: Path | None) -> str | None:

@@ -49,7 +49,11 @@ def moment(unix: float | None) -> str:
     return "never" if unix is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(unix))
 
 
-def _cell(item: Any) -> Text:
-    """Plain text: what a node printed can neither style the table nor steer the terminal."""
+def plain(item: Any) -> str:
+    """Text of one line; what a node printed cannot steer the terminal."""
     text = "" if item is None else str(item)
-    return Text("".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text))
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
+
+
+def _cell(item: Any) -> Text:
+    return Text(plain(item))  # text, so that nothing in it is taken for a style

@@ -1,4 +1,4 @@
-"""`nodewise slot`: which producer runs on which node."""
+"""`nodewise slot`: which producer runs on which node, and how it does."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from infosvc.client import InfoClient
 from infosvc.commands import show
 from infosvc.commands.options import connect, for_each, json_option, service_options
 from infosvc.errors import InvalidInput, NotFound
-from infosvc.manage import nodes_for
-from infosvc.records import Slot, check_node_name
+from infosvc.placement import ANYWHERE
+from infosvc.records import Outcome, PastRun, Producer, Scope, Slot, check_name, check_node_name
 
 nodes_option = click.option("--node", "nodes", multiple=True, help="Only on this node; repeatable.")
+
+COLUMNS = ("node", "data_name", "wanted", "interval", "outcome", "took", "ago", "skipped", "reason")
 
 
 @click.group()
@@ -28,23 +30,27 @@ def slot() -> None:
 
 @slot.command("list")
 @nodes_option
+@click.option("--bad", is_flag=True, help="Only slots whose last run went wrong.")
 @json_option
 @service_options
 @click.pass_obj
-def list_all(home: Path, url: str, token_file: Path | None, nodes: tuple[str, ...], as_json: bool) -> None:
-    """List the slots of all nodes: what is wanted, and how each last run ended.
+def list_all(home: Path, url: str, token_file: Path | None, nodes: tuple[str, ...], bad: bool, as_json: bool) -> None:
+    """List the slots of all nodes: what is wanted, how each last run ended, and how many ticks were missed.
 
     \b
-    Example:
+    Examples:
       nodewise slot list --json
+      nodewise slot list --bad
     """
     client = connect(home, url, token_file)
     found = [(name, item) for name in nodes or _all_nodes(client) for item in client.slots(check_node_name(name)).slots]
+    if bad:
+        found = [(name, item) for name, item in found if item.outcome is not None and item.outcome.is_bad]
     if as_json:
         show.as_json([{"node_name": name} | item.to_json() for name, item in found])
     else:
-        columns = ("node", "data_name", "wanted", "interval", "outcome", "took", "ago", "reason")
-        show.as_table(columns, [_row(*pair) for pair in found], "no slot: start one with `nodewise slot start NAME`")
+        empty = "no slot has gone wrong" if bad else "no slot: start one with `nodewise slot start NAME`"
+        show.as_table(COLUMNS, [_row(*pair) for pair in found], empty)
 
 
 @slot.command()
@@ -58,7 +64,9 @@ def list_all(home: Path, url: str, token_file: Path | None, nodes: tuple[str, ..
 def start(
     home: Path, url: str, token_file: Path | None, name: str, nodes: tuple[str, ...], interval: float | None
 ) -> None:
-    """Start a producer: on all nodes, or one of scope cluster on as many ready nodes as it has replicas.
+    """Start a producer on all nodes, or one of scope cluster on as many as it has replicas.
+
+    The service chooses these nodes, and others when one is lost; those named by --node are kept as they are.
 
     \b
     Examples:
@@ -67,11 +75,18 @@ def start(
     """
     client = connect(home, url, token_file)
     producer = client.producer(name)
-    chosen = nodes or nodes_for(producer, client.nodes())
+    every = f"every {interval or producer.time_max:g} s"
+    if producer.scope is Scope.CLUSTER and not nodes:
+        client.put_slot(ANYWHERE, name, running=True, interval=interval)
+        click.echo(f"{name} runs {every} on {_count(producer)} of the service's choice: see `nodewise slot list`")
+        return
+    chosen = nodes or _all_nodes(client)
+    if not chosen:
+        raise InvalidInput("no node is enrolled: add one with `nodewise node add`", "node_name")
 
     def begin(node_name: str) -> str:
         client.put_slot(check_node_name(node_name), name, running=True, interval=interval)
-        return f"{name} runs every {interval or producer.time_max:g} s"
+        return f"{name} runs {every}"
 
     for_each(chosen, begin)
 
@@ -90,10 +105,13 @@ def stop(home: Path, url: str, token_file: Path | None, name: str, nodes: tuple[
     """
     client = connect(home, url, token_file)
     producer = client.producer(name)
+    placed = producer.scope is Scope.CLUSTER and not nodes and _withdraw(client, name)
     found = {node: _find(client, node, name) for node in nodes or _all_nodes(client)}
     chosen = list(nodes) or [node for node, there in found.items() if there]
-    if not chosen:
+    if not chosen and not placed:
         raise InvalidInput(f"{name} has no slot on any node: see `nodewise slot list`", "data_name")
+    if placed:
+        click.echo(f"{name} is stopped where the service ran it")
 
     def end(node_name: str) -> str:
         there = found[node_name]
@@ -106,8 +124,59 @@ def stop(home: Path, url: str, token_file: Path | None, name: str, nodes: tuple[
     for_each(chosen, end)
 
 
+@slot.command()
+@click.argument("node_name", metavar="NODE")
+@click.argument("name")
+@json_option
+@service_options
+@click.pass_obj
+def log(home: Path, url: str, token_file: Path | None, node_name: str, name: str, as_json: bool) -> None:
+    """Show the last runs of a slot, newest first: when, how it ended, how long it took, and what it complained.
+
+    \b
+    Example:
+      nodewise slot log 127.0.1.11 cpu_free_ratio
+    """
+    runs = connect(home, url, token_file).slot_log(check_node_name(node_name), check_name(name))
+    if as_json:
+        show.as_json([run.to_json() for run in runs])
+    else:
+        columns = ("ended", "outcome", "took", "exit", "value", "stderr")
+        show.as_table(columns, [_past(run) for run in runs], f"{name} has not run on {node_name} yet")
+
+
+@slot.command()
+@click.argument("node_name", metavar="NODE")
+@click.argument("name")
+@service_options
+@click.pass_obj
+def lift(home: Path, url: str, token_file: Path | None, node_name: str, name: str) -> None:
+    """End the quarantine of a slot that failed too often, and start it afresh.
+
+    \b
+    Example:
+      nodewise slot lift 127.0.1.11 gpu_usage
+    """
+    client = connect(home, url, token_file)
+    there = _find(client, node_name, check_name(name))
+    if there is None:
+        raise NotFound(f"{node_name} has no slot for {name}: see `nodewise slot list --node {node_name}`", "data_name")
+    client.put_slot(node_name, name, running=True, lift=True)
+    was = "was in quarantine" if there.outcome is Outcome.QUARANTINED else "was not in quarantine"
+    click.echo(f"{node_name}: {name} {was} and starts afresh")
+
+
 def _all_nodes(client: InfoClient) -> list[str]:
     return [node.node_name for node in client.nodes()]
+
+
+def _withdraw(client: InfoClient, name: str) -> bool:
+    """End a placement; False when the service has placed it nowhere."""
+    try:
+        client.delete_slot(ANYWHERE, name)
+    except NotFound:
+        return False
+    return True
 
 
 def _find(client: InfoClient, node_name: str, data_name: str) -> Slot | None:
@@ -115,7 +184,18 @@ def _find(client: InfoClient, node_name: str, data_name: str) -> Slot | None:
     return next((item for item in slots if item.data_name == data_name), None)
 
 
+def _past(run: PastRun) -> tuple[object, ...]:
+    """One run as a row; the lines of its stderr side by side."""
+    said = " / ".join(run.stderr.splitlines())
+    return show.moment(run.ended_at), run.outcome, show.seconds(run.duration), run.exit_status, run.value, said
+
+
+def _count(producer: Producer) -> str:
+    return "one node" if producer.replicas == 1 else f"{producer.replicas} nodes"
+
+
 def _row(node_name: str, item: Slot) -> tuple[object, ...]:
     wanted = "running" if item.running else "stopped"
     took, ago = show.seconds(item.duration), show.seconds(item.age)
-    return node_name, item.data_name, wanted, show.seconds(item.interval), item.outcome, took, ago, item.reason
+    interval, skipped = show.seconds(item.interval), item.skipped or ""
+    return node_name, item.data_name, wanted, interval, item.outcome, took, ago, skipped, item.reason

@@ -20,6 +20,7 @@ from jobs.partitioner.partitioner import Partitioner
 from jobs.settings import JobSettings
 from locality.types import PlanError
 
+INFO_TOKEN, INFO_CA = Path("info_token"), Path("info_ca")
 EXPECTED = (HadoopError, InfoError, JobError, PlanError)
 """What carries a sentence for the user; anything else is a fault of ours and keeps its traceback in the log."""
 
@@ -34,7 +35,7 @@ def main(settings_file: str) -> int:
     host = os.environ["NM_HOST"]
     listener = Listener(host, token)
     session.register(host, listener.port)
-    client = InfoClient.from_token_file(settings.info_url, "info_token")
+    client = InfoClient.from_token_file(settings.info_url, INFO_TOKEN, ca_file=INFO_CA if INFO_CA.exists() else None)
     try:
         report = Partitioner(settings, filesystem, session, client, listener, token).run()
         succeeded, message = True, f"{report.images} images, makespan {report.makespan_seconds:.1f} s"

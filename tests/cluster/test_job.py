@@ -24,7 +24,7 @@ from hadoop import daemons
 from hadoop.local import Cluster
 from infosvc.client import InfoClient
 from infosvc.errors import InfoError
-from infosvc.records import Kind, Producer
+from infosvc.records import Kind, Producer, Role
 
 pytestmark = pytest.mark.cluster
 
@@ -213,6 +213,9 @@ def test_speeds_are_written_back_and_become_the_next_judgement(site: Site, first
     speeds = {datum.node_name: datum.number() for datum in site.client().data("images_per_second:mxnet_alexnet")}
     assert speeds == pytest.approx({node["node_name"]: node["images_per_second"] for node in first["nodes"]})
 
+    lent = [token for token in site.client().tokens() if token.name == f"job {first['job_id']}"]
+    assert [(token.role, token.revoked_at is None) for token in lent] == [(Role.PROCESSOR, False)]
+
     report = json.loads(succeed(site.submit("hdfs:///out/history", capability="perf_history")))
 
     judged = {node["node_name"]: node["capability"] for node in report["nodes"]}
@@ -254,16 +257,16 @@ def test_weights_that_do_not_fit_end_the_job_with_their_name(site: Site, tmp_pat
 
 def test_an_operator_s_own_collector_runs_under_its_own_absolute_path(site: Site) -> None:
     script = EXAMPLES / "getCpuUsage.sh"
-    put = ["producer", "put", "cpu_usage", "--cmd", str(script), "--time-max", "1", "--unit", "ratio"]
+    put = ["producer", "put", "getCpuUsage", "--cmd", str(script), "--time-max", "1", "--unit", "ratio"]
     succeed(site.nodewise(*put))
-    succeed(site.nodewise("slot", "start", "cpu_usage"))
+    succeed(site.nodewise("slot", "start", "getCpuUsage"))
 
     def measured() -> bool:
-        return {datum.node_name for datum in site.client().data("cpu_usage") if datum.state == "fresh"} == nodes
+        return {datum.node_name for datum in site.client().data("getCpuUsage") if datum.state == "fresh"} == nodes
 
     nodes = set(site.cluster.nodes)
     until(measured)
-    assert all(0 <= datum.number() <= 1 for datum in site.client().data("cpu_usage"))
+    assert all(0 <= datum.number() <= 1 for datum in site.client().data("getCpuUsage"))
 
 
 def test_the_block_distribution_is_measured_by_one_node_for_all(site: Site) -> None:

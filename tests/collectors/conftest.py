@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+import hashlib
 import http.client
 import json
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from infosvc.app import Server
+from collectors.agent.child import Child
+from collectors.agent.guard import Guard
+from collectors.agent.slot import Ended, RunSlot
+from collectors.agent.trust import Refused
 from infosvc.bundle import Bundle, build
 from infosvc.client import InfoClient
+from infosvc.records import Role, Run, Slot
+from infosvc.server import Server
 from infosvc.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 TOKEN = "a-token-of-the-tests"
+OWN = "the hash of the agent's own token"
 HOST = "127.0.78.11"
 DEADLINE_SECONDS = 30.0
 
@@ -67,21 +75,35 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     return build(tmp_path_factory.mktemp("bundle") / "files")
 
 
+@contextmanager
+def serving(directory: Path, port: int = 0, **settings: Any) -> Iterator[str]:
+    """A real information service on the database in a directory; its URL."""
+    server = Server(Settings(database=f"sqlite:///{directory}/infosvc.db", token=TOKEN, **settings), "127.0.0.1", port)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        yield server.url
+    finally:
+        server.stop()
+        thread.join()
+
+
+@pytest.fixture(name="serving")
+def serving_fixture() -> Callable[..., AbstractContextManager[str]]:
+    return serving
+
+
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[InfoClient]:
     """A real information service, spoken to with its token."""
-    server = Server(Settings(database=f"sqlite:///{tmp_path}/infosvc.db", token=TOKEN), "127.0.0.1", 0)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    yield InfoClient(server.url, TOKEN)
-    server.stop()
-    thread.join()
+    with serving(tmp_path) as url, InfoClient(url, TOKEN) as client:
+        yield client
 
 
 class Node:
     """An agent's files, and the agent while it runs."""
 
-    def __init__(self, base: Path, bundle: Bundle, url: str) -> None:
+    def __init__(self, base: Path, bundle: Bundle, url: str, token: str = TOKEN) -> None:
         with socket.create_server((HOST, 0)) as free:
             self.port: int = free.getsockname()[1]
         self.base = base
@@ -99,7 +121,8 @@ class Node:
             "state_dir": str(base / "state"),
             "allow": [str(self.bin)],
         }
-        self.write(base / "token", TOKEN)
+        self.token = token
+        self.write(base / "token", token)
         self.configure()
 
     def write(self, file: Path, text: str, mode: int = 0o600) -> Path:
@@ -120,8 +143,18 @@ class Node:
         surroundings = {"PATH": os.environ["PATH"], "SECRET_OF_THE_LOGIN": "x"} | environment
         return subprocess.run(command, env=surroundings, capture_output=True, text=True, timeout=60, check=False)
 
-    def call(self, method: str, path: str, body: bytes | None = None, token: str | None = TOKEN) -> tuple[int, Any]:
-        connection = http.client.HTTPConnection(HOST, self.port, timeout=5)
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        token: str | None = OWN,
+        tls: ssl.SSLContext | None = None,
+    ) -> tuple[int, Any]:
+        """Ask the agent as the service does, which shows the hash of the agent's token."""
+        plain = http.client.HTTPConnection(HOST, self.port, timeout=5)
+        connection = http.client.HTTPSConnection(HOST, self.port, timeout=5, context=tls) if tls else plain
+        token = hashlib.sha256(self.token.encode()).hexdigest() if token == OWN else token
         try:
             headers = {"Authorization": f"Bearer {token}"} if token else {}
             connection.request(method, path, body, headers)
@@ -143,8 +176,71 @@ class Node:
 
 @pytest.fixture
 def node(tmp_path: Path, bundle: Bundle, service: InfoClient) -> Iterator[Node]:
-    """A node known to the service; its agent is not started yet."""
-    made = Node(tmp_path / "node", bundle, service.url)
+    """A node known to the service, with a token of its own; its agent is not started yet."""
+    service.put_node("n1", f"{HOST}:1")
+    _, token = service.create_token("agent of n1", Role.AGENT, node_name="n1")
+    made = Node(tmp_path / "node", bundle, service.url, token)
     service.put_node("n1", f"{HOST}:{made.port}")
     yield made
     made.kill()
+
+
+@pytest.fixture
+def make_node(tmp_path: Path, bundle: Bundle) -> Iterator[Callable[[str, str], Node]]:
+    """make_node(URL, TOKEN): the files of a node whose agent reports to a service of the test's own."""
+    made: list[Node] = []
+
+    def make(url: str, token: str = TOKEN) -> Node:
+        made.append(Node(tmp_path / f"node{len(made)}", bundle, url, token))
+        return made[-1]
+
+    yield make
+    for node in made:
+        node.kill()
+
+
+class NoGuard(Guard):
+    """The tests of the guard itself run a whole agent."""
+
+    def __init__(self) -> None:
+        """Nothing to tell."""
+
+    def _tell(self, line: str) -> None:
+        pass
+
+
+class Shell:
+    """Starts `sh -c CMD`, which no agent would do, and counts the starts."""
+
+    def __init__(self, state: Path) -> None:
+        self.state = state
+        self.starts: list[str] = []
+
+    def start(self, slot: Slot) -> Child:
+        self.starts.append(slot.data_name)
+        if slot.cmd == "refuse":
+            raise Refused("not here")
+        if slot.cmd == "missing":
+            raise FileNotFoundError(2, "No such file or directory")
+        if slot.cmd == "unlimited":
+            raise subprocess.SubprocessError("Exception occurred in preexec_fn.")
+        state = self.state / slot.data_name
+        state.mkdir(exist_ok=True)
+        environment = {"PATH": os.environ["PATH"], "STATE_DIR": str(state)}
+        return Child(["sh", "-c", slot.cmd], environment, NoGuard())
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+@pytest.fixture
+def finish(wait_for: Callable[[Callable[[], Any]], Any]) -> Callable[[RunSlot, float], Run]:
+    """finish(SLOT, NOW): step at one instant until the run that is under way has ended."""
+
+    def step(slot: RunSlot, now: float) -> Run:
+        ended: Ended = wait_for(lambda: slot.step(now))
+        return ended.run
+
+    return step

@@ -79,10 +79,22 @@ def test_a_run_sees_the_fixed_environment_and_nothing_of_the_login(
     state = str(node.base / "state" / "environment")
     assert seen.keys() - {"PWD", state} == {
         "INFOSVC_URL", "INFOSVC_TOKEN_FILE", "LANG", "NODEWISE_CLUSTER", "NODE_NAME", "PATH", "PROC_ROOT",
-        "PYTHONPATH", "STATE_DIR",
+        "PROGRAM_DIR", "PYTHONPATH", "STATE_DIR",
     }  # fmt: skip
     assert (seen["NODE_NAME"], seen["STATE_DIR"], seen["NODEWISE_CLUSTER"]) == ("n1", state, "c1")
     assert state in seen
+
+
+def test_a_run_that_emits_several_values_brings_each_of_them(node: Any, service: InfoClient, wait_for: Wait) -> None:
+    text = "echo half 0.5; echo model 'Xeon E5'"
+    register(service, "several", node.script("several.sh", text), emits=("half", "model", "missing"))
+    node.launch()
+
+    assert wait_for(lambda: value(service, "half")).data_value == "0.5"
+    assert wait_for(lambda: value(service, "model")).data_value == "Xeon E5"
+    assert wait_for(lambda: value(service, "several")).data_value == "2"
+    missing = value(service, "missing")
+    assert missing is None or missing.data_value is None
 
 
 def test_every_way_a_run_can_end_reaches_the_service_with_its_reason(
@@ -170,6 +182,17 @@ def test_a_guard_that_is_closed_has_ended(tmp_path: Path) -> None:
     assert children() == before
 
 
+def test_the_guard_takes_little_memory_and_keeps_the_mark_of_a_test_cluster(node: Any, wait_for: Wait) -> None:
+    node.launch(NODEWISE_CLUSTER="c1")
+    children = Path(f"/proc/{node.pid}/task/{node.pid}/children").read_text().split()
+    assert len(children) == 1
+    private = [line.split()[1] for line in Path(f"/proc/{children[0]}/smaps_rollup").read_text().splitlines()
+               if line.startswith("Private")]  # fmt: skip
+
+    assert sum(map(int, private)) < 2048  # kilobytes
+    assert Path(f"/proc/{children[0]}/environ").read_bytes() == b"NODEWISE_CLUSTER=c1\0"
+
+
 def test_a_port_in_use_is_one_sentence(node: Any) -> None:
     with socket.create_server((node.values["host"], node.port)):
         launched = node.launch()
@@ -198,6 +221,10 @@ def test_a_port_in_use_is_one_sentence(node: Any) -> None:
         (lambda node: node.configure(port="8410"), "not a number from 1 to 65535"),
         (lambda node: node.configure(port=65536), "not a number from 1 to 65535"),
         (lambda node: node.configure(host="a..b"), "cannot listen on a..b"),
+        (lambda node: node.configure(tls_cert="/cert"), "only one of tls_cert and tls_key"),
+        (lambda node: node.configure(tls_cert="/cert", tls_key="/key"), "/cert cannot be used"),
+        (lambda node: node.configure(limit_open_files=0), "limit_open_files"),
+        (lambda node: node.configure(spool_bytes=None), "spool_bytes"),
     ],
 )
 def test_bad_settings_are_one_sentence(node: Any, spoil: Callable[[Any], Any], said: str) -> None:
@@ -213,10 +240,12 @@ def test_bad_settings_are_one_sentence(node: Any, spoil: Callable[[Any], Any], s
 def test_only_the_holder_of_the_token_can_command_an_agent(node: Any) -> None:
     node.configure(service_url=NOWHERE)
     node.launch()
-    body = json.dumps(Wanted(2**40, (Slot("a", "scripts/load_1m.sh", 5),)).to_json()).encode()
+    body = json.dumps(Wanted("n1", 2**40, (Slot("a", "scripts/load_1m.sh", 5),)).to_json()).encode()
 
     assert node.call("POST", "/api/v1/wanted", body, token=None)[0] == 401
     assert node.call("POST", "/api/v1/wanted", body, token="wrong")[0] == 401
+    assert node.call("POST", "/api/v1/wanted", body, token=(node.base / "token").read_text())[0] == 401
+    assert node.call("GET", "/api/v1/slots/a/log", token=None)[0] == 401
     assert node.call("POST", "/api/v1/stop", b"{}", token="ünknown".encode().decode("latin-1"))[0] == 401
     assert alive(node.pid)
     assert node.call("POST", "/api/v1/wanted", body) == (200, {"version": 2**40})
@@ -232,9 +261,13 @@ def test_only_the_holder_of_the_token_can_command_an_agent(node: Any) -> None:
         ("POST", "/api/v1/stop", b'{"node_name": "n2"}', 409),
         ("POST", "/api/v1/wanted", b"not json", 422),
         ("POST", "/api/v1/wanted", b"[]", 422),
-        ("POST", "/api/v1/wanted", b'{"version": 1, "slots": [{"data_name": "a"}]}', 422),
-        ("POST", "/api/v1/wanted", json.dumps(Wanted(9, (Slot("../a", "x", 5),)).to_json()).encode(), 422),
-        ("POST", "/api/v1/wanted", json.dumps(Wanted(9, (Slot("a", "x", 0),)).to_json()).encode(), 422),
+        ("POST", "/api/v1/wanted", b'{"node_name": "n1", "version": 1, "slots": [{"data_name": "a"}]}', 422),
+        ("POST", "/api/v1/wanted", b'{"version": 1, "slots": []}', 422),
+        ("POST", "/api/v1/wanted", json.dumps(Wanted("n2", 2**40).to_json()).encode(), 409),
+        ("POST", "/api/v1/wanted", b"[" * 100_000, 422),
+        ("GET", "/api/v1/slots/..%2Fa/log", None, 422),
+        ("POST", "/api/v1/wanted", json.dumps(Wanted("n1", 9, (Slot("../a", "x", 5),)).to_json()).encode(), 422),
+        ("POST", "/api/v1/wanted", json.dumps(Wanted("n1", 9, (Slot("a", "x", 0),)).to_json()).encode(), 422),
         ("POST", "/api/v1/wanted", b"x" * (1024 * 1024 + 1), 413),
     ],
 )
@@ -264,7 +297,7 @@ def test_an_older_notice_does_not_undo_a_newer_one(node: Any) -> None:
     node.configure(service_url=NOWHERE)
     node.launch()
     for version in (2**40, 2**40 - 1):
-        node.call("POST", "/api/v1/wanted", json.dumps(Wanted(version).to_json()).encode())
+        node.call("POST", "/api/v1/wanted", json.dumps(Wanted("n1", version).to_json()).encode())
 
     assert node.call("GET", "/healthz")[1]["wanted_version"] == 2**40
 

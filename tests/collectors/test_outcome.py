@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors.agent.outcome import OUTPUT_LIMIT, judge, parse_output
+from collectors.agent.outcome import OUTPUT_LIMIT, Verdict, judge, parse_output, parse_values
 from infosvc.records import Outcome
 
 
@@ -20,7 +20,7 @@ def test_whatever_is_printed_the_value_is_one_clean_line_or_refused(stdout: byte
         assert value.encode() in stdout
 
 
-@given(st.floats(allow_nan=False), st.sampled_from(["", "\n", " \n"]))
+@given(st.floats(allow_nan=False, allow_infinity=False), st.sampled_from(["", "\n", " \n"]))
 def test_a_printed_number_comes_through(number: float, end: str) -> None:
     assert float(parse_output(f"{number!r}{end}".encode())) == number
 
@@ -35,6 +35,10 @@ def test_a_printed_number_comes_through(number: float, end: str) -> None:
         (b"1\x002\n", "control"),
         (b"1\r2\n", "control"),
         ("1\u20282\n".encode(), "control"),
+        (b"nan\n", "not a finite number"),
+        (b"-inf\n", "not a finite number"),
+        (b"1e999\n", "not a finite number"),
+        (b"Infinity\n", "not a finite number"),
     ],
 )
 def test_output_that_is_no_value_is_refused_with_the_reason(stdout: bytes, said: str) -> None:
@@ -45,15 +49,59 @@ def test_output_that_is_no_value_is_refused_with_the_reason(stdout: bytes, said:
 @pytest.mark.parametrize(
     ("status", "stdout", "stderr", "expected"),
     [
-        (0, b"0.5\n", b"a warning", (Outcome.OK, "0.5", None)),
-        (3, b"", b"no disk\n", (Outcome.NO_DATA, None, "no disk")),
-        (3, b"0\n", b"", (Outcome.NO_DATA, None, None)),
-        (1, b"0.5\n", b"one\ntwo\n\nthree\nfour\n", (Outcome.FAILED, None, "exit status 1: two | three | four")),
-        (-9, b"", b"", (Outcome.FAILED, None, "ended by signal 9: nothing on stderr")),
-        (0, b"x" * (OUTPUT_LIMIT + 1), b"", (Outcome.FAILED, None, f"more than {OUTPUT_LIMIT} bytes were printed")),
+        (0, b"0.5\n", b"a warning", Verdict(Outcome.OK, "0.5")),
+        (3, b"", b"no disk\n", Verdict(Outcome.NO_DATA, None, "no disk")),
+        (3, b"0\n", b"", Verdict(Outcome.NO_DATA)),
+        (1, b"0.5\n", b"one\ntwo\n\nthree\nfour\n", Verdict(Outcome.FAILED, None, "exit status 1: two | three | four")),
+        (-9, b"", b"", Verdict(Outcome.FAILED, None, "ended by signal 9: nothing on stderr")),
+        (
+            -9,
+            b"x" * (OUTPUT_LIMIT + 1),
+            b"",
+            Verdict(Outcome.FAILED, None, f"more than {OUTPUT_LIMIT} bytes were printed"),
+        ),
+        (
+            0,
+            b"x" * (OUTPUT_LIMIT + 1),
+            b"",
+            Verdict(Outcome.FAILED, None, f"more than {OUTPUT_LIMIT} bytes were printed"),
+        ),
     ],
 )
-def test_a_run_is_judged_by_its_status_first(
-    status: int, stdout: bytes, stderr: bytes, expected: tuple[Outcome, str | None, str | None]
-) -> None:
+def test_a_run_is_judged_by_its_status_first(status: int, stdout: bytes, stderr: bytes, expected: Verdict) -> None:
     assert judge(status, stdout, stderr) == expected
+
+
+NAMES = ("load_1m", "load_5m", "model")
+
+
+def test_named_values_come_in_any_order_and_some_may_be_missing() -> None:
+    verdict = judge(0, b"model Xeon  E5 @ 2 GHz\n\n  load_1m\t0.5 \n", b"", NAMES)
+
+    assert verdict == Verdict(Outcome.OK, "2", None, {"model": "Xeon  E5 @ 2 GHz", "load_1m": "0.5"})
+
+
+@pytest.mark.parametrize(
+    ("stdout", "said"),
+    [
+        (b"", "nothing was printed"),
+        (b"load_1m 1\nload_2m 1\n", r"line 2 \('load_2m 1'\) names nothing .* load_1m, load_5m, model"),
+        (b"load_1m 1\nload_1m 2\n", r"line 2 .* a second time"),
+        (b"load_1m\n", r"line 1 \('load_1m'\) has no value"),
+        (b"load_1m 1\nload_5m nan\n", r"line 2 .* not a finite number"),
+        (b"load_1m 1\x00\n", "line 1 .* control"),
+        (b"\xff", "UTF-8"),
+        (b"0.5\n", "names nothing"),
+    ],
+)
+def test_a_bad_line_of_named_values_is_named(stdout: bytes, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        parse_values(stdout, NAMES)
+    assert judge(0, stdout, b"", NAMES).outcome is Outcome.FAILED
+
+
+@given(st.dictionaries(st.sampled_from(NAMES), st.integers().map(str), min_size=1))
+def test_whatever_is_printed_for_each_name_comes_through(values: dict[str, str]) -> None:
+    printed = "".join(f"{name} {text}\n" for name, text in values.items())
+
+    assert parse_values(printed.encode(), NAMES) == values

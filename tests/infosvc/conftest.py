@@ -7,22 +7,24 @@ import json
 import os
 import shutil
 import socket
+import ssl
 import subprocess
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import pymysql
 import pytest
 
-from infosvc.app import Server
 from infosvc.client import InfoClient
+from infosvc.server import Server
 from infosvc.settings import Clock, Settings
 
 TOKEN = "a-token-for-the-tests"
@@ -83,6 +85,13 @@ class MariaDB:
         """End it as an administrator would."""
         if self.process is not None:
             self.process.terminate()
+            self.process.wait(60)
+            self.process = None
+
+    def kill(self) -> None:
+        """End it in the middle of whatever it does."""
+        if self.process is not None:
+            self.process.kill()
             self.process.wait(60)
             self.process = None
 
@@ -172,6 +181,7 @@ class Answer:
     status: int
     headers: dict[str, str]
     text: str
+    content: bytes
 
     @property
     def json(self) -> Any:
@@ -210,7 +220,8 @@ class Served:
         try:
             connection.request(method, path, data, sent | (headers or {}))
             response = connection.getresponse()
-            return Answer(response.status, dict(response.getheaders()), response.read().decode())
+            content = response.read()
+            return Answer(response.status, dict(response.getheaders()), content.decode(errors="replace"), content)
         finally:
             connection.close()
 
@@ -263,6 +274,81 @@ def eventually() -> Callable[[Callable[[], bool]], None]:
             time.sleep(0.02)
 
     return wait
+
+
+class Call(NamedTuple):
+    """One call that an agent got."""
+
+    path: str
+    bearer: str
+    body: Any
+
+
+class Heard:
+    """Listens where an agent would: `calls` is what it was told, `answers` what it says to a GET, by path.
+
+    Who shows another secret than the one it `believes`, if it is told one, gets 401.
+    """
+
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self.calls: list[Call] = []
+        self.answers: dict[str, Any] = {}
+        self.status = 200
+        self.believes: str | None = None
+        heard = self
+
+        class Agent(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                self._answer(body, heard.status, {})
+
+            def do_GET(self) -> None:
+                found = heard.answers.get(self.path)
+                self._answer(None, heard.status if found is not None else 404, found)
+
+            def _answer(self, body: Any, status: int, said: Any) -> None:
+                bearer = self.headers["Authorization"].removeprefix("Bearer ")
+                heard.calls.append(Call(self.path, bearer, body))
+                self.send_response(status if heard.believes in (None, bearer) else 401)
+                self.end_headers()
+                self.wfile.write(json.dumps(said).encode())
+
+            def log_message(self, *_said: Any) -> None: ...
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Agent)
+        self.address = f"127.0.0.1:{self.server.server_port}"
+        if tls is not None:
+            self.server.socket = tls.wrap_socket(self.server.socket, server_side=True)
+
+
+@contextmanager
+def hearing(tls: ssl.SSLContext | None = None) -> Iterator[Heard]:
+    """Something that listens where an agent would, until the block ends."""
+    heard = Heard(tls)
+    thread = threading.Thread(target=heard.server.serve_forever, args=(0.02,))
+    thread.start()
+    try:
+        yield heard
+    finally:
+        heard.server.shutdown()
+        thread.join()
+        heard.server.server_close()
+
+
+Hearing = Callable[..., AbstractContextManager[Heard]]
+
+
+@pytest.fixture(name="hearing")
+def hearing_fixture() -> Hearing:
+    """hearing(TLS): a context manager with something that listens where an agent would."""
+    return hearing
+
+
+@pytest.fixture
+def agent() -> Iterator[Heard]:
+    """Something that listens where an agent would."""
+    with hearing() as heard:
+        yield heard
 
 
 @pytest.fixture

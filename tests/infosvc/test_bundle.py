@@ -1,14 +1,19 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
+import pytest
+
 from infosvc.bundle import build, catalog
+from infosvc.errors import Conflict
 from infosvc.records import Kind, Scope, check_name
+from infosvc.shipped import in_turns
 
 
 def test_equal_sources_give_equal_bytes_and_the_same_version(tmp_path: Path) -> None:
@@ -31,7 +36,7 @@ def test_the_agent_carries_the_wire_and_nothing_of_the_server(tmp_path: Path) ->
     names = zipfile.ZipFile(build(tmp_path / "files").directory / "agent.pyz").namelist()
 
     assert {name for name in names if name.startswith("infosvc/")} == {
-        f"infosvc/{name}.py" for name in ("__init__", "errors", "records", "client")
+        f"infosvc/{name}.py" for name in ("__init__", "errors", "records", "client", "connection", "stream")
     }
     assert not [name for name in names if "__pycache__" in name]
 
@@ -67,4 +72,62 @@ def test_the_catalogue_is_what_the_service_can_register() -> None:
     assert entries["block_distribution"].producer.scope is Scope.CLUSTER
     assert not entries["block_distribution"].autostart
     assert all(entry.producer.time_max > 0 for entry in entries.values())
-    assert all((entry.producer.ttl or 0) >= 3 * entry.producer.time_max for entry in entries.values())
+
+
+def test_an_emitted_name_has_its_own_words_and_the_times_of_what_emits_it() -> None:
+    entries = {entry.producer.data_name: entry for entry in catalog()}
+    parent, emitted = entries["memory_usage"].producer, entries["memory_available_bytes"].producer
+
+    assert emitted.kind is Kind.EMITTED
+    assert (emitted.cmd, emitted.time_max, emitted.timeout) == (parent.cmd, parent.time_max, parent.timeout)
+    assert (emitted.unit, emitted.keep) == ("bytes", 3600)
+    assert (emitted.emits, emitted.inputs) == ((), ())
+    assert emitted.help != parent.help
+
+
+def test_only_what_runs_in_a_slot_starts_by_itself() -> None:
+    started = [entry.producer for entry in catalog() if entry.autostart]
+
+    assert len(started) >= 10
+    assert all(producer.kind.in_slot for producer in started)
+
+
+def test_what_ships_is_registered_after_all_that_it_needs() -> None:
+    producers = [entry.producer for entry in catalog()]
+    before: set[str] = set()
+    for turn in in_turns(producers):
+        for producer in turn:
+            parents = {other.data_name for other in producers if producer.data_name in other.emits}
+            assert {*producer.inputs, *parents} <= before, producer.data_name
+        before |= {producer.data_name for producer in turn}
+
+    assert before == {producer.data_name for producer in producers}
+
+
+def test_the_archive_holds_what_the_manifest_says_and_the_manifest(tmp_path: Path) -> None:
+    bundle = build(tmp_path / "files")
+    archive = zipfile.ZipFile(io.BytesIO(bundle.archive))
+    digests = {name: hashlib.sha256(archive.read(name)).hexdigest() for name in archive.namelist()}
+
+    assert digests.pop("manifest.json").startswith(bundle.version)
+    assert digests == bundle.manifest
+
+
+def test_own_files_lie_beside_those_that_ship_and_change_the_version(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    for name in ("scripts/mine.sh", "scripts/notes.txt", "processors/mine.py", "processors/__init__.py"):
+        (own / name).parent.mkdir(parents=True, exist_ok=True)
+        (own / name).write_text("")
+    shipped, both = build(tmp_path / "one"), build(tmp_path / "two", own)
+
+    assert set(both.manifest) - set(shipped.manifest) == {"scripts/mine.sh", "processors/mine.py"}
+    assert both.version != shipped.version
+
+
+def test_an_own_file_takes_the_place_of_one_that_ships_only_when_told(tmp_path: Path) -> None:
+    (tmp_path / "own" / "scripts").mkdir(parents=True)
+    (tmp_path / "own" / "scripts" / "_lib.sh").write_text("mine\n")
+
+    with pytest.raises(Conflict, match=r"scripts/_lib\.sh"):
+        build(tmp_path / "one", tmp_path / "own")
+    assert (build(tmp_path / "two", tmp_path / "own", True).directory / "scripts" / "_lib.sh").read_text() == "mine\n"

@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from infosvc.client import InfoClient
+from infosvc.commands.data import sparkline
 from infosvc.errors import Unreachable
+from infosvc.parts import parts_of
 from infosvc.records import Outcome, Producer, Report, Run
 
 if TYPE_CHECKING:
@@ -97,7 +99,7 @@ def test_removing_many_goes_on_after_one_that_fails(command: Command, served: Se
     assert done.stderr.startswith("nothing: no producer")
 
 
-def test_data_is_put_read_and_watched(command: Command, served: Served) -> None:
+def test_data_is_put_read_and_removed(command: Command, served: Served) -> None:
     assert _fine(command("data", "put", "cpu", "n2", "0.25")) == "cpu on n2: 0.25\n"
     table = _fine(command("data", "get", "cpu")).splitlines()
     assert table[0].split() == ["node", "value", "unit", "age", "state", "reason"]
@@ -105,12 +107,90 @@ def test_data_is_put_read_and_watched(command: Command, served: Served) -> None:
     assert table[2].split()[:3] == ["n2", "0.25", "ratio"] and "fresh" in table[2]
     found = json.loads(_fine(command("data", "get", "cpu", "--node", "n2", "--json")))
     assert [(row["node_name"], row["data_value"], row["state"]) for row in found] == [("n2", "0.25", "fresh")]
-    for never in ("nan", "inf"):
-        assert command("data", "watch", "cpu", "--interval", never).returncode == 2
-    assert "has no value that fits" in _fine(command("data", "get", "cpu", "--node", "n9"))
-    watched = _fine(command("data", "watch", "cpu", "--interval", "0.1", "--count", "2"))
-    assert watched.count("0.25") == 2
+    assert "no value that fits" in _fine(command("data", "get", "cpu", "--node", "n9"))
     assert "close to it: cpu" in _refused(command("data", "get", "cpus"))
+    assert _fine(command("data", "rm", "cpu", "n2")) == "cpu on n2: forgotten\n"
+    assert "nothing to forget" in _refused(command("data", "rm", "cpu", "n2"))
+
+
+def test_several_names_are_read_at_once(command: Command, served: Served) -> None:
+    served.client.put_producer(Producer("load", "x", 5.0))
+    served.client.put_value("load", "n2", 3)
+    table = _fine(command("data", "get", "load", "cpu")).splitlines()
+    assert table[0].split()[:3] == ["data_name", "node", "value"]
+    assert [row.split()[:3] for row in table[1:]] == [["load", "n2", "3"], ["cpu", "n1", "0.5"]]
+    found = json.loads(_fine(command("data", "get", "load", "cpu", "--node", "n2", "--json")))
+    assert [(row["data_name"], row["node_name"]) for row in found] == [("load", "n2")]
+
+
+def test_a_watch_shows_the_present_values_and_then_each_new_one(
+    command: Command, served: Served, eventually: Callable[[Callable[[], bool]], None]
+) -> None:
+    with _watching(served, "cpu", "--count", "2", "--json") as process:
+        eventually(lambda: _watchers(served) == 1)
+        for number in (1, 2):
+            served.client.put_value("cpu", "n2", number)
+        said, complaint = process.communicate(timeout=60)
+    rows = [json.loads(line) for line in said.splitlines()]
+    assert (process.returncode, complaint) == (0, "")
+    assert [(row["node_name"], row["data_value"], row["outcome"]) for row in rows] == [
+        ("n1", "0.5", "failed"),
+        ("n2", "1", "ok"),
+        ("n2", "2", "ok"),
+    ]
+
+
+def test_a_watch_ends_well_at_ctrl_c_and_shows_only_the_nodes_asked_for(command: Command, served: Served) -> None:
+    served.client.put_value("cpu", "n2", "two\x1b[31m")
+    with _watching(served, "cpu", "--node", "n2") as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=60)[1] == ""
+    assert process.returncode == 0
+    assert line.split()[1:] == ["cpu", "n2", "two\N{REPLACEMENT CHARACTER}[31m", "ok"]
+    assert "close to it: cpu" in _refused(command("data", "watch", "cpus"))
+
+
+def _watching(served: Served, *words: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*NODEWISE, "--home", "/nowhere", "data", "watch", *words, "--url", served.url],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _watchers(served: Served) -> int:
+    return int(parts_of(served.server.app).broker.watching)
+
+
+def test_the_history_of_a_name_is_shown_in_numbers_and_bars(command: Command, served: Served) -> None:
+    assert "no value is kept" in _fine(command("data", "history", "cpu", "n1"))
+    served.client.put_producer(Producer("cpu", "scripts/cpu.sh", 2.0, unit="ratio", keep=3600.0))
+    for number in (1, 2, 9):
+        served.client.put_value("cpu", "n2", number)
+    shown = _fine(command("data", "history", "cpu", "n2", "--since", "1h")).splitlines()
+    assert shown[0].startswith("cpu on n2, ")
+    assert shown[1].split() == ["count", "min", "max", "mean", "p50", "p90", "p99"]
+    assert shown[2].split()[:5] == ["3", "1", "9", "4", "2"]
+    assert shown[3].endswith("ratio")
+    found = json.loads(_fine(command("data", "history", "cpu", "n2", "--json")))
+    assert [value for _, value in found["points"]] == ["1", "2", "9"]
+    assert command("data", "history", "cpu", "n2", "--since", "soon").returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("points", "line"),
+    [
+        ([], ""),
+        ([(0.0, "text")], ""),
+        ([(0.0, "5"), (59.0, "5")], "▁" + " " * 58 + "▁"),
+        ([(0.0, "0"), (30.0, "7"), (30.1, "7"), (59.9, "14"), (60.0, "14")], "▁" + " " * 29 + "▅" + " " * 28 + "█"),
+    ],
+)
+def test_a_sparkline_shows_numbers_over_time(points: list[tuple[float, str]], line: str) -> None:
+    assert sparkline(points, 0.0, 60.0) == line
 
 
 def test_what_a_node_printed_neither_styles_nor_steers_the_terminal(command: Command) -> None:
@@ -154,15 +234,6 @@ def test_a_service_that_is_not_there_is_one_sentence(command: Command) -> None:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     assert "nodewise serve" in _refused(command("data", "get", "cpu", NODEWISE_URL=url))
     assert "http://HOST:PORT" in _refused(command("data", "get", "cpu", "--url", "ftp://x"))
-
-
-@pytest.mark.parametrize("group", ["producer", "node", "slot", "data"])
-def test_every_command_has_help_with_an_example(command: Command, group: str) -> None:
-    from infosvc import cli
-
-    for name in ("", *getattr(cli, group).commands):
-        shown = _fine(command(*([group, name] if name else [group]), "--help"))
-        assert "Example" in shown and f"nodewise {group}" in shown
 
 
 class Running:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from infosvc.errors import NotFound
-from infosvc.records import Datum, Kind, Outcome, Producer, Report, Run, State
+from infosvc.records import Datum, Kind, Outcome, Producer, Receipt, Report, Run, State
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Hands, Served
@@ -23,7 +23,7 @@ def enrolled(service: Served) -> Served:
     return service
 
 
-def _report(service: Served, sequence: int, outcome: Outcome, **said: Any) -> int:
+def _report(service: Served, sequence: int, outcome: Outcome, **said: Any) -> Receipt:
     return service.client.report("n1", Report("boot", sequence, "1", (Run("cpu", outcome, 0.1, **said),)))
 
 
@@ -81,7 +81,8 @@ def test_a_batch_that_is_sent_twice_is_taken_once(enrolled: Served, hands: Hands
     hands.turn(1)
     assert _report(enrolled, 1, Outcome.OK, value="1") == first
     assert _report(enrolled, 2, Outcome.OK, value="changed") == first
-    assert (_only(enrolled).data_value, _only(enrolled).age) == ("2", 1.0)
+    kept = _only(enrolled)
+    assert (kept.data_value, kept.age) == ("2", 1.0)
     again = Report("another boot", 1, "1", (Run("cpu", Outcome.OK, 0.1, "3"),))
     enrolled.client.report("n1", again)
     assert _only(enrolled).data_value == "3"
@@ -106,8 +107,8 @@ def test_runs_of_a_forgotten_producer_do_not_spoil_the_batch(enrolled: Served) -
         ({"sequence": -1}, "sequence"),
         ({"sequence": 2**70}, "sequence"),
         ({"runs": None}, "runs"),
-        ({"runs": ["x"]}, "runs"),
-        ({"runs": [{}]}, "runs[0].outcome"),
+        ({"runs": ["x"]}, "runs[0]"),
+        ({"runs": [{}]}, "runs[0].data_name"),
         ({"runs": [{"data_name": "cpu", "outcome": "ok", "duration": 1}]}, "runs[0].value"),
         ({"runs": [{"data_name": "cpu", "outcome": "maybe", "duration": 1}]}, "runs[0].outcome"),
         ({"runs": [{"data_name": "cpu", "outcome": "failed", "duration": -1}]}, "runs[0].duration"),

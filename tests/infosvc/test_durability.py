@@ -60,7 +60,7 @@ def test_a_restart_keeps_everything_and_ages_go_on(database: str, hands: Hands, 
         [datum] = second.reader.data("cpu")
         assert datum.age == pytest.approx(32.0, abs=1e-3)
         assert (datum.data_value, datum.state) == ("0.9", State.FRESH)
-        assert [node.state for node in second.reader.nodes()] == ["stale"]
+        assert [node.state for node in second.reader.nodes()] == ["lost"]
         second.client.report("n1", Report("boot", 4, "1", (Run("cpu", Outcome.OK, 0.5, "repeated"),)))
         assert second.reader.data("cpu")[0].data_value == "0.9"
 
@@ -71,8 +71,8 @@ def test_deleted_things_stay_deleted(database: str, serve: Serving) -> None:
         first.client.put_producer(Producer("load", "x", 1))
         first.client.put_node("n1", "127.0.0.1:9")
         for name in ("cpu", "load"):
-            first.client.put_slot("n1", name, True)
             first.client.put_value(name, "n1", 1)
+            first.client.put_slot("n1", name, True)
         first.client.delete_producer("cpu")
     with serve(database) as second:
         assert [producer.data_name for producer in second.reader.producers()] == ["load"]
@@ -197,7 +197,7 @@ def test_a_database_of_a_newer_version_is_left_alone(database: str, serve: Servi
             file.commit()
     else:
         _rows(database, statement)
-    with pytest.raises(Conflict, match=r"schema 99.*this one knows schema 1.*upgrade nodewise"), serve(database):
+    with pytest.raises(Conflict, match=r"schema 99.*this one knows schema 2.*upgrade nodewise"), serve(database):
         pass
 
 

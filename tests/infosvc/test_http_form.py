@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from infosvc.errors import TooLarge, Unauthorized
+from infosvc.parts import parts_of
 from infosvc.records import Producer
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def test_the_client_says_what_is_missing_without_a_token(small: Served) -> None:
 def test_a_fault_of_our_own_shows_no_traceback(
     small: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    latest = small.server.app.extensions["infosvc.latest"]
+    latest = parts_of(small.server.app).latest
     monkeypatch.setattr(latest, "producers", lambda: [][0])
     answer = small.ask("GET", "/api/v1/producers")
     assert (answer.status, answer.error["code"]) == (500, "fault")
@@ -117,9 +118,15 @@ def test_the_document_lists_every_call(small: Served) -> None:
         ("/nodes/{node_name}/report", "post"),
         ("/nodes/{node_name}/slots", "get"),
         *(("/nodes/{node_name}/slots/{data_name}", method) for method in ("get", "put", "delete")),
+        ("/nodes/{node_name}/slots/{data_name}/log", "get"),
         ("/data", "get"),
         ("/data/{data_name}", "get"),
         *(("/data/{data_name}/{node_name}", method) for method in ("get", "put", "delete")),
+        ("/data/{data_name}/{node_name}/history", "get"),
+        ("/events", "get"),
+        *(("/tokens", method) for method in ("get", "post")),
+        ("/tokens/{token_id}", "delete"),
+        ("/audit", "get"),
     }
     assert document["basePath"] == "/api/v1"
 

@@ -9,21 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from infosvc.app import Server
 from infosvc.client import InfoClient
 from infosvc.errors import InvalidInput, Unreachable
 from infosvc.records import Kind, Outcome, Producer, Report, Run
+from infosvc.server import Server
 from infosvc.settings import Settings
 from jobs import capability, history
 from jobs.errors import JobError
 
+TOKEN = "a-token-for-the-tests"
+
 
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[InfoClient]:
-    server = Server(Settings(database=f"sqlite:///{tmp_path}/infosvc.db", token="secret"), "127.0.0.1", 0)
+    server = Server(Settings(database=f"sqlite:///{tmp_path}/infosvc.db", token=TOKEN), "127.0.0.1", 0)
     thread = threading.Thread(target=server.run)
     thread.start()
-    made = InfoClient(server.url, "secret")
+    made = InfoClient(server.url, TOKEN)
     made.put_producer(Producer("weight", cmd="", time_max=100, kind=Kind.PROGRAM))
     yield made
     server.stop()
@@ -101,6 +103,8 @@ def test_a_service_that_is_down_says_so() -> None:
 def test_speeds_are_kept_per_engine_and_found_again(client: InfoClient) -> None:
     assert history.recorded(client, "engine") == {}
 
+    history.prepare(client, "engine")
+    history.prepare(client, "engine")
     history.record(client, "engine", {"a": 10.5, "b": 3})
     history.record(client, "engine", {"a": 11})
 

@@ -1,0 +1,1 @@
+"""`scripts/bench info`: the information service beside Prometheus, on this machine, in one run."""

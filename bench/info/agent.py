@@ -1,0 +1,196 @@
+"""Real agents with small collectors, beside Debian's node exporter: what the watching itself costs a node."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from bench.info.errors import BenchError
+from bench.info.figures import Found
+from bench.info.processes import Usage, await_ready, clean_environment, free_port, running, usage
+from bench.info.scale import Scale
+from bench.info.server import Service, serving
+from bench.info.wire import Address, ask_json, ask_once, request
+from infosvc.bundle import build
+
+VALUES = 50
+EMITTED = 10
+FRESH_SECONDS = 30.0
+EXPORTER = "prometheus-node-exporter"
+PYTHON = "/usr/bin/python3"  # a node's own
+
+
+@dataclass(frozen=True)
+class Watcher:
+    """Something that watches this machine; `key` begins the names of its figures."""
+
+    key: str
+    measure: Callable[[], Usage]
+    scrape: Callable[[], object] = lambda: None
+    names: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A service, the agents that report to it, and the node exporter where there is one."""
+
+    service: Service
+    agents: list[Watcher]
+    exporter: list[Watcher]
+
+
+@contextmanager
+def watching(directory: Path, scale: Scale) -> Iterator[Watched]:
+    """One agent whose runs bring ten values each, one whose runs bring one each, and a node exporter."""
+    directory.mkdir()
+    with ExitStack() as held:
+        service = held.enter_context(serving(directory / "service"))
+        build(directory / "bundle")
+        agents = []
+        for key, emitted in (("agent", EMITTED), ("agent_50_runs", 1)):
+            names = _register(service, directory, key, emitted, scale)
+            agents.append(held.enter_context(_agent(service, directory, key, names)))
+        exporter = [held.enter_context(_exporter(directory))] if shutil.which(EXPORTER) else []
+        time.sleep(2 * scale.interval)
+        yield Watched(service, agents, exporter)
+
+
+def one_round(watched: Watched, scale: Scale) -> tuple[Found, Found]:
+    """What each used over the same time; the node exporter is asked at the interval at which agents report."""
+    everyone = [*watched.agents, *watched.exporter]
+    before = [each.measure() for each in everyone]
+    until = time.monotonic() + scale.agent
+    while (left := until - time.monotonic()) > 0:
+        for each in everyone:
+            each.scrape()
+        time.sleep(min(scale.interval, left))
+    used = [_used(each, earlier) for each, earlier in zip(everyone, before, strict=True)]
+    for each in watched.agents:
+        _await_values(watched.service, each.names)
+    split = len(watched.agents)
+    return _merged(used[:split]), _merged(used[split:])
+
+
+def _used(watcher: Watcher, before: Usage) -> Found:
+    now = watcher.measure()
+    return {
+        f"{watcher.key}_cores": now.cores(before),
+        f"{watcher.key}_children_cores": now.children_cores(before),
+        f"{watcher.key}_rss_bytes": float(now.rss),
+    }
+
+
+def _merged(parts: list[Found]) -> Found:
+    return {key: value for part in parts for key, value in part.items()}
+
+
+def _register(service: Service, directory: Path, key: str, emitted: int, scale: Scale) -> list[str]:
+    """Register producers whose runs bring `emitted` values each; the names that then have values."""
+    script = _script(directory / "bin")
+    found: list[str] = []
+    for first in range(0, VALUES, emitted):
+        parent = f"{key}_{first:02}"
+        emits = [f"{parent}.{number}" for number in range(emitted)] if emitted > 1 else []
+        body = {"cmd": " ".join([str(script), *emits]), "time_max": scale.interval, "ttl": FRESH_SECONDS}
+        ask_json(service.address, service.put(f"producers/{parent}", body | {"emits": emits}))
+        found += emits or [parent]
+    return found
+
+
+def _script(folder: Path) -> Path:
+    """A collector as cheap as reading something and printing it can be: one line, or one for each argument."""
+    folder.mkdir(exist_ok=True)
+    file = folder / "load"
+    file.write_text(
+        '#!/bin/sh\nread -r load _ < "$PROC_ROOT/loadavg"\n'
+        '[ $# -gt 0 ] || echo "$load"\nfor name; do echo "$name $load"; done\n'
+    )
+    file.chmod(0o755)
+    return file
+
+
+@contextmanager
+def _agent(service: Service, directory: Path, key: str, names: list[str]) -> Iterator[Watcher]:
+    """The agent of a node called like its key, from what is pushed to nodes, every slot of it running."""
+    port, base, node_name = free_port(), directory / key, key.replace("_", "-")
+    ask_json(service.address, service.put(f"nodes/{node_name}", {"address": f"127.0.0.1:{port}"}))
+    for parent in sorted({name.partition(".")[0] for name in names}):
+        ask_json(service.address, service.put(f"nodes/{node_name}/slots/{parent}", {"running": True}))
+    file = _settings(base, directory, service, node_name, port)
+    argv, log = [PYTHON, str(directory / "bundle" / "agent.pyz"), "--settings", str(file)], base / "log"
+    with running(argv, log, clean_environment()) as process:
+        await_ready(process, log, lambda: _answers(("127.0.0.1", port)))
+        _await_values(service, names)
+        yield Watcher(key, lambda: _alone(process.pid), names=names)
+
+
+def _settings(base: Path, directory: Path, service: Service, node_name: str, port: int) -> Path:
+    base.mkdir()
+    settings = {
+        "node_name": node_name,
+        "host": "127.0.0.1",
+        "port": port,
+        "service_url": service.url,
+        "token_file": str(_private(base / "token", service.token)),
+        "directory": str(directory / "bundle"),
+        "state_dir": str(base / "state"),
+        "allow": [str(directory / "bin")],
+    }
+    return _private(base / "settings.json", json.dumps(settings))
+
+
+def _private(file: Path, text: str) -> Path:
+    file.touch(mode=0o600)
+    file.write_text(text)
+    return file
+
+
+def _alone(pid: int) -> Usage:
+    """An agent and the guard beside it, without its runs; `children` is what ended runs used."""
+    top = psutil.Process(pid)
+    own = top.cpu_times()
+    cpu, rss = own.user + own.system, top.memory_info().rss
+    for child in top.children():
+        with suppress(psutil.NoSuchProcess):
+            if "STATE_DIR" not in child.environ():  # which every run has
+                times = child.cpu_times()
+                cpu += times.user + times.system
+                rss += child.memory_full_info().uss  # the rest it shares with the agent
+    return Usage(time.monotonic(), cpu, own.children_user + own.children_system, rss)
+
+
+def _await_values(service: Service, names: list[str]) -> None:
+    """Wait until every name has a fresh value."""
+    deadline = time.monotonic() + FRESH_SECONDS
+    query = "&".join(f"name={name}" for name in names)
+    while True:
+        answers = ask_json(service.address, request("GET", f"/api/v1/data?{query}", service.token))["data"]
+        missing = [each["data_name"] for each in answers if [row["state"] for row in each["values"]] != ["fresh"]]
+        if not missing:
+            return
+        if time.monotonic() > deadline:
+            raise BenchError(f"{len(missing)} names got no fresh value from an agent, for example {missing[0]}")
+        time.sleep(0.2)
+
+
+@contextmanager
+def _exporter(directory: Path) -> Iterator[Watcher]:
+    port, log = free_port(), directory / "exporter.log"
+    address = ("127.0.0.1", port)
+    with running([EXPORTER, f"--web.listen-address=127.0.0.1:{port}", "--log.level=error"], log) as process:
+        await_ready(process, log, lambda: _answers(address, "/"))
+        yield Watcher("agent", lambda: usage(process.pid), lambda: ask_once(address, request("GET", "/metrics")))
+
+
+def _answers(address: Address, path: str = "/healthz") -> bool:
+    with suppress(BenchError):
+        ask_once(address, request("GET", path))
+        return True
+    return False

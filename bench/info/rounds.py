@@ -1,0 +1,87 @@
+"""One turn of each side under the load: CPU and memory without readers, then readers, then probes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+
+from bench.info import prometheus, reads, visible
+from bench.info.errors import BenchError
+from bench.info.figures import Found
+from bench.info.processes import usage
+from bench.info.prometheus import Prometheus
+from bench.info.scale import Scale
+from bench.info.server import Service
+from bench.info.simulate import sending
+from bench.info.wire import Line
+
+PARTS = frozenset({"read", "server", "visible"})
+
+
+def of_service(service: Service, scale: Scale, parts: Collection[str]) -> tuple[Found, Found]:
+    """What was measured, and how the simulated nodes got on. The last node is kept for the probes."""
+    *nodes, probe = scale.node_names
+    with sending(service.address, service.token, scale, nodes) as said:
+        time.sleep(1.2 * scale.interval)
+        _check_all_there(service, scale)
+        found = _measure(
+            parts,
+            lambda: _usage(service.pid, scale.window),
+            lambda: reads.measure(service.address, [service.read(name) for name in scale.data_names], scale.reading),
+            lambda: visible.of_service(service, scale, probe),
+        )
+    return found, said
+
+
+def of_prometheus(side: Prometheus, scale: Scale, parts: Collection[str]) -> Found:
+    """The same for Prometheus, which stands still before and after."""
+    side.go_on()
+    try:
+        time.sleep(2 * scale.interval)
+        _check_scraped(side, scale)
+        queries = [prometheus.query(name) for name in scale.data_names]
+        return _measure(
+            parts,
+            lambda: _usage(side.process.pid, scale.window),
+            lambda: reads.measure(side.address, queries, scale.reading),
+            lambda: visible.of_prometheus(side, scale),
+        )
+    finally:
+        side.pause()
+
+
+def _measure(
+    parts: Collection[str], server: Callable[[], Found], read: Callable[[], Found], seen: Callable[[], Found]
+) -> Found:
+    found: Found = {}
+    for part, action in (("server", server), ("read", read), ("visible", seen)):
+        found |= action() if part in parts else {}
+    return found
+
+
+def _usage(pid: int, seconds: float) -> Found:
+    before = usage(pid)
+    time.sleep(seconds)
+    after = usage(pid)
+    return {"server_cores": after.cores(before), "server_rss_bytes": float(after.rss)}
+
+
+def _check_all_there(service: Service, scale: Scale) -> None:
+    """BenchError unless a reader gets a fresh value of every node that reports."""
+    fresh = {row["node_name"] for row in service.values(scale.data_names[0]) if row["state"] == "fresh"}
+    missing = set(scale.node_names[:-1]) - fresh
+    if missing:
+        raise BenchError(f"the service shows no fresh value of {len(missing)} nodes, for example {min(missing)}")
+
+
+def _check_scraped(side: Prometheus, scale: Scale) -> None:
+    line = Line(side.address)
+    try:
+        measured = prometheus.values(line.ask(prometheus.query(scale.data_names[0])))
+    finally:
+        line.close()
+    old = [node for node, value in measured.items() if time.monotonic() - value > 2 * scale.interval]
+    if old or len(measured) != scale.nodes:
+        raise BenchError(
+            f"Prometheus has {len(measured)} of {scale.nodes} nodes, {len(old)} of them not scraped lately"
+        )

@@ -1,0 +1,107 @@
+"""`nodewise audit`: who changed what, who was refused, and whether the record is whole."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from infosvc.audit import Chain
+from infosvc.client import InfoClient
+from infosvc.commands import show
+from infosvc.commands.options import connect, json_option, service_options
+from infosvc.errors import Conflict
+from infosvc.records import AuditEntry
+
+COLUMNS = ("sequence", "at", "who", "address", "call", "status", "detail")
+SHOWN_DETAIL = 80
+PAGE = 1_000
+
+
+@click.group()
+def audit() -> None:
+    """See every change and every refused call, and prove that none was altered.
+
+    \b
+    Example:
+      nodewise audit list
+    """
+
+
+@audit.command("list")
+@click.option("--since", type=click.IntRange(min=0), default=0, help="Only entries after this number.")
+@click.option("--limit", type=click.IntRange(min=1), help="At most so many entries.  [default: all]")
+@json_option
+@service_options
+@click.pass_obj
+def list_all(home: Path, url: str, token_file: Path | None, since: int, limit: int | None, as_json: bool) -> None:
+    """List the entries, oldest first.
+
+    \b
+    Example:
+      nodewise audit list --since 1200 --json
+    """
+    found = [entry for page in _pages(connect(home, url, token_file), since, limit) for entry in page]
+    if as_json:
+        show.as_json([entry.to_json() for entry in found])
+    else:
+        show.as_table(COLUMNS, [_row(entry) for entry in found], "no entry")
+
+
+def _noted(_context: click.Context, _option: click.Parameter, text: str | None) -> tuple[int, str] | None:
+    if text is None:
+        return None
+    found = re.fullmatch(r"(\d{1,18}):([0-9a-f]{64})", text)
+    if not found:
+        raise click.BadParameter(f"{text!r} is not NUMBER:HASH as this command prints it")
+    return int(found[1]), found[2]
+
+
+@audit.command()
+@click.option("--noted", callback=_noted, help="NUMBER:HASH that this command printed earlier.")
+@json_option
+@service_options
+@click.pass_obj
+def verify(home: Path, url: str, token_file: Path | None, noted: tuple[int, str] | None, as_json: bool) -> None:
+    """Compute the chain of hashes anew; exit 1 and name the first entry that was altered, removed or cut off.
+
+    A log cut short shows as long as the service runs. To see it after a restart too, keep what this command prints
+    in another place, and give it back with --noted.
+
+    \b
+    Examples:
+      nodewise audit verify
+      nodewise audit verify --noted 1200:5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef
+    """
+    chain = Chain(noted)
+    for page in _pages(connect(home, url, token_file), 0, None):
+        if not chain.follow(page):
+            break
+    chain.end()
+    if as_json:
+        show.as_json({"entries": chain.sequence, "hash": chain.hash, "broken": chain.broken})
+    if chain.broken:
+        raise Conflict(f"the audit log is not whole: {chain.broken}")
+    if not as_json:
+        click.echo(f"whole, {chain.sequence} entries; the last is {chain.sequence}:{chain.hash}")
+
+
+def _pages(client: InfoClient, since: int, limit: int | None) -> Iterator[list[AuditEntry]]:
+    """The entries after one, in parts that the service answers in one call."""
+    left = limit
+    while left is None or left > 0:
+        asked = PAGE if left is None else min(PAGE, left)
+        page = client.audit(since, asked)
+        if not page:
+            return
+        yield page
+        # A log that was tampered with may repeat numbers, and must not keep us here.
+        since = max(since + 1, page[-1].sequence)
+        left = None if left is None else left - len(page)
+
+
+def _row(entry: AuditEntry) -> list[object]:
+    detail = entry.detail if len(entry.detail) <= SHOWN_DETAIL else entry.detail[:SHOWN_DETAIL] + "..."
+    return [entry.sequence, show.moment(entry.at), entry.who, entry.address, entry.call, entry.status, detail]

@@ -1,0 +1,24 @@
+"""Spans of time as people write them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import click
+
+_SPAN = re.compile(r"([0-9]{1,10}(?:\.[0-9]{1,9})?)([smhdw]?)")
+_SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
+
+
+class Span(click.ParamType[float]):
+    """Seconds, or a number with s, m, h, d or w behind it: 90, 1.5h, 30d."""
+
+    name = "span"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The span in seconds."""
+        found = _SPAN.fullmatch(str(value).strip())
+        if found is None:
+            self.fail(f"{value!r} is no span of time: give seconds, or a number with s, m, h, d or w", param, ctx)
+        return float(found[1]) * _SECONDS[found[2]]

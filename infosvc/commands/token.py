@@ -1,0 +1,144 @@
+"""`nodewise token`: who may call the service, and as what."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import click
+
+from infosvc.commands import show
+from infosvc.commands.options import connect, for_each, json_option, service_options
+from infosvc.commands.spans import Span
+from infosvc.errors import InvalidInput
+from infosvc.records import Role, Token
+
+COLUMNS = ("token_id", "name", "role", "node_name", "created", "expires", "revoked")
+
+
+@click.group()
+def token() -> None:
+    """Make, list and revoke the tokens that callers show.
+
+    \b
+    Example:
+      nodewise token create grafana --role reader --expires-in 30d
+    """
+
+
+@token.command()
+@click.argument("name")
+@click.option(
+    "--role",
+    type=click.Choice([role.value for role in Role]),
+    callback=lambda _context, _option, role: Role(role),
+    required=True,
+    help="reader: read. agent: report for --node. processor: write values. scheduler: also start and stop slots. "
+    "admin: everything.",
+)
+@click.option("--node", "node_name", help="The node whose agent it is for; for role agent.")
+@click.option("--expires-in", type=Span(), help="Time until it is refused, as 900, 90m, 12h or 30d.  [never]")
+@click.option("--replace", is_flag=True, help="Revoke the older tokens of this node's agent.")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the token into this new file, mode 0600, instead of showing it.",
+)
+@json_option
+@service_options
+@click.pass_obj
+def create(
+    home: Path,
+    /,
+    url: str,
+    token_file: Path | None,
+    name: str,
+    out: Path | None,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Make a token named NAME, which is what the audit log calls its holder. It is shown this once.
+
+    \b
+    Examples:
+      nodewise token create yarn --role scheduler --out /etc/nodewise/scheduler.token
+      nodewise token create worker1 --role agent --node worker1 --replace --json
+    """
+    client = connect(home, url, token_file)
+    if out is None:
+        made, text = client.create_token(name, **given)
+        show.as_json(made.to_json() | {"token": text}) if as_json else click.echo(text)
+        return
+    with _new_file(out) as file:
+        made, text = client.create_token(name, **given)
+        file.write(text + "\n")
+    if as_json:
+        show.as_json(made.to_json() | {"file": str(out)})
+    else:
+        click.echo(f"{made.name}: token {made.token_id} of role {made.role} written to {out}")
+
+
+@token.command("list")
+@json_option
+@service_options
+@click.pass_obj
+def list_all(home: Path, url: str, token_file: Path | None, as_json: bool) -> None:
+    """List all tokens, without what is secret in them.
+
+    \b
+    Example:
+      nodewise token list --json
+    """
+    found = connect(home, url, token_file).tokens()
+    if as_json:
+        show.as_json([item.to_json() for item in found])
+    else:
+        show.as_table(COLUMNS, [_row(item) for item in found], "no token but the first admin's, in the token file")
+
+
+@token.command()
+@click.argument("token_ids", nargs=-1, required=True)
+@service_options
+@click.pass_obj
+def revoke(home: Path, url: str, token_file: Path | None, token_ids: tuple[str, ...]) -> None:
+    """Revoke tokens by their TOKEN_IDS at once and for good; an agent whose token is revoked ends.
+
+    \b
+    Example:
+      nodewise token revoke 1f0c9a52d7b38e64
+    """
+    client = connect(home, url, token_file)
+
+    def take_back(token_id: str) -> str:
+        client.revoke_token(token_id)
+        return "revoked"
+
+    for_each(token_ids, take_back)
+
+
+@contextmanager
+def _new_file(path: Path) -> Iterator[IO[str]]:
+    """Made before the token, so that none is lost for want of a file; gone again when there is no token for it."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be made ({error.strerror}): name a new file with --out", "out") from error
+    with os.fdopen(descriptor, "w") as file:
+        try:
+            yield file
+        except BaseException:
+            path.unlink()
+            raise
+
+
+def _row(item: Token) -> list[str | None]:
+    def moment(unix: float | None) -> str:
+        return show.moment(unix) if unix is not None else ""
+
+    ends = moment(item.expires_at) or "never"
+    return [
+        item.token_id, item.name, item.role, item.node_name, moment(item.created_at), ends, moment(item.revoked_at)
+    ]  # fmt: skip

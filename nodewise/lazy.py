@@ -1,0 +1,29 @@
+"""A command group whose commands are imported when they are asked for: no command pays for what another one needs."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+
+class LazyGroup(click.Group):
+    """Knows for each command where it is: name -> `module:attribute`."""
+
+    def __init__(self, *arguments: Any, places: Mapping[str, str], **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._places = dict(places)
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        """All names, in the order of the listing."""
+        return list(self._places)
+
+    def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """One command, None when there is none of this name."""
+        if cmd_name not in self._places:
+            return None
+        module, _, attribute = self._places[cmd_name].partition(":")
+        found: click.Command = getattr(importlib.import_module(module), attribute)
+        return found

@@ -1,0 +1,301 @@
+"""What slow, silent and greedy callers and agents cannot do: take the service's threads, its memory or its end."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import pytest
+
+from infosvc import audit, bodies
+from infosvc.bodies import Bodies
+from infosvc.errors import Conflict, InvalidInput, NotReady
+from infosvc.events import Broker, Filter
+from infosvc.parts import parts_of
+from infosvc.records import Kind, Outcome, Producer, Report, Role, Run
+from infosvc.server import Server
+from infosvc.settings import Clock, Settings
+
+if TYPE_CHECKING:
+    from tests.infosvc.conftest import Served, Serving
+
+ADMIN = "a-token-for-the-tests"
+Eventually = Callable[[Callable[[], bool]], None]
+
+
+@pytest.fixture
+def lite(sqlite_url: str, serve: Serving) -> Iterator[Served]:
+    """A service on SQLite with one node and one name, which nobody reads without a token."""
+    with serve(sqlite_url, open_reading=False) as service:
+        service.client.put_node("n1", "127.0.0.1:9")
+        service.client.put_producer(Producer("cpu", "x", 1))
+        yield service
+
+
+def _begin(service: Served, stack: ExitStack, head: str, number: int) -> list[socket.socket]:
+    """Calls that are begun and stay as they are."""
+    where = urlsplit(service.url)
+    begun = [
+        stack.enter_context(socket.create_connection((str(where.hostname), int(where.port or 0)), 20))
+        for _ in range(number)
+    ]
+    for connection in begun:
+        connection.sendall(head.replace("\n", "\r\n").encode())
+    return begun
+
+
+def _status(connection: socket.socket) -> int:
+    return int(connection.recv(4096).split()[1])
+
+
+@pytest.mark.parametrize("call", ["GET /healthz", "GET /api/v1/nodes", "PUT /api/v1/nodes/n2"])
+def test_bodies_in_chunks_without_a_token_hold_nobody_up(lite: Served, stack: ExitStack, call: str) -> None:
+    begun = _begin(lite, stack, f"{call} HTTP/1.1\nHost: x\nTransfer-Encoding: chunked\n\n5\nhello\n", 70)
+    assert lite.ask("GET", "/api/v1/nodes").status == 200
+    assert {_status(connection) for connection in begun} <= ({411} if call == "GET /healthz" else {401, 429})
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/api/v1/nodes", "/api/v1/data/cpu"])
+def test_the_body_of_a_read_is_not_waited_for(lite: Served, stack: ExitStack, path: str) -> None:
+    head = f"GET {path} HTTP/1.1\nHost: x\nAuthorization: Bearer {ADMIN}\nContent-Length: 100\n\nhello"
+    assert [_status(connection) for connection in _begin(lite, stack, head, 3)] == [200] * 3
+
+
+@pytest.mark.parametrize("call", ["POST /api/v1/nodes/n1/report", "PUT /api/v1/data/cpu/n1"])
+def test_slow_bodies_of_one_caller_hold_up_neither_readers_nor_other_writers(
+    lite: Served, stack: ExitStack, call: str
+) -> None:
+    _, token = lite.client.create_token("slow", Role.ADMIN)
+    head = f"{call} HTTP/1.1\nHost: x\nAuthorization: Bearer {token}\nContent-Length: 100\n\n{{"
+    begun = _begin(lite, stack, head, 66)  # of which 24 are read, and the others wait for 2 s
+    assert lite.ask("GET", "/api/v1/nodes").status == 200
+    assert lite.ask("GET", "/api/v1/data/cpu").status == 200
+    lite.client.report("n1", Report("b", 1))
+    refused = 0
+    for connection in begun:
+        connection.settimeout(3.0 if refused < 42 else 0.1)
+        with suppress(TimeoutError):
+            refused += _status(connection) == 503
+        if refused == 42:
+            return
+    pytest.fail(f"{66 - refused} slow bodies are waited for")
+
+
+def test_a_quarter_of_the_threads_read_bodies_and_not_all_of_them_those_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "PATIENCE_SECONDS", 0.01)
+    held, go_on = Bodies(16), threading.Event()
+    reading = threading.Semaphore(0)
+
+    def slow() -> bytes:
+        reading.release()
+        assert go_on.wait(20)
+        return b""
+
+    threads = [threading.Thread(target=held.read, args=(who, slow)) for who in ("a", "a", "a")]
+    for thread in threads:
+        thread.start()
+        assert reading.acquire(timeout=20)
+    with pytest.raises(NotReady, match="come in slowly"):
+        held.read("a", lambda: b"a fourth of one caller")
+    assert held.read("c", lambda: b"the fourth of all") == b"the fourth of all"
+    threads.append(threading.Thread(target=held.read, args=("b", slow)))
+    threads[-1].start()
+    assert reading.acquire(timeout=20)
+    with pytest.raises(NotReady):
+        held.read("c", lambda: b"a fifth")
+    go_on.set()
+    for thread in threads:
+        thread.join(20)
+    assert [held.read("a", lambda: b"again") for _ in range(3)] == [b"again"] * 3
+
+
+class Trickler:
+    """Listens where an agent would, and answers without ever coming to an end."""
+
+    def __init__(self, head: bytes, rest: bytes, pause: float) -> None:
+        self._said = head, rest, pause
+        self._ended = threading.Event()
+        self._socket = socket.create_server(("127.0.0.1", 0), backlog=100)
+        self.address = f"127.0.0.1:{self._socket.getsockname()[1]}"
+        self.calls = 0
+        self._threads = [threading.Thread(target=self._run)]
+        self._threads[0].start()
+
+    def _run(self) -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = self._socket.accept()
+                self.calls += 1
+                self._threads.append(threading.Thread(target=self._trickle, args=(connection,)))
+                self._threads[-1].start()
+
+    def _trickle(self, connection: socket.socket) -> None:
+        head, rest, pause = self._said
+        with suppress(OSError), connection:
+            connection.sendall(head)
+            while not self._ended.wait(pause):
+                connection.sendall(rest)
+
+    def close(self) -> None:
+        self._ended.set()
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        for thread in self._threads:
+            thread.join()
+
+
+BODY = b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", b" "
+HEADERS = b"HTTP/1.1 200 OK\r\nX: ", b"x"
+
+
+@pytest.mark.parametrize("said", [BODY, HEADERS], ids=["body", "headers"])
+def test_an_agent_that_trickles_is_given_up_and_holds_up_neither_readers_nor_the_end(
+    sqlite_url: str, serve: Serving, stack: ExitStack, said: tuple[bytes, bytes]
+) -> None:
+    agent = Trickler(*said, pause=0.05)
+    stack.callback(agent.close)
+    with serve(sqlite_url, notice_timeout=0.4) as service:
+        service.client.put_node("n1", agent.address)
+        service.client.put_producer(Producer("cpu", "x", 1))
+        service.client.put_slot("n1", "cpu", True)
+        path = "/api/v1/nodes/n1/slots/cpu/log"
+        begun = _begin(service, stack, f"GET {path} HTTP/1.1\nHost: x\n\n", 66)
+        assert service.ask("GET", "/api/v1/nodes").status == 200
+        assert {_status(connection) for connection in begun} == {503}
+        assert "does not answer" in service.ask("GET", path).error["message"]
+        for number in range(20):
+            service.client.put_node(f"m{number}", agent.address)
+        asked = time.monotonic()
+        service.server.stop()
+    assert time.monotonic() - asked < 8, "twenty notices were told one after the other before the end"
+
+
+def test_an_answer_that_is_nested_too_deep_is_one_sentence(lite: Served, stack: ExitStack) -> None:
+    nested = b"[" * 100_000
+    agent = Trickler(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(nested), nested), b"", 20)
+    stack.callback(agent.close)
+    lite.client.put_node("n1", agent.address)
+    lite.client.put_slot("n1", "cpu", True)
+    answer = lite.ask("GET", "/api/v1/nodes/n1/slots/cpu/log")
+    assert (answer.status, answer.error["code"]) == (503, "not_ready")
+
+
+@pytest.mark.parametrize("token", ["", "short", "fifteen-letters"])
+def test_a_token_that_is_hardly_one_is_refused_at_the_start(sqlite_url: str, token: str) -> None:
+    with pytest.raises(InvalidInput, match="at least 16"):
+        Server(Settings(database=sqlite_url, token=token), "127.0.0.1", 0)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "example.com"])
+def test_a_service_that_others_reach_cannot_be_open_to_read(sqlite_url: str, host: str) -> None:
+    with pytest.raises(InvalidInput, match="reading cannot be open"):
+        Server(Settings(database=sqlite_url, token=ADMIN), host, 0)
+
+
+def test_readiness_costs_one_commit_a_second_however_many_ask(lite: Served) -> None:
+    writer = parts_of(lite.server.app).writer
+    before, begun = writer.commits, time.monotonic()
+    assert {lite.ask("GET", "/readyz").status for _ in range(30)} == {200}
+    assert writer.commits - before <= 3 + time.monotonic() - begun
+
+
+def test_a_name_has_values_of_so_many_nodes_and_no_more(sqlite_url: str, serve: Serving) -> None:
+    with serve(sqlite_url, max_nodes_per_name=2) as service:
+        service.client.put_producer(Producer("rack", "", 1, Kind.PROGRAM))
+        for name in ("a", "b", "a"):
+            service.client.put_value("rack", name, 1)
+        with pytest.raises(Conflict, match="values of 2 nodes already"):
+            service.client.put_value("rack", "c", 1)
+        service.client.delete_value("rack", "a")
+        service.client.put_value("rack", "c", 1)
+
+
+def test_nobody_writes_over_what_a_slot_says(lite: Served) -> None:
+    lite.client.put_slot("n1", "cpu", True)
+    lite.client.report("n1", Report("b", 1, "", (Run("cpu", Outcome.QUARANTINED, 0.1, reason="bad"),)))
+    with pytest.raises(Conflict, match="nodewise slot stop cpu --node n1"):
+        lite.client.put_value("cpu", "n1", 1)
+    assert lite.client.slots("n1").slots[0].outcome is Outcome.QUARANTINED
+    lite.client.put_value("cpu", "elsewhere", 1)
+    lite.client.put_slot("n1", "cpu", False)
+    lite.client.put_value("cpu", "n1", 1)
+
+
+def test_long_answers_are_cut_and_say_so(database: str, serve: Serving) -> None:
+    with serve(database, max_body=4_000) as service:
+        service.client.put_producer(Producer("text", "", 1, Kind.PROGRAM, keep=3_600))
+        for number in range(9):
+            service.client.put_value("text", "n1", f"{number}{'x' * 900}")
+        said = service.client.history("text", "n1", 0)
+        assert [text[0] for _, text in said.points] == ["5", "6", "7", "8"]
+        assert said.since == said.points[0][0]
+        assert service.client.history("text", "n1", said.points[2][0]).since == said.points[2][0]
+        pages, last = [], 0
+        while page := service.client.audit(last):
+            pages.append(len(page))
+            last = page[-1].sequence
+        assert (sum(pages), last) == (10, 10) and len(pages) > 2
+
+
+def test_one_caller_gets_a_quarter_of_the_places_to_watch() -> None:
+    broker = Broker(Clock(), 8)
+    mine = [broker.watch(Filter(), who="a") for _ in range(2)]
+    with pytest.raises(NotReady, match="2 times already"):
+        broker.watch(Filter(), who="a")
+    broker.watch(Filter(), who="b")
+    mine[0].close()
+    broker.watch(Filter(), who="a")
+
+
+def test_watchers_are_told_apart_by_token_else_by_address(sqlite_url: str, serve: Serving, stack: ExitStack) -> None:
+    with serve(sqlite_url, watchers=4) as service:
+        _, token = service.client.create_token("dashboard", Role.READER)
+        head = "GET /api/v1/events HTTP/1.1\nHost: x\n"
+        [anonymous] = _begin(service, stack, f"{head}\n", 1)
+        assert _status(anonymous) == 200
+        assert service.ask("GET", "/api/v1/events", token=None).status == 503
+        [known] = _begin(service, stack, f"{head}Authorization: Bearer {token}\n\n", 1)
+        assert _status(known) == 200
+
+
+def test_the_log_says_how_each_change_was_answered(lite: Served) -> None:
+    lite.client.put_node("n1", "127.0.0.1:10")
+    lite.client.put_value("cpu", "n1", "x" * 5_000)
+    token, _ = lite.client.create_token("a", Role.READER)
+    lite.client.revoke_token(token.token_id)
+    entries = lite.client.audit(2)
+    assert [(entry.call.split()[0], entry.status) for entry in entries] == [
+        ("PUT", 200), ("PUT", 201), ("POST", 201), ("DELETE", 204)
+    ]  # fmt: skip
+    assert len(entries[1].detail) == audit.LONGEST and entries[1].detail.endswith("x\N{HORIZONTAL ELLIPSIS}")
+    assert json.loads(entries[0].detail) == {"address": "127.0.0.1:10", "agent_version": ""}
+
+
+def test_changes_that_contradict_what_is_stored_leave_a_line(lite: Served, eventually: Eventually) -> None:
+    lite.client.put_producer(Producer("speed", "", 1, Kind.PROGRAM))
+    asked = [
+        ("PUT", "/api/v1/nodes/n1/slots/speed", {}, {}),
+        ("DELETE", "/api/v1/producers/cpu", None, {"If-Match": "7"}),
+        ("PUT", "/api/v1/producers/cpu", {"cmd": "x", "time_max": -1}, {}),
+    ]
+    assert [lite.ask(*call[:3], headers=call[3]).status for call in asked] == [409, 412, 422]
+    lite.ask("POST", "/api/v1/nodes/n1/report", {"boot": 3})
+    eventually(lambda: len(lite.client.audit(3)) >= 3)
+    refused = lite.client.audit(3)
+    assert [(entry.call, entry.status) for entry in refused] == [
+        (f"{method} {path}", status) for (method, path, *_), status in zip(asked, (409, 412, 422), strict=True)
+    ]
+    assert {entry.who for entry in refused} == {"first admin"} and "time_max" in refused[2].detail
+
+
+def test_a_change_of_whatever_is_registered_needs_something_registered(lite: Served) -> None:
+    any_version, body = {"If-Match": "*"}, {"cmd": "x", "time_max": 3}
+    assert lite.ask("PUT", "/api/v1/producers/new", body, headers=any_version).status == 412
+    assert lite.ask("PUT", "/api/v1/producers/cpu", body, headers=any_version).status == 200
+    assert lite.ask("DELETE", "/api/v1/producers/cpu", headers=any_version).status == 204

@@ -1,0 +1,42 @@
+"""A database that an older version made keeps what it holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlalchemy import create_engine, make_url, text
+
+from infosvc.records import Producer
+
+if TYPE_CHECKING:
+    from tests.infosvc.conftest import Serving
+
+NEW = {
+    "t_DP": ("emits", "inputs"),
+    "t_Data": ("skipped",),
+    "t_Node": ("dropped",),
+    "t_Slot": ("epoch", "placed"),
+}
+
+
+def test_tables_of_version_1_get_the_new_columns_and_keep_their_rows(database: str, serve: Serving) -> None:
+    with serve(database) as service:
+        service.client.put_producer(Producer("cpu", "scripts/cpu.sh", 2.0))
+        service.client.put_node("n1", "127.0.0.1:9")
+        service.client.put_value("cpu", "n1", 0.5)
+        service.client.put_slot("n1", "cpu", True)
+    engine = create_engine(make_url(database))
+    with engine.begin() as connection:
+        for table, columns in NEW.items():
+            for column in columns:
+                connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {column}"))
+        for table in ("t_History", "t_Token", "t_Audit"):
+            connection.execute(text(f"DROP TABLE {table}"))
+        connection.execute(text("UPDATE t_Meta SET value = 1 WHERE name = 'schema_version'"))
+    engine.dispose()
+    for _ in range(2):  # the second start finds nothing to do
+        with serve(database) as service:
+            assert service.client.producer("cpu").emits == ()
+            assert [slot.epoch for slot in service.client.slots("n1").slots] == [0]
+            assert service.client.data("cpu", node="n1")[0].data_value == "0.5"
+            service.client.put_value("cpu", "n2", 0.75)

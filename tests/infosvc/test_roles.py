@@ -1,0 +1,224 @@
+"""Every call times every kind of caller, taken from the service's own list of calls."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import pytest
+from flask import Flask
+
+from infosvc.auth import needed, needs, open_to_all
+from infosvc.errors import Forbidden
+from infosvc.parts import parts_of
+from infosvc.records import Producer, Role
+
+if TYPE_CHECKING:
+    from tests.infosvc.conftest import Hands, Served, Serving
+
+METHODS = ("GET", "HEAD", "OPTIONS", "PUT", "POST", "DELETE")
+READING = ("GET", "HEAD", "OPTIONS")
+NAMES = {"data_name": "cpu", "node_name": "n1", "filename": "swagger-ui.css"}
+
+# A body that every call would take.
+BODY = {
+    "cmd": "x",
+    "time_max": 1,
+    "address": "127.0.0.1:1",
+    "running": False,
+    "data_value": "2",
+    "boot": "b",
+    "sequence": 9,
+    "runs": [],
+    "name": "another",
+    "role": "admin",
+}
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Somebody who calls: what the token is, and what it makes of its holder; no role for one that does not count."""
+
+    name: str
+    token: str | None
+    role: Role | None
+
+
+def expected(path: str, method: str) -> set[Role] | None:
+    """Who may do what, said a second time and by path alone; None when everybody may."""
+    if path == "/healthz":
+        return None
+    if path in ("/api/v1/tokens", "/api/v1/audit"):
+        return {Role.ADMIN}
+    if method in READING:
+        return set(Role)
+    if method == "POST" and path.endswith("/report"):
+        return {Role.AGENT, Role.ADMIN}
+    if path.startswith("/api/v1/data/"):
+        return {Role.PROCESSOR, Role.SCHEDULER, Role.ADMIN}
+    if "/slots/" in path or path.endswith("/placement"):
+        return {Role.SCHEDULER, Role.ADMIN}
+    return {Role.ADMIN}
+
+
+def calls(app: Flask) -> list[tuple[str, str]]:
+    """Every path of the service with every method it takes."""
+    rules = [rule for rule in app.url_map.iter_rules() if rule.methods]
+    return sorted({(rule.rule, method) for rule in rules for method in METHODS if method in (rule.methods or ())})
+
+
+def filled(path: str, names: dict[str, str]) -> str:
+    """A path with names in its places."""
+    return re.sub(r"<(?:\w+:)?(\w+)>", lambda found: names[found[1]], path)
+
+
+def status(service: Served, method: str, path: str, token: str | None, body: Any) -> int:
+    """What a call is answered with; the rest of the answer is left unread, for some of them never end."""
+    sent = {"Authorization": f"Bearer {token}"} if token else {}
+    connection = http.client.HTTPConnection(str(urlsplit(service.url).hostname), urlsplit(service.url).port, timeout=20)
+    try:
+        connection.request(method, path, None if method in READING else json.dumps(body), sent)
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+def known(service: Served) -> Any:
+    """All that a call could have changed but the audit log."""
+    latest = parts_of(service.server.app).latest
+    picture, board = latest.picture, latest.board
+    values = [(name, board.rows(name)) for name in sorted(board.names())]
+    return picture.producers, picture.nodes, picture.slots, picture.tokens, values
+
+
+@pytest.fixture(params=[True, False], ids=["open", "closed"])
+def service(request: pytest.FixtureRequest, sqlite_url: str, serve: Serving, hands: Hands) -> Iterator[Served]:
+    """A service with one of everything, whose clock stands still, reading open or not."""
+    limits = {"calls_per_second": 0, "refusals_per_second": 0}
+    with serve(sqlite_url, hands, open_reading=request.param, **limits) as served:
+        served.client.put_producer(Producer("cpu", "x", 1))
+        served.client.put_node("n1", "127.0.0.1:9")
+        served.client.put_node("n2", "127.0.0.1:9")
+        served.client.put_slot("n1", "cpu", False)
+        served.client.put_value("cpu", "n1", 1)
+        yield served
+
+
+@pytest.fixture
+def holders(service: Served, hands: Hands) -> list[Holder]:
+    """One caller of each kind; the last are those that must get nowhere."""
+
+    def made(name: str, role: Role, node: str | None = None, expires_in: float | None = None) -> tuple[str, str]:
+        token, text = service.client.create_token(name, role, node, expires_in)
+        return token.token_id, text
+
+    found = [Holder(role, made(role, role)[1], role) for role in Role if role is not Role.AGENT]
+    found.append(Holder("agent", made("agent", Role.AGENT, "n1")[1], Role.AGENT))
+    found.append(Holder("agent of another node", made("other", Role.AGENT, "n2")[1], Role.AGENT))
+    expired = made("expired", Role.ADMIN, expires_in=5)[1]
+    hands.turn(6)
+    token_id, revoked = made("revoked", Role.ADMIN)
+    service.client.revoke_token(token_id)
+    for name, text in (("nobody", None), ("expired", expired), ("revoked", revoked), ("wrong", "nw_admin_wrong")):
+        found.append(Holder(name, text, None))
+    return found
+
+
+def allowed(service: Served, holder: Holder, path: str, method: str) -> bool:
+    """Whether a call of a holder is to be let through."""
+    roles = expected(path, method)
+    if roles is None:
+        return True
+    if holder.name == "nobody":
+        settings = parts_of(service.server.app).settings
+        return bool(settings.open_reading) and roles == set(Role)
+    if holder.name == "agent of another node" and roles == {Role.AGENT, Role.ADMIN}:
+        return False
+    return holder.role in roles
+
+
+def test_every_wrong_caller_is_refused_and_changes_nothing(service: Served, holders: list[Holder]) -> None:
+    token_id = service.client.tokens()[0].token_id
+    before, wrong = known(service), []
+    for path, method in calls(service.server.app):
+        for holder in holders:
+            if allowed(service, holder, path, method):
+                continue
+            got = status(service, method, filled(path, NAMES | {"token_id": token_id}), holder.token, BODY)
+            if got != (401 if holder.role is None else 403):
+                wrong.append((method, path, holder.name, got))
+    assert wrong == []
+    assert known(service) == before
+
+
+def test_every_right_caller_is_let_in(service: Served, holders: list[Holder]) -> None:
+    # Names that are not there, for what is there must stay until the last call.
+    gone = {"data_name": "gone", "node_name": "n1", "token_id": "gone", "filename": "gone"}
+    wrong = []
+    for path, method in calls(service.server.app):
+        names = gone | {"node_name": "gone"} if (method, path) == ("DELETE", "/api/v1/nodes/<node_name>") else gone
+        for holder in holders:
+            if allowed(service, holder, path, method):
+                got = status(service, method, filled(path, names), holder.token, {})
+                if got in (401, 403, 500):
+                    wrong.append((method, path, holder.name, got))
+    assert wrong == []
+
+
+def test_every_call_that_is_listed_declares_what_it_needs(service: Served) -> None:
+    app = service.server.app
+    missing = []
+    for rule in app.url_map.iter_rules():
+        resource = getattr(app.view_functions[rule.endpoint], "view_class", None)
+        for method in ("get", "put", "post", "delete"):
+            found = getattr(resource, method, None) if rule.endpoint != "api.specs" else None
+            if found is not None and not hasattr(found, "needs"):
+                missing.append((rule.rule, method))
+    assert missing == []
+
+
+def test_a_new_call_without_a_declaration_is_for_admins_only(service: Served, holders: list[Holder]) -> None:
+    app = service.server.app
+    app._got_first_request = False  # a running application takes no more paths, and this test brings one late
+    app.add_url_rule("/new", "new", lambda: "said", methods=["GET", "POST"])
+    for method in ("GET", "HEAD", "OPTIONS", "POST"):
+        for holder in holders:
+            got = status(service, method, "/new", holder.token, {})
+            assert got == (200 if holder.role is Role.ADMIN else 401 if holder.role is None else 403), (method, holder)
+
+
+def test_what_a_refused_role_would_need_is_said(service: Served) -> None:
+    token, text = service.client.create_token("r", Role.READER)
+    answer = service.ask("PUT", "/api/v1/data/cpu/n1", BODY, text)
+    assert (answer.status, answer.error["code"]) == (403, "forbidden")
+    assert "it takes one of role processor, scheduler, admin" in answer.error["message"]
+    assert token.role is Role.READER
+
+
+def test_an_agent_is_told_whose_report_it_may_not_send(service: Served) -> None:
+    _, text = service.client.create_token("n2", Role.AGENT, "n2")
+    answer = service.ask("POST", "/api/v1/nodes/n1/report", BODY, text)
+    assert (answer.status, answer.error["code"]) == (403, Forbidden.code)
+    assert answer.error["message"] == "the token of n2's agent may not report for n1"
+
+
+def test_a_declaration_counts_for_its_method_alone() -> None:
+    class Resource:
+        @needs(Role.READER)
+        def get(self) -> None: ...
+
+        def put(self) -> None: ...
+
+    def view() -> None: ...
+
+    def page() -> None: ...
+
+    view.__dict__["view_class"] = Resource
+    assert needed("x", view, "HEAD") is needed("x", view, "OPTIONS") is Role.READER
+    assert needed("x", view, "PUT") is needed("x", view, "PATCH") is needed("x", page, "GET") is Role.ADMIN
+    assert needed("x", open_to_all(page), "GET") is None
