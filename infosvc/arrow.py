@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 
-from infosvc.errors import InvalidInput
+from infosvc.board import number_of
 from infosvc.records import Datum
 
 MEDIA_TYPE = "application/vnd.apache.arrow.stream"
@@ -19,7 +18,7 @@ def stream(found: Sequence[Datum]) -> bytes:
         "data_name": pyarrow.array([datum.data_name for datum in found], pyarrow.string()),
         "node_name": pyarrow.array([datum.node_name for datum in found], pyarrow.string()),
         "data_value": pyarrow.array([datum.data_value for datum in found], pyarrow.string()),
-        "number": pyarrow.array([_number(datum) for datum in found], pyarrow.float64()),
+        "number": pyarrow.array([number_of(datum.data_value) for datum in found], pyarrow.float64()),
         "age": pyarrow.array([datum.age for datum in found], pyarrow.float64()),
         "ttl": pyarrow.array([datum.ttl for datum in found], pyarrow.float64()),
         "state": pyarrow.array([datum.state.value for datum in found], pyarrow.string()),
@@ -31,9 +30,3 @@ def stream(found: Sequence[Datum]) -> bytes:
     with pyarrow.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
     return bytes(sink.getvalue())
-
-
-def _number(datum: Datum) -> float | None:
-    with suppress(InvalidInput):
-        return datum.number()
-    return None

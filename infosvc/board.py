@@ -192,3 +192,14 @@ def state_of(outcome: Outcome, age: float | None, ttl: float) -> State:
     if outcome is not Outcome.OK and outcome is not Outcome.NO_DATA:
         return State.FAILED
     return State.STALE if age is None or age > ttl else State.FRESH
+
+
+def number_of(text: str | None) -> float | None:
+    """A value as a finite number, None when it is none."""
+    if text is None:
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None

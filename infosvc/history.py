@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
+from infosvc.board import number_of
 from infosvc.records import History
 
 
@@ -13,7 +14,7 @@ def summary(
     data_name: str, node_name: str, unit: str, window: tuple[float, float], points: Sequence[tuple[float, str]]
 ) -> History:
     """Statistics of the points that are numbers, and all points; `window` and points in Unix seconds."""
-    numbers = sorted(number for _, text in points for number in _number(text))
+    numbers = sorted(number for _, text in points if (number := number_of(text)) is not None)
     found = History(data_name, node_name, unit, *window, count=len(points), points=tuple(points))
     if not numbers:
         return found
@@ -50,12 +51,3 @@ def percentile(numbers: Sequence[float], share: float) -> float:
     if math.isinf(span):  # farther apart than any float
         return numbers[lower] * (1 - part) + numbers[upper] * part
     return numbers[lower] + span * part
-
-
-def _number(text: str) -> list[float]:
-    """The text as a number in a list, none when it is no finite one."""
-    try:
-        number = float(text)
-    except ValueError:
-        return []
-    return [number] if math.isfinite(number) else []

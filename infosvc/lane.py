@@ -1,7 +1,7 @@
 """The fast lane: reports, and reads of one name, answered without the costs of a framework.
 
-It answers only when all is well. Anything else (an unknown name, a wrong token, a bad body, a query) is left to
-Flask, so every refusal is made in one place.
+It answers what is usual. Anything else (an unknown name, a wrong token, a query) is left to Flask, and what is wrong
+with a report is said in the words and form that Flask would answer it in.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class _Said:
         self._start = start
         self.status = 0
 
-    def __call__(self, status: str, headers: list[tuple[str, str]]) -> None:
+    def __call__(self, status: str, headers: list[tuple[str, str]], error: Any = None) -> None:
         self.status = int(status[:3])
-        self._start(status, headers)
+        self._start(status, headers, error)
 
 
 class FastLane:
@@ -69,8 +69,7 @@ class FastLane:
         try:
             return self._answer(environ, start)
         except Exception as error:  # a fault of our own: the server would answer nothing at all
-            with self._app.request_context(environ):
-                return error_response(error)(environ, start)
+            return self._refuse(error, environ, start)
         finally:
             with self._lock:
                 self._running -= 1
@@ -86,6 +85,7 @@ class FastLane:
         path: str = environ["PATH_INFO"]
         method = environ["REQUEST_METHOD"]
         said = _Said(start)
+        answer: Iterable[bytes] | None
         if method == "GET" and path.startswith(_DATA) and not environ["QUERY_STRING"]:
             call, answer = _READ_CALL, self._read(environ, path[len(_DATA) :], said)
         elif method == "POST" and path.startswith(_NODES) and path.endswith(_REPORT):
@@ -108,17 +108,15 @@ class FastLane:
         clock = self._latest.clock
         now = clock.monotonic()
         asked = environ.get("HTTP_IF_NONE_MATCH")
-        if asked is not None and asked == self._latest.board.etag(producer, now):
-            start("304 Not Modified", [("ETag", asked)])
-            return [b""]
-        found = self._latest.board.answer(producer, now, clock.wall())
-        if asked == found.etag:
-            start("304 Not Modified", [("ETag", asked)])
-            return [b""]
-        start("200 OK", _headers(found.body, ("ETag", found.etag), ("Cache-Control", "no-cache")))
-        return [found.body]
+        if asked is None or asked != self._latest.board.etag(producer, now):
+            found = self._latest.board.answer(producer, now, clock.wall())
+            if asked != found.etag:
+                start("200 OK", _headers(found.body, ("ETag", found.etag), ("Cache-Control", "no-cache")))
+                return [found.body]
+        start("304 Not Modified", [("ETag", asked)])
+        return [b""]
 
-    def _report(self, environ: Environ, node_name: str, start: Start) -> list[bytes] | None:
+    def _report(self, environ: Environ, node_name: str, start: Start) -> Iterable[bytes] | None:
         length = environ.get("CONTENT_LENGTH", "")
         if node_name not in self._latest.picture.nodes or not length.isdecimal():
             return None
@@ -132,13 +130,15 @@ class FastLane:
             body = self._bodies.read(caller.token_id, lambda: environ["wsgi.input"].read(int(length)))
             receipt = intake.take(self._latest, self._writer, node_name, read_batch(body), caller)
         except InfoError as error:
-            fault = {"code": error.code, "message": error.message, "field": error.field}
-            refusal = msgspec.json.encode({"error": fault})
-            start(f"{error.status} Refused", _headers(refusal))
-            return [refusal]
+            return self._refuse(error, environ, start)
         said = msgspec.json.encode(receipt)
         start("200 OK", _headers(said))
         return [said]
+
+    def _refuse(self, error: Exception, environ: Environ, start: Start) -> Iterable[bytes]:
+        """An error in the one form that all errors have."""
+        with self._app.request_context(environ):
+            return error_response(error)(environ, start)
 
 
 def _headers(body: bytes, *more: tuple[str, str]) -> list[tuple[str, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from bisect import bisect_left
 from collections import Counter
@@ -12,7 +11,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from infosvc.board import Value, state_of
+from infosvc.board import Value, number_of, state_of
 from infosvc.events import Broker
 from infosvc.latest import Latest
 from infosvc.records import Producer, State
@@ -128,7 +127,7 @@ def column(producer: Producer, rows: Iterable[tuple[str, Value]], now: float) ->
     values: list[str] = []
     ages: list[str] = []
     for node_name, row in rows:
-        number = _number(row.text)
+        number = number_of(row.text)
         if number is None or row.measured is None:
             continue
         age = max(0.0, now - row.measured)
@@ -136,17 +135,6 @@ def column(producer: Producer, rows: Iterable[tuple[str, Value]], now: float) ->
             values.append(f'{value_start}{node_name}"}} {number!r}\n')
         ages.append(f'{age_start}{node_name}"}} {age:.3f}\n')
     return "".join(values), "".join(ages)
-
-
-def _number(text: str | None) -> float | None:
-    """A value as a finite number, None when it is none."""
-    if text is None:
-        return None
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
 
 
 def _split(endpoint: str) -> list[str]:

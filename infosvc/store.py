@@ -101,12 +101,12 @@ class Store:
     def load(self) -> tuple[Picture, Board]:
         """Everything that readers may ask, its wall times turned into monotonic ones."""
         picture, board = Picture(), Board()
-        shift = self._clock.monotonic() - self._clock.wall()
+        now = self._clock.monotonic()
+        shift = now - self._clock.wall()
         with self._reported(), self._engine.connect() as connection:
             for table in rows.TABLES:
                 for row in connection.execute(select(rows.TABLES[table].model)).mappings():
-                    rows.place(picture, table, dict(row), shift, self._clock.monotonic())
-            now = self._clock.monotonic()
+                    rows.place(picture, table, dict(row), shift, now)
             stored = connection.exec_driver_sql(str(select(*rows.VALUE_COLUMNS).compile(connection)))
             board.apply(rows.read_value(row, shift, now) for row in stored)
             newest = _newest_entry(connection)
