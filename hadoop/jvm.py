@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -55,8 +57,16 @@ def start(home: HadoopHome, heap_mb: int = 256) -> None:
         classpath=[str(home.conf_dir), *map(str, sorted(home.jars.glob("*.jar")))],
         convertStrings=False,
     )
+    _keep_signals()
     # The daemons' log settings write to the console, where the command shows progress.
     jpype.JClass("org.apache.log4j.Logger").getRootLogger().setLevel(jpype.JClass("org.apache.log4j.Level").FATAL)
+
+
+def _keep_signals() -> None:
+    """Let signals end the process as before: JPype has Java take them, which crashes where Python has no handler."""
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.getsignal(number))
 
 
 def java(name: str) -> Any:

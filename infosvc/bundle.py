@@ -25,8 +25,8 @@ MANIFEST = "manifest.json"
 _MAIN = "import sys\n\nfrom collectors.agent.__main__ import main\n\nsys.exit(main())\n"
 _CARRIED = {
     "infosvc": ("__init__.py", "errors.py", "records.py", "client.py", "connection.py", "stream.py"),
-    "hadoop": ("__init__.py", "errors.py", "webhdfs.py"),
-    "collectors": ("__init__.py",),
+    "collectors": ("__init__.py", "run.py"),
+    "locality": ("__init__.py", "capability.py", "cost.py"),
 }
 _PROGRAMS = {"scripts": "*.sh", "processors": "*.py"}
 _ZIP_TIME = (1980, 1, 1, 0, 0, 0)  # the oldest date a zip can hold: equal sources must give equal bytes

@@ -153,13 +153,13 @@ def delete_value(draft: Draft, data_name: str, node_name: str) -> None:
 
 
 def _take_run(draft: Draft, producer: Producer, node_name: str, ran: Ran, now: float) -> None:
-    """One run: its own value, or one for each name that it emits, of which those not printed are 'no data'."""
+    """One run: its own value, and one for each name that it emits, of which those not printed are 'no data'."""
     when = now - ran.age
     if not producer.emits:
         _set(draft, producer, node_name, ran, ran.value, when)
         return
     printed = ran.values or {}
-    _set(draft, producer, node_name, ran, str(len(printed)), when)
+    _set(draft, producer, node_name, ran, str(len(printed)) if ran.value is None else ran.value, when)
     for name in producer.emits:
         text = printed.get(name)
         part = ran

@@ -94,7 +94,8 @@ class Producer(Record):
     `time_max` seconds between two runs, `timeout` seconds until a run is killed, `ttl` seconds until a value
     is stale (default 3 x time_max), `keep` seconds of history. `cmd` is split into argv and never sees a shell;
     its first word is an absolute path, or a path below the directory pushed to the node. A run of a producer with
-    `emits` prints one `name value` line for each of these names; a change of one of its `inputs` runs it at once.
+    `emits` prints one `name value` line for each of these names, and one of its own name for its own value, which
+    without that line is how many came; a change of one of its `inputs` runs it at once.
     """
 
     data_name: str
@@ -234,8 +235,8 @@ class Wanted:
 class Run(Record):
     """One run that ended in a slot; `age` seconds ago, `duration` seconds long.
 
-    `values` holds what a producer with `emits` printed, by name. `skipped` counts the ticks that passed since the
-    run before because it was still at work or no place was free.
+    `values` holds what a producer with `emits` printed of these names. `skipped` counts the ticks that passed since
+    the run before because it was still at work or no place was free.
     """
 
     data_name: str

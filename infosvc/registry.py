@@ -75,7 +75,7 @@ def _refuse_bad_emits(picture: Picture, producer: Producer, emitters: Mapping[st
             raise Conflict(f"{name} is emitted by {other.data_name} already: choose another name", "emits")
         if name == producer.data_name:
             raise InvalidInput(
-                f"emits names {name} itself: its own value is the count of names that a run brings", "emits"
+                f"emits names {name} itself: leave it out, a line `{name} VALUE` is its own value without that", "emits"
             )
         if other is None and name in picture.producers:
             raise Conflict(f"{name} is registered already as a producer of its own: choose another name", "emits")

@@ -83,13 +83,12 @@ def check_text(text: str, field: str) -> str:
 
 def _check(ran: Ran, place: int) -> None:
     if ran.outcome is Outcome.OK:
-        if ran.values is not None:
-            for name, text in ran.values.items():
-                check_text(text, f"runs[{place}].values[{name}]")
-        elif ran.value is None:
+        if ran.value is None and ran.values is None:
             raise InvalidInput(f"runs[{place}].value is missing: outcome ok brings one", f"runs[{place}].value")
-        else:
+        if ran.value is not None:
             check_text(ran.value, f"runs[{place}].value")
+        for name, text in (ran.values or {}).items():
+            check_text(text, f"runs[{place}].values[{name}]")
     if ran.reason is not None:
         ran.reason = ran.reason[-LONGEST_REASON:].encode(errors="replace").decode() or None
 

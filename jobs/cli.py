@@ -16,7 +16,8 @@ from rich.table import Column, Table
 from hadoop.conf import resourcemanager_http
 from hadoop.yarn import Application
 from infosvc.client import DEFAULT_URL, read_token
-from jobs import logs, report, result
+from jobs import explain as explanation
+from jobs import kept, logs, report, result
 from jobs.engines import ENGINES
 from jobs.errors import JobError
 from jobs.options import console, hadoop_home, hadoop_options, progress_console, session, show
@@ -197,11 +198,45 @@ def report_(home: Path, /, outputs: tuple[str, ...], html_file: Path | None, as_
     reports = _show_reports(session(home, hadoop), outputs, as_json)
     if html_file:
         page = report.html(reports[0]) if len(reports) == 1 else report.comparison_html(reports)
-        try:
-            html_file.write_text(page)
-        except OSError as error:
-            raise JobError(f"the page cannot be written to {html_file}: {error.strerror}") from error
-        progress_console.print(f"page: {html_file.absolute()}")
+        _save(html_file, page.encode(), "page")
+
+
+@job.command()
+@click.argument("job")
+@click.option("--node", metavar="NAME", help="Only this node.")
+@click.option("--save", type=click.Path(dir_okay=False, path_type=Path), help="Also put the record into this file.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@hadoop_options
+@click.pass_obj
+def explain(home: Path, /, job: str, node: str | None, save: Path | None, as_json: bool, **hadoop: Any) -> None:
+    """Tell why each node got its share: its capability, how old and how sure that was, the formula, what was moved.
+
+    JOB is a job's id, also of one that failed, its output in HDFS, or a decision.json here, which needs no cluster.
+
+    \b
+    Example:
+      nodewise job explain application_1700000000000_0001 --node worker1
+    """
+    decision = kept.load(job, lambda: session(home, hadoop))
+    body = explanation.explanation(decision, node)
+    if as_json:
+        click.echo(json.dumps(body, indent=1))
+    else:
+        for line in explanation.heading(body):
+            console.print(line, soft_wrap=True)
+        console.print(explanation.table(body))
+        for line in explanation.sentences(body):
+            console.print(line, soft_wrap=True)
+    if save:
+        _save(save, decision.to_bytes(), "record")
+
+
+def _save(file: Path, content: bytes, what: str) -> None:
+    try:
+        file.write_bytes(content)
+    except OSError as error:
+        raise JobError(f"the {what} cannot be written to {file}: {error.strerror}") from error
+    progress_console.print(f"{what}: {file.absolute()}")
 
 
 def _follow(submitter: Submitter, application_id: str) -> None:

@@ -5,29 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from infosvc.client import InfoClient
-from infosvc.errors import NotFound
-from infosvc.records import Kind, Producer
+from infosvc.errors import InvalidInput, NotFound
+from infosvc.records import Datum, Kind, Producer
 
 REMEMBERED_SECONDS = 30 * 86400.0
 
 
-def speed_name(engine: str) -> str:
-    """The data name under which an engine's images per second are kept."""
-    return f"images_per_second:{engine}"
+def speed_name(engine: str, batch: int) -> str:
+    """The data name under which the images per second of an engine with `batch` pictures per inference are kept."""
+    return f"images_per_second:{engine}:{batch}"
 
 
-def recorded(client: InfoClient, engine: str) -> dict[str, float]:
-    """The images per second of each node that ran the engine before; empty when none did."""
+def recorded(client: InfoClient, engine: str, batch: int) -> dict[str, float]:
+    """The images per second at which each node last ran the engine with this batch; empty when none did.
+
+    What is no number above 0 is no speed: whoever may write values may have written it, and a plan needs none.
+    """
     try:
-        known = client.data(speed_name(engine))
+        known = client.data(speed_name(engine, batch))
     except NotFound:
         return {}
-    return {datum.node_name: datum.number() for datum in known if datum.data_value is not None}
+    return {datum.node_name: datum.number() for datum in known if _is_speed(datum)}
 
 
-def prepare(client: InfoClient, engine: str) -> None:
-    """Register the name under which an engine's speeds are kept, unless it is known; the token must allow that."""
-    name = speed_name(engine)
+def prepare(client: InfoClient, engine: str, batch: int) -> None:
+    """Register the name under which the speeds are kept, unless it is known; the token must allow that."""
+    name = speed_name(engine, batch)
     try:
         client.producer(name)
     except NotFound:
@@ -38,14 +41,22 @@ def prepare(client: InfoClient, engine: str) -> None:
                 time_max=REMEMBERED_SECONDS,
                 ttl=REMEMBERED_SECONDS,
                 kind=Kind.PROGRAM,
-                unit="images/s",
-                help=f"speed at which a node last ran {engine}, written by jobs",
+                keep=REMEMBERED_SECONDS,
+                unit="images/second",
+                help=f"Speed at which the node ran its last {engine} job with {batch} pictures per inference",
             )
         )
 
 
-def record(client: InfoClient, engine: str, speeds: Mapping[str, float]) -> None:
+def record(client: InfoClient, engine: str, batch: int, speeds: Mapping[str, float]) -> None:
     """Write the images per second of each node; InfoError when the service refuses or is away."""
-    name = speed_name(engine)
+    name = speed_name(engine, batch)
     for node_name, speed in speeds.items():
         client.put_value(name, node_name, speed)
+
+
+def _is_speed(datum: Datum) -> bool:
+    try:
+        return datum.number() > 0
+    except InvalidInput:
+        return False

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cache
+from itertools import zip_longest
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -149,29 +150,31 @@ def comparison_html(reports: Sequence[JobReport]) -> str:
 
 
 def comparison(reports: Sequence[JobReport]) -> Table:
-    """Pictures and seconds per node for each way of judging, then its makespan beside the lower bound.
+    """Pictures and seconds per node for each way to judge and divide, then its makespan beside the lower bound.
 
     Source: figure 8 of the paper. JobError when there is no report.
     """
     _refuse_none(reports)
-    table = Table("judged by", "node")
-    for heading in ("images", "seconds", "bound", "over bound"):
+    table = Table("judged by,\ndivided by", "node")
+    for heading in ("images", "seconds", "bound", "over bound", "moved"):
         table.add_column(heading, justify="right", no_wrap=True)
     for report in reports:
-        for i, node in enumerate(report.nodes):
-            name = "" if i else report.capability
-            table.add_row(name, node.node_name, str(node.images), f"{node.seconds:.1f}")
-        table.add_row(
-            "" if report.nodes else report.capability,
-            "makespan",
-            str(report.images),
-            f"{report.makespan_seconds:.1f}",
-            f"{report.lower_bound_seconds:.1f}",
-            _ratio(report.makespan_over_bound),
-            style="bold",
-            end_section=True,
-        )
+        nodes = [(node.node_name, str(node.images), f"{node.seconds:.1f}") for node in report.nodes]
+        for name, row in zip_longest((report.capability, report.policy), (*nodes, _makespan(report)), fillvalue=""):
+            table.add_row(name, *row, style="bold" if len(row) > 3 else None)
+        table.add_section()
     return table
+
+
+def _makespan(report: JobReport) -> tuple[str, ...]:
+    return (
+        "makespan",
+        str(report.images),
+        f"{report.makespan_seconds:.1f}",
+        f"{report.lower_bound_seconds:.1f}",
+        ratio_text(report.makespan_over_bound),
+        bytes_text(report.bytes_moved),
+    )
 
 
 def _refuse_none(reports: Sequence[JobReport]) -> None:
@@ -189,11 +192,11 @@ def _pages() -> Environment:
         lstrip_blocks=True,
     )
     pages.filters |= {
-        "bytes": _bytes,
+        "bytes": bytes_text,
         "largest": _largest,
         "most_pictures": _most_pictures,
         "number": _number,
-        "ratio": _ratio,
+        "ratio": ratio_text,
         "tick": "{:g}".format,
         "ticks": _ticks,
     }
@@ -207,11 +210,18 @@ def _number(value: float) -> str:
     return f"{value:.3g}" if abs(value) < 1 else f"{value:.{2 if abs(value) < 10 else 1}f}"
 
 
-def _ratio(value: float | None) -> str:
+def ratio_text(value: float | None) -> str:
+    """A ratio with two digits after the point, or that there is none."""
     return "unknown" if value is None else f"{value:.2f}"
 
 
-def _bytes(count: float) -> str:
+def over_optimum_text(value: float | None) -> str:
+    """Bytes moved over the fewest possible: infinitely many times as many where none had to move."""
+    return "\N{INFINITY}" if value is None else ratio_text(value)
+
+
+def bytes_text(count: float) -> str:
+    """Bytes in the unit in which they have up to three digits: 950 B, 1.20 MB."""
     for unit in ("B", "kB", "MB", "GB"):
         if count < 1000:
             return f"{_number(count)} {unit}"

@@ -14,7 +14,7 @@ from hadoop.yarn import Application, Launch, Yarn
 from infosvc.client import InfoClient
 from infosvc.errors import Forbidden, InfoError
 from infosvc.records import Role
-from jobs import capability, history
+from jobs import capability, history, kept
 from jobs.engines import check_engine
 from jobs.errors import JobError
 from jobs.package import code_zip
@@ -102,7 +102,7 @@ class Submitter:
                 memory_mb=MASTER_MEMORY_MB,
                 vcores=1,
             )
-            tags = [f"output={settings.output}"]
+            tags = kept.tags(settings.output)
             self.yarn.submit(context, f"nodewise {request.engine}", launch, self.filesystem, tags)
         except BaseException:
             self._end_token()
@@ -186,7 +186,7 @@ class Submitter:
         """A token that is good for writing values and ends by itself; who may make none lends the job their own."""
         client = self._client(request)
         try:
-            history.prepare(client, request.engine)
+            history.prepare(client, request.engine, request.batch)
             made, text = client.create_token(f"job {job_id}", Role.PROCESSOR, expires_in=JOB_TOKEN_SECONDS)
         except Forbidden:
             return str(request.token)

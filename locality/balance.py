@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from fractions import Fraction
+from operator import attrgetter
 
 from locality.types import Block, Part, Plan, PlanError
 
 
 def check_blocks(blocks: Sequence[Block]) -> None:
     """Refuse, with PlanError, blocks that share a name or count pictures or bytes below zero."""
-    names: set[str] = set()
-    for block in blocks:
-        if block.name in names:
-            raise PlanError(f"block {block.name!r} occurs twice: list every block once")
-        if block.images < 0 or block.size_bytes < 0:
-            raise PlanError(
-                f"block {block.name!r} has {block.images} pictures in {block.size_bytes} bytes: both must be 0 or more"
-            )
-        names.add(block.name)
+    if len(set(map(attrgetter("name"), blocks))) < len(blocks):
+        ((twice, _),) = Counter(map(attrgetter("name"), blocks)).most_common(1)
+        raise PlanError(f"block {twice!r} occurs twice: list every block once")
+    least = min(map(attrgetter("images"), blocks), default=0), min(map(attrgetter("size_bytes"), blocks), default=0)
+    if min(least) < 0:
+        block = next(block for block in blocks if block.images < 0 or block.size_bytes < 0)
+        raise PlanError(
+            f"block {block.name!r} has {block.images} pictures in {block.size_bytes} bytes: both must be 0 or more"
+        )
 
 
 def check_capability(capability: Mapping[str, float]) -> None:
@@ -74,15 +74,42 @@ def whole_targets(images: int, capability: Mapping[str, float]) -> dict[str, int
     Every node gets its share rounded down; the pictures left over go to the largest remainders, among equal
     ones to the first node by name. A capability of 0 gets nothing. Source: paper, Algorithm 1, step 4.
     """
-    exact = {node: Fraction(value) for node, value in capability.items()}
+    exact = whole_numbers(capability)
     total = sum(exact.values())
-    shares = {node: value * images / total for node, value in exact.items()}
-    targets = {node: math.floor(share) for node, share in shares.items()}
+    targets, remainders = {}, {}
+    for node, value in exact.items():
+        targets[node], remainders[node] = divmod(value * images, total)
     left_over = images - sum(targets.values())
-    by_remainder = sorted(shares, key=lambda node: (targets[node] - shares[node], node))
-    for node in by_remainder[:left_over]:
+    for node in sorted(remainders, key=lambda node: (-remainders[node], node))[:left_over]:
         targets[node] += 1
     return targets
+
+
+def quickest_shares(images: int, capability: Mapping[str, float]) -> dict[str, int]:
+    """Share out `images` in whole pictures so that max(L_i / C_i) is the least: no division of whole ones ends earlier.
+
+    Every node gets its exact share rounded down; each picture left over goes where it would be finished first, among
+    equal ones to the first node by name. Largest remainders, as in `whole_targets`, may give a slow node one more
+    picture than it has time for. A capability of 0 gets nothing.
+    """
+    exact = whole_numbers(capability)
+    total, most = sum(exact.values()), max(exact.values())
+    counts = {node: value * images // total for node, value in exact.items()}
+    speeds = {node: value / most for node, value in exact.items() if value / most}
+    finished = [((counts[node] + 1) / speed, node) for node, speed in speeds.items()]
+    heapq.heapify(finished)
+    for _ in range(images - sum(counts.values())):
+        _, node = finished[0]
+        counts[node] += 1
+        heapq.heapreplace(finished, ((counts[node] + 1) / speeds[node], node))
+    return counts
+
+
+def whole_numbers(capability: Mapping[str, float]) -> dict[str, int]:
+    """Capabilities in the same ratios as whole numbers, exactly, because every float is one over a power of two."""
+    ratios = {node: value.as_integer_ratio() for node, value in capability.items()}
+    common = max(below for _, below in ratios.values())
+    return {node: above * (common // below) for node, (above, below) in ratios.items()}
 
 
 def level(parts: dict[str, list[Part]], targets: Mapping[str, int]) -> Plan:
@@ -114,8 +141,8 @@ def _take_last(parts: list[Part], images: int) -> list[Part]:
         part = parts.pop()
         if part.images > images:
             kept = part.images - images
-            parts.append(replace(part, images=kept))
-            part = replace(part, first=part.first + kept, images=images)
+            parts.append(part._replace(images=kept))
+            part = part._replace(first=part.first + kept, images=images)
         taken.append(part)
         images -= part.images
     return taken[::-1]

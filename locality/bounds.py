@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
-from locality.local_reads import LocalReads
-from locality.types import Block, Part, Plan, PlanError
+from locality.balance import check_capability, quickest_shares, whole_numbers
+from locality.local_reads import Holdings, most_local
+from locality.types import Block, Plan, PlanError
 
 
 @dataclass(frozen=True)
@@ -31,43 +33,57 @@ def makespan_lower_bound(images: int, speeds: Mapping[str, float]) -> float:
             raise PlanError(
                 f"the speed of node {node} is {speed}: it must be a finite number of 0 or more, in pictures per second"
             )
-    total = math.fsum(speeds.values())
+    total = sum(map(Fraction, speeds.values()), Fraction(0))
     if total == 0 and images:
         raise PlanError("no node has a speed above 0, so the work never ends: measure at least one node")
-    return images / total if images else 0.0
+    return nearest_float(images / total) if images else 0.0
+
+
+def nearest_float(number: Fraction) -> float:
+    """A fraction as a float, the largest one for what is beyond."""
+    try:
+        return float(number)
+    except OverflowError:
+        return sys.float_info.max
 
 
 def moved(plan: Plan) -> Moved:
     """The pictures and bytes that `plan` gives to nodes that hold no replica of them."""
-    parts = [part for node, mine in plan.parts.items() for part in mine if not _is_local(part, node)]
+    parts = [part for node, mine in plan.parts.items() for part in mine if not part.is_local(node)]
     return Moved(sum(part.images for part in parts), round(math.fsum(part.size_bytes for part in parts)))
 
 
-def fewest_bytes_moved(blocks: Sequence[Block], targets: Mapping[str, int]) -> int:
-    """The fewest bytes that any plan giving each node `targets` pictures must read from other nodes.
+def rooms(images: int, capability: Mapping[str, float], epsilon: float) -> dict[str, int]:
+    """How many of `images` pictures each node may get if all are to end within 1 + `epsilon` of the lower bound.
 
-    A transportation problem: maximise sum(w_g x_gn) over the pictures x_gn of group g that node n reads from
-    itself, w_g bytes each, with sum_n(x_gn) <= pictures of g and sum_g(x_gn) <= targets[n]; what is not in
-    the sum must move. The value depends on the group alone, so the sets of pictures that can be local at
-    once form a matroid, and taking the largest pictures first, rearranging those taken to make room, is
-    optimal (Edmonds 1971). PlanError when the targets do not add up to the pictures of the blocks.
+    room_i = floor(T * C_i) with T = max((1 + epsilon) * images / sum(C), T*), where T* is the shortest makespan of
+    whole pictures, so that there is room for all. PlanError unless epsilon is a finite number of 0 or more, and for
+    an unusable capability.
+    """
+    check_capability(capability)
+    if not (math.isfinite(epsilon) and epsilon >= 0):
+        raise PlanError(f"epsilon is {epsilon}: give a finite number of 0 or more, 0.02 for 2 % over the bound")
+    exact = whole_numbers(capability)
+    shares = quickest_shares(images, capability)
+    quickest = max(Fraction(share, exact[node]) for node, share in shares.items() if exact[node])
+    above, below = max((1 + Fraction(epsilon)) * images / sum(exact.values()), quickest).as_integer_ratio()
+    return {node: min(images, above * value // below) for node, value in exact.items()}
+
+
+def fewest_bytes_moved(blocks: Sequence[Block], room: Mapping[str, int]) -> int:
+    """The fewest bytes that any plan giving each node at most `room` pictures must read from other nodes.
+
+    A transportation problem: maximise sum(w_b x_bn) over the pictures x_bn of block b that node n reads from itself,
+    w_b bytes each, with sum_n(x_bn) <= pictures of b and sum_b(x_bn) <= room[n]; what is not in the sum must move.
+    In large clusters it may be a proven bound below that (see local_reads). PlanError when the room is less than the
+    pictures, or below 0 anywhere.
     """
     images = sum(block.images for block in blocks)
-    if sum(targets.values()) != images or any(target < 0 for target in targets.values()):
+    if sum(room.values()) < images or any(most < 0 for most in room.values()):
         raise PlanError(
-            f"the targets add up to {sum(targets.values())} for {images} pictures: "
-            "they must be 0 or more each and add up to all pictures"
+            f"the room of the nodes adds up to {sum(room.values())} for {images} pictures: "
+            "it must be 0 or more each, and enough for all"
         )
-    groups = Counter[tuple[float, frozenset[str]]]()
-    for block in blocks:
-        if block.images:
-            groups[block.size_bytes / block.images, frozenset(block.replicas)] += block.images
-    reads = LocalReads(targets)
-    largest_first = sorted(groups.items(), key=lambda group: -group[0][0])
-    must_move = (weight * (count - reads.add(homes, count)) for (weight, homes), count in largest_first)
+    holdings = Holdings.of(blocks, (node for node, most in room.items() if most))
     # Rounded down, so that no plan's rounded sum of fractions can fall below it.
-    return math.floor(math.fsum(must_move) + 1e-6)
-
-
-def _is_local(part: Part, node: str) -> bool:
-    return node in part.block.replicas
+    return math.floor(most_local(holdings, holdings.of_each_node(room)).fewest_bytes_moved + 1e-6)

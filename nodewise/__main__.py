@@ -25,6 +25,7 @@ COMMANDS = {
     "token": "infosvc.commands.token:token",
     "audit": "infosvc.commands.audit:audit",
     "images": "jobs.images_cli:images",
+    "locality": "jobs.placement.cli:locality",
     "job": "jobs.cli:job",
 }
 """The list of commands; to add one, write its file and name it here."""

@@ -11,13 +11,14 @@ import socketserver
 import ssl
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote
 
+from collectors.agent import probe
 from collectors.agent.wish import checked, parsed
 from infosvc.errors import Conflict, InfoError, InvalidInput, NotFound, TooLarge, Unauthorized
 from infosvc.records import PastRun, Wanted, check_name
@@ -39,7 +40,12 @@ class Calls:
 
 
 class AgentServer(ThreadingHTTPServer):
-    """GET /healthz, which is open, and what needs `Authorization: Bearer SHA256`, the hash of the agent's token:
+    """What is open to anybody:
+
+    GET /healthz                         who this is
+    GET /api/v1/probe?bytes=N            N random bytes, within the limits of Probes; else 429 with Retry-After
+
+    and what needs `Authorization: Bearer SHA256`, the hash of the agent's token:
 
     POST /api/v1/wanted                  take a wanted state
     POST /api/v1/stop                    end the agent: {"node_name": "..."}
@@ -55,6 +61,7 @@ class AgentServer(ThreadingHTTPServer):
         # The service keeps no token, only its hash, and so shows that.
         self.secret = f"Bearer {hashlib.sha256(token.encode()).hexdigest()}".encode()
         self.calls = calls
+        self.probes = probe.Probes()
         self._tls = tls
         self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
 
@@ -126,7 +133,11 @@ class _Handler(BaseHTTPRequestHandler):
         super().handle_one_request()
 
     def do_GET(self) -> None:
-        self._answer(self._get)
+        path, _, query = self.path.partition("?")
+        if path == probe.PATH:
+            self._answer_probe(query)
+        else:
+            self._answer(self._get)
 
     def do_POST(self) -> None:
         self._answer(self._post)
@@ -182,17 +193,46 @@ class _Handler(BaseHTTPRequestHandler):
             raise TooLarge(f"the body has {length} bytes, at most {BODY_LIMIT} are taken")
         return self.rfile.read(int(length))
 
+    def _answer_probe(self, query: str) -> None:
+        try:
+            with self.server.probes.granted(query) as size:
+                self._send_probe(size)
+        except InfoError as error:
+            self._refuse(error)
+
+    def _send_probe(self, size: int) -> None:
+        """Who takes it too slowly is hung up on, because the next one waits."""
+        deadline = time.monotonic() + probe.patience_seconds(size)
+        # Else the last bytes wait for word that those before have come, which would be measured, too.
+        self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._send_head(HTTPStatus.OK, "application/octet-stream", size)
+        for chunk in probe.chunks(size):
+            self.connection.settimeout(max(deadline - time.monotonic(), 0.001))
+            self.wfile.write(chunk)
+        self.connection.settimeout(PATIENCE_SECONDS)
+
     def _answer(self, call: Callable[[], dict[str, Any]]) -> None:
         try:
-            status, answer = int(HTTPStatus.OK), call()
+            self._send_json(HTTPStatus.OK, call())
         except InfoError as error:
-            status = error.status
-            answer = {"error": {"code": error.code, "message": error.message, "field": error.field}}
+            self._refuse(error)
+
+    def _refuse(self, error: InfoError) -> None:
+        wait = {"Retry-After": str(error.retry_after)} if isinstance(error, probe.Busy) else {}
+        answer = {"error": {"code": error.code, "message": error.message, "field": error.field}}
+        self._send_json(error.status, answer, wait)
+
+    def _send_json(self, status: int, answer: dict[str, Any], headers: Mapping[str, str] | None = None) -> None:
         content = json.dumps(answer).encode()
+        self._send_head(status, "application/json", len(content), headers)
+        self.wfile.write(content)
+
+    def _send_head(self, status: int, content_type: str, size: int, headers: Mapping[str, str] | None = None) -> None:
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(size))
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
         if self.close_connection:
             self.send_header("Connection", "close")
         self.end_headers()
-        self.wfile.write(content)

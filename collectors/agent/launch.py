@@ -29,19 +29,21 @@ class Launcher:
     def start(self, slot: Slot) -> Child:
         """Start one run; Refused when the command may not run here, OSError when it cannot."""
         program = self._trust.program(slot.cmd, slot.sha256)
-        environment = self.environment(slot.data_name) | dict(program.environment)
+        environment = self.environment(slot) | dict(program.environment)
         Path(environment["STATE_DIR"]).mkdir(mode=0o700, parents=True, exist_ok=True)
         argv, before = self._confinement.start(list(program.argv), slot.timeout)
         return Child(argv, environment, self._guard, program.descriptors, before)
 
-    def environment(self, data_name: str) -> dict[str, str]:
+    def environment(self, slot: Slot) -> dict[str, str]:
         """What every run sees of its surroundings; its program adds PROGRAM_DIR, and LIB or PYTHONPATH."""
         settings = self._settings
         told = {
             "INFOSVC_URL": settings.service_url,
             "INFOSVC_TOKEN_FILE": settings.token_file,
             "NODE_NAME": settings.node_name,
-            "STATE_DIR": str(Path(settings.state_dir) / data_name),
+            "DATA_NAME": slot.data_name,
+            "EMITS": " ".join(slot.emits),
+            "STATE_DIR": str(Path(settings.state_dir) / slot.data_name),
             "PROC_ROOT": settings.proc_root,
             "PATH": _PATH,
             "LANG": "C",

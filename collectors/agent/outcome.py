@@ -19,7 +19,7 @@ _NOT_IN_A_LINE = ("Cc", "Zl", "Zp")  # control characters and Unicode's own line
 
 @dataclass(frozen=True)
 class Verdict:
-    """How a run ended: `value` is its one value, or how many of its names came with `values`."""
+    """How a run ended: `value` is its own value, or how many names came in `values` if it printed no own one."""
 
     outcome: Outcome
     value: str | None = None
@@ -61,8 +61,11 @@ def parse_values(stdout: bytes, emits: Sequence[str]) -> dict[str, str]:
     return values
 
 
-def judge(status: int, stdout: bytes, stderr: bytes, emits: Sequence[str] = ()) -> Verdict:
-    """What a run that ended by itself means; a negative status is the signal that ended it."""
+def judge(status: int, stdout: bytes, stderr: bytes, data_name: str, emits: Sequence[str] = ()) -> Verdict:
+    """What a run of the producer `data_name` that ended by itself means; a negative status is the signal that ended it.
+
+    Among the lines of a producer with `emits`, one of its own name brings its own value.
+    """
     if status == NO_DATA_STATUS:
         return Verdict(Outcome.NO_DATA, None, last_lines(stderr) or None)
     if len(stdout) > OUTPUT_LIMIT:
@@ -73,8 +76,9 @@ def judge(status: int, stdout: bytes, stderr: bytes, emits: Sequence[str] = ()) 
     try:
         if not emits:
             return Verdict(Outcome.OK, parse_output(stdout))
-        values = parse_values(stdout, emits)
-        return Verdict(Outcome.OK, str(len(values)), None, values)
+        values = parse_values(stdout, (*emits, data_name))
+        own = values.pop(data_name, str(len(values)))
+        return Verdict(Outcome.OK, own, None, values)
     except ValueError as error:
         return Verdict(Outcome.FAILED, None, str(error)[:_REASON_LIMIT])
 

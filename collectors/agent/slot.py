@@ -174,7 +174,8 @@ class RunSlot:
             self._stuck = False
             return None
         if self._terminated is None:
-            verdict = judge(child.status, child.stdout, child.stderr, self.wanted.emits)
+            wanted = self.wanted
+            verdict = judge(child.status, child.stdout, child.stderr, wanted.data_name, wanted.emits)
         else:
             verdict = Verdict(Outcome.TIMEOUT, None, self._too_long())
         return self._ended(now - self._started, verdict, child)

@@ -4,19 +4,18 @@
     Perf = CpuFree / CpuReq    otherwise
 
 CpuFree is the node's cpu_free_ratio; CpuReq is the share of the node's CPU, above 0 and at most 1, that the program
-needs. Without a fresh CpuFree there is no capability: exit 3.
+needs. Without a fresh CpuFree there is no capability: exit 3. Beside it: .confidence, by how fresh CpuFree is.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 
-from infosvc.client import InfoClient
+from collectors.run import NO_DATA, answer, node_name, service
 from infosvc.errors import InfoError, NotFound
 from infosvc.records import State
+from locality.capability import freshness
 
-NO_DATA = 3
 SOURCE = "cpu_free_ratio"
 
 
@@ -33,24 +32,19 @@ def main() -> int:
         raise ValueError("give the share of the CPU that the program needs, for example: perf_cpu.py 0.5")
     cpu_req = float(sys.argv[1])
     capability(1.0, cpu_req)  # a wrong argument is an error even while there is nothing to judge
-    node_name = os.environ["NODE_NAME"]
-    told = os.environ
-    client = InfoClient.from_token_file(
-        told["INFOSVC_URL"], told.get("INFOSVC_TOKEN_FILE"), ca_file=told.get("NODEWISE_CA_FILE")
-    )
-    fresh = [datum for datum in client.data(SOURCE, node=node_name) if datum.state is State.FRESH]
+    fresh = [datum for datum in service().data(SOURCE, node=node_name()) if datum.state is State.FRESH]
     if not fresh:
-        print(f"no fresh {SOURCE} of {node_name}", file=sys.stderr)
+        print(f"no fresh {SOURCE} of {node_name()}", file=sys.stderr)
         return NO_DATA
-    print(f"{capability(fresh[0].number(), cpu_req):.4f}")
+    free = fresh[0]
+    trusted = round(freshness(free.age or 0.0, free.ttl), 2)
+    print(answer(f"{capability(free.number(), cpu_req):.4f}", confidence=trusted))
     return 0
 
 
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except NotFound as error:
-        print(f"perf_cpu: {error}", file=sys.stderr)
-        sys.exit(NO_DATA)
     except (ValueError, InfoError) as error:
-        sys.exit(f"perf_cpu: {error}")
+        print(f"perf_cpu: {error}", file=sys.stderr)
+        sys.exit(NO_DATA if isinstance(error, NotFound) else 1)

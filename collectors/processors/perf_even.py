@@ -2,28 +2,30 @@
 
     C_i = the weight given for node i, else the first argument
 
-Weights are positive numbers without unit; only their ratios matter. Identical machines all get the same.
+Weights are positive numbers without unit; only their ratios matter. Identical machines all get the same. Beside it:
+.confidence, which is 1: that is what was configured.
 """
 
 from __future__ import annotations
 
 import math
-import os
 import sys
 from collections.abc import Sequence
 
+from collectors.run import answer, node_name
 
-def capability(node_name: str, arguments: Sequence[str]) -> float:
+
+def capability(node: str, arguments: Sequence[str]) -> float:
     """The weight of a node; ValueError names the argument that is none."""
     if not arguments:
         raise ValueError("give a weight for all nodes, for example: perf_even.py 1 worker3=0.5")
     weights = {"": weight(arguments[0])}
     for argument in arguments[1:]:
-        node, separator, text = argument.rpartition("=")
-        if not (separator and node):
+        name, separator, text = argument.rpartition("=")
+        if not (separator and name):
             raise ValueError(f"{argument!r} is not NODE=WEIGHT")
-        weights[node] = weight(text)
-    return weights.get(node_name, weights[""])
+        weights[name] = weight(text)
+    return weights.get(node, weights[""])
 
 
 def weight(text: str) -> float:
@@ -39,6 +41,6 @@ def weight(text: str) -> float:
 
 if __name__ == "__main__":
     try:
-        print(f"{capability(os.environ['NODE_NAME'], sys.argv[1:]):g}")
+        print(answer(f"{capability(node_name(), sys.argv[1:]):g}", confidence=1.0))
     except ValueError as error:
         sys.exit(f"perf_even: {error}")

@@ -1,51 +1,54 @@
 """Capability by experience: perf_history.py DATA_NAME
 
-    C_i = the latest speed recorded on node i under DATA_NAME, in the unit of that name (images per second)
+    C_i = moving average of node i's speeds in past jobs, as locality.capability defines it, in images per second
 
-Jobs write the speed when they end, one data name for each program. Without a fresh record there is no capability:
-exit 3.
+Jobs write speeds under DATA_NAME, one name for each program and batch. A node that ran nothing is judged by its
+perf_cpu on the scale of those that did; without one, or while none did: exit 3. Beside it: .confidence (0 to 1),
+.count (jobs, 0 for a guess), .spread (images per second).
 """
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Iterable
 
+from collectors.run import NO_DATA, answer, awaited, fresh, node_name, service
 from infosvc.client import InfoClient
 from infosvc.errors import InfoError, NotFound
-from infosvc.records import Datum, State
+from locality.capability import Estimate, Sample, from_jobs, from_others
 
-NO_DATA = 3
+MEASURE, PATIENCE_SECONDS = "perf_cpu", 10.0  # it comes some seconds after a new node's first run; the next is far away
 
 
-def capability(recorded: Iterable[Datum], node_name: str) -> float | None:
-    """The node's fresh speed, or None; ValueError when the record is no positive number."""
-    for datum in recorded:
-        if datum.node_name == node_name and datum.state is State.FRESH:
-            if datum.number() <= 0:
-                raise ValueError(f"{datum.data_name} on {node_name} is {datum.data_value}, which is no speed")
-            return datum.number()
-    return None
+def judged(client: InfoClient, data_name: str, node: str) -> Estimate | None:
+    """A node by its own jobs, else by those of others; ValueError when a speed that was recorded is none."""
+    past = client.history(data_name, node)
+    try:
+        own = from_jobs(Sample(past.until - at, float(text)) for at, text in past.points)
+    except ValueError as error:
+        raise ValueError(f"{error}; `nodewise data rm {data_name} {node}` forgets what was recorded") from error
+    return own or _without_history(client, data_name, node)
+
+
+def _without_history(client: InfoClient, data_name: str, node: str) -> Estimate | None:
+    speeds = fresh(client.data(data_name))
+    if node in speeds:  # a name that keeps nothing: the last job is all there is
+        return from_jobs([Sample(speeds[node].age or 0.0, speeds[node].number())])
+    if not speeds or not awaited(client, MEASURE, node, PATIENCE_SECONDS):
+        return None  # else all new nodes would ask for the measures of all nodes, for nothing
+    measures = fresh(client.data(MEASURE))
+    known = [(speeds[other].number(), measures[other].number()) for other in speeds.keys() & measures.keys()]
+    return from_others(measures[node].number(), known) if node in measures else None
 
 
 def main() -> int:
-    """Read the recorded speed of this node, print it."""
+    """Judge this node, print its capability."""
     if len(sys.argv) != 2:
-        raise ValueError("give the data name of the recorded speed, for example: images_per_second:mxnet_alexnet")
-    node_name = os.environ["NODE_NAME"]
-    told = os.environ
-    client = InfoClient.from_token_file(
-        told["INFOSVC_URL"], told.get("INFOSVC_TOKEN_FILE"), ca_file=told.get("NODEWISE_CA_FILE")
-    )
-    try:
-        speed = capability(client.data(sys.argv[1], node=node_name), node_name)
-    except NotFound:
-        speed = None
-    if speed is None:
-        print(f"no fresh {sys.argv[1]} of {node_name}: the program has not run there yet", file=sys.stderr)
+        raise ValueError("give the data name of the recorded speeds, for example: images_per_second:mxnet_alexnet:32")
+    found = judged(service(), sys.argv[1], node_name())
+    if found is None:
+        print(f"this node has run nothing, nor is there a {MEASURE} here and where it has run", file=sys.stderr)
         return NO_DATA
-    print(f"{speed:g}")
+    print(answer(f"{found.value:g}", confidence=found.confidence, count=found.count, spread=found.spread))
     return 0
 
 
@@ -53,4 +56,5 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except (ValueError, InfoError) as error:
-        sys.exit(f"perf_history: {error}")
+        print(f"perf_history: {error}", file=sys.stderr)
+        sys.exit(NO_DATA if isinstance(error, NotFound) else 1)

@@ -230,10 +230,7 @@ class OneValue(Resource):
     @ns.response(404, "nothing is registered under this name, or it has no value there")
     @needs(Role.PROCESSOR)
     def delete(self, data_name: str, node_name: str) -> Any:
-        """Forget one value.
-
-        Its history stays until it is older than keep.
-        """
+        """Forget one value, and the history that is kept of it."""
         write(lambda draft: changes.delete_value(draft, data_name, node_name))
         return "", 204
 

@@ -51,7 +51,11 @@ run_body = ns.model(
         "outcome": fields.String(required=True, enum=list(Outcome)),
         "duration": or_null(fields.Float(required=True, description="seconds the run took", example=0.1, **SECONDS)),
         "value": or_null(
-            fields.String(description="what it printed, with outcome ok", example="0.93", max_length=LONGEST_VALUE)
+            fields.String(
+                description="what it printed, with outcome ok; with emits may be left out: the count of values",
+                example="0.93",
+                max_length=LONGEST_VALUE,
+            )
         ),
         "values": said(
             or_null(fields.Raw(description="what a producer with emits printed: an object of name and text")),

@@ -58,7 +58,11 @@ producer_body = ns.model(
             )
         ),
         "emits": fields.List(
-            ONE_NAME, description="names of which a run prints lines `name value`", example=[], unique=True
+            ONE_NAME,
+            description="names of which a run prints lines `name value`; a line of the producer's own name brings its "
+            "own value, which without one is how many names came",
+            example=[],
+            unique=True,
         ),
         "inputs": fields.List(
             ONE_NAME, description="names whose changes run it at once", example=["load_1m"], unique=True

@@ -67,7 +67,7 @@ slots_said = ns.model(
 placement_said = ns.model(
     "Placement",
     {
-        "data_name": fields.String(required=True, example="block_distribution"),
+        "data_name": fields.String(required=True, example="access_cost"),
         "node_name": fields.String(required=True, enum=[ANYWHERE]),
         "running": fields.Boolean(required=True),
         "interval": fields.Float(required=True, description="seconds between two runs", example=5),

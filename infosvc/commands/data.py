@@ -89,7 +89,7 @@ def put(home: Path, url: str, token_file: Path | None, name: str, node: str, val
 @service_options
 @click.pass_obj
 def remove(home: Path, url: str, token_file: Path | None, name: str, node: str) -> None:
-    """Forget one value; a slot that still runs brings the next.
+    """Forget one value and its history; a slot that still runs brings the next.
 
     \b
     Example:

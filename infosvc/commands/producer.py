@@ -105,6 +105,9 @@ def show_one(home: Path, url: str, token_file: Path | None, name: str, as_json: 
 def put(home: Path, /, url: str, token_file: Path | None, name: str, only_new: bool, **given: Any) -> None:
     """Register a producer, or change one: what is left out stays as it is.
 
+    A run prints its value; one with --emits prints lines `name value` instead. There a line of NAME itself brings its
+    own value, which without such a line is how many names came. A run is told both, as DATA_NAME and EMITS.
+
     \b
     Examples:
       nodewise producer put getCpuUsage --cmd /usr/Apps/bin/getCpuUsage.sh --time-max 5 --unit percent

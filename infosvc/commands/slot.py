@@ -71,7 +71,7 @@ def start(
     \b
     Examples:
       nodewise slot start cpu_free_ratio
-      nodewise slot start block_distribution --node 127.0.1.11 --interval 30
+      nodewise slot start access_cost --node 127.0.1.11 --interval 30
     """
     client = connect(home, url, token_file)
     producer = client.producer(name)

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 import pyarrow.parquet as pq
 
 from hadoop.filesystem import FileSystem
+from jobs import kept
+from jobs.decision import Decision
 from jobs.errors import JobError
 from jobs.report import JobReport, html
 from jobs.settings import JobSettings
@@ -23,10 +25,17 @@ class Output:
         self._filesystem = filesystem
         self._target = settings.output
         self._work = f"{settings.staging}/output"
+        self._owners_folder = settings.staging.rpartition("/")[0]
 
-    def prepare(self) -> None:
-        """Make the folder that the workers write into."""
+    def prepare(self, decision: Decision) -> None:
+        """Make the folder that the workers write into, with the record of how they got their shares in it.
+
+        The record is also kept where it stays if the job fails.
+        """
+        content = decision.to_bytes()
+        kept.keep(self._filesystem, self._owners_folder, decision.job_id, content)
         self._filesystem.make_folder(self._work)
+        self._filesystem.write(f"{self._work}/{kept.NAME}", content)
 
     def part(self, node_name: str) -> str:
         """The file a node's worker writes."""

@@ -1,4 +1,4 @@
-"""The application master's work, step by step: know, plan, run, check, store.
+"""The application master's work, step by step: know, decide, run, check, store.
 
 Which nodes are good at what is not decided here: the capability is whatever data name the job was told to read.
 """
@@ -7,41 +7,29 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
-from hadoop.blocks import list_files
 from hadoop.filesystem import FileSystem
 from hadoop.master import MasterSession
-from hadoop.yarn import Launch, Yarn
+from hadoop.yarn import Launch
 from infosvc.client import InfoClient
 from infosvc.errors import InfoError
-from infosvc.records import Datum
-from jobs import capability, history
-from jobs.errors import JobError
+from jobs import history
+from jobs.decision import Decision
 from jobs.partitioner.api import Listener
 from jobs.partitioner.containers import Containers
+from jobs.partitioner.knowledge import Knowledge, know
 from jobs.partitioner.output import Output
 from jobs.partitioner.summary import summarise
 from jobs.report import JobReport
 from jobs.settings import JobSettings, WorkerSettings
 from locality.policies import policy
-from locality.types import Block, Plan
+from locality.quality import judge
+from locality.types import Plan
 
 HEARTBEAT_SECONDS = 0.25
-VALUE_SECONDS = 10.0
-"""How long a value may be overdue before the job gives up: starting here kept the node from measuring."""
 CODE = "code.zip"
-
-
-@dataclass(frozen=True)
-class Knowledge:
-    """One snapshot: the pictures and where they are, the values of the nodes, and their speeds in earlier jobs."""
-
-    blocks: Sequence[Block]
-    values: Mapping[str, Datum]
-    speeds: Mapping[str, float]
 
 
 class Partitioner:
@@ -67,10 +55,11 @@ class Partitioner:
     def run(self) -> JobReport:
         """Everything between registering and leaving."""
         started, started_at = time.monotonic(), datetime.now(UTC).isoformat(timespec="milliseconds")
-        known = self.know()
-        plan = self.plan(known)
+        known = know(self._filesystem, self._client, self._settings)
+        decision = self.decide(known)
+        plan = decision.plan
         self._say(f"plan: {plan.loads()}")
-        self._output.prepare()
+        self._output.prepare(decision)
         self._run_containers(plan)
         self._output.check([block.name for block in known.blocks], plan)
         done = self._listener.finished()
@@ -79,22 +68,29 @@ class Partitioner:
         self._output.commit(report)
         return report
 
-    def know(self) -> Knowledge:
-        """Blocks from HDFS in bulk, nodes from YARN, their capability from the data service."""
-        files = list(list_files(self._filesystem, self._settings.input))
-        if not files:
-            raise JobError(f"{self._settings.input} holds no files: `nodewise images load` puts pictures there")
-        yarn = Yarn()
-        nodes = yarn.running_nodes()
-        yarn.close()
-        values = capability.wait(self._client, self._settings.capability, nodes, VALUE_SECONDS)
-        blocks = [Block(file.path, 1, file.size_bytes, file.hosts()) for file in files]
-        return Knowledge(blocks, values, history.recorded(self._client, self._settings.engine))
-
-    def plan(self, known: Knowledge) -> Plan:
-        """Whatever the named policy makes of it."""
-        numbers = {node_name: datum.number() for node_name, datum in known.values.items()}
-        return policy(self._settings.policy)(known.blocks, numbers)
+    def decide(self, known: Knowledge) -> Decision:
+        """Whatever the named policy makes of it, with what it was made from."""
+        settings, terms = self._settings, known.terms
+        numbers = known.numbers()
+        started = time.monotonic()
+        plan = policy(settings.policy)(known.blocks, numbers, terms)
+        planning_seconds = time.monotonic() - started
+        return Decision(
+            job_id=settings.job_id,
+            made_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            input=settings.input,
+            engine=settings.engine,
+            batch=settings.batch,
+            policy=settings.policy,
+            capability=settings.capability,
+            capabilities=known.judgements,
+            speeds=known.speeds,
+            terms=terms,
+            blocks=known.blocks,
+            plan=plan,
+            quality=judge(plan, known.blocks, numbers, terms),
+            planning_seconds=planning_seconds,
+        )
 
     def _run_containers(self, plan: Plan) -> None:
         total = sum(plan.loads().values())
@@ -157,7 +153,7 @@ class Partitioner:
         speeds = {node.node_name: node.images_per_second for node in report.nodes if node.images}
         note = report.note
         try:
-            history.record(self._client, self._settings.engine, speeds)
+            history.record(self._client, self._settings.engine, self._settings.batch, speeds)
         except InfoError as error:
             note = f"The speeds of this run could not be kept as history: {error}"
         return replace(report, wall_seconds=wall_seconds, note=note)

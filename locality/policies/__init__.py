@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from locality.policies import algorithm1, even, local_only
-from locality.types import Block, Plan, PlanError
+from locality.policies import algorithm1, algorithm1_replicas, even, local_only, maxflow, min_cost
+from locality.types import Block, Plan, PlanError, Terms
 
 
 class Policy(Protocol):
     """A pure function that divides blocks among nodes."""
 
-    def __call__(self, blocks: Sequence[Block], capability: Mapping[str, float]) -> Plan:
+    def __call__(self, blocks: Sequence[Block], capability: Mapping[str, float], terms: Terms = ..., /) -> Plan:
         """Return a plan of every picture and every node of `capability`; PlanError on bad input."""
 
 
@@ -28,8 +28,11 @@ def by_name(*entries: tuple[str, Policy]) -> dict[str, Policy]:
 
 POLICIES = by_name(
     ("algorithm1", algorithm1.plan),
+    ("algorithm1_replicas", algorithm1_replicas.plan),
     ("even", even.plan),
     ("local_only", local_only.plan),
+    ("maxflow", maxflow.plan),
+    ("min_cost", min_cost.plan),
 )
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from locality.balance import check_blocks, check_capability, level, stored_distribution, whole_targets
-from locality.types import Block, Plan
+from locality.types import NO_TERMS, Block, Plan, Terms
 
 
-def plan(blocks: Sequence[Block], capability: Mapping[str, float]) -> Plan:
+def plan(blocks: Sequence[Block], capability: Mapping[str, float], _terms: Terms = NO_TERMS) -> Plan:
     """Divide `blocks` so that node i gets C_i / sum(C) of all pictures, moving as few pictures as that takes.
 
     `capability` is a number >= 0 per node, in any unit; 0 gets nothing. No blocks make an empty plan.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from locality.balance import check_blocks, check_capability, stored_distribution
-from locality.types import Block, Plan
+from locality.types import NO_TERMS, Block, Plan, Terms
 
 
-def plan(blocks: Sequence[Block], capability: Mapping[str, float]) -> Plan:
+def plan(blocks: Sequence[Block], capability: Mapping[str, float], _terms: Terms = NO_TERMS) -> Plan:
     """Give each block to its first replica among the nodes whose capability is above 0.
 
     A block with no replica there goes to the node with the fewest pictures, the only case in which bytes

@@ -1,65 +1,174 @@
-"""The distribution of blocks, asked of a real NameNode by the processor as a slot would run it."""
+"""`nodewise locality blocks` on a real cluster, and what it publishes on a real service."""
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from hdfs import InsecureClient
 
 from hadoop.local import Cluster
-from hadoop.webhdfs import WebHdfs
+from infosvc.client import InfoClient
+from infosvc.errors import InfoError
 
-ROOT = Path(__file__).resolve().parents[2]
+MEGABYTE = 1 << 20
 FOLDER = "/tests/block distribution"
-BLOCK_BYTES = 1024 * 1024
+FILES = {"a": 2 * MEGABYTE + MEGABYTE // 2, "below/b": MEGABYTE // 2, "empty": 0}
+BLOCKS = 4
 
 
 @pytest.fixture
-def stored(cluster: Cluster) -> Iterator[InsecureClient]:
-    """Two files of 2.5 and 0.5 blocks, and an empty one, in a folder with a blank in its name."""
+def hdfs(cluster: Cluster) -> Iterator[InsecureClient]:
+    """Three files with two replicas of each block, in a folder with a blank in its name."""
     client = InsecureClient(cluster.namenode_http, user=cluster.user)
-    for name, size in (("a", 2 * BLOCK_BYTES + BLOCK_BYTES // 2), ("below/b", BLOCK_BYTES // 2), ("empty", 0)):
-        client.write(f"{FOLDER}/{name}", b"x" * size, blocksize=BLOCK_BYTES, replication=2, overwrite=True)
+    for name, size in FILES.items():
+        write(client, name, size)
     yield client
     client.delete(FOLDER, recursive=True)
 
 
-def ask(cluster: Cluster, path: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / "collectors/processors/block_distribution.py"), cluster.namenode_http, path]
-    environment = {"PATH": os.environ["PATH"]}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+def write(client: InsecureClient, name: str, size: int) -> None:
+    client.write(f"{FOLDER}/{name}", b"x" * size, blocksize=MEGABYTE, replication=2, overwrite=True)
 
 
-def test_every_replica_is_counted_on_its_node(cluster: Cluster, stored: InsecureClient) -> None:
-    ran = ask(cluster, FOLDER)
-    assert ran.returncode == 0, ran.stderr
-    held = json.loads(ran.stdout)
+@pytest.fixture
+def service(cluster: Cluster, tmp_path: Path, eventually: Callable[..., None]) -> Iterator[InfoClient]:
+    """A service that knows all nodes but the last."""
+    url = f"http://{cluster.master}:8477"
+    serve = [sys.executable, "-m", "nodewise", "--home", str(tmp_path), "serve"]
+    with subprocess.Popen([*serve, "--host", cluster.master, "--port", "8477"], stdout=subprocess.DEVNULL) as process:
+        try:
+            eventually(lambda: answers(url), 60)
+            client = InfoClient.from_token_file(url, tmp_path / "service" / "token")
+            for number, node in enumerate(cluster.nodes[:-1]):
+                client.put_node(node, f"{node}:{8410 + number}")
+            yield client
+        finally:
+            process.terminate()
 
-    assert set(held) <= set(cluster.nodes)
-    assert sum(node["blocks"] for node in held.values()) == 2 * 4
-    assert sum(node["bytes"] for node in held.values()) == 2 * 3 * BLOCK_BYTES
+
+def answers(url: str) -> bool:
+    try:
+        InfoClient(url).producers()
+    except InfoError:
+        return False
+    return True
 
 
-def test_blocks_know_their_place_in_the_file(cluster: Cluster, stored: InsecureClient) -> None:
-    with WebHdfs(cluster.namenode_http) as namenode:
-        blocks = list(namenode.blocks(f"{FOLDER}/a"))
+def command(cluster: Cluster, home: Path, *words: str, url: str = "http://127.0.0.1:1") -> list[str]:
+    conf = ["--hadoop-conf", str(cluster.conf_dir), "--jars", str(cluster.jars), "--user", cluster.user]
+    argv = [sys.executable, "-m", "nodewise", "--home", str(home), "locality", "blocks", *words]
+    return [*argv, *conf, "--url", url]
 
-    assert [(block.offset, block.length) for block in blocks] == [
-        (0, BLOCK_BYTES),
-        (BLOCK_BYTES, BLOCK_BYTES),
-        (2 * BLOCK_BYTES, BLOCK_BYTES // 2),
+
+def run(cluster: Cluster, home: Path, *words: str, url: str = "http://127.0.0.1:1") -> subprocess.CompletedProcess[str]:
+    argv = command(cluster, home, *words, url=url)
+    environment = {**os.environ, "COLUMNS": "200"}
+    return subprocess.run(argv, capture_output=True, text=True, timeout=240, check=False, env=environment)
+
+
+def shown(done: subprocess.CompletedProcess[str]) -> Any:
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_every_replica_is_counted_on_its_node(cluster: Cluster, hdfs: InsecureClient, tmp_path: Path) -> None:
+    found = shown(run(cluster, tmp_path, f"hdfs://{FOLDER}", "--json"))
+
+    assert [node["node_name"] for node in found["nodes"]] == sorted(cluster.nodes)
+    assert all(node["rack"] == "/default-rack" for node in found["nodes"])
+    assert sum(node["blocks"] for node in found["nodes"]) == 2 * BLOCKS
+    assert sum(node["bytes"] for node in found["nodes"]) == 2 * 3 * MEGABYTE
+    assert sum(node["held_ratio"] for node in found["nodes"]) == pytest.approx(2)
+    assert (found["files"], found["blocks"], found["size_bytes"]) == (3, BLOCKS, 3 * MEGABYTE)
+    assert (found["missing"], found["open_files"], found["erasure_coded_files"]) == ([], 0, 0)
+
+
+def test_a_second_call_asks_only_for_what_changed(cluster: Cluster, hdfs: InsecureClient, tmp_path: Path) -> None:
+    first = shown(run(cluster, tmp_path, FOLDER, "--json"))
+    second = shown(run(cluster, tmp_path, FOLDER, "--json"))
+    write(hdfs, "below/c", 1)
+    third = shown(run(cluster, tmp_path, FOLDER, "--json"))
+    fresh = shown(run(cluster, tmp_path, FOLDER, "--json", "--fresh"))
+
+    assert [one["folders_listed_again"] for one in (first, second, third, fresh)] == [2, 0, 1, 2]
+    assert first["digest"] == second["digest"] != third["digest"] == fresh["digest"]
+    assert (third["files"], third["nodes"]) == (4, fresh["nodes"])
+    (kept,) = (tmp_path / "blocks").iterdir()
+    assert kept.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_arrow_file_has_a_row_for_each_block(cluster: Cluster, hdfs: InsecureClient, tmp_path: Path) -> None:
+    file = tmp_path / "blocks.arrow"
+
+    text = run(cluster, tmp_path, FOLDER, "--arrow", str(file))
+
+    assert text.returncode == 0, text.stderr
+    assert "3 files, 4 blocks, 3.1 MB" in text.stdout
+    with pa.memory_map(str(file)) as source:
+        rows = pa.ipc.open_file(source).read_all().to_pylist()
+    assert [(row["path"], row["offset"], row["length"], row["state"]) for row in rows] == [
+        (f"{FOLDER}/a", 0, MEGABYTE, "live"),
+        (f"{FOLDER}/a", MEGABYTE, MEGABYTE, "live"),
+        (f"{FOLDER}/a", 2 * MEGABYTE, MEGABYTE // 2, "live"),
+        (f"{FOLDER}/below/b", 0, MEGABYTE // 2, "live"),
     ]
-    assert all(len(block.hosts) == 2 for block in blocks)
+    assert all(len(set(row["hosts"]) & set(cluster.nodes)) == 2 for row in rows)
 
 
-def test_a_path_without_blocks_is_no_data_and_a_missing_one_is_named(cluster: Cluster, stored: InsecureClient) -> None:
-    assert (ask(cluster, f"{FOLDER}/empty").stdout, ask(cluster, f"{FOLDER}/empty").returncode) == ("", 3)
-    missing = ask(cluster, "/no/such/path")
+def test_a_path_without_blocks_is_shown_and_a_missing_one_named(
+    cluster: Cluster, hdfs: InsecureClient, tmp_path: Path
+) -> None:
+    empty = shown(run(cluster, tmp_path, f"{FOLDER}/empty", "--json"))
+    missing = run(cluster, tmp_path, "/no/such/path")
+
+    assert (empty["files"], empty["blocks"], {node["held_ratio"] for node in empty["nodes"]}) == (1, 0, {0.0})
     assert missing.returncode == 1
-    assert "/no/such/path" in missing.stderr
+    assert missing.stderr == "Error: /no/such/path is not in HDFS: check the path, `hdfs:///` begins at the root\n"
+
+
+def test_what_each_node_holds_is_published_and_kept_true(
+    cluster: Cluster, hdfs: InsecureClient, service: InfoClient, tmp_path: Path, eventually: Callable[..., None]
+) -> None:
+    other = run(cluster, tmp_path, f"{FOLDER}/empty", "--publish", url=service.url)
+    assert other.returncode == 0, other.stderr
+    known = set(cluster.nodes[:-1])
+    argv = command(cluster, tmp_path, FOLDER, "--publish", "--every", "1", url=service.url)
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as publisher:
+        try:
+            eventually(lambda: set(published(service)) == known, 120)
+            before = published(service)
+            # One replica on every node, so that each node's value has to change.
+            hdfs.write(f"{FOLDER}/all", b"x", replication=len(cluster.nodes))
+            eventually(
+                lambda: all(now["blocks"] == before[n]["blocks"] + 1 for n, now in published(service).items()), 120
+            )
+        finally:
+            publisher.send_signal(signal.SIGINT)
+        _, said = publisher.communicate(timeout=60)
+
+    assert publisher.returncode == 0
+    assert said.splitlines()[-1].startswith("stopped publishing")
+    assert "Traceback" not in said
+    assert {datum.node_name for datum in service.data("block_distribution")} == known
+    values = [json.loads(str(datum.data_value)) for datum in service.data("block_distribution")]
+    empty = [value[f"{FOLDER}/empty"] for value in values]
+    assert all((facts["blocks"], facts["bytes"]) == (0, 0) and facts["published_at"] <= time.time() for facts in empty)
+    strangers = [line for line in said.splitlines() if "not enrolled" in line]
+    assert strangers
+    assert all(cluster.nodes[-1] in line for line in strangers)
+
+
+def published(service: InfoClient) -> dict[str, dict[str, int]]:
+    """What the service says of the folder: node -> blocks and bytes."""
+    values = {datum.node_name: json.loads(str(datum.data_value)) for datum in service.data("block_distribution")}
+    return {node: value[FOLDER] for node, value in values.items() if FOLDER in value}

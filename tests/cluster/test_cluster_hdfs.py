@@ -30,7 +30,7 @@ def refusal(doing):
     except HadoopError as error:
         return str(error)
 """
-LISTED = BEGIN + "found = {path: [vars(f) | {'hosts': f.hosts()} for f in list_files(fs, path)] for path in PATHS}"
+LISTED = BEGIN + "found = {path: [f._asdict() | {'hosts': f.hosts()} for f in list_files(fs, path)] for path in PATHS}"
 MISSING = BEGIN + "found = refusal(lambda: list(list_files(fs, '/nowhere')))"
 RENAMED = BEGIN + "found = [refusal(lambda: fs.rename('/move/a', target)) for target in TARGETS]"
 WRITTEN = BEGIN + "found = [fs.write('/write/file', b'new', 0o600), fs.read('/write/file').decode()]"
@@ -68,12 +68,13 @@ def test_files_are_listed_with_their_blocks_nodes_and_hidden_ones_passed_over(
         ("/list/in/two", block + 9),
     ]
     assert (folder[0]["blocks"], folder[0]["hosts"]) == ([], [])
-    assert [(offset, length) for offset, length, _ in folder[1]["blocks"]] == [(0, block), (block, 9)]
-    assert all(len(set(hosts) & set(cluster.nodes)) == 2 for _, _, hosts in folder[1]["blocks"])
+    assert [(offset, length) for offset, length, *_ in folder[1]["blocks"]] == [(0, block), (block, 9)]
+    assert all(len(set(hosts) & set(cluster.nodes)) == 2 for _, _, hosts, *_ in folder[1]["blocks"])
     held = {
-        host: sum(length for _, length, hosts in folder[1]["blocks"] if host in hosts) for host in folder[1]["hosts"]
+        host: sum(length for _, length, hosts, *_ in folder[1]["blocks"] if host in hosts)
+        for host in folder[1]["hosts"]
     }
-    assert set(held) == {host for _, _, hosts in folder[1]["blocks"] for host in hosts}
+    assert set(held) == {host for _, _, hosts, *_ in folder[1]["blocks"] for host in hosts}
     assert list(held.values()) == sorted(held.values(), reverse=True)
     # The NameNode may name the same replicas in another order each time.
     assert [(file["path"], file["size_bytes"], set(file["hosts"])) for file in one] == [

@@ -137,7 +137,15 @@ def test_a_cluster_that_runs_keeps_its_place(cluster: Cluster) -> None:
 
 def _with_argument(cluster: Cluster, argument: str) -> list[psutil.Process]:
     """The processes of the cluster that have this argument, as a shell or as itself."""
-    return [p for p in processes.of_cluster(cluster.home, cluster.subnet) if argument in " ".join(p.cmdline())]
+    return [p for p in processes.of_cluster(cluster.home, cluster.subnet) if argument in " ".join(_words(p))]
+
+
+def _words(process: psutil.Process) -> list[str]:
+    """The command of a process, nothing of one that has ended since it was found."""
+    try:
+        return process.cmdline()
+    except psutil.NoSuchProcess:
+        return []
 
 
 def test_a_process_started_over_ssh_belongs_to_the_cluster(cluster: Cluster) -> None:
@@ -151,6 +159,6 @@ def test_a_process_started_over_ssh_belongs_to_the_cluster(cluster: Cluster) -> 
 def test_what_runs_in_a_container_belongs_to_the_cluster(cluster: Cluster, eventually: Callable[..., None]) -> None:
     argv = [sys.executable, "-c", SUBMIT, str(cluster.conf_dir), str(cluster.jars), cluster.user, "sleep", "60.5"]
     subprocess.run(argv, check=True)
-    eventually(lambda: any(p.name() == "sleep" for p in _with_argument(cluster, "sleep 60.5")))
+    eventually(lambda: any(_words(p)[:1] == ["sleep"] for p in _with_argument(cluster, "sleep 60.5")))
     assert {process.environ()[MARKER] for process in _with_argument(cluster, "sleep 60.5")} == {cluster.id}
     processes.end(lambda: _with_argument(cluster, "sleep 60.5"))

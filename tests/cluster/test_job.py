@@ -4,33 +4,25 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
 import pyarrow.parquet as pq
 import pytest
-from hdfs import InsecureClient
 
 from hadoop import daemons
 from hadoop.local import Cluster
 from infosvc.client import InfoClient
-from infosvc.errors import InfoError
 from infosvc.records import Kind, Producer, Role
+from tests.cluster.site import BROKEN, EXAMPLES, PICTURES, Site, running, succeed, until
 
 pytestmark = pytest.mark.cluster
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-PICTURES = 40
-BROKEN = {"zz_cut.jpg": "", "zz_text.jpg": "not a picture"}
 REPORT_KEYS = {
     *("job_id", "application_id", "engine", "policy", "capability", "images", "errors", "started_at"),
     *("makespan_seconds", "lower_bound_seconds", "makespan_over_bound", "bytes_read", "bytes_moved"),
@@ -41,98 +33,10 @@ NODE_KEYS = {
 }
 
 
-@dataclass(frozen=True)
-class Site:
-    """A cluster with its service, its agents and pictures in /data/images."""
-
-    cluster: Cluster
-    url: str
-    token_file: Path
-
-    def nodewise(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return nodewise(self.cluster.home, *words, url=self.url)
-
-    def submit(self, output: str, *words: str, capability: str = "perf_even") -> subprocess.CompletedProcess[str]:
-        words = ("--input", "hdfs:///data/images", "--capability", capability, "--output", output, *words)
-        return self.nodewise("job", "submit", *words, "--batch", "8", "--wait", "--json")
-
-    def client(self) -> InfoClient:
-        return InfoClient.from_token_file(self.url, self.token_file)
-
-    def hdfs(self) -> InsecureClient:
-        return InsecureClient(f"http://{self.cluster.master}:9870", user=self.cluster.user)
-
-
-def nodewise(home: Path, *words: str, url: str = "http://127.0.0.1:1") -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "NODEWISE_URL": url}
-    environment.pop("HADOOP_CONF_DIR", None)
-    command = [sys.executable, "-m", "nodewise", "--home", str(home), *words]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=240)
-
-
-def until(condition: Callable[[], Any], seconds: float = 60) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        time.sleep(0.2)
-    return found
-
-
-def succeed(done: subprocess.CompletedProcess[str]) -> str:
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def ready(url: str) -> bool:
-    try:
-        InfoClient(url).producers()
-    except InfoError:
-        return False
-    return True
-
-
 @pytest.fixture(scope="module")
 def site(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    url = f"http://{cluster.master}:8400"
-    serve = [sys.executable, "-m", "nodewise", "--home", str(cluster.home), "serve", "--host", cluster.master]
-    service = subprocess.Popen(serve, stdout=subprocess.DEVNULL)
-    try:
-        until(lambda: ready(url))
-        directory = str(cluster.home / "agents" / "{node}")
-        config = str(cluster.home / "cluster" / "ssh" / "config")
-        succeed(
-            nodewise(
-                cluster.home,
-                "node",
-                "add",
-                "-F",
-                config,
-                "--directory",
-                directory,
-                "--allow",
-                str(EXAMPLES),
-                *cluster.nodes,
-                url=url,
-            )
-        )
-        pictures = tmp_path_factory.mktemp("pictures")
-        succeed(nodewise(cluster.home, "images", "make", str(pictures), "-n", str(PICTURES)))
-        spoil(pictures)
-        loaded = succeed(
-            nodewise(cluster.home, "images", "load", str(pictures), "hdfs:///data/images", "--keep-broken", "--json")
-        )
-        assert json.loads(loaded)["loaded"] == PICTURES + len(BROKEN)
-        yield Site(cluster, url, cluster.home / "service" / "token")
-    finally:
-        service.terminate()
-        service.wait(20)
-
-
-def spoil(pictures: Path) -> None:
-    """Add a truncated JPEG and a text that calls itself one."""
-    whole = sorted(pictures.glob("*.jpg"))[0].read_bytes()
-    (pictures / "zz_cut.jpg").write_bytes(whole[: len(whole) // 2])
-    (pictures / "zz_text.jpg").write_text("these are words")
+    with running(cluster, tmp_path_factory.mktemp("pictures")) as site:
+        yield site
 
 
 def rows(site: Site, output: str) -> list[dict[str, Any]]:
@@ -146,11 +50,16 @@ def rows(site: Site, output: str) -> list[dict[str, Any]]:
 
 
 def left_behind(site: Site, output: str) -> list[str]:
-    """What there is of a failed job: its output, and half-written files in its owner's folder."""
+    """What there is of a failed job beside the record of its plan: its output, and half-written files."""
     hdfs = site.hdfs()
     staging = f"/user/{site.cluster.user}/.nodewise"
     output_left = [output] if hdfs.status(output, strict=False) else []
-    return output_left + (hdfs.list(staging) if hdfs.status(staging, strict=False) else [])
+    owned = hdfs.list(staging) if hdfs.status(staging, strict=False) else []
+    return output_left + [name for name in owned if name != "decisions"]
+
+
+def numbers(client: InfoClient, data_name: str) -> dict[str, float]:
+    return {datum.node_name: datum.number() for datum in client.data(data_name) if datum.data_value is not None}
 
 
 @pytest.fixture(scope="module")
@@ -210,16 +119,24 @@ def test_the_plan_is_what_the_nodes_did(first: dict[str, Any]) -> None:
 
 
 def test_speeds_are_written_back_and_become_the_next_judgement(site: Site, first: dict[str, Any]) -> None:
-    speeds = {datum.node_name: datum.number() for datum in site.client().data("images_per_second:mxnet_alexnet")}
+    client, name = site.client(), "images_per_second:mxnet_alexnet:8"
+    speeds = numbers(client, name)
     assert speeds == pytest.approx({node["node_name"]: node["images_per_second"] for node in first["nodes"]})
 
     lent = [token for token in site.client().tokens() if token.name == f"job {first['job_id']}"]
     assert [(token.role, token.revoked_at is None) for token in lent] == [(Role.PROCESSOR, False)]
 
+    judge = replace(client.producer("perf_history"), cmd=f"processors/perf_history.py {name}", inputs=(name,))
+    client.put_producer(judge)
     report = json.loads(succeed(site.submit("hdfs:///out/history", capability="perf_history")))
 
     judged = {node["node_name"]: node["capability"] for node in report["nodes"]}
     assert judged == pytest.approx(speeds, rel=1e-4)
+    # The job before counts 0.7 of the last one.
+    both = {node: (speed + 0.7 * speeds[node]) / 1.7 for node, speed in numbers(client, name).items()}
+    until(lambda: set(numbers(client, "perf_history.count").values()) == {2})
+    assert numbers(client, "perf_history") == pytest.approx(both, rel=1e-3)
+    assert all(0.1 < confidence < 0.9 for confidence in numbers(client, "perf_history.confidence").values())
 
 
 def test_another_capability_is_another_plan_and_no_other_code(site: Site) -> None:
@@ -269,17 +186,13 @@ def test_an_operator_s_own_collector_runs_under_its_own_absolute_path(site: Site
     assert all(0 <= datum.number() <= 1 for datum in site.client().data("getCpuUsage"))
 
 
-def test_the_block_distribution_is_measured_by_one_node_for_all(site: Site) -> None:
-    cmd = f"processors/block_distribution.py http://{site.cluster.master}:9870 /data/images"
-    succeed(site.nodewise("producer", "put", "block_distribution", "--cmd", cmd, "--time-max", "2"))
-    succeed(site.nodewise("slot", "start", "block_distribution"))
+def test_the_block_distribution_is_there_for_programs_without_java(site: Site) -> None:
+    succeed(site.nodewise("locality", "blocks", "hdfs:///data/images", "--publish"))
 
-    until(lambda: [datum for datum in site.client().data("block_distribution") if datum.state == "fresh"])
-
-    (datum,) = site.client().data("block_distribution")
-    held = json.loads(str(datum.data_value))
-    assert set(held) <= set(site.cluster.nodes)
-    assert sum(node["blocks"] for node in held.values()) == 2 * (PICTURES + len(BROKEN))
+    data = [datum for datum in site.client().data("block_distribution") if datum.state == "fresh"]
+    assert {datum.node_name for datum in data} == set(site.cluster.nodes)
+    held = [json.loads(str(datum.data_value))["/data/images"] for datum in data]
+    assert sum(node["blocks"] for node in held) == 2 * (PICTURES + len(BROKEN))
 
 
 REFUSALS = {

@@ -78,10 +78,11 @@ def test_a_run_sees_the_fixed_environment_and_nothing_of_the_login(
     seen = dict(word.partition("=")[::2] for word in datum.data_value.split())
     state = str(node.base / "state" / "environment")
     assert seen.keys() - {"PWD", state} == {
-        "INFOSVC_URL", "INFOSVC_TOKEN_FILE", "LANG", "NODEWISE_CLUSTER", "NODE_NAME", "PATH", "PROC_ROOT",
-        "PROGRAM_DIR", "PYTHONPATH", "STATE_DIR",
+        "DATA_NAME", "EMITS", "INFOSVC_URL", "INFOSVC_TOKEN_FILE", "LANG", "NODEWISE_CLUSTER", "NODE_NAME", "PATH",
+        "PROC_ROOT", "PROGRAM_DIR", "PYTHONPATH", "STATE_DIR",
     }  # fmt: skip
     assert (seen["NODE_NAME"], seen["STATE_DIR"], seen["NODEWISE_CLUSTER"]) == ("n1", state, "c1")
+    assert (seen["DATA_NAME"], seen["EMITS"]) == ("environment", "")
     assert state in seen
 
 

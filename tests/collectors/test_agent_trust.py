@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
 import http.client
-import ipaddress
 import os
 import signal
 import socket
@@ -14,10 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from infosvc.client import InfoClient
 from infosvc.errors import NotFound
@@ -97,33 +91,6 @@ def test_the_log_of_a_slot_is_asked_from_its_agent_and_outlives_it(
     assert [run.ended_at for run in runs] == sorted((run.ended_at for run in runs), reverse=True)
     status, answer = node.call("GET", "/api/v1/slots/bad/log")
     assert (status, answer["node_name"], answer["data_name"], len(answer["runs"])) == (200, "n1", "bad", len(runs))
-
-
-@pytest.fixture(scope="session")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A certificate for the addresses of this test that is its own authority, and its key."""
-    directory = tmp_path_factory.mktemp("tls")
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "nodewise tests")])
-    addresses = [x509.IPAddress(ipaddress.ip_address(address)) for address in ("127.0.0.1", "127.0.78.11")]
-    now = datetime.datetime.now(datetime.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName(addresses), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    (directory / "cert.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    (directory / "key.pem").write_bytes(key.private_bytes(serialization.Encoding.PEM, *plain))
-    (directory / "key.pem").chmod(0o600)
-    return directory / "cert.pem", directory / "key.pem"
 
 
 def test_with_certificates_both_sides_speak_tls_and_check_each_other(

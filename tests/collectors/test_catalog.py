@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from collectors.processors import perf_history
 from infosvc.records import Kind, Producer, check_name
 
 COLLECTORS = Path(__file__).resolve().parents[2] / "collectors"
@@ -88,7 +89,7 @@ def test_every_name_is_explained_and_has_the_unit_that_it_names(row: dict[str, A
     longest = max((end for end in UNITS if row["data_name"].endswith(end)), key=len, default=None)
 
     assert row["help"]
-    assert row["unit"] or row["data_name"].endswith(("_model", "_version")), "only a text has no unit"
+    assert row["unit"] or row["data_name"].endswith(("_model", "_name", "_version")), "only a text has no unit"
     assert longest is None or row["unit"] == UNITS[longest]
 
 
@@ -107,4 +108,26 @@ def test_a_processor_runs_when_what_it_reads_changes() -> None:
     inputs = {row["data_name"]: row.get("inputs", []) for row in BY_KIND[Kind.PROCESSOR]}
 
     assert inputs["perf_cpu"] == ["cpu_free_ratio"]
-    assert inputs["perf_history"] == ["images_per_second:mxnet_alexnet"]
+    assert inputs["perf_history"] == ["images_per_second:mxnet_alexnet:32"]
+
+
+def test_what_reads_the_values_of_all_nodes_on_every_node_seldom_does() -> None:
+    [row] = [row for row in ROWS if row["data_name"] == "perf_history"]
+
+    assert row["time_max"] >= 60
+    assert row["timeout"] >= 2 * perf_history.PATIENCE_SECONDS
+
+
+@pytest.mark.parametrize("name", ["perf_even", "perf_cpu", "perf_history"])
+def test_a_capability_carries_its_confidence(name: str) -> None:
+    confidence = next(row for row in BY_KIND[Kind.EMITTED] if row["data_name"] == f"{name}.confidence")
+    capability = next(row for row in BY_KIND[Kind.PROCESSOR] if row["data_name"] == name)
+
+    assert confidence["unit"] == "ratio"
+    assert confidence["data_name"] in capability["emits"]
+
+
+def test_speeds_are_kept_for_as_long_as_they_live() -> None:
+    speeds = next(row for row in BY_KIND[Kind.PROGRAM] if row["data_name"].startswith("images_per_second:"))
+
+    assert speeds["keep"] == speeds["ttl"] == 30 * 86_400

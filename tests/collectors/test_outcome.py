@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -69,14 +71,14 @@ def test_output_that_is_no_value_is_refused_with_the_reason(stdout: bytes, said:
     ],
 )
 def test_a_run_is_judged_by_its_status_first(status: int, stdout: bytes, stderr: bytes, expected: Verdict) -> None:
-    assert judge(status, stdout, stderr) == expected
+    assert judge(status, stdout, stderr, "load") == expected
 
 
 NAMES = ("load_1m", "load_5m", "model")
 
 
 def test_named_values_come_in_any_order_and_some_may_be_missing() -> None:
-    verdict = judge(0, b"model Xeon  E5 @ 2 GHz\n\n  load_1m\t0.5 \n", b"", NAMES)
+    verdict = judge(0, b"model Xeon  E5 @ 2 GHz\n\n  load_1m\t0.5 \n", b"", "load", NAMES)
 
     assert verdict == Verdict(Outcome.OK, "2", None, {"model": "Xeon  E5 @ 2 GHz", "load_1m": "0.5"})
 
@@ -97,7 +99,40 @@ def test_named_values_come_in_any_order_and_some_may_be_missing() -> None:
 def test_a_bad_line_of_named_values_is_named(stdout: bytes, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         parse_values(stdout, NAMES)
-    assert judge(0, stdout, b"", NAMES).outcome is Outcome.FAILED
+    assert judge(0, stdout, b"", "load", NAMES).outcome is Outcome.FAILED
+
+
+@pytest.mark.parametrize(
+    ("stdout", "own", "values"),
+    [
+        (b"load 0.7\nload_1m 0.5\n", "0.7", {"load_1m": "0.5"}),
+        (b"load_1m 0.5\nload heavy traffic\n", "heavy traffic", {"load_1m": "0.5"}),
+        (b"load 0.7\n", "0.7", {}),
+        (b"load 0\nload_1m 0.5\n", "0", {"load_1m": "0.5"}),
+    ],
+)
+def test_a_line_of_the_producer_s_own_name_is_its_own_value(stdout: bytes, own: str, values: dict[str, str]) -> None:
+    assert judge(0, stdout, b"", "load", NAMES) == Verdict(Outcome.OK, own, None, values)
+
+
+@pytest.mark.parametrize(
+    ("stdout", "said"),
+    [
+        (b"load 1\nload_1m 1\nload 2\n", "line 3 .* brings load a second time"),
+        (b"load\nload_1m 1\n", "line 1 .* has no value"),
+        (b"load nan\nload_1m 1\n", "line 1 .* not a finite number"),
+        (b"0.7\nload_1m 1\n", "line 1 .* print one of load_1m, load_5m, model, load$"),
+    ],
+)
+def test_a_bad_line_of_its_own_is_named(stdout: bytes, said: str) -> None:
+    verdict = judge(0, stdout, b"", "load", NAMES)
+
+    assert (verdict.outcome, verdict.value, verdict.values) == (Outcome.FAILED, None, None)
+    assert re.search(said, verdict.reason or "")
+
+
+def test_without_emits_a_value_is_a_line_whatever_name_it_begins_with() -> None:
+    assert judge(0, b"load 0.7\n", b"", "load") == Verdict(Outcome.OK, "load 0.7")
 
 
 @given(st.dictionaries(st.sampled_from(NAMES), st.integers().map(str), min_size=1))

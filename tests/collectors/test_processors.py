@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors.processors import block_distribution, perf_cpu, perf_even, perf_history
-from hadoop.webhdfs import StoredBlock
-from infosvc.records import Datum, Outcome, State
+from collectors.processors import perf_cpu, perf_even
+from collectors.run import lines
 
 PROCESSORS = Path(__file__).resolve().parents[2] / "collectors" / "processors"
 
@@ -74,37 +73,28 @@ def test_a_weight_that_is_none_is_refused(arguments: Sequence[str]) -> None:
         perf_even.capability("n1", arguments)
 
 
-def datum(state: State, value: str | None = "42.5", node: str = "n1") -> Datum:
-    return Datum("images_per_second:x", node, value, 1.0, 60.0, state, Outcome.OK)
+EMITS = ["perf.confidence", "perf.count", "perf.spread"]
+
+
+def test_what_stands_beside_a_value_is_printed_under_the_name_of_the_producer() -> None:
+    printed = lines("12.5", {"confidence": 0.25, "count": 3, "spread": 1 / 3}, "perf", EMITS)
+
+    assert printed.split("\n") == ["perf 12.5", "perf.confidence 0.25", "perf.count 3", "perf.spread 0.333333"]
 
 
 @pytest.mark.parametrize(
-    ("recorded", "speed"),
+    ("data_name", "emits", "printed"),
     [
-        ([], None),
-        ([datum(State.FRESH)], 42.5),
-        ([datum(State.STALE)], None),
-        ([datum(State.FAILED)], None),
-        ([datum(State.FRESH, node="n2")], None),
+        ("perf", [], "12.5"),
+        ("perf", EMITS[:2], "perf 12.5\nperf.confidence 0.25"),
+        ("mine", ["mine.confidence"], "mine 12.5\nmine.confidence 0.25"),
+        ("mine", ["other"], "mine 12.5"),
     ],
 )
-def test_only_a_fresh_record_of_this_very_node_is_its_speed(recorded: list[Datum], speed: float | None) -> None:
-    assert perf_history.capability(recorded, "n1") == speed
-
-
-@pytest.mark.parametrize("value", ["0", "-3"])
-def test_a_record_that_is_no_speed_is_an_error(value: str) -> None:
-    with pytest.raises(ValueError, match="no speed"):
-        perf_history.capability([datum(State.FRESH, value)], "n1")
-
-
-def test_a_block_counts_on_every_node_that_holds_it() -> None:
-    blocks = [StoredBlock("/a", 0, 100, ("n1", "n2")), StoredBlock("/a", 100, 7, ("n2",)), StoredBlock("/b", 0, 1, ())]
-
-    assert block_distribution.distribution(blocks) == {
-        "n1": {"blocks": 1, "bytes": 100},
-        "n2": {"blocks": 2, "bytes": 107},
-    }
+def test_only_what_the_producer_emits_and_what_there_is_stands_beside(
+    data_name: str, emits: list[str], printed: str
+) -> None:
+    assert lines("12.5", {"confidence": 0.25, "count": None}, data_name, emits) == printed
 
 
 @pytest.mark.parametrize(
@@ -116,10 +106,6 @@ def test_a_block_counts_on_every_node_that_holds_it() -> None:
         ("perf_cpu", ["0.5"], "does not answer"),
         ("perf_history", [], "data name"),
         ("perf_history", ["images_per_second:x"], "does not answer"),
-        ("block_distribution", [], "NameNode"),
-        ("block_distribution", ["ftp://x", "/a"], "ftp://x"),
-        ("block_distribution", ["http://127.0.0.1:9", "relative"], "relative"),
-        ("block_distribution", ["http://127.0.0.1:9", "/a"], "does not answer"),
     ],
 )
 def test_a_processor_that_cannot_work_says_why_in_one_sentence(name: str, arguments: Sequence[str], said: str) -> None:

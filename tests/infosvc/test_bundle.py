@@ -69,8 +69,8 @@ def test_the_catalogue_is_what_the_service_can_register() -> None:
     assert [check_name(name) for name in entries]
     assert entries["cpu_free_ratio"].autostart
     assert entries["perf_cpu"].producer.kind is Kind.PROCESSOR
-    assert entries["block_distribution"].producer.scope is Scope.CLUSTER
-    assert not entries["block_distribution"].autostart
+    assert entries["access_cost"].producer.scope is Scope.CLUSTER
+    assert not entries["access_cost"].autostart
     assert all(entry.producer.time_max > 0 for entry in entries.values())
 
 

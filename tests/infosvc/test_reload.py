@@ -174,10 +174,21 @@ class Reloads(RuleBasedStateMachine):
     def withdraw(self, name: str) -> None:
         self.write(lambda draft: placement.withdraw(draft, name), bool(self.model.placed.pop(name, None)))
 
-    @rule(node=NODES, boot=st.sampled_from("pq"), sequence=st.integers(1, 4), name=NAMES, outcome=OUTCOMES, text=TEXTS)
-    def report(self, node: str, boot: str, sequence: int, name: str, outcome: Outcome, text: str) -> None:
-        """A batch with one run, which prints x and never y if it emits."""
-        ran = Ran(name, outcome, 0.5, value=text, age=2.0, skipped=1, values={"x": text})
+    @rule(
+        node=NODES,
+        boot=st.sampled_from("pq"),
+        sequence=st.integers(1, 4),
+        name=NAMES,
+        outcome=OUTCOMES,
+        text=TEXTS,
+        own=st.none() | TEXTS,
+    )
+    def report(
+        self, node: str, boot: str, sequence: int, name: str, outcome: Outcome, text: str, own: str | None
+    ) -> None:
+        """A batch with one run, which prints x and never y if it emits, and then perhaps no value of its own."""
+        emits = name in self.model.producers and self.model.producers[name].emits
+        ran = Ran(name, outcome, 0.5, value=own if emits else text, age=2.0, skipped=1, values={"x": text})
         batch = Batch(boot, sequence, [ran], "1")
         self.write(lambda draft: changes.take_report(draft, node, batch, self.now), node in self.model.nodes)
         last_boot, last = self.model.taken.get(node, ("", 0))
@@ -186,7 +197,7 @@ class Reloads(RuleBasedStateMachine):
         self.model.taken[node] = (boot, sequence)
         producer = self.model.producers.get(name)
         if producer is not None:
-            self.model.set_value(name, node, outcome, "1" if producer.emits else text)
+            self.model.set_value(name, node, outcome, (own or "1") if producer.emits else text)
             for emitted in producer.emits:
                 missing = emitted != "x" and outcome is Outcome.OK
                 self.model.set_value(emitted, node, Outcome.NO_DATA if missing else outcome, text)

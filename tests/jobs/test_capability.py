@@ -14,7 +14,7 @@ from infosvc.errors import InvalidInput, Unreachable
 from infosvc.records import Kind, Outcome, Producer, Report, Run
 from infosvc.server import Server
 from infosvc.settings import Settings
-from jobs import capability, history
+from jobs import capability
 from jobs.errors import JobError
 
 TOKEN = "a-token-for-the-tests"
@@ -100,13 +100,70 @@ def test_a_service_that_is_down_says_so() -> None:
         ask(InfoClient("http://127.0.0.1:9"), "a")
 
 
-def test_speeds_are_kept_per_engine_and_found_again(client: InfoClient) -> None:
-    assert history.recorded(client, "engine") == {}
+def confidences(client: InfoClient, *nodes: str, name: str = "weight") -> dict[str, float | None]:
+    return {node: judged.confidence for node, judged in capability.wait(client, name, nodes, 0).items()}
 
-    history.prepare(client, "engine")
-    history.prepare(client, "engine")
-    history.record(client, "engine", {"a": 10.5, "b": 3})
-    history.record(client, "engine", {"a": 11})
 
-    assert history.recorded(client, "engine") == {"a": 11, "b": 3}
-    assert history.recorded(client, "other") == {}
+def test_a_capability_tells_the_confidence_that_stands_beside_it(client: InfoClient) -> None:
+    client.put_producer(Producer("weight.confidence", cmd="", time_max=100, kind=Kind.PROGRAM))
+    for node, confidence in {"a": 0, "b": 0.75, "c": 1, "elsewhere": 0.5}.items():
+        client.put_value("weight.confidence", node, confidence)
+    for node in "abcd":
+        client.put_value("weight", node, 3)
+
+    assert confidences(client, "a", "b", "c", "d") == {"a": 0.0, "b": 0.75, "c": 1.0, "d": None}
+
+
+def test_the_confidence_of_a_node_that_was_not_asked_for_stops_nothing(client: InfoClient) -> None:
+    client.put_producer(Producer("weight.confidence", cmd="", time_max=100, kind=Kind.PROGRAM))
+    client.put_value("weight", "a", 3)
+    for node, confidence in {"a": "0.5", "gone": "7", "elsewhere": "plenty"}.items():
+        client.put_value("weight.confidence", node, confidence)
+
+    assert confidences(client, "a") == {"a": 0.5}
+
+
+def test_the_longest_name_has_no_room_for_a_confidence(client: InfoClient) -> None:
+    name = "w" * 128
+    client.put_producer(Producer(name, cmd="", time_max=100, kind=Kind.PROGRAM))
+    client.put_value(name, "a", 3)
+
+    assert confidences(client, "a", name=name) == {"a": None}
+
+
+def test_a_name_of_your_own_works_without_confidence(client: InfoClient) -> None:
+    client.put_value("weight", "a", 1)
+
+    assert confidences(client, "a") == {"a": None}
+
+
+def test_a_judgement_is_the_datum_with_its_confidence(client: InfoClient) -> None:
+    client.put_value("weight", "a", 1)
+    [datum] = client.data("weight")
+
+    judged = capability.wait(client, "weight", ["a"], 0)["a"].to_json()
+
+    assert judged.pop("confidence") is None
+    assert judged.pop("age") >= datum.to_json()["age"]
+    assert judged == {key: value for key, value in datum.to_json().items() if key != "age"}
+
+
+def test_an_old_confidence_is_none(client: InfoClient) -> None:
+    client.put_producer(Producer("weight.confidence", cmd="", time_max=1, ttl=0.05, kind=Kind.PROGRAM))
+    client.put_value("weight", "a", 1)
+    client.put_value("weight.confidence", "a", 0.5)
+    deadline = time.monotonic() + 10
+    while client.data("weight.confidence")[0].state == "fresh":
+        assert time.monotonic() < deadline
+
+    assert confidences(client, "a") == {"a": None}
+
+
+@pytest.mark.parametrize("told", ["1.5", "-0.1"])
+def test_a_confidence_that_is_no_ratio_is_refused(client: InfoClient, told: str) -> None:
+    client.put_producer(Producer("weight.confidence", cmd="", time_max=100, kind=Kind.PROGRAM))
+    client.put_value("weight", "a", 1)
+    client.put_value("weight.confidence", "a", told)
+
+    with pytest.raises(JobError, match=rf"weight.confidence on a is {told}: .* between 0 and 1"):
+        ask(client, "a")

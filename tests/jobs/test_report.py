@@ -141,15 +141,30 @@ def test_a_job_that_did_nothing_still_has_a_page(report: JobReport, nodes: tuple
     assert "unknown" in Page(comparison_html([failed])).text
 
 
-def test_the_table_has_a_row_per_node_and_the_makespan_beside_the_bound(report: JobReport) -> None:
+def table_rows(reports: list[JobReport]) -> list[list[str]]:
+    """The words of each line of the comparison."""
     console = Console(width=80)
     with console.capture() as printed:
-        console.print(comparison([replace(report, capability="perf_even"), report]))
-    rows = [re.findall(r"[\w.]+", line) for line in printed.get().splitlines()]
+        console.print(comparison(reports))
+    return [re.findall(r"[\w.]+", line) for line in printed.get().splitlines()]
+
+
+def test_the_table_has_a_row_per_node_and_the_makespan_beside_the_bound(report: JobReport) -> None:
+    rows = table_rows([replace(report, capability="perf_even"), report])
     assert ["127.0.1.14", "53", "8.7"] in rows
     assert ["perf_even", "127.0.1.11", "116", "8.3"] in rows
     assert ["perf_history", "127.0.1.11", "116", "8.3"] in rows
-    assert rows.count(["makespan", "400", "8.7", "8.4", "1.03"]) == 2
+    assert rows.count(["makespan", "400", "8.7", "8.4", "1.03", "2.61", "MB"]) == 2
+
+
+def test_the_policy_stands_beside_the_capability_in_table_and_page(report: JobReport) -> None:
+    other = replace(report, policy="maxflow")
+    assert ["algorithm1", "127.0.1.12", "116", "8.2"] in table_rows([report, other])
+    assert ["maxflow", "127.0.1.12", "116", "8.2"] in table_rows([report, other])
+    assert ["maxflow"] in table_rows([replace(other, nodes=())])
+    page = Page(comparison_html([report, other])).text
+    assert "perf_history, algorithm1: pictures" in page
+    assert "perf_history, maxflow: pictures" in page
 
 
 def test_comparing_nothing_is_refused() -> None:

@@ -1,0 +1,166 @@
+"""`scripts/bench listing`: makes many files on a real cluster, lists them in several ways, keeps the table."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+from hdfs import HdfsError, InsecureClient
+
+from bench.info import machine
+from bench.info.errors import BenchError
+from bench.info.processes import ROOT
+from bench.listing import table
+from bench.listing.ways import WAYS, Found
+from hadoop import daemons, local, state
+from hadoop.daemons import Daemon
+from hadoop.errors import HadoopError
+from hadoop.local import Cluster
+
+RESULTS = ROOT / "bench" / "results"
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--files", "count", type=click.IntRange(1), help="How many.  [default: 100000; 2000 with --quick]")
+@click.option("--quick", is_flag=True, help="Few files, one round: shows that the bench works, measures nothing.")
+@click.option("--rounds", type=click.IntRange(1), help="Rounds in turns.  [default: 3; 1 with --quick]")
+@click.option(
+    "--home",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Home of a cluster to use: started for the run and stopped after it unless it runs already; the files made "
+    "stay there, below /bench, for the next run.  [default: a new one, removed afterwards]",
+)
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for the results.  [default: bench/results; with --quick nothing is kept]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def main(
+    count: int | None, quick: bool, rounds: int | None, home: Path | None, output: Path | None, as_json: bool
+) -> None:
+    """Measure how long it takes to know where the blocks of 100,000 files are; making them takes minutes.
+
+    \b
+    Examples:
+      scripts/bench listing
+      scripts/bench listing --quick
+    """
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that everything that was started is ended
+    try:
+        with _cluster(home) as cluster:
+            record = _measure(cluster, count or (2000 if quick else 100_000), rounds or (1 if quick else 3))
+    except (BenchError, HadoopError) as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(1)
+    text = table.markdown(record)
+    click.echo(json.dumps(record, indent=1) if as_json else text)
+    if output or not quick:
+        click.echo(f"kept in {table.keep(output or RESULTS, record, text)}", err=True)
+
+
+@contextmanager
+def _cluster(home: Path | None) -> Iterator[Cluster]:
+    """The cluster of a home, left as it was, running or not; or a new one of four nodes that is removed afterwards."""
+    if home:
+        recorded = state.read(home.absolute())
+        ran = recorded is not None and bool(daemons.running(recorded))
+        try:
+            yield local.up(home)
+        finally:
+            if not ran:
+                local.down(home)
+        return
+    with tempfile.TemporaryDirectory(prefix="bench-") as directory:
+        try:
+            yield local.up(Path(directory), nodes=4)
+        finally:
+            local.down(Path(directory))
+
+
+def _measure(cluster: Cluster, count: int, rounds: int) -> dict[str, Any]:
+    folder, steal = f"/bench/{count}", machine.Steal()
+    made = None if _files(cluster, folder) == count else _make(cluster, folder, count)
+    busy, found = os.getloadavg()[0], []
+    for number in range(1, rounds + 1):
+        one: Found = {}
+        for way in WAYS:
+            click.echo(f"round {number} of {rounds}: {way}", err=True)
+            used = _namenode_cpu(cluster)
+            one |= json.loads(_run(cluster, "bench.listing.ways", [way], [folder]))
+            if way == "bulk":
+                one["namenode_cpu_seconds"] = (_namenode_cpu(cluster) - used) / 2  # it lists twice
+        if one["files"] != count:
+            raise BenchError(
+                f"{one['files']:.0f} of {count} files were listed below {folder}: {_how_to_delete(cluster, folder)}"
+            )
+        found.append(one)
+    return {
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "machine": machine.describe(cluster.home),
+        "versions": _versions(cluster),
+        "steal_ratio": steal.ratio(),
+        "load_before": busy,
+        "files": count,
+        "made_seconds": made,
+        "sample_files": found[0]["iterator_sample_files"],
+        "figures": table.rows(found, count),
+    }
+
+
+def _namenode_cpu(cluster: Cluster) -> float:
+    """CPU seconds of the NameNode so far."""
+    times = daemons.running(cluster)[Daemon(cluster, "namenode")].cpu_times()
+    return float(times.user + times.system)
+
+
+def _versions(cluster: Cluster) -> dict[str, str]:
+    (jar,) = cluster.jars.glob("hadoop-common-*.jar")
+    ours = {name: version for name, version in machine.versions().items() if name in ("nodewise", "Python")}
+    return ours | {"Hadoop": jar.stem.removeprefix("hadoop-common-")}
+
+
+def _files(cluster: Cluster, folder: str) -> int:
+    """How many files lie below a folder now."""
+    try:
+        return int(InsecureClient(cluster.namenode_http, user=cluster.user).content(folder)["fileCount"])
+    except HdfsError:
+        return 0
+
+
+def _how_to_delete(cluster: Cluster, folder: str) -> str:
+    query = f"op=DELETE&recursive=true&user.name={cluster.user}"
+    delete = f"curl -X DELETE '{cluster.namenode_http}/webhdfs/v1{folder}?{query}'"
+    return f"delete it with `nodewise --home {cluster.home} cluster up && {delete}`, and try again"
+
+
+def _make(cluster: Cluster, folder: str, count: int) -> float:
+    click.echo(f"making {count} files", err=True)
+    begun = time.monotonic()
+    _run(cluster, "bench.listing.files", [], [folder, str(count)])
+    return time.monotonic() - begun
+
+
+def _run(cluster: Cluster, module: str, before: Sequence[str], after: Sequence[str]) -> str:
+    """What a program with a JVM of its own prints."""
+    where = [str(cluster.conf_dir), str(cluster.jars), cluster.user]
+    argv = [sys.executable, "-m", module, *before, *where, *after]
+    done = subprocess.run(argv, capture_output=True, text=True, cwd=ROOT, check=False)
+    if done.returncode:
+        raise BenchError(f"{module} {' '.join(before)} failed: {done.stderr.strip()[-1500:]}")
+    return done.stdout
+
+
+if __name__ == "__main__":
+    main()

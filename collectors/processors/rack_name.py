@@ -1,0 +1,53 @@
+"""The rack of this node, as its NameNode knows it: rack_name.py NAMENODE_HTTP
+
+One word that begins with a slash. A node that is no live DataNode has no rack there: exit 3.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from http.client import HTTPException
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import urlopen
+
+from collectors.run import NO_DATA, node_name
+
+LIVE_NODES = "/jmx?get=Hadoop:service=NameNode,name=NameNodeInfo::LiveNodes"
+
+
+def rack_name(answer: str, node_name: str) -> str | None:
+    """A node's rack in the NameNode's answer, None when it is not there; ValueError when this is no such answer."""
+    try:
+        nodes: dict[str, Any] = json.loads(json.loads(answer)["beans"][0]["LiveNodes"])
+        found = {name.rpartition(":")[0]: node.get("location") for name, node in nodes.items()}
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
+        raise ValueError("its answer does not tell the live DataNodes: is it the web address of a NameNode?") from error
+    return found.get(node_name)
+
+
+def main() -> int:
+    """Ask the NameNode, print the rack."""
+    address = sys.argv[1].rstrip("/") if len(sys.argv) == 2 else ""
+    if urlsplit(address).scheme not in ("http", "https"):
+        raise ValueError(
+            f"{address!r} is not the web address of a NameNode: give one, for example http://127.0.2.1:9870"
+        )
+    try:
+        with urlopen(address + LIVE_NODES, timeout=10) as said:  # noqa: S310 - the scheme was checked
+            found = rack_name(said.read().decode(), node_name())
+    except (OSError, HTTPException, ValueError) as error:
+        raise ValueError(f"{address} tells no rack ({error}): start HDFS, or name its NameNode") from error
+    if not found:
+        print(f"the NameNode at {address} tells no rack of {node_name()}", file=sys.stderr)
+        return NO_DATA
+    print(found)
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except ValueError as error:
+        sys.exit(f"rack_name: {error}")

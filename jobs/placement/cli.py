@@ -1,0 +1,25 @@
+"""`nodewise locality`."""
+
+from __future__ import annotations
+
+import click
+
+from jobs.placement.blocks import blocks
+from jobs.placement.cost import cost
+from jobs.placement.plan import plan
+from jobs.placement.replay import replay
+
+
+@click.group()
+def locality() -> None:
+    """Know where data lies and what reading it costs, and compare how the work would be divided.
+
+    \b
+    Example:
+      nodewise locality blocks hdfs:///data/images
+      nodewise locality plan hdfs:///data/images --capability perf_history --explain
+    """
+
+
+for command in (blocks, cost, plan, replay):
+    locality.add_command(command)

@@ -1,0 +1,107 @@
+"""The ways a block can be read in a large cluster: on its replicas, from within a rack, from anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+from statistics import median
+
+import numpy as np
+
+from locality.access import ASSUMED_SECONDS_PER_BYTE
+from locality.cost import AccessCost
+from locality.flow import Floats, Ints
+from locality.local_reads import Holdings
+
+_SAMPLE = 8
+"""Readers of which the median is taken as what a holder's rack, or the others, usually pay."""
+
+
+@dataclass(frozen=True)
+class RackWays:
+    """Hubs are the racks of the nodes and, last, the whole cluster; costs are seconds per picture.
+
+    Pair k of the holdings costs `local_seconds[k]`; block `block[k]` reaches hub `hub[k]` at `hub_seconds[k]`, which is
+    what its holders usually cost there; from hub `served_hub[k]` node `served[k]` is reached at `served_seconds[k]`,
+    what it usually pays more than others, for a picture of mean size.
+    """
+
+    hubs: int
+    local_seconds: Floats
+    block: Ints
+    hub: Ints
+    hub_seconds: Floats
+    served_hub: Ints
+    served: Ints
+    served_seconds: Floats
+
+    @classmethod
+    def of(cls, holdings: Holdings, cost: AccessCost) -> RackWays:
+        """Weigh the replicas of each block, those on nodes that take no work included."""
+        racks = sorted({cost.rack(node) for node in holdings.nodes})
+        hub_of = {rack: at for at, rack in enumerate(racks)}
+        place = np.array([hub_of[cost.rack(node)] for node in holdings.nodes], np.int64)
+        own = np.array([cost.seconds_per_byte(node, node) for node in holdings.nodes])
+        usual = _Usual(holdings, cost)
+        block, hub, per_byte = _to_hubs(holdings, cost, usual, hub_of)
+        everywhere = np.arange(len(holdings.nodes))
+        return cls(
+            hubs=len(racks) + 1,
+            local_seconds=own[holdings.node] * holdings.picture_bytes[holdings.block],
+            block=block,
+            hub=hub,
+            hub_seconds=per_byte * holdings.picture_bytes[block],
+            served_hub=np.concatenate((place, np.full(len(holdings.nodes), len(racks)))),
+            served=np.concatenate((everywhere, everywhere)),
+            served_seconds=np.tile(_surcharges(holdings, cost), 2),
+        )
+
+
+def _to_hubs(
+    holdings: Holdings, cost: AccessCost, usual: _Usual, hub_of: Mapping[str, int]
+) -> tuple[Ints, Ints, Floats]:
+    """Block number, hub number and seconds per byte of each way from a block to a hub."""
+    ways: dict[tuple[int, int], float] = {}
+    for at, block in enumerate(holdings.blocks):
+        ways[at, len(hub_of)] = min(map(usual.beyond, block.replicas), default=ASSUMED_SECONDS_PER_BYTE)
+        for holder in block.replicas:
+            hub = hub_of.get(cost.rack(holder))
+            if hub is not None:
+                ways[at, hub] = min(ways.get((at, hub), np.inf), usual.within(holder))
+    ends = np.array(list(ways), np.int64).reshape(-1, 2)
+    return ends[:, 0], ends[:, 1], np.fromiter(ways.values(), np.float64, len(ways))
+
+
+def _surcharges(holdings: Holdings, cost: AccessCost) -> Floats:
+    """Seconds that each node usually pays more for a picture than the median node does; 0 for the quicker ones."""
+    holders = holdings.nodes[:: max(1, len(holdings.nodes) // _SAMPLE)]
+    paid = np.array([median(cost.seconds_per_byte(node, each) for each in holders) for node in holdings.nodes])
+    picture = holdings.picture_bytes @ holdings.images / max(holdings.images.sum(), 1)
+    surcharges: Floats = np.maximum(paid - np.median(paid), 0) * picture
+    return surcharges
+
+
+class _Usual:
+    """Seconds per byte that readers within a holder's rack, and in others, usually pay."""
+
+    def __init__(self, holdings: Holdings, cost: AccessCost) -> None:
+        self._cost = cost
+        self._racks = {node: cost.rack(node) for node in holdings.nodes}
+        self._by_rack: dict[str, list[str]] = {}
+        for node, rack in self._racks.items():
+            self._by_rack.setdefault(rack, []).append(node)
+        self.within = cache(self._within)
+        self.beyond = cache(self._beyond)
+
+    def _within(self, holder: str) -> float:
+        return self._median(holder, self._by_rack.get(self._cost.rack(holder), ()))
+
+    def _beyond(self, holder: str) -> float:
+        own = self._cost.rack(holder)
+        return self._median(holder, (node for node, rack in self._racks.items() if rack != own))
+
+    def _median(self, holder: str, readers: Iterable[str]) -> float:
+        others = list(islice((reader for reader in readers if reader != holder), _SAMPLE)) or [holder]
+        return median(self._cost.seconds_per_byte(reader, holder) for reader in others)

@@ -1,0 +1,103 @@
+"""Everything that a job needs, on the cluster of the tests: the service, agents on all nodes, pictures in HDFS."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hdfs import InsecureClient
+
+from hadoop.local import Cluster
+from infosvc.client import InfoClient
+from infosvc.errors import InfoError
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+PICTURES = 40
+BROKEN = {"zz_cut.jpg": "", "zz_text.jpg": "not a picture"}
+
+
+@dataclass(frozen=True)
+class Site:
+    """A cluster with its service, its agents and pictures in /data/images."""
+
+    cluster: Cluster
+    url: str
+    token_file: Path
+
+    def nodewise(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return nodewise(self.cluster.home, *words, url=self.url)
+
+    def submit(self, output: str, *words: str, capability: str = "perf_even") -> subprocess.CompletedProcess[str]:
+        given = ("--input", "hdfs:///data/images", "--capability", capability, "--output", output, "--batch", "8")
+        return self.nodewise("job", "submit", *given, *words, "--wait", "--json")
+
+    def client(self) -> InfoClient:
+        return InfoClient.from_token_file(self.url, self.token_file)
+
+    def hdfs(self) -> InsecureClient:
+        return InsecureClient(f"http://{self.cluster.master}:9870", user=self.cluster.user)
+
+
+def nodewise(home: Path, *words: str, url: str = "http://127.0.0.1:1") -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "NODEWISE_URL": url}
+    environment.pop("HADOOP_CONF_DIR", None)
+    command = [sys.executable, "-m", "nodewise", "--home", str(home), *words]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=240)
+
+
+def until(condition: Callable[[], Any], seconds: float = 60) -> Any:
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, "the condition did not come true in time"
+        time.sleep(0.2)
+    return found
+
+
+def succeed(done: subprocess.CompletedProcess[str]) -> str:
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@contextmanager
+def running(cluster: Cluster, pictures: Path) -> Iterator[Site]:
+    """A site until the end of the block; `pictures` is an empty folder for what is put into HDFS."""
+    url = f"http://{cluster.master}:8400"
+    serve = [sys.executable, "-m", "nodewise", "--home", str(cluster.home), "serve", "--host", cluster.master]
+    service = subprocess.Popen(serve, stdout=subprocess.DEVNULL)
+    try:
+        until(lambda: _ready(url))
+        where = ["--directory", str(cluster.home / "agents" / "{node}"), "--allow", str(EXAMPLES)]
+        config = str(cluster.home / "cluster" / "ssh" / "config")
+        succeed(nodewise(cluster.home, "node", "add", "-F", config, *where, *cluster.nodes, url=url))
+        succeed(nodewise(cluster.home, "images", "make", str(pictures), "-n", str(PICTURES)))
+        _spoil(pictures)
+        load = ["hdfs:///data/images", "--keep-broken", "--overwrite", "--json"]
+        loaded = succeed(nodewise(cluster.home, "images", "load", str(pictures), *load))
+        assert json.loads(loaded)["loaded"] == PICTURES + len(BROKEN)
+        yield Site(cluster, url, cluster.home / "service" / "token")
+    finally:
+        service.terminate()
+        service.wait(20)
+
+
+def _ready(url: str) -> bool:
+    try:
+        InfoClient(url).producers()
+    except InfoError:
+        return False
+    return True
+
+
+def _spoil(pictures: Path) -> None:
+    """Add a truncated JPEG and a text that calls itself one."""
+    whole = sorted(pictures.glob("*.jpg"))[0].read_bytes()
+    (pictures / "zz_cut.jpg").write_bytes(whole[: len(whole) // 2])
+    (pictures / "zz_text.jpg").write_text("these are words")

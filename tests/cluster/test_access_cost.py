@@ -1,0 +1,74 @@
+"""What access costs on a real cluster: agents measure disks and each other, the NameNode tells their racks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from hadoop.local import Cluster
+from infosvc.client import InfoClient
+from locality.cost import DEFAULT_RACK
+from tests.cluster.site import Site, running, succeed, until
+
+pytestmark = pytest.mark.cluster
+
+DISK, PEERS = "disk_sequential_read_bytes_per_second", "peer_throughput"
+COLLECTORS = {DISK: f"scripts/{DISK}.sh", PEERS: "processors/peer_throughput.py"}
+
+
+@pytest.fixture(scope="module")
+def site(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with running(cluster, tmp_path_factory.mktemp("pictures")) as made:
+        yield made
+
+
+def entries(site: Site) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(succeed(site.nodewise("locality", "cost", "--json")))["seconds_per_byte"]
+    return found
+
+
+def measured_by(client: InfoClient, name: str) -> set[str]:
+    return {datum.node_name for datum in client.data(name) if datum.state == "fresh"}
+
+
+def test_every_entry_of_the_matrix_is_measured_on_a_real_cluster_and_young(site: Site) -> None:
+    client, nodes = site.client(), set(site.cluster.nodes)
+    # As shipped they run once a minute; here it may be more often.
+    for name, cmd in COLLECTORS.items():
+        succeed(site.nodewise("producer", "put", name, "--cmd", cmd, "--time-max", "2"))
+    rack = f"processors/rack_name.py http://{site.cluster.master}:9870"
+    succeed(site.nodewise("producer", "put", "rack_name", "--cmd", rack))
+    succeed(site.nodewise("slot", "start", "rack_name"))
+    succeed(site.nodewise("producer", "put", "access_cost", "--time-max", "2"))
+    succeed(site.nodewise("slot", "start", "access_cost"))
+
+    for name in (DISK, PEERS, "rack_name"):
+        until(lambda name=name: measured_by(client, name) == nodes, 120)  # type: ignore[misc]
+    until(lambda: len(found := entries(site)) == 16 and {entry["basis"] for entry in found} == {"measured"}, 120)
+
+    assert {datum.data_value for datum in client.data("rack_name")} == {DEFAULT_RACK}
+    found = {(entry["reader"], entry["holder"]): entry for entry in entries(site)}
+    assert set(found) == {(reader, holder) for reader in nodes for holder in nodes}
+    for (_, holder), entry in found.items():
+        assert found[holder, holder]["seconds_per_byte"] <= entry["seconds_per_byte"] < 1e-4
+        assert 0 <= entry["age_seconds"] < 300
+    text = succeed(site.nodewise("locality", "cost"))
+    assert text.count("measured") == 16
+    assert all(node in text for node in nodes)
+
+
+def test_the_disk_that_is_measured_is_the_one_that_was_named(site: Site) -> None:
+    node = site.cluster.nodes[0]
+    data = site.cluster.home / "a DataNode's disk"
+    data.mkdir()
+    cmd = f'{COLLECTORS[DISK]} "{data}"'
+    succeed(site.nodewise("producer", "put", DISK, "--cmd", cmd, "--time-max", "2"))
+
+    until(lambda: list(data.iterdir()))
+    assert {file.name for file in data.iterdir()} == {".nodewise_read_rate"}
+    client = site.client()
+    client.delete_value(DISK, node)  # what it measured elsewhere
+    until(lambda: node in measured_by(client, DISK))

@@ -1,0 +1,200 @@
+"""Where a real NameNode says that blocks are, in every state a block can be in."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from hadoop import daemons, health, local, site
+from hadoop.daemons import Daemon
+from hadoop.local import Cluster
+
+MEGABYTE = 1 << 20
+# A JVM cannot be started twice in a process nor survive a fork, so it gets a process of its own.
+BEGIN = f"""
+import json, sys
+from pathlib import Path
+import jpype
+from hadoop.blocks import list_files
+from hadoop.filesystem import FileSystem
+from hadoop.jvm import HadoopHome, java, start
+
+start(HadoopHome(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]))
+fs = FileSystem()
+
+def writing(path, size, replication=2):
+    stream = fs.java.create(fs.path(path), True, 4096, jpype.JShort(replication), {MEGABYTE})
+    stream.write(jpype.JArray(jpype.JByte)(b"x" * size))
+    return stream
+
+def listed(path):
+    return {{file.path: file._asdict() | {{"best": file.hosts()}} for file in list_files(fs, path)}}
+"""
+BLOCKS = f"""
+writing("/states/several", 2 * {MEGABYTE} + 500).close()
+writing("/states/empty", 0).close()
+found = listed("/states")
+"""
+OPEN = f"""
+synced = java("java.util.EnumSet").of(
+    java("org.apache.hadoop.hdfs.client.HdfsDataOutputStream$SyncFlag").UPDATE_LENGTH
+)
+stream = writing("/open/file", {MEGABYTE} + 500)
+stream.hsync(synced)
+before = listed("/open")["/open/file"]
+stream.close()
+found = [before, listed("/open")["/open/file"]]
+"""
+CODED = f"""
+fs.java.enableErasureCodingPolicy("XOR-2-1-1024k")
+fs.make_folder("/coded")
+fs.java.setErasureCodingPolicy(fs.path("/coded"), "XOR-2-1-1024k")
+for name, size in (("large", 3 * {MEGABYTE}), ("small", 1000), ("empty", 0)):
+    fs.write(f"/coded/{{name}}", b"x" * size)
+writing_on = fs.java.create(fs.path("/coded/open"))
+writing_on.write(jpype.JArray(jpype.JByte)(b"x" * 3 * {MEGABYTE}))
+writing_on.hflush()
+found = listed("/coded")
+writing_on.close()
+"""
+AS_HADOOP = """
+for number in range(7):
+    fs.write(f"/pages/{number}", b"x" * number)
+    fs.write(f"/pages/in {number % 3}/ü {number}", b"x" * number)
+pages = fs.java.listFiles(fs.path("/pages"), True)
+theirs = {}
+while pages.hasNext():
+    status = pages.next()
+    theirs[str(status.getPath().toUri().getPath())] = [
+        [int(at.getOffset()), int(at.getLength()), sorted(map(str, at.getHosts()))]
+        for at in status.getBlockLocations()
+    ]
+ours = {
+    file.path: [[block.offset, block.length, sorted(block.hosts)] for block in file.blocks]
+    for file in list_files(fs, "/pages")
+}
+from hadoop.listing import Listing
+found = [ours, theirs, len(list(Listing(fs).pages("/pages")))]
+"""
+ONE_REPLICA = 'writing("/lost/file", 1000, 1).close(); writing("/lost/kept", 1000, 3).close(); found = listed("/lost")'
+CACHED = """
+client = fs.java
+client.addCachePool(java("org.apache.hadoop.hdfs.protocol.CachePoolInfo")("pool"))
+directive = java("org.apache.hadoop.hdfs.protocol.CacheDirectiveInfo$Builder")()
+client.addCacheDirective(directive.setPath(fs.path("/lost/file")).setPool("pool").build())
+found = None
+"""
+LISTED = "found = listed('/lost')"
+
+
+def _found(cluster: Cluster, script: str) -> Any:
+    """What the script calls `found`."""
+    argv = [sys.executable, "-c", f"{BEGIN}{script}\nprint(json.dumps(found))"]
+    argv += [str(cluster.conf_dir), str(cluster.jars), cluster.user]
+    return json.loads(subprocess.run(argv, stdout=subprocess.PIPE, check=True, timeout=120).stdout)
+
+
+def test_every_block_has_its_place_its_holders_and_their_storage(cluster: Cluster) -> None:
+    found = _found(cluster, BLOCKS)
+
+    assert (found["/states/empty"]["size_bytes"], found["/states/empty"]["blocks"]) == (0, [])
+    several = found["/states/several"]
+    assert [(offset, length) for offset, length, *_ in several["blocks"]] == [
+        (0, MEGABYTE),
+        (MEGABYTE, MEGABYTE),
+        (2 * MEGABYTE, 500),
+    ]
+    for _, _, hosts, storage_types, cached, state in several["blocks"]:
+        assert len(set(hosts) & set(cluster.nodes)) == 2
+        assert (storage_types, cached, state) == (["DISK", "DISK"], [], "live")
+    assert (several["replication"], several["is_open"], several["erasure_policy"]) == (2, False, "")
+
+
+def test_a_file_that_is_still_written_shows_what_is_there_so_far(cluster: Cluster) -> None:
+    before, after = _found(cluster, OPEN)
+
+    assert before["is_open"]
+    assert [(block[0], block[1], block[5]) for block in before["blocks"]] == [
+        (0, MEGABYTE, "live"),
+        (MEGABYTE, 500, "open"),
+    ]
+    assert not after["is_open"]
+    assert [block[5] for block in after["blocks"]] == ["live", "live"]
+
+
+def test_an_erasure_coded_file_is_local_only_where_one_node_holds_all_of_it(cluster: Cluster) -> None:
+    found = _found(cluster, CODED)
+
+    assert {file["erasure_policy"] for file in found.values()} == {"XOR-2-1-1024k"}
+    (large,) = found["/coded/large"]["blocks"]
+    assert (large[1], len(set(large[2])), large[5]) == (3 * MEGABYTE, 2, "erasure_coded")
+    assert found["/coded/large"]["best"] == []
+    (small,) = found["/coded/small"]["blocks"]
+    assert (len(small[2]), small[5]) == (1, "live")
+    assert found["/coded/small"]["best"] == small[2]
+    assert found["/coded/empty"]["blocks"] == []
+    assert [(block[2], block[5]) for block in found["/coded/open"]["blocks"]] == [([], "open")]
+
+
+@pytest.fixture(scope="module")
+def special(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Three nodes: the NameNode lists two locations a page, the DataNodes have a cache that needs no libhadoop."""
+    home = tmp_path_factory.mktemp("special")
+    try:
+        cluster = local.up(home, nodes=3)
+        _restart(cluster, Daemon(cluster, "namenode"), {"dfs.ls.limit": "2"})
+        for node in cluster.nodes:
+            cache = cluster.node_dir(node) / "cache"
+            cache.mkdir()
+            keys = {"dfs.datanode.pmem.cache.dirs": str(cache), "dfs.cachereport.intervalMsec": "1000"}
+            _restart(cluster, Daemon(cluster, "datanode", node), keys)
+        deadline = time.monotonic() + 120
+        while waiting := health.waiting_for(cluster):
+            assert time.monotonic() < deadline, waiting
+            time.sleep(0.2)
+        yield cluster
+    finally:
+        local.down(home)
+
+
+def _restart(cluster: Cluster, daemon: Daemon, keys: dict[str, str]) -> None:
+    """Start a daemon again with further keys in its hdfs-site.xml."""
+    process = daemons.running(cluster)[daemon]
+    process.kill()
+    process.wait(20)
+    file = site.conf_dir(cluster, daemon.node) / "hdfs-site.xml"
+    more = "".join(f"<property><name>{key}</name><value>{value}</value></property>" for key, value in keys.items())
+    file.write_text(file.read_text().replace("</configuration>", f"{more}</configuration>"))
+    daemons.start(daemon)
+
+
+def test_many_pages_and_folders_say_what_hadoop_s_own_listing_says(special: Cluster) -> None:
+    ours, theirs, pages = _found(special, AS_HADOOP)
+
+    assert len(ours) == 14
+    assert ours == theirs
+    assert pages > 3
+
+
+def test_a_replica_in_a_cache_is_known_and_one_that_died_with_its_node_is_missing(
+    special: Cluster, eventually: Callable[..., None]
+) -> None:
+    found = _found(special, ONE_REPLICA)
+    ((holder,),) = (block[2] for block in found["/lost/file"]["blocks"])
+    assert found["/lost/file"]["blocks"][0][4] == []
+    _found(special, CACHED)
+    eventually(lambda: _found(special, LISTED)["/lost/file"]["blocks"][0][4] == [holder], 120)
+
+    daemons.running(special)[Daemon(special, "datanode", holder)].kill()
+    eventually(lambda: _found(special, LISTED)["/lost/file"]["blocks"][0][2] == [], 120)
+
+    lost = _found(special, LISTED)
+    assert [(block[2], block[4], block[5]) for block in lost["/lost/file"]["blocks"]] == [([], [], "missing")]
+    assert lost["/lost/file"]["best"] == []
+    assert set(lost["/lost/kept"]["best"]) == set(special.nodes) - {holder}

@@ -1,0 +1,39 @@
+"""The JVM inside a Python process: what ends the process still does."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hadoop.preflight import JARS
+
+PROGRAM = """
+import sys, time
+from pathlib import Path
+from hadoop.jvm import HadoopHome, start
+start(HadoopHome(Path(sys.argv[1]), Path(sys.argv[2]), "somebody"))
+print("ready", flush=True)
+try:
+    time.sleep(60)
+except KeyboardInterrupt:
+    sys.exit(7)
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGTERM, -signal.SIGTERM), (signal.SIGINT, 7)], ids=["SIGTERM", "SIGINT"]
+)
+def test_a_signal_ends_the_process_as_it_would_without_a_jvm(
+    tmp_path: Path, number: signal.Signals, status: int
+) -> None:
+    (tmp_path / "core-site.xml").write_text("<configuration/>")
+    argv = [sys.executable, "-c", PROGRAM, str(tmp_path), str(JARS)]
+    with subprocess.Popen(argv, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+        assert process.wait(60) == status

@@ -1,0 +1,43 @@
+"""What a job learns from the real service, and what it does not even ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from infosvc.client import InfoClient
+from infosvc.records import Kind, Producer
+from jobs.capability import wait
+from jobs.partitioner.knowledge import judgements
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of which values are read in bulk."""
+    found: list[str] = []
+    read = InfoClient.data_many
+
+    def noted(client: InfoClient, names: Sequence[str], *more: Any) -> Any:
+        found.extend(names)
+        return read(client, names, *more)
+
+    monkeypatch.setattr(InfoClient, "data_many", noted)
+    return found
+
+
+def test_numbers_that_judge_are_read_and_objects_are_not(client: InfoClient, asked: list[str]) -> None:
+    for name, unit in (("weight", "kg"), ("height", "m"), ("places", "json")):
+        client.put_producer(Producer(name, cmd="", time_max=60, kind=Kind.PROGRAM, unit=unit))
+        client.put_value(name, "alpha", "2")
+    values = wait(client, "weight", ["alpha"], 10)
+    asked.clear()
+
+    found = judgements(client, "weight", values)
+
+    assert {name: judgement.numbers() for name, judgement in found.items()} == {
+        "weight": {"alpha": 2},
+        "height": {"alpha": 2},
+    }
+    assert asked == ["height"]
