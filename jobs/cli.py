@@ -15,13 +15,14 @@ from rich.table import Column, Table
 
 from hadoop.conf import resourcemanager_http
 from hadoop.yarn import Application
-from infosvc.client import DEFAULT_URL, read_token
+from infosvc.client import read_token
 from jobs import explain as explanation
 from jobs import kept, logs, report, result
 from jobs.engines import ENGINES
 from jobs.errors import JobError
 from jobs.options import console, hadoop_home, hadoop_options, progress_console, session, show
 from jobs.package import ROOT
+from jobs.service_options import service_options
 from jobs.submit import Request, Submitter
 from locality.policies import POLICIES
 
@@ -48,14 +49,7 @@ def job() -> None:
 @click.option("--vcores", type=click.IntRange(1), default=1, show_default=True, help="Cores of each container.")
 @click.option("--weights", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Gluon parameters.")
 @click.option("--labels", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="One class a line.")
-@click.option("--url", envvar="NODEWISE_URL", default=DEFAULT_URL, show_default=True, help="Information service.")
-@click.option("--token-file", type=click.Path(path_type=Path), envvar="NODEWISE_TOKEN_FILE", help="To keep history.")
-@click.option(
-    "--ca-file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    envvar="NODEWISE_CA_FILE",
-    help="Authority of an https information service.  [env: NODEWISE_CA_FILE]",
-)
+@service_options("To keep history.")
 @click.option("--master-python", default=sys.executable, help="Python of the application master on the nodes.")
 @click.option(
     "--worker-python",

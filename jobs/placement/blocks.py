@@ -19,12 +19,13 @@ from hadoop.block_table import blocks_of
 from hadoop.errors import HadoopError
 from hadoop.filesystem import FileSystem
 from hadoop.snapshot_file import current
-from infosvc.client import DEFAULT_URL, InfoClient, read_token
+from infosvc.client import InfoClient, read_token
 from infosvc.errors import InfoError
 from jobs.errors import JobError
 from jobs.options import hadoop_home, hadoop_options, progress_console, show
 from jobs.placement import publishing
 from jobs.placement.distribution import Spread, spread
+from jobs.service_options import service_options
 
 
 @click.command()
@@ -34,14 +35,7 @@ from jobs.placement.distribution import Spread, spread
 @click.option("--fresh", is_flag=True, help="List everything, whatever is known from before.")
 @click.option("--publish", is_flag=True, help="Write what each node holds to the information service.")
 @click.option("--every", type=click.FloatRange(1), metavar="SECONDS", help="With --publish: go on, looking this often.")
-@click.option("--url", envvar="NODEWISE_URL", default=DEFAULT_URL, show_default=True, help="Information service.")
-@click.option("--token-file", type=click.Path(path_type=Path), envvar="NODEWISE_TOKEN_FILE", help="To publish.")
-@click.option(
-    "--ca-file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    envvar="NODEWISE_CA_FILE",
-    help="Authority of an https information service.  [env: NODEWISE_CA_FILE]",
-)
+@service_options("To publish.")
 @hadoop_options
 @click.pass_obj
 def blocks(

@@ -13,9 +13,10 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from infosvc.client import DEFAULT_URL, InfoClient, read_token
+from infosvc.client import InfoClient, read_token
 from infosvc.errors import NotFound
 from jobs.errors import JobError
+from jobs.service_options import service_options
 from locality.cost import AccessCost, CostError, Rate, Side
 
 DATA_NAME = "access_cost"
@@ -52,14 +53,7 @@ def access_cost(client: InfoClient) -> AccessCost:
 @click.command()
 @click.argument("nodes", metavar="[NODE]...", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, in seconds per byte and bytes per second.")
-@click.option("--url", envvar="NODEWISE_URL", default=DEFAULT_URL, show_default=True, help="Information service.")
-@click.option("--token-file", type=click.Path(path_type=Path), envvar="NODEWISE_TOKEN_FILE", help="To read with.")
-@click.option(
-    "--ca-file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    envvar="NODEWISE_CA_FILE",
-    help="Authority of an https information service.  [env: NODEWISE_CA_FILE]",
-)
+@service_options("To read with.")
 @click.pass_obj
 def cost(
     home: Path, nodes: tuple[str, ...], as_json: bool, url: str, token_file: Path | None, ca_file: Path | None

@@ -13,12 +13,13 @@ import click
 from rich.table import Column, Table
 
 from hadoop.snapshot_file import current
-from infosvc.client import DEFAULT_URL, InfoClient, read_token
+from infosvc.client import InfoClient, read_token
 from jobs import capability as capabilities
 from jobs.errors import JobError
 from jobs.options import console, hadoop_options, progress_console, session
 from jobs.placement.terms import known_terms
 from jobs.report import bytes_text, over_optimum_text, ratio_text
+from jobs.service_options import service_options
 from jobs.submit import Submitter
 from locality.explain import Move, moves
 from locality.policies import POLICIES, policy
@@ -61,14 +62,7 @@ class Tried:
 )
 @click.option("--explain", is_flag=True, help="Say why each picture that moves does so.")
 @click.option("--capability-wait", type=float, default=20, show_default=True, help="Seconds for fresh values.")
-@click.option("--url", envvar="NODEWISE_URL", default=DEFAULT_URL, show_default=True, help="Information service.")
-@click.option("--token-file", type=click.Path(path_type=Path), envvar="NODEWISE_TOKEN_FILE", help="To read with.")
-@click.option(
-    "--ca-file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    envvar="NODEWISE_CA_FILE",
-    help="Authority of an https information service.  [env: NODEWISE_CA_FILE]",
-)
+@service_options("To read with.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with every move.")
 @hadoop_options
 @click.pass_obj
