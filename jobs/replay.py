@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from jobs.decision import Decision
 from jobs.errors import JobError
 from locality.bounds import makespan_lower_bound
 from locality.policies import policy
-from locality.quality import Quality, judge
+from locality.quality import Quality, judge, optimum_of
 from locality.types import Plan, PlanError
 
 
@@ -58,7 +59,7 @@ def attempts(
     recorded = Attempt(
         decision.policy, decision.capability, decision.plan, decision.quality, decision.planning_seconds, True
     )
-    return [recorded, *(_attempt(decision, p, name, values) for name, values in capabilities.items() for p in policies)]
+    return [recorded, *chain.from_iterable(_judged_by(decision, policies, *each) for each in capabilities.items())]
 
 
 def yardstick(decision: Decision, plans: Iterable[Plan]) -> Yardstick:
@@ -103,17 +104,27 @@ def compared(decision: Decision, made: Sequence[Attempt]) -> dict[str, Any]:
     }
 
 
-def _attempt(decision: Decision, policy_name: str, name: str, values: Mapping[str, float]) -> Attempt:
+def _judged_by(
+    decision: Decision, policies: Sequence[str], name: str, values: Mapping[str, float]
+) -> Iterator[Attempt]:
+    """Each policy with one capability; what is possible at best is worked out once."""
+    plans = [(policy_name, *_planned(decision, policy_name, name, values)) for policy_name in policies]
+    optimum = optimum_of(decision.blocks, values, decision.terms)
+    for policy_name, plan, planning_seconds in plans:
+        quality = judge(plan, decision.blocks, values, decision.terms, optimum)
+        yield Attempt(policy_name, name, plan, quality, planning_seconds)
+
+
+def _planned(decision: Decision, policy_name: str, name: str, values: Mapping[str, float]) -> tuple[Plan, float]:
+    """A policy's plan and the seconds it took; PlanError names both."""
     divide = policy(policy_name)
     try:
         divide(decision.blocks[:1], values, decision.terms)  # imports what a first plan needs; that is no planning
         started = time.perf_counter()
         plan = divide(decision.blocks, values, decision.terms)
-        planning_seconds = time.perf_counter() - started
-        quality = judge(plan, decision.blocks, values, decision.terms)
+        return plan, time.perf_counter() - started
     except PlanError as error:
         raise PlanError(f"{policy_name} by {name}: {error}") from error
-    return Attempt(policy_name, name, plan, quality, planning_seconds)
 
 
 def _row(decision: Decision, attempt: Attempt, by: Yardstick) -> dict[str, Any]:
