@@ -230,7 +230,10 @@ class OneValue(Resource):
     @ns.response(404, "nothing is registered under this name, or it has no value there")
     @needs(Role.PROCESSOR)
     def delete(self, data_name: str, node_name: str) -> Any:
-        """Forget one value, and the history that is kept of it."""
+        """Forget one value, and the history that is kept of it.
+
+        The slot that measures it goes on, and its next run brings a value again.
+        """
         write(lambda draft: changes.delete_value(draft, data_name, node_name))
         return "", 204
 
