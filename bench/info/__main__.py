@@ -21,11 +21,10 @@ import click
 from bench.info import agent, ingest, machine, prometheus, restart, rounds, table
 from bench.info.errors import BenchError
 from bench.info.figures import Found
-from bench.info.processes import ROOT
 from bench.info.scale import FULL, PARTS, QUICK, Scale
 from bench.info.server import enrol, serving
+from bench.kept import RESULTS, keep
 
-RESULTS = ROOT / "bench" / "results"
 BUSY = 0.5
 
 
@@ -141,7 +140,8 @@ def main(
     text = table.markdown(record, found, scale)
     click.echo(json.dumps(record, indent=1) if as_json else text)
     if output or not (quick or only):
-        click.echo(f"kept in {table.keep(output or RESULTS, record, text)}", err=True)
+        kept = keep(output or RESULTS, "info", record, text)
+        click.echo(f"kept in {kept}", err=True)
 
 
 def _parts(only: str | None) -> list[str]:

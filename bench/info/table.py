@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -107,12 +105,3 @@ def _measured_on(record: dict[str, Any], scale: Scale) -> str:
         '"visible" runs from the moment its page was read. Beside the agent stands the node exporter, '
         "asked as often."
     )
-
-
-def keep(directory: Path, record: dict[str, Any], text: str) -> Path:
-    """Write both forms, named after day and time, so that no run replaces another; the path of the table."""
-    directory.mkdir(parents=True, exist_ok=True)
-    name = "info-" + record["date"][:19].replace("T", "-").replace(":", "")
-    (directory / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
-    (directory / f"{name}.md").write_text(text)
-    return directory / f"{name}.md"

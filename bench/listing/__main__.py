@@ -21,14 +21,13 @@ from hdfs import HdfsError, InsecureClient
 from bench.info import machine
 from bench.info.errors import BenchError
 from bench.info.processes import ROOT
+from bench.kept import RESULTS, keep
 from bench.listing import table
 from bench.listing.ways import WAYS, Found
 from hadoop import daemons, local, state
 from hadoop.daemons import Daemon
 from hadoop.errors import HadoopError
 from hadoop.local import Cluster
-
-RESULTS = ROOT / "bench" / "results"
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -67,7 +66,8 @@ def main(
     text = table.markdown(record)
     click.echo(json.dumps(record, indent=1) if as_json else text)
     if output or not quick:
-        click.echo(f"kept in {table.keep(output or RESULTS, record, text)}", err=True)
+        kept = keep(output or RESULTS, "listing", record, text)
+        click.echo(f"kept in {kept}", err=True)
 
 
 @contextmanager

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -81,12 +79,3 @@ def _measured_on(record: dict[str, Any]) -> str:
         f"{record['steal_ratio']:.1%} of the CPU time to others. The iterator was measured on "
         f"{record['sample_files']:,.0f} files."
     )
-
-
-def keep(directory: Path, record: dict[str, Any], text: str) -> Path:
-    """Write both forms, named after day and time, so that no run replaces another; the path of the table."""
-    directory.mkdir(parents=True, exist_ok=True)
-    name = "listing-" + record["date"][:19].replace("T", "-").replace(":", "")
-    (directory / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
-    (directory / f"{name}.md").write_text(text)
-    return directory / f"{name}.md"

@@ -17,11 +17,10 @@ import click
 
 from bench.info import machine
 from bench.info.processes import ROOT
+from bench.kept import RESULTS, keep
 from bench.placement import table
 from bench.placement.parts import MEASURES, Found
 from bench.placement.scale import FULL, PARTS, QUICK, Scale
-
-RESULTS = ROOT / "bench" / "results"
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -60,7 +59,8 @@ def main(only: str | None, quick: bool, rounds: int | None, output: Path | None,
         text = table.markdown(record, rows, scale)
         click.echo(json.dumps(record, indent=1) if as_json else text)
         if output or not (quick or only):
-            click.echo(f"kept in {table.keep(output or RESULTS, record, text)}", err=True)
+            kept = keep(output or RESULTS, "placement", record, text)
+            click.echo(f"kept in {kept}", err=True)
 
 
 def _parts(only: str | None) -> list[str]:

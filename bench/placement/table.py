@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -100,12 +98,3 @@ def _measured_on(record: dict[str, Any], scale: Scale) -> str:
         f"nodewise {versions['nodewise']}, Python {versions['Python']}. The host gave {record['steal_ratio']:.1%} of "
         f"the CPU time to others, and the load was {record['load_before']:.1f} before."
     )
-
-
-def keep(directory: Path, record: dict[str, Any], text: str) -> Path:
-    """Write both forms, named after day and time, so that no run replaces another; the path of the table."""
-    directory.mkdir(parents=True, exist_ok=True)
-    name = "placement-" + record["date"][:19].replace("T", "-").replace(":", "")
-    (directory / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
-    (directory / f"{name}.md").write_text(text)
-    return directory / f"{name}.md"

@@ -25,8 +25,9 @@ from bench.info.exporter import first_nodes, pages
 from bench.info.figures import FIGURES, Figure, quantile
 from bench.info.scale import QUICK
 from bench.info.simulate import sending
-from bench.info.table import Row, keep, rows
+from bench.info.table import Row, rows
 from bench.info.wire import Address, Line, request
+from bench.kept import keep
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -186,7 +187,7 @@ def test_only_parts_that_were_measured_have_rows() -> None:
 
 
 def test_a_second_run_on_the_same_day_is_kept_beside_the_first(tmp_path: Path) -> None:
-    kept = [keep(tmp_path, {"date": f"2026-01-02T03:04:{second}+00:00"}, "text") for second in ("05", "06")]
+    kept = [keep(tmp_path, "info", {"date": f"2026-01-02T03:04:{second}+00:00"}, "text") for second in ("05", "06")]
 
     assert [file.name for file in kept] == ["info-2026-01-02-030405.md", "info-2026-01-02-030406.md"]
     assert len(list(tmp_path.iterdir())) == 4

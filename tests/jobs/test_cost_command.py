@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,30 +13,16 @@ from click.testing import CliRunner, Result
 from infosvc.client import InfoClient
 from infosvc.errors import Unreachable
 from infosvc.records import Kind, Producer
-from infosvc.server import Server
-from infosvc.settings import Settings
 from jobs.errors import JobError
 from jobs.placement.cost import access_cost, cost
 from locality.cost import AccessCost, Basis, Rate
 
-TOKEN = "a-token-for-the-tests"
 MB = 1e6
 MEASURED = AccessCost(
     {"n1": Rate(200 * MB, 20), "n2": Rate(50 * MB, 30)},
     {("n1", "n2"): Rate(100 * MB, 300), ("n2", "n3"): Rate(25 * MB, 8)},
     {"n1": "/r1", "n2": "/r1", "n3": "/r1"},
 )
-
-
-@pytest.fixture
-def client(tmp_path: Path) -> Iterator[InfoClient]:
-    server = Server(Settings(database=f"sqlite:///{tmp_path}/infosvc.db", token=TOKEN), "127.0.0.1", 0)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    with InfoClient(server.url, TOKEN) as made:
-        yield made
-    server.stop()
-    thread.join()
 
 
 @pytest.fixture
