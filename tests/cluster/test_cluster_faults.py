@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,6 +52,15 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, Cl
 
 def _left(cluster: Cluster) -> list[psutil.Process]:
     return processes.of_cluster(cluster.home, cluster.subnet)
+
+
+def _names(cluster: Cluster) -> set[str]:
+    """The names of what is left; one that ends while it is asked has none."""
+    names = set()
+    for process in _left(cluster):
+        with suppress(psutil.NoSuchProcess):
+            names.add(process.name().partition("-")[0])
+    return names
 
 
 def _states(cluster: Cluster) -> dict[tuple[str, str | None], bool]:
@@ -101,16 +111,18 @@ def test_up_starts_again_what_has_died(pair: tuple[Cluster, Cluster], eventually
 
 def test_after_a_crash_down_leaves_nothing_and_up_finds_the_data(pair: tuple[Cluster, Cluster]) -> None:
     one, _ = pair
-    argv = ["ssh", "-F", str(one.ssh_config), one.nodes[0], "setsid sleep 300 > /dev/null 2>&1 &"]
-    subprocess.run(argv, check=True)
-    session = subprocess.Popen([*argv[:-1], "sleep 300"], stderr=subprocess.DEVNULL)
-    for process in daemons.running(one).values():
-        process.kill()
-        process.wait()
-    assert {"sshd", "sleep"} <= {process.name().partition("-")[0] for process in _left(one)}
-    (one.state / "cluster.json").write_text('{"subnet":', encoding="utf-8")
-    local.down(one.home)
-    session.wait(timeout=20)
+    argv = ["ssh", "-F", str(one.ssh_config), one.nodes[0]]
+    subprocess.run([*argv, "setsid sleep 300 > /dev/null 2>&1 &"], check=True)
+    with subprocess.Popen([*argv, "echo in; sleep 300"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as session:
+        assert session.stdout
+        assert session.stdout.readline() == b"in\n"
+        for process in daemons.running(one).values():
+            process.kill()
+            process.wait()
+        assert {"sshd", "sleep"} <= _names(one)
+        (one.state / "cluster.json").write_text('{"subnet":', encoding="utf-8")
+        local.down(one.home)
+        session.wait(timeout=20)
     assert _left(one) == []
     assert local.down(one.home) == 0
 
