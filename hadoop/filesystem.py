@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,15 @@ import jpype
 from hadoop.jvm import configuration, java, java_errors
 
 REMEDY = "is HDFS up? `nodewise cluster status` tells"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One file or folder of a folder: its own name, size in bytes (0 of a folder), seconds since 1970 of its change."""
+
+    name: str
+    size_bytes: int
+    modified_at: float
 
 
 class FileSystem:
@@ -52,6 +64,36 @@ class FileSystem:
             finally:
                 stream.close()
 
+    @contextmanager
+    def writing(self, name: str, mode: int = 0o644) -> Iterator[Callable[[bytes], None]]:
+        """A new file, to be written piece by piece by calling what this yields; the umask does not narrow the mode.
+
+        HadoopError when there is one already. What is written when the block fails stays.
+        """
+        with java_errors(f"writing {name}", REMEDY):
+            stream = self.java.create(self.path(name), False)
+            try:
+                yield lambda piece: stream.write(jpype.JArray(jpype.JByte)(piece))
+            finally:
+                stream.close()
+            self.java.setPermission(self.path(name), _permission(mode))
+
+    def mode(self, name: str) -> int:
+        """The permission bits of a file or folder."""
+        with java_errors(f"looking at {name}", REMEDY):
+            return int(self.java.getFileStatus(self.path(name)).getPermission().toShort())
+
+    def entries(self, folder: str) -> list[Entry]:
+        """What is in a folder, by name; nothing when there is no such folder."""
+        with java_errors(f"listing {folder}", REMEDY):
+            if not self.java.exists(self.path(folder)):
+                return []
+            found = self.java.listStatus(self.path(folder))
+            return [
+                Entry(str(one.getPath().getName()), int(one.getLen()), int(one.getModificationTime()) / 1000)
+                for one in found
+            ]
+
     def upload(self, local: Path, name: str) -> None:
         """Copy a local file, replacing an older one."""
         with java_errors(f"uploading {local} to {name}", REMEDY):
@@ -71,12 +113,16 @@ class FileSystem:
             finally:
                 stream.close()
 
-    def rename(self, source: str, target: str) -> None:
-        """Move a file or folder in one step; HadoopError when the target exists or has no parent."""
+    def rename(self, source: str, target: str, overwrite: bool = False) -> None:
+        """Move a file or folder in one step; HadoopError when the target has no parent, or exists.
+
+        With `overwrite` a file takes the place of one that exists.
+        """
         # Without options this form never moves into a folder that exists, as the one of two arguments would.
         options = java("org.apache.hadoop.fs.Options$Rename")
+        option = options.OVERWRITE if overwrite else options.NONE
         with java_errors(f"renaming {source} to {target}", REMEDY):
-            self.java.rename(self.path(source), self.path(target), jpype.JArray(options)([options.NONE]))
+            self.java.rename(self.path(source), self.path(target), jpype.JArray(options)([option]))
 
     def delete(self, name: str) -> None:
         """Delete a file or a whole folder; nothing happens when there is none."""

@@ -75,7 +75,7 @@ def java(name: str) -> Any:
 
 
 def configuration() -> Any:
-    """A YarnConfiguration that gives up on a silent server within seconds instead of a quarter of an hour."""
+    """A YarnConfiguration that gives up on a silent server within seconds instead of up to a quarter of an hour."""
     conf = java("org.apache.hadoop.yarn.conf.YarnConfiguration")()
     conf.setInt("ipc.client.connect.max.retries", 5)
     conf.setInt("ipc.client.connect.max.retries.on.timeouts", 2)
@@ -84,6 +84,11 @@ def configuration() -> Any:
     conf.setLong("yarn.resourcemanager.connect.retry-interval.ms", 500)
     conf.setLong("yarn.client.nodemanager-connect.max-wait-ms", 10_000)
     conf.setLong("yarn.client.nodemanager-connect.retry-interval-ms", 500)
+    # A DataNode that hangs: reads and answers to writes (5 s more for each node of the pipeline), then writes.
+    conf.setInt("dfs.client.socket-timeout", 10_000)
+    conf.setInt("dfs.datanode.socket.write.timeout", 10_000)
+    # What is being written goes on with the nodes that are left, where no other one can take the place of the bad one.
+    conf.setBoolean("dfs.client.block.write.replace-datanode-on-failure.best-effort", True)
     return conf
 
 

@@ -69,6 +69,7 @@ def up(
             # What a crashed cluster left behind would hold ports and directories.
             _end_all(home, recorded)
             cluster = _placed(cluster, stack)
+            _forget_work(cluster)
         missing = [daemon for daemon in daemons.of(cluster) if daemon not in alive]
         if not missing and not health.waiting_for(cluster):
             say("The cluster is running already")
@@ -228,6 +229,13 @@ def _start(
     sshd.check_logins(cluster)
 
 
+def _forget_work(cluster: Cluster) -> None:
+    """Let YARN begin anew: nothing of the old applications runs, and their pids may be other programs' by now."""
+    for directory in (site.rm_state(cluster), *(site.nm_state(cluster, node) for node in cluster.nodes)):
+        if directory.exists():
+            shutil.rmtree(directory)
+
+
 def _prepare(cluster: Cluster) -> None:
     for directory in (cluster.logs, site.scratch(cluster)):
         directory.mkdir(parents=True, exist_ok=True)
@@ -263,7 +271,7 @@ def _format(cluster: Cluster) -> None:
 def _wait(cluster: Cluster, started: dict[Daemon, psutil.Process], say: Say, ready_seconds: float) -> None:
     """Wait until everything works; HadoopError when a daemon ends or time is up."""
     deadline = time.monotonic() + ready_seconds
-    while waiting := health.waiting_for(cluster):
+    while waiting := health.waiting_for(cluster) or _silent(started):
         for daemon, process in started.items():
             if not process.is_running() or process.status() == psutil.STATUS_ZOMBIE:
                 raise daemons.failure(daemon, "ended while starting")
@@ -275,3 +283,8 @@ def _wait(cluster: Cluster, started: dict[Daemon, psutil.Process], say: Say, rea
             )
         say(f"Waiting for {', '.join(waiting)}")
         time.sleep(_POLL_SECONDS)
+
+
+def _silent(started: Iterable[Daemon]) -> list[str]:
+    """Which of these daemons do not listen yet; their master may still take the one before for alive."""
+    return [daemon.title for daemon in started if not all(ports.listens(address) for address in daemon.addresses)]

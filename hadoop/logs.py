@@ -1,59 +1,73 @@
-"""What containers printed, as the NodeManagers that ran them serve it over HTTP."""
+"""What a cluster's daemons tell over HTTP of an application: whether it runs, and its masters' containers."""
 
 from __future__ import annotations
 
 import json
 import re
 from http.client import HTTPException
+from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import quote
 
 from hadoop.direct import open_direct
 from hadoop.errors import HadoopError
 
-_TIMEOUT_SECONDS = 10.0
-_CONTENTS = re.compile(r"LogContents:\n(.*?)\n?End of LogType:", re.DOTALL)
-_MASTER_LOGS = re.compile(r"http://([^/]+)/node/containerlogs/(container_\w+)")
+_TIMEOUT_SECONDS = 5.0
+_DAEMON = re.compile(r"https?://[^/]+")
 
 
-def master_container(rm_http: str, application_id: str) -> tuple[str, str]:
-    """Id of the application master's container, and its NodeManager's HTTP address (host:port).
+class NotKnown(HadoopError):
+    """The daemon answered, and does not know (any more) what was asked for."""
 
-    HadoopError when the ResourceManager at `rm_http` does not know the application, or it has not started yet.
+
+def running(rm_http: str, application_id: str) -> bool:
+    """Whether an application has not ended; NotKnown when the ResourceManager at `rm_http` does not know it.
+
+    HadoopError when the ResourceManager is away.
     """
-    answer = _get(f"{rm_http}/ws/v1/cluster/apps/{quote(application_id)}", f"application {application_id}")
-    found = _MASTER_LOGS.match(json.loads(answer)["app"].get("amContainerLogs") or "")
+    answer = get(_app(rm_http, application_id), f"application {application_id}")
+    return json.loads(answer)["app"]["state"] not in ("FINISHED", "FAILED", "KILLED")
+
+
+def master_containers(rm_http: str, application_id: str) -> list[tuple[str, str]]:
+    """Id and NodeManager's HTTP address (host:port) of the application master's container of every attempt, in order.
+
+    NotKnown when the ResourceManager at `rm_http` does not know the application; HadoopError when it is away, or the
+    application has not started yet.
+    """
+    answer = get(f"{_app(rm_http, application_id)}/appattempts", f"application {application_id}")
+    found = parse_attempts(json.loads(answer))
     if not found:
         raise HadoopError(f"{application_id} has no log yet: no node has started its application master")
-    return found.group(2), found.group(1)
+    return found
 
 
-def container_log(container_id: str, address: str, stream: str, user: str) -> str:
-    """What a container wrote to `stream`, asked of the NodeManager at `address`; HadoopError when it has no log."""
-    url = f"http://{address}/ws/v1/node/containerlogs/{container_id}/{stream}?user.name={quote(user)}"
-    return parse_contents(_get(url, f"the log of {container_id}"))
+def parse_attempts(answer: dict[str, Any]) -> list[tuple[str, str]]:
+    """Read the containers out of `{"appAttempts": {"appAttempt": [{"id": 1, "containerId": ...}]}}`.
 
-
-def parse_contents(answer: str) -> str:
-    """The log itself out of a NodeManager's answer, which frames it.
-
-    >>> parse_contents("LogType:stdout\\nLogContents:\\nhello\\n\\nEnd of LogType:stdout\\n****")
-    'hello\\n'
+    An attempt that has no container yet is left out.
     """
-    found = _CONTENTS.search(answer)
-    return found.group(1) if found else ""
+    attempts = (answer.get("appAttempts") or {}).get("appAttempt", [])
+    placed = [one for one in attempts if one.get("containerId") and one.get("nodeHttpAddress")]
+    return [(one["containerId"], one["nodeHttpAddress"]) for one in sorted(placed, key=lambda one: one["id"])]
 
 
-def _get(url: str, what: str) -> str:
+def get(url: str, what: str) -> bytes:
+    """The body of a daemon's page; NotKnown when it has no such page, HadoopError when it does not or cannot answer."""
+    daemon = found.group() if (found := _DAEMON.match(url)) else url
     try:
         with open_direct(url, _TIMEOUT_SECONDS) as answer:
-            text: str = answer.read().decode(errors="replace")
-            return text
+            content: bytes = answer.read()
+            return content
     except HTTPError as error:
         error.close()
-        raise HadoopError(f"{what} is not known there (status {error.code}): `nodewise job list` shows jobs") from error
+        if error.code < 500:
+            raise NotKnown(f"{what} is not known at {daemon}: `nodewise job list` shows jobs") from error
+        said = f"{daemon} cannot answer now (status {error.code})"
     except (OSError, HTTPException) as error:
-        reason = getattr(error, "reason", error)
-        raise HadoopError(
-            f"{what} cannot be asked for at {url} ({reason}): `nodewise cluster status` tells what is up"
-        ) from error
+        said = f"{daemon} does not answer ({getattr(error, 'reason', error)})"
+    raise HadoopError(f"{said}: `nodewise cluster status` tells what is up")
+
+
+def _app(rm_http: str, application_id: str) -> str:
+    return f"{rm_http}/ws/v1/cluster/apps/{quote(application_id)}"

@@ -13,7 +13,7 @@ from hadoop.errors import HadoopError
 NAMENODE, NAMENODE_HTTP = 8020, 9870
 RESOURCEMANAGER = (8030, 8031, 8032, 8033, 8088)
 NODEMANAGER = 8041
-NODEMANAGER_OTHERS = (8040, 8042, 8048)
+NODEMANAGER_OTHERS = (8040, 8042)
 SSHD = 2222
 
 # Every DataNode registers as 127.0.0.1, and the NameNode tells them apart by port only: each needs its own.
@@ -23,6 +23,8 @@ DATANODE, DATANODE_HTTP, DATANODE_IPC = 19000, 19100, 19200
 _CLAIM = 8019
 # Debian gives 127.0.1.1 the machine's own name, which would then show up in place of the address: the last choice.
 SUBNETS = tuple(f"127.0.{number}" for number in (*range(2, 255), 1))
+
+_TIMEOUT_SECONDS = 3.0
 
 Address = tuple[str, int]
 
@@ -57,6 +59,15 @@ def first_taken(addresses: Iterable[Address]) -> Address | None:
             except OSError:
                 return address
     return None
+
+
+def listens(address: Address) -> bool:
+    """Tell whether a server accepts connections there."""
+    try:
+        with socket.create_connection(address, timeout=_TIMEOUT_SECONDS):
+            return True
+    except OSError:
+        return False
 
 
 def taken(address: Address) -> HadoopError:

@@ -11,7 +11,7 @@ from hadoop.state import MARKER, Cluster
 
 TEMPLATES = Path(__file__).resolve().parent.parent / "ansible" / "roles" / "hadoop" / "templates"
 NODE_VCORES = 2
-NODE_MEMORY_MB = 2048
+NODE_MEMORY_MB = 6144
 
 
 def render(cluster: Cluster) -> None:
@@ -31,6 +31,16 @@ def scratch(cluster: Cluster) -> Path:
     return cluster.state / "tmp"
 
 
+def rm_state(cluster: Cluster) -> Path:
+    """Where the ResourceManager remembers its applications."""
+    return cluster.state / "resourcemanager"
+
+
+def nm_state(cluster: Cluster, node: str) -> Path:
+    """Where a node's NodeManager remembers its containers."""
+    return cluster.node_dir(node) / "nodemanager"
+
+
 def values(cluster: Cluster) -> dict[str, object]:
     """The templates' variables that all of the cluster shares."""
     return {
@@ -38,6 +48,7 @@ def values(cluster: Cluster) -> dict[str, object]:
         "hadoop_namenode_port": ports.NAMENODE,
         "hadoop_namenode_http_port": ports.NAMENODE_HTTP,
         "hadoop_name_dir": cluster.state / "namenode",
+        "hadoop_rm_state_dir": rm_state(cluster),
         "hadoop_tmp_dir": scratch(cluster),
         "hadoop_conf_dir": cluster.conf_dir,
         "hadoop_jars": cluster.jars,
@@ -59,6 +70,7 @@ def node_values(cluster: Cluster, node: str) -> dict[str, object]:
         "hadoop_data_dir": directory / "data",
         "hadoop_local_dir": directory / "local",
         "hadoop_container_log_dir": directory / "containers",
+        "hadoop_nm_recovery_dir": nm_state(cluster, node),
         "hadoop_datanode_port": ports.DATANODE + number,
         "hadoop_datanode_http_port": ports.DATANODE_HTTP + number,
         "hadoop_datanode_ipc_port": ports.DATANODE_IPC + number,

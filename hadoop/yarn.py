@@ -15,22 +15,31 @@ from hadoop.jvm import configuration, java, java_errors
 
 REMEDY = "is YARN up? `nodewise cluster status` tells"
 RECORDS = "org.apache.hadoop.yarn.api.records"
+ATTEMPTS_WITHIN_MS = 600_000
 
 
 @dataclass(frozen=True)
 class Launch:
-    """What a container runs: argv, environment, and files of HDFS laid beside it (name there -> path)."""
+    """What a container runs: argv, environment, and files of HDFS laid beside it (name there -> path).
+
+    `archives` are unpacked into a folder of the name; nodes keep and share them, so each must be readable by everyone.
+    """
 
     argv: Sequence[str]
     environment: Mapping[str, str]
     files: Mapping[str, str]
     memory_mb: int
     vcores: int
+    archives: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Application:
-    """One application as the ResourceManager describes it; `final` is SUCCEEDED, FAILED, KILLED or UNDEFINED."""
+    """One application as the ResourceManager describes it; `final` is SUCCEEDED, FAILED, KILLED or UNDEFINED.
+
+    `host`, `port` and `tracking_url` are what the present attempt's master gave when it registered: before that they
+    are "N/A" or empty and -1. `attempt` counts from 1, 0 before the first.
+    """
 
     application_id: str
     name: str
@@ -41,6 +50,9 @@ class Application:
     host: str
     started_at: float
     tags: frozenset[str] = field(default_factory=frozenset)
+    port: int = -1
+    tracking_url: str = ""
+    attempt: int = 0
 
     @property
     def ended(self) -> bool:
@@ -73,14 +85,28 @@ class Yarn:
             context = self._client.createApplication().getApplicationSubmissionContext()
             return str(context.getApplicationId()), context
 
-    def submit(self, context: Any, name: str, launch: Launch, filesystem: FileSystem, tags: Sequence[str] = ()) -> None:
-        """Submit an application of one attempt whose application master is `launch`."""
+    def submit(
+        self,
+        context: Any,
+        name: str,
+        launch: Launch,
+        filesystem: FileSystem,
+        tags: Sequence[str] = (),
+        attempts: int = 1,
+    ) -> None:
+        """Submit an application whose application master is `launch`.
+
+        It is started up to `attempts` times within ten minutes, not counting what YARN itself ended (a lost node, a
+        preemption); the containers of an attempt go on in the next.
+        """
         with java_errors(f"submitting {name}", REMEDY):
             context.setApplicationName(name)
             context.setApplicationType("NODEWISE")
             context.setAMContainerSpec(launch_context(launch, filesystem))
             context.setResource(resource(launch))
-            context.setMaxAppAttempts(1)
+            context.setMaxAppAttempts(attempts)
+            context.setAttemptFailuresValidityInterval(ATTEMPTS_WITHIN_MS)
+            context.setKeepContainersAcrossApplicationAttempts(attempts > 1)
             context.setApplicationTags(java("java.util.HashSet")(java("java.util.Arrays").asList(list(tags))))
             self._client.submitApplication(context)
 
@@ -111,7 +137,9 @@ def launch_context(launch: Launch, filesystem: FileSystem) -> Any:
     """The context from which a NodeManager lays out the files and runs the command."""
     files = java("java.util.HashMap")()
     for name, path in launch.files.items():
-        files.put(name, _local_resource(filesystem, path))
+        files.put(name, _local_resource(filesystem, path, "FILE", "APPLICATION"))
+    for name, path in launch.archives.items():
+        files.put(name, _local_resource(filesystem, path, "ARCHIVE", "PUBLIC"))
     environment = java("java.util.HashMap")()
     for name, value in launch.environment.items():
         environment.put(name, value)
@@ -130,14 +158,16 @@ def command_line(argv: Sequence[str]) -> str:
     return f"{inner} 1><LOG_DIR>/stdout 2><LOG_DIR>/stderr"
 
 
-def _local_resource(filesystem: FileSystem, path: str) -> Any:
-    kind = java(f"{RECORDS}.LocalResourceType").FILE
-    visibility = java(f"{RECORDS}.LocalResourceVisibility").APPLICATION
+def _local_resource(filesystem: FileSystem, path: str, kind: str, visibility: str) -> Any:
     where = filesystem.path(path)
     status = filesystem.java.getFileStatus(where)
     url = java(f"{RECORDS}.URL").fromPath(where)
     return java(f"{RECORDS}.LocalResource").newInstance(
-        url, kind, visibility, status.getLen(), status.getModificationTime()
+        url,
+        java(f"{RECORDS}.LocalResourceType").valueOf(kind),
+        java(f"{RECORDS}.LocalResourceVisibility").valueOf(visibility),
+        status.getLen(),
+        status.getModificationTime(),
     )
 
 
@@ -161,4 +191,7 @@ def _application(report: Any) -> Application:
         host=str(report.getHost()),
         started_at=int(report.getStartTime()) / 1000,
         tags=frozenset(str(tag) for tag in report.getApplicationTags()),
+        port=int(report.getRpcPort()),
+        tracking_url=str(report.getOriginalTrackingUrl() or ""),
+        attempt=int(attempt.getAttemptId()) if (attempt := report.getCurrentApplicationAttemptId()) else 0,
     )

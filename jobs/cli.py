@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 
 from hadoop.conf import resourcemanager_http
 from hadoop.yarn import Application
-from infosvc.client import read_token
+from jobs import attend, bars, follow, kept, logs, report, result
 from jobs import explain as explanation
-from jobs import kept, logs, report, result
-from jobs.engines import ENGINES
+from jobs.accuracy import accuracy
 from jobs.errors import JobError
 from jobs.options import console, hadoop_home, hadoop_options, progress_console, session, show
-from jobs.package import ROOT
-from jobs.service_options import service_options
-from jobs.submit import Request, Submitter
-from locality.policies import POLICIES
+from jobs.request_options import request, request_options
+from jobs.submit import Submitter
+from jobs.train_cli import quantize, train
 
 
 @click.group()
@@ -39,32 +35,13 @@ def job() -> None:
 
 
 @job.command()
-@click.option("--input", "input_", required=True, help="Folder of pictures in HDFS.")
-@click.option("--output", required=True, help="Folder in HDFS for the results; must not exist yet.")
-@click.option("--engine", default="mxnet_alexnet", show_default=True, help=f"One of {', '.join(sorted(ENGINES))}.")
-@click.option("--policy", default="algorithm1", show_default=True, help=f"One of {', '.join(sorted(POLICIES))}.")
-@click.option("--capability", required=True, metavar="NAME", help="Data name that tells what a node can do.")
-@click.option("--batch", type=click.IntRange(1, 1024), default=32, show_default=True, help="Pictures per inference.")
-@click.option("--memory", type=click.IntRange(256), default=1152, show_default=True, help="MB of each container.")
-@click.option("--vcores", type=click.IntRange(1), default=1, show_default=True, help="Cores of each container.")
-@click.option("--weights", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Gluon parameters.")
-@click.option("--labels", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="One class a line.")
-@service_options("To keep history.")
-@click.option("--master-python", default=sys.executable, help="Python of the application master on the nodes.")
-@click.option(
-    "--worker-python",
-    envvar="NODEWISE_WORKER_PYTHON",
-    default=str(ROOT / ".venv-worker" / "bin" / "python"),
-    help="Python with the engine on the nodes [default: what scripts/setup made].",
-)
-@click.option("--capability-wait", type=float, default=20, show_default=True, help="Seconds for fresh values.")
-@click.option("--container-wait", type=float, default=60, show_default=True, help="Seconds for a node's container.")
+@request_options
 @click.option("--wait", is_flag=True, help="Follow the job and print its report.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @hadoop_options
 @click.pass_obj
-def submit(home: Path, /, input_: str, wait: bool, as_json: bool, **options: Any) -> None:
-    """Submit a job; with --wait, follow it and print its report.
+def submit(home: Path, /, wait: bool, as_json: bool, **options: Any) -> None:
+    """Submit a job; with --wait, follow it and print its report. Ctrl-C then asks whether to detach or to kill.
 
     \b
     Example:
@@ -72,17 +49,15 @@ def submit(home: Path, /, input_: str, wait: bool, as_json: bool, **options: Any
           --policy algorithm1 --capability perf_cpu --wait
     """
     hadoop = {name: options.pop(name) for name in ("hadoop_conf", "jars", "user")}
-    options["token"] = read_token(home, options.pop("token_file"))
-    options["memory_mb"] = options.pop("memory")
-    request = Request(input=input_, info_url=options.pop("url"), **options)
+    asked = request(home, options)
     submitter = session(home, hadoop)
-    submitter.check(request)
-    application_id = submitter.submit(request)
+    submitter.check(asked)
+    application_id = submitter.submit(asked)
     if not wait:
-        show(as_json, {"job_id": application_id, "output": request.output}, f"{application_id} submitted")
+        show(as_json, {"job_id": application_id, "output": asked.output}, f"{application_id} submitted")
         return
-    _follow(submitter, application_id)
-    _show_reports(submitter, [request.output], as_json)
+    attend.attend(submitter, application_id, progress_console)
+    _show_summary(submitter, asked.output, as_json)
 
 
 @job.command("list")
@@ -97,28 +72,34 @@ def list_(home: Path, /, as_json: bool, **hadoop: Any) -> None:
       nodewise job list --json
     """
     found = session(home, hadoop).yarn.applications()
-    table = Table(Column("job", no_wrap=True), "state", "outcome", "progress", "said")
+    table = Table(Column("job", no_wrap=True), "state", "outcome", "progress", "attempts", "said")
     for one in found:
         said = one.diagnostics.split("\n", maxsplit=1)[0]
-        table.add_row(one.application_id, one.state, one.final, f"{one.progress:.0%}", said)
+        table.add_row(one.application_id, one.state, one.final, f"{one.progress:.0%}", str(one.attempt), said)
     show(as_json, [_application_json(one) for one in found], table)
 
 
 @job.command()
 @click.argument("job_id")
+@click.option("--watch", is_flag=True, help="Follow the job until it ends.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @hadoop_options
 @click.pass_obj
-def status(home: Path, /, job_id: str, as_json: bool, **hadoop: Any) -> None:
-    """Show how far a job is.
+def status(home: Path, /, job_id: str, watch: bool, as_json: bool, **hadoop: Any) -> None:
+    """Show how far a job is, and each of its nodes.
 
     \b
     Example:
-      nodewise job status application_1700000000000_0001
+      nodewise job status application_1700000000000_0001 --watch
     """
-    found = session(home, hadoop).yarn.application(job_id)
+    submitter = session(home, hadoop)
+    if watch:
+        attend.watch(submitter, job_id, progress_console)
+    found = submitter.yarn.application(job_id)
+    seen = follow.ask(found)
+    body = _application_json(found) | {"status": seen.to_json() if seen else None}
     said = f"{found.state} {found.final} {found.progress:.0%} {found.diagnostics}".strip()
-    show(as_json, _application_json(found), said)
+    show(as_json, body, bars.snapshot(follow.Sight(found, seen), said))
 
 
 @job.command()
@@ -133,42 +114,71 @@ def kill(home: Path, /, job_id: str, **hadoop: Any) -> None:
       nodewise job kill application_1700000000000_0001
     """
     submitter = session(home, hadoop)
+    before = submitter.yarn.application(job_id)
     submitter.kill(job_id)
-    console.print(f"{job_id} killed")
+    after = submitter.yarn.application(job_id)
+    if before.ended:
+        console.print(f"{job_id} had ended already: {before.final.lower()}")
+    elif after.final == "KILLED":
+        console.print(f"{job_id} killed")
+    else:
+        console.print(f"{job_id} ended by itself before it could be killed: {after.final.lower()}")
 
 
 @job.command("logs")
 @click.argument("job_id")
+@click.option("-f", "--follow", "follows", is_flag=True, help="Go on until the job ends.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object per line.")
 @hadoop_options
 @click.pass_obj
-def logs_(home: Path, /, job_id: str, **hadoop: Any) -> None:
-    """Print what the application master and the workers of a job wrote.
+def logs_(home: Path, /, job_id: str, follows: bool, as_json: bool, **hadoop: Any) -> None:
+    """Print what the application masters and the workers of a job wrote, each line after the name of its node.
+
+    A line of stdout follows a |, one of stderr a !, and what nodewise itself says a -.
 
     \b
     Example:
-      nodewise job logs application_1700000000000_0001
+      nodewise job logs application_1700000000000_0001 -f
     """
     where = hadoop_home(home, **hadoop)
-    for log in logs.fetch(resourcemanager_http(where.conf_dir), job_id, where.user):
-        if log.text.strip():
-            click.echo(f"--- {log.container_id} on {log.address}, {log.stream}")
-            click.echo(log.text.rstrip())
+    found = logs.JobLogs(resourcemanager_http(where.conf_dir), job_id, where.user)
+    try:
+        for line in logs.follow(found) if follows else logs.printed(found):
+            if isinstance(line, str):
+                progress_console.print(line, style="dim", soft_wrap=True)
+            else:
+                click.echo(json.dumps(asdict(line)) if as_json else line)
+    except KeyboardInterrupt:
+        raise click.exceptions.Exit(attend.INTERRUPTED) from None
 
 
 @job.command("result")
 @click.argument("output")
 @click.option("--errors", is_flag=True, help="Only pictures that could not be classified.")
+@click.option(
+    "--truth",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="labels.tsv",
+    help="Tell how many pictures were recognised, by the table that `nodewise images make` left beside them.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with all five classes of each picture.")
 @hadoop_options
 @click.pass_obj
-def result_(home: Path, /, output: str, errors: bool, as_json: bool, **hadoop: Any) -> None:
-    """List what a finished job made of each picture.
+def result_(home: Path, /, output: str, errors: bool, truth: Path | None, as_json: bool, **hadoop: Any) -> None:
+    """List what a finished job made of each picture, or how often it was right.
 
     \b
     Example:
       nodewise job result hdfs:///out/run1 --errors
+      nodewise job result hdfs:///out/run1 --truth pictures/labels.tsv
     """
+    if errors and truth:
+        raise click.UsageError("--errors and --truth exclude each other: give one of them")
     found = result.rows(session(home, hadoop).filesystem, output, errors)
+    if truth:
+        known = accuracy(found, truth)
+        show(as_json, result.accuracy_json(known), result.accuracy_table(known))
+        return
     table = Table("picture", "class", "score", "node")
     for row in found:
         score = "" if row["error"] else f"{row['score']:.4f}"
@@ -225,6 +235,10 @@ def explain(home: Path, /, job: str, node: str | None, save: Path | None, as_jso
         _save(save, decision.to_bytes(), "record")
 
 
+job.add_command(train)
+job.add_command(quantize)
+
+
 def _save(file: Path, content: bytes, what: str) -> None:
     try:
         file.write_bytes(content)
@@ -233,23 +247,11 @@ def _save(file: Path, content: bytes, what: str) -> None:
     progress_console.print(f"{what}: {file.absolute()}")
 
 
-def _follow(submitter: Submitter, application_id: str) -> None:
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=progress_console) as bar:
-        task = bar.add_task(application_id, total=None)
-
-        def update(application: Application) -> None:
-            running = application.state == "RUNNING"
-            bar.update(task, total=1.0 if running else None, completed=application.progress)
-            bar.update(task, description=f"{application_id} {application.state.lower()}")
-
-        try:
-            submitter.follow(application_id, update)
-        except KeyboardInterrupt:
-            raise JobError(
-                f"{application_id} goes on without being followed: `nodewise job status` with this id shows how far "
-                "it is, `nodewise job kill` ends it"
-            ) from None
+def _show_summary(submitter: Submitter, output: str, as_json: bool) -> None:
+    (one,) = _show_reports(submitter, [output], as_json)
+    if not as_json:
+        for text in report.remarks(one):
+            console.print(text, soft_wrap=True)
 
 
 def _show_reports(submitter: Submitter, outputs: Sequence[str], as_json: bool) -> list[report.JobReport]:
@@ -259,7 +261,8 @@ def _show_reports(submitter: Submitter, outputs: Sequence[str], as_json: bool) -
     if not as_json:
         for output, one in zip(outputs, reports, strict=True):
             errors = f", {one.errors} with an error" if one.errors else ""
-            console.print(f"{one.images} images{errors}; report: {output}/report.json and report.html")
+            done = f"{one.images} images{errors}, {one.wall_seconds:.0f} s after the application master began"
+            console.print(f"{done}; report: {output}/report.json and report.html", soft_wrap=True)
             if one.note:
                 console.print(one.note)
     return reports

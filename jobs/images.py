@@ -20,6 +20,7 @@ from hdfs import HdfsError, InsecureClient
 from PIL import Image, ImageEnhance, ImageOps, UnidentifiedImageError
 from requests import RequestException, Session
 
+from jobs import labels
 from jobs.errors import JobError
 
 Progress = Callable[[int, int], None]  # done, of how many
@@ -45,6 +46,8 @@ PACKAGED = {
     ),
     "sklearn": ("datasets/images/china.jpg", "datasets/images/flower.jpg"),
 }
+ONE_THING = {"motorcycle_left": "motorcycle", "motorcycle_right": "motorcycle"}
+"""Photographs that are two views of the same: no crop tells from which it was cut, so they are one class."""
 DEBIAN = (Path("/usr/share/backgrounds"), Path("/usr/share/wallpapers"))
 
 FORMATS = frozenset({"BMP", "JPEG", "PNG", "PPM", "TIFF", "WEBP"})
@@ -63,11 +66,11 @@ class LoadResult:
     broken: tuple[tuple[Path, str], ...] = ()
 
 
-class _NoPicture(ValueError):
+class NoPicture(ValueError):
     """A file that no engine could read, whatever it holds."""
 
 
-class _Broken(ValueError):
+class Broken(ValueError):
     """A file that is named like a JPEG or begins like a picture, but cannot be decoded."""
 
 
@@ -91,9 +94,9 @@ def make(
 ) -> int:
     """Write `count` JPEGs of 500 x 375 pixels and 60 to 110 kB, called <photograph>_<number>.jpg; returns `count`.
 
-    Each is a seeded crop, flip and colour change of one photograph of `sources` (default: `photographs()`);
-    the same seed and photographs give the same files. JobError: a count below 1, a directory that holds
-    something, no photographs, a disk that refuses.
+    Each is a seeded crop, flip and colour change of one photograph of `sources` (default: `photographs()`), and
+    labelled with what that shows; the same seed and photographs give the same files. JobError: a count below 1, a
+    directory that holds something, no photographs, a disk that refuses.
     """
     if count < 1:
         raise JobError(f"cannot make {count} pictures: ask for 1 or more")
@@ -103,9 +106,12 @@ def make(
         originals = _open_all(photographs() if sources is None else sources)
         directory.mkdir(parents=True, exist_ok=True)
         draw = partial(_draw, directory, originals, seed, len(str(count)))
-        for done, _ in enumerate(_in_threads(os.cpu_count() or 1, draw, range(1, count + 1)), start=1):
+        shown: dict[str, str] = {}
+        for file, name in _in_threads(os.cpu_count() or 1, draw, range(1, count + 1)):
+            shown[file] = ONE_THING.get(name, name)
             if on_progress:
-                on_progress(done, count)
+                on_progress(len(shown), count)
+        labels.write(directory, shown, list(dict.fromkeys(ONE_THING.get(name, name) for name, _ in originals)))
     except OSError as error:
         raise JobError(f"cannot make pictures in {directory}: {error.strerror or error}") from None
     return count
@@ -122,19 +128,17 @@ def load(
 ) -> LoadResult:
     """Upload every picture below `directory` to the same relative path below `hdfs_dir`, over WebHDFS.
 
+    What tells their classes stays where it is.
     Each file is decoded first. What is no picture, or a broken one, is in `skipped` with the reason; with
     `keep_broken` broken ones are uploaded all the same. JobError: an empty folder, an `hdfs_dir` elsewhere than
     at `namenode_http`, a target file that is there already (unless `overwrite`), an HDFS that does not answer
     or refuses.
     """
-    files = _files_below(directory)
-    target = _hdfs_path(hdfs_dir, namenode_http)
-    session = Session()
-    session.trust_env = False  # a proxy from the environment must not stand between this and its own cluster
-    client = InsecureClient(namenode_http, user=user, timeout=TIMEOUTS, session=session)
-    upload = _Upload(client, directory, target, overwrite, keep_broken)
+    files = files_below(directory)
+    target = hdfs_path(hdfs_dir, namenode_http)
+    upload = _Upload(hdfs_client(namenode_http, user), directory, target, overwrite, keep_broken)
     results = []
-    with _hdfs_failures(f"store pictures in {upload.target} for user {user}", namenode_http):
+    with hdfs_failures(f"store pictures in {upload.target} for user {user}", namenode_http):
         upload.check_target(files)
         for result in _in_threads(UPLOADS_AT_ONCE, upload, files):
             results.append(result)
@@ -165,12 +169,12 @@ class _Upload:
             return path, False, "HDFS allows no ':' in a name: rename the file"
         try:
             data = path.read_bytes()
-            _check_picture(path, data)
+            check_picture(path, data)
         except OSError as error:
             return path, False, f"cannot be read: {error.strerror or error}"
-        except _NoPicture as error:
+        except NoPicture as error:
             return path, False, str(error)
-        except _Broken as error:
+        except Broken as error:
             if not self.keep_broken:
                 return path, False, str(error)
             reason = str(error)
@@ -198,8 +202,16 @@ class _Upload:
             )
 
 
+def hdfs_client(namenode_http: str, user: str) -> InsecureClient:
+    """One for WebHDFS, which any number of threads may use."""
+    session = Session()
+    session.trust_env = False  # a proxy from the environment must not stand between this and its own cluster
+    return InsecureClient(namenode_http, user=user, timeout=TIMEOUTS, session=session)
+
+
 @contextmanager
-def _hdfs_failures(doing: str, namenode_http: str) -> Iterator[None]:
+def hdfs_failures(doing: str, namenode_http: str) -> Iterator[None]:
+    """Within, JobError where HDFS refuses what is being done, or does not answer."""
     try:
         yield
     except HdfsError as error:
@@ -230,12 +242,17 @@ def _open_all(paths: Iterable[Path]) -> list[tuple[str, Image.Image]]:
     return originals
 
 
-def _draw(directory: Path, originals: Sequence[tuple[str, Image.Image]], seed: int, digits: int, number: int) -> None:
+def _draw(
+    directory: Path, originals: Sequence[tuple[str, Image.Image]], seed: int, digits: int, number: int
+) -> tuple[str, str]:
+    """Name of the file it writes, and of the photograph."""
     # A generator of its own for each picture, so that threads cannot change who draws what.
     chance = random.Random(f"{seed}/{number}")  # noqa: S311 pictures, not secrets
     name, original = originals[number % len(originals)]
     picture = _recoloured(_cropped(original, chance), chance)
-    (directory / f"{name}_{number:0{digits}}.jpg").write_bytes(_encoded(picture, chance.randint(*FILE_BYTES)))
+    file = f"{name}_{number:0{digits}}.jpg"
+    (directory / file).write_bytes(_encoded(picture, chance.randint(*FILE_BYTES)))
+    return file, name
 
 
 def _cropped(original: Image.Image, chance: random.Random) -> Image.Image:
@@ -285,7 +302,8 @@ def _in_threads(workers: int, work: Callable[[T], R], items: Iterable[T]) -> Ite
         pool.shutdown(cancel_futures=True)
 
 
-def _hdfs_path(address: str, namenode_http: str) -> PurePosixPath:
+def hdfs_path(address: str, namenode_http: str) -> PurePosixPath:
+    """The path in an address of the HDFS at `namenode_http`; JobError when it is none, or is elsewhere."""
     parts = ADDRESS.fullmatch(address)
     path = PurePosixPath(parts["path"] if parts else "")
     if not parts or not path.is_absolute() or ".." in path.parts or parts["scheme"] not in (None, "hdfs"):
@@ -299,16 +317,19 @@ def _hdfs_path(address: str, namenode_http: str) -> PurePosixPath:
     return path
 
 
-def _files_below(directory: Path) -> list[Path]:
+def files_below(directory: Path) -> list[Path]:
+    """All files of a folder of pictures, by path, less those that tell the classes; JobError when there are none."""
     if not directory.is_dir():
         raise JobError(f"{directory} is not a folder: name the folder that holds the pictures")
-    files = sorted(path for path in directory.rglob("*") if not path.is_dir())
+    known = {directory / labels.LABELS, directory / labels.CLASSES}
+    files = sorted(path for path in directory.rglob("*") if not path.is_dir() and path not in known)
     if not files:
         raise JobError(f"{directory} holds no files: put pictures there, or make some with `nodewise images make`")
     return files
 
 
-def _check_picture(path: Path, data: bytes) -> None:
+def check_picture(path: Path, data: bytes) -> None:
+    """NoPicture or Broken, with the reason, when no engine could make anything of this content."""
     jpeg = path.suffix.lower() in {".jpg", ".jpeg"} or data.startswith(b"\xff\xd8")
     try:
         with Image.open(io.BytesIO(data)) as image:
@@ -317,10 +338,10 @@ def _check_picture(path: Path, data: bytes) -> None:
                 image.load()
     except UnidentifiedImageError:
         if jpeg:
-            raise _Broken(f"broken JPEG: {'empty file' if not data else 'no picture begins in it'}") from None
-        raise _NoPicture("not a picture") from None
+            raise Broken(f"broken JPEG: {'empty file' if not data else 'no picture begins in it'}") from None
+        raise NoPicture("not a picture") from None
     # Decoders answer damage with many kinds of exception, and a file must not stop the others.
     except Exception as error:
-        raise _Broken(f"broken {'JPEG' if jpeg else 'picture'}: {error}") from None
+        raise Broken(f"broken {'JPEG' if jpeg else 'picture'}: {error}") from None
     if kind not in FORMATS:
-        raise _NoPicture(f"a {kind} picture: convert it to one of {', '.join(sorted(FORMATS))}")
+        raise NoPicture(f"a {kind} picture: convert it to one of {', '.join(sorted(FORMATS))}")

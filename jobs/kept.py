@@ -1,17 +1,22 @@
-"""Where decision records lie: with a job's results, and for the newest jobs of any outcome in their owner's folder."""
+"""What is kept in the folder of a jobs' owner: the decision records of the newest jobs, and no leftovers of ended ones.
+
+A decision record lies with its job's results as well.
+"""
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote
 
 from hadoop.blocks import list_files
 from hadoop.errors import HadoopError
-from hadoop.filesystem import FileSystem
-from hadoop.yarn import Yarn
+from hadoop.filesystem import Entry, FileSystem
+from hadoop.yarn import Application, Yarn
 from jobs.decision import Decision
 from jobs.errors import JobError
 
@@ -24,6 +29,8 @@ LONGEST_TAG = 100
 """Characters, as YARN has it unless told otherwise."""
 AS_IT_IS = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789/-_.=")
 JOB_ID = re.compile(r"application_\d+_\d+")
+UNKNOWN_SECONDS = 3600.0
+"""A folder of a job that YARN does not know must be so old: a job has its folder a moment before YARN knows it."""
 
 
 class Session(Protocol):
@@ -61,6 +68,21 @@ def keep(filesystem: FileSystem, owners_folder: str, job_id: str, content: bytes
         total += file.size_bytes
         if number > 1 and (number > MOST_KEPT or total > MOST_KEPT_BYTES):
             filesystem.delete(file.path)
+
+
+def sweep(session: Session) -> None:
+    """Delete what jobs that have ended left in their owner's folder; what cannot be asked or deleted now stays."""
+    with suppress(HadoopError):
+        folder = f"{session.filesystem.home()}/.nodewise"
+        found = [entry for entry in session.filesystem.entries(folder) if JOB_ID.fullmatch(entry.name)]
+        for name in leftovers(found, session.yarn.applications(), time.time()) if found else ():
+            session.filesystem.delete(f"{folder}/{name}")
+
+
+def leftovers(folders: Iterable[Entry], known: Iterable[Application], now: float) -> list[str]:
+    """Names of the folders, each called as its job, of jobs that YARN says have ended or does not know any more."""
+    ended = {application.application_id: application.ended for application in known}
+    return [one.name for one in folders if ended.get(one.name, now - one.modified_at > UNKNOWN_SECONDS)]
 
 
 def load(where: str, connect: Callable[[], Session]) -> Decision:

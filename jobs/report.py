@@ -13,8 +13,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from rich.table import Table
 
 from jobs.errors import JobError
+from jobs.timeline import KINDS, timeline
 from locality.bounds import makespan_lower_bound
 
+ACCEPTED = "accepted"
 SEEDED = "Seeded weights, not trained ones: speeds and counts are real, the classes mean nothing."
 
 
@@ -56,11 +58,51 @@ class NodeReport:
 
 
 @dataclass(frozen=True)
+class LeaseReport:
+    """One lease: who had these pictures from `begin` to `end`, in seconds since the work began.
+
+    `outcome` is accepted, or why its rows were not taken; `origin` is the node whose part it was, None after it had
+    been given back.
+    """
+
+    node_name: str
+    begin: float
+    end: float
+    images: int
+    local_images: int
+    outcome: str
+    origin: str | None = None
+
+    @property
+    def accepted(self) -> bool:
+        """Whether its rows stand in the results."""
+        return self.outcome == ACCEPTED
+
+    @property
+    def stolen(self) -> bool:
+        """Whether the plan had given these pictures to another node, or took them back from one that was lost."""
+        return self.origin != self.node_name
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What a node lost on the way: `kind` is one of jobs.partitioner.exits, `seconds` since the work began."""
+
+    node_name: str
+    container_id: str
+    kind: str
+    seconds: float
+    said: str = ""
+
+
+@dataclass(frozen=True)
 class JobReport:
     """One job; what follows from the fields is a property, so that the numbers cannot disagree.
 
     `errors` counts pictures whose row has an error; `started_at` is ISO 8601 with its zone; `wall_seconds` is
-    the time from the application master's start to the last result, planning and containers included.
+    the time from the application master's start to the last result, planning and containers included, and
+    `first_result_seconds` to the first. `bytes_moved` were read by nodes that hold no replica, `bytes_moved_planned`
+    by the plan alone; `attempts` are those of the application master.
     """
 
     job_id: str
@@ -80,6 +122,11 @@ class JobReport:
     state: str = "SUCCEEDED"
     wall_seconds: float = 0.0
     note: str = ""
+    bytes_moved_planned: int = 0
+    first_result_seconds: float = 0.0
+    attempts: int = 1
+    leases: tuple[LeaseReport, ...] = ()
+    failures: tuple[Failure, ...] = ()
 
     @property
     def makespan_seconds(self) -> float:
@@ -107,6 +154,11 @@ class JobReport:
         done = sum(node.images for node in self.nodes)
         return sum(node.local_images for node in self.nodes) / done if done else 1.0
 
+    @property
+    def stolen_images(self) -> int:
+        """Pictures that were done by another node than the plan said."""
+        return sum(lease.images for lease in self.leases if lease.accepted and lease.stolen)
+
     def to_json(self) -> dict[str, Any]:
         """The object of report.json."""
         return asdict(self) | {
@@ -118,14 +170,20 @@ class JobReport:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> JobReport:
-        """Inverse of `to_json`; unknown keys are ignored, JobError names what is missing or of a wrong kind."""
+        """Inverse of `to_json`; unknown keys are ignored, JobError names what is missing or of a wrong kind.
+
+        Before there were leases, what was moved was what the plan moved.
+        """
         try:
             rows = {
                 "nodes": tuple(_record(NodeReport, node) for node in body["nodes"]),
                 "inputs": tuple(_record(InputValue, value) for value in body["inputs"]),
                 "weights": _record(Weights, body["weights"]),
+                "leases": tuple(_record(LeaseReport, lease) for lease in body.get("leases", ())),
+                "failures": tuple(_record(Failure, failure) for failure in body.get("failures", ())),
             }
-            report: JobReport = _record(cls, {**body, **rows})
+            older = {"bytes_moved_planned": body["bytes_moved"]}
+            report: JobReport = _record(cls, {**older, **body, **rows})
         except (KeyError, TypeError, AttributeError) as error:
             raise JobError(
                 f"this is not a job's report.json ({type(error).__name__}: {error}): give the file that the job wrote"
@@ -139,14 +197,14 @@ def _record(kind: Any, body: Mapping[str, Any]) -> Any:
 
 def html(report: JobReport) -> str:
     """One self-contained page that shows a job; it loads nothing from elsewhere."""
-    return _pages().get_template("report.html.j2").render(report=report)
+    return pages().get_template("report.html.j2").render(report=report, timeline=timeline(report))
 
 
 def comparison_html(reports: Sequence[JobReport]) -> str:
     """One self-contained page with several jobs side by side, in the order given; JobError for none."""
     _refuse_none(reports)
     notes = dict.fromkeys(text for r in reports for text in (r.note, r.weights.meaning) if text)
-    return _pages().get_template("comparison.html.j2").render(reports=reports, notes=list(notes))
+    return pages().get_template("comparison.html.j2").render(reports=reports, notes=list(notes))
 
 
 def comparison(reports: Sequence[JobReport]) -> Table:
@@ -182,25 +240,45 @@ def _refuse_none(reports: Sequence[JobReport]) -> None:
         raise JobError("there is nothing to compare: give at least one job's report")
 
 
+def remarks(report: JobReport) -> list[str]:
+    """What went otherwise than planned, a sentence each, failures last; none for most jobs but for what was moved."""
+    said = [
+        f"{bytes_text(report.bytes_moved)} moved; by the plan {bytes_text(report.bytes_moved_planned)}, "
+        f"at least {bytes_text(report.bytes_moved_optimal)} for what each node did"
+    ]
+    if report.stolen_images:
+        said.append(f"{report.stolen_images} pictures were done by another node than planned")
+    if report.attempts > 1:
+        said.append(f"the application master was started {report.attempts} times")
+    for failure in sorted(report.failures, key=lambda one: one.seconds):
+        why = f": {failure.said}" if failure.said else ""
+        said.append(f"{failure.node_name} at {failure.seconds:.1f} s: {failure.kind}{why}")
+    return said
+
+
 @cache
-def _pages() -> Environment:
-    pages = Environment(
+def pages() -> Environment:
+    """The templates of all pages of a job, with what they need to draw."""
+    environment = Environment(
         loader=PackageLoader("jobs", ""),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    pages.filters |= {
+    environment.globals["timeline_kinds"] = KINDS
+    environment.filters |= {
+        "byte_scale": _byte_scale,
         "bytes": bytes_text,
         "largest": _largest,
+        "most_done": lambda status: _largest(max(node.images, node.planned) for node in status.nodes),
         "most_pictures": _most_pictures,
         "number": _number,
         "ratio": ratio_text,
         "tick": "{:g}".format,
         "ticks": _ticks,
     }
-    return pages
+    return environment
 
 
 def _number(value: float) -> str:
@@ -222,11 +300,16 @@ def over_optimum_text(value: float | None) -> str:
 
 def bytes_text(count: float) -> str:
     """Bytes in the unit in which they have up to three digits: 950 B, 1.20 MB."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{_number(count)} {unit}"
-        count /= 1000
-    return f"{_number(count)} TB"
+    scale, unit = _byte_scale(count)
+    return f"{_number(count / scale)} {unit}"
+
+
+def _byte_scale(count: float) -> tuple[int, str]:
+    """The unit in which a number of bytes has up to three digits, and how many bytes that is."""
+    for power, unit in enumerate(("B", "kB", "MB", "GB")):
+        if count < 1000 ** (power + 1):
+            return 1000**power, unit
+    return 1000**4, "TB"
 
 
 def _largest(values: Iterable[float]) -> float:

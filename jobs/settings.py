@@ -28,9 +28,17 @@ class Settings:
 class JobSettings(Settings):
     """One job. Paths of HDFS have no scheme; `conf_dir`, `jars` and the pythons are paths on the nodes.
 
-    `container_wait` is how many seconds a plan waits for its
-    containers, `worker_silence` how many seconds a worker may say nothing. `weights` and `labels` are names of
-    files laid beside the worker, None for seeded weights and numbered classes.
+    token             what workers tell the application master, and it them
+    environment       an archive in HDFS with the worker's Python, None for `worker_python` on the node
+    container_wait    seconds that a node may take to give its container, and its worker to begin, before its part
+                      goes to others; the job ends when no node is left that took less
+    lease_seconds     a worker that is silent for so long loses what it holds
+    picture_seconds   a picture that takes longer has hung its process
+    steal             whether a node that has finished its part takes of others'
+    fallback          the policy where the capability cannot be had, None to refuse
+    failures          so many of them leave a node out
+    attempts          at being the application master
+    weights, labels   names of files laid beside the worker, None for seeded weights and numbered classes
     """
 
     job_id: str
@@ -45,29 +53,41 @@ class JobSettings(Settings):
     jars: str
     user: str
     worker_python: str
+    token: str
+    environment: str | None = None
     batch: int = 32
-    memory_mb: int = 1152
+    memory_mb: int = 2048
     vcores: int = 1
     container_wait: float = 60.0
-    worker_silence: float = 120.0
+    lease_seconds: float = 10.0
+    picture_seconds: float = 60.0
+    steal: bool = True
+    fallback: str | None = None
+    failures: int = 3
+    attempts: int = 2
     weights: str | None = None
     labels: str | None = None
 
 
 @dataclass(frozen=True)
 class WorkerSettings(Settings):
-    """One container's share: `images` are paths in HDFS in reading order, `results` the Parquet file to write.
+    """What all workers of a job are told; a worker's node and container stand in its environment.
 
-    `master` is the application master's address (http://host:port) and `token` what it wants to hear.
+    master            the file in HDFS that says where the application master is now: {"address": "http://host:port"}
+    token             what the application master wants to hear
+    processes         that read, decode and infer, each with `threads` threads
+    picture_seconds   a process that needs longer for a picture, or for a batch in the network, has hung
+    orphan_seconds    a worker that hears nothing of an application master for so long ends
     """
 
-    node_name: str
+    job_id: str
     master: str
     token: str
     engine: str
     batch: int
+    processes: int
     threads: int
     weights: str | None
     labels: str | None
-    results: str
-    images: list[str]
+    picture_seconds: float
+    orphan_seconds: float = 60.0

@@ -17,6 +17,7 @@ from enum import Enum
 from locality.cost import AccessCost
 from locality.latest_first import LatestFirst
 from locality.part_queue import PartQueue
+from locality.rules import Rules
 from locality.speeds import Speeds
 from locality.types import Part, Plan, PlanError
 
@@ -61,24 +62,6 @@ class Wait:
     """Nothing to do now, but pictures may come back: ask again at `until`."""
 
     until: float
-
-
-@dataclass(frozen=True)
-class Rules:
-    """How leases are given.
-
-    lease_seconds  a node that is not heard of for so long loses its leases and its queue; one that is heard of but
-                   works on nothing and takes nothing for so long loses its queue, within twice that time
-    most_images    in one lease
-    share          of what a node would still do if all ended together, in one lease: at 1/8 a node that becomes four
-                   times slower with a full batch in hand needs half of the time left for it
-    wait_seconds   the longest that a node is told to wait
-    """
-
-    lease_seconds: float = 30.0
-    most_images: int = 64
-    share: float = 1 / 8
-    wait_seconds: float = 1.0
 
 
 @dataclass
@@ -175,8 +158,10 @@ class Leases:
         member.active = now
         if not self._left:
             return None
-        lease = self._own(node, member, now) or self._given_back(node, now) or self._steal(node, now)
-        return lease or self._copy(node, now)
+        lease = self._own(node, member, now) or self._given_back(node, now)
+        if lease or not self._rules.steal:
+            return lease or Wait(now + self._rules.wait_seconds)
+        return self._steal(node, now) or self._copy(node, now)
 
     def commit(self, lease_id: int, token: int, now: float) -> Answer:
         """Count the pictures of a lease as done, if it is the first of its batch and has not ended; its node lives."""
@@ -200,9 +185,10 @@ class Leases:
         self._rank(run.lease.node, now)
         return Answer.ACCEPTED
 
-    def heartbeat(self, node: str, now: float) -> frozenset[int]:
-        """Note that `node` lives; the tokens of its leases that still count, so that it can drop the others."""
+    def heartbeat(self, node: str, now: float, starting: bool = False) -> frozenset[int]:
+        """Note that `node` lives; the tokens of its leases that still count. One that is `starting` keeps its queue."""
         member = self._hear(node, now)
+        member.active = now if starting else member.active
         if not member.running:
             self._rank(node, now)  # the longer it takes nothing, the later it is thought to end
         return frozenset(member.running)
@@ -286,9 +272,11 @@ class Leases:
 
     def _size(self, node: str) -> int:
         """Pictures in the next batch of a node: of its part of all that waits, the share that the rules say."""
-        speed = self._speeds.of(node)
-        share = self._rules.share * self._waiting * speed / max(speed, self._speeds.total())
-        return max(1, min(self._rules.most_images, math.ceil(share)))
+        rules, speed = self._rules, self._speeds.of(node)
+        share = math.ceil(rules.share * self._waiting * speed / max(speed, self._speeds.total()))
+        least = math.ceil(min(rules.at_once, speed * rules.least_seconds))
+        whole = share - share % rules.at_once if share > rules.at_once else share
+        return max(1, min(rules.most_images, max(least, whole)))
 
     def _price(self, node: str) -> Callable[[Part], float]:
         """What to prefer when `node` takes from the back: what it holds, then the fewest seconds per byte."""

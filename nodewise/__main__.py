@@ -26,6 +26,7 @@ COMMANDS = {
     "audit": "infosvc.commands.audit:audit",
     "images": "jobs.images_cli:images",
     "locality": "jobs.placement.cli:locality",
+    "env": "jobs.environment_cli:env",
     "job": "jobs.cli:job",
 }
 """The list of commands; to add one, write its file and name it here."""

@@ -8,10 +8,8 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +22,8 @@ from bench.info.processes import ROOT
 from bench.kept import RESULTS, keep
 from bench.listing import table
 from bench.listing.ways import WAYS, Found
-from hadoop import daemons, local, state
+from bench.stage import cluster_of
+from hadoop import daemons
 from hadoop.daemons import Daemon
 from hadoop.errors import HadoopError
 from hadoop.local import Cluster
@@ -58,7 +57,7 @@ def main(
     """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that everything that was started is ended
     try:
-        with _cluster(home) as cluster:
+        with cluster_of(home) as cluster:
             record = _measure(cluster, count or (2000 if quick else 100_000), rounds or (1 if quick else 3))
     except (BenchError, HadoopError) as error:
         click.echo(f"Error: {error}", err=True)
@@ -68,25 +67,6 @@ def main(
     if output or not quick:
         kept = keep(output or RESULTS, "listing", record, text)
         click.echo(f"kept in {kept}", err=True)
-
-
-@contextmanager
-def _cluster(home: Path | None) -> Iterator[Cluster]:
-    """The cluster of a home, left as it was, running or not; or a new one of four nodes that is removed afterwards."""
-    if home:
-        recorded = state.read(home.absolute())
-        ran = recorded is not None and bool(daemons.running(recorded))
-        try:
-            yield local.up(home)
-        finally:
-            if not ran:
-                local.down(home)
-        return
-    with tempfile.TemporaryDirectory(prefix="bench-") as directory:
-        try:
-            yield local.up(Path(directory), nodes=4)
-        finally:
-            local.down(Path(directory))
 
 
 def _measure(cluster: Cluster, count: int, rounds: int) -> dict[str, Any]:

@@ -17,8 +17,9 @@ from bench.placement.scale import Scale
 from locality import invented
 from locality.baselines import FirstCome, Static
 from locality.invented import Fault, Shape, Trial
-from locality.leases import Leases, Rules
+from locality.leases import Leases
 from locality.quality import Quality, judge, optimum_of
+from locality.rules import Rules
 from locality.simulate import Outcome, simulate
 
 Say = Callable[[str], None]

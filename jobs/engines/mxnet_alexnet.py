@@ -7,30 +7,28 @@ from typing import Any
 
 import numpy as np
 
-SEED = 2012
-"""Of the weights nobody gave: the same on every node, so that every node sees the same classes."""
+from jobs.engines import alexnet
 
 
 class MxnetAlexnet:
-    """1000 classes; `load` takes Gluon parameters of `gluon.model_zoo.vision.alexnet`."""
+    """As many classes as the parameters have; `load` takes those of `gluon.model_zoo.vision.alexnet`."""
 
-    def load(self, weights: Path | None, batch: int) -> None:
-        """Build the network, fill it, and run it once so that the first real batch is not slower."""
+    def load(self, weights: Path | None, batch: int) -> None:  # noqa: ARG002  as every engine has it
+        """Build the network, fill it, and run it once so that the first real batch is not slower.
+
+        One picture is enough for that: a full batch would take half a second more of each container's start.
+        """
+        values = alexnet.parameters(weights)
         import mxnet as mx  # the framework belongs to the worker's environment alone
         from mxnet.gluon.model_zoo import vision
 
         self._mx: Any = mx
-        self._net = vision.alexnet()
-        if weights is None:
-            mx.random.seed(SEED)
-            self._net.initialize(mx.init.Xavier())
-        else:
-            try:
-                self._net.load_parameters(str(weights))
-            except Exception as error:
-                raise ValueError(f"{weights.name} does not fit AlexNet: {str(error).splitlines()[0]}") from error
+        self._net = vision.alexnet(classes=len(values["output.bias"]))
+        self._net.initialize()
+        for name, value in values.items():
+            _parameter(self._net, name).set_data(mx.nd.array(value))
         self._net.hybridize(static_alloc=True, static_shape=True)
-        self.infer(np.zeros((batch, 3, 224, 224), dtype=np.float32))
+        self.infer(np.zeros((1, 3, 224, 224), dtype=np.float32))
 
     def infer(self, pictures: np.ndarray) -> np.ndarray:
         """Softmax of the network's output.
@@ -39,3 +37,11 @@ class MxnetAlexnet:
         """
         probabilities: np.ndarray = self._mx.nd.softmax(self._net(self._mx.nd.array(pictures))).asnumpy()
         return probabilities
+
+
+def _parameter(net: Any, name: str) -> Any:
+    """What Gluon calls `features.0.weight` in its files."""
+    found = net
+    for part in name.split("."):
+        found = found[int(part)] if part.isdigit() else getattr(found, part)
+    return found

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from hadoop.blocks import list_files
 from hadoop.filesystem import FileSystem
 from hadoop.listing import Listing
 from hadoop.yarn import Yarn
@@ -14,16 +13,20 @@ from infosvc.errors import InfoError, InvalidInput
 from infosvc.records import Datum, Kind, Producer, State
 from jobs import history
 from jobs.capability import Capability, wait
-from jobs.decision import Judgement, Reading
+from jobs.decision import Decision, Judgement, Reading
 from jobs.errors import JobError
+from jobs.partitioner.pictures import Pictures
 from jobs.placement.terms import known_terms
 from jobs.settings import JobSettings
+from locality.cost import AccessCost
 from locality.types import Block, Terms
 
 VALUE_SECONDS = 10.0
 """How long a value may be overdue before the job gives up: starting here kept the node from measuring."""
 CONFIDENCE = ".confidence"
 """What follows a data name in the name of its confidence."""
+FALLBACK = "fallback"
+"""The state and the kind of capabilities that nobody measured."""
 JSON = "json"
 """The unit of values that are objects."""
 
@@ -32,37 +35,71 @@ JSON = "json"
 class Knowledge:
     """One snapshot: the pictures and where they are, values and speeds of the nodes, the terms.
 
-    `values` decide; `judgements` has, by data name, them and whatever else the nodes could have been judged by.
+    `judgements` has, by data name, the values that decide and whatever else the nodes could have been judged by;
+    `policy` divides: the one that was asked for, or the one in its place.
     """
 
     blocks: Sequence[Block]
-    values: Mapping[str, Capability]
     judgements: Mapping[str, Judgement]
     speeds: Mapping[str, float]
     terms: Terms
-
-    def numbers(self) -> dict[str, float]:
-        """The capability of each node."""
-        return {node_name: value.number() for node_name, value in self.values.items()}
+    policy: str
 
 
-def know(filesystem: FileSystem, client: InfoClient, settings: JobSettings) -> Knowledge:
-    """Blocks from HDFS in bulk, nodes from YARN, everything else from the information service."""
-    files = list(list_files(filesystem, settings.input))
-    if not files:
-        raise JobError(f"{settings.input} holds no files: `nodewise images load` puts pictures there")
+def know(filesystem: FileSystem, client: InfoClient, pictures: Pictures, settings: JobSettings) -> Knowledge:
+    """Blocks from HDFS in bulk, nodes from YARN, everything else from the information service.
+
+    Where that gives no capability, all nodes are alike to the policy that the user named for it, if any.
+    """
+    blocks = pictures.blocks(settings.input)
+    if not blocks:
+        raise JobError(f"{settings.input} holds no pictures: `nodewise images load` puts some there")
     yarn = Yarn()
     nodes = yarn.running_nodes()
     yarn.close()
+    racks = Listing(filesystem).racks()
+    try:
+        return _judged(client, blocks, nodes, racks, settings)
+    except (InfoError, JobError) as error:
+        if settings.fallback is None:
+            raise
+        _say(f"{error}; divided by {settings.fallback} instead")
+        return _alike(blocks, nodes, racks, settings, str(error))
+
+
+def _judged(
+    client: InfoClient, blocks: Sequence[Block], nodes: Sequence[str], racks: Mapping[str, str], settings: JobSettings
+) -> Knowledge:
     values = wait(client, settings.capability, nodes, VALUE_SECONDS)
     speeds = history.recorded(client, settings.engine, settings.batch)
     return Knowledge(
-        blocks=[Block(file.path, 1, file.size_bytes, file.hosts()) for file in files],
-        values=values,
+        blocks=blocks,
         judgements=judgements(client, settings.capability, values),
         speeds={node: speed for node, speed in speeds.items() if node in values},
-        terms=known_terms(client, Listing(filesystem).racks(), _say),
+        terms=known_terms(client, racks, _say),
+        policy=settings.policy,
     )
+
+
+def _alike(
+    blocks: Sequence[Block], nodes: Sequence[str], racks: Mapping[str, str], settings: JobSettings, why: str
+) -> Knowledge:
+    readings = {node: Reading(1.0, 0.0, FALLBACK) for node in nodes}
+    return Knowledge(
+        blocks=blocks,
+        judgements={settings.capability: Judgement("", FALLBACK, "", why, readings)},
+        speeds={},
+        terms=Terms(AccessCost(racks=racks)),
+        policy=str(settings.fallback),
+    )
+
+
+def note(decision: Decision) -> str:
+    """What the report has to say of a division, whichever attempt made it: nothing if it is what was asked for."""
+    judged, name = decision.judged, decision.capability
+    if judged.kind != FALLBACK:
+        return ""
+    return f"Divided by {decision.policy} with all nodes alike, because there was no {name}: {judged.help}"
 
 
 def judgements(client: InfoClient, capability: str, values: Mapping[str, Capability]) -> dict[str, Judgement]:

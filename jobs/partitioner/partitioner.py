@@ -1,4 +1,4 @@
-"""The application master's work, step by step: know, decide, run, check, store.
+"""The application master's work, step by step: know, decide, have it done, store.
 
 Which nodes are good at what is not decided here: the capability is whatever data name the job was told to read.
 """
@@ -7,33 +7,57 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 
 from hadoop.filesystem import FileSystem
-from hadoop.master import MasterSession
-from hadoop.yarn import Launch
+from hadoop.master import Granted, MasterSession
 from infosvc.client import InfoClient
 from infosvc.errors import InfoError
 from jobs import history
 from jobs.decision import Decision
 from jobs.partitioner.api import Listener
-from jobs.partitioner.containers import Containers
-from jobs.partitioner.knowledge import Knowledge, know
-from jobs.partitioner.output import Output
-from jobs.partitioner.summary import summarise
-from jobs.report import JobReport
-from jobs.settings import JobSettings, WorkerSettings
+from jobs.partitioner.calls import LARGEST_ROWS
+from jobs.partitioner.containers import Containers, Patience
+from jobs.partitioner.dealer import Dealer, remaining
+from jobs.partitioner.journal import Journal, Record, read
+from jobs.partitioner.knowledge import Knowledge, know, note
+from jobs.partitioner.launches import Launches
+from jobs.partitioner.output import Output, report_url
+from jobs.partitioner.page import page
+from jobs.partitioner.pictures import Pictures
+from jobs.partitioner.progress import Progress
+from jobs.partitioner.rows import rows_by_node
+from jobs.partitioner.summary import Course, summarise
+from jobs.report import Failure, JobReport
+from jobs.settings import JobSettings
+from jobs.status import JobStatus
+from locality.leases import Leases
 from locality.policies import policy
 from locality.quality import judge
-from locality.types import Plan
+from locality.rules import Rules
 
 HEARTBEAT_SECONDS = 0.25
-CODE = "code.zip"
+CALM_SECONDS = 1.0
+"""Between exchanges with YARN once every container runs: they cost the workers' own cores something."""
+FULL_BATCHES = 2
+"""The most pictures of a lease, in full batches of each process: one is computed while the other waits."""
+LEAST_SECONDS = 0.25
+"""Of work in a lease, where a full batch takes longer; giving and taking one costs some hundredths of a second."""
+MOST_IMAGES = LARGEST_ROWS // 4096
+"""The most pictures of a lease, however large batches are: one commit has to hold its rows, at up to 4 KB each."""
+GOODBYE_SECONDS = 5.0
+"""How long workers may take to end by themselves when all pictures are done."""
+BEGAN, FAILED = "began", "failed"
+"""Records of the journal that are not the dealer's: an attempt has begun, a container has failed."""
 
 
 class Partitioner:
-    """One job. `run` returns its report; JobError, HadoopError, InfoError or PlanError say why there is none."""
+    """One job. `run` returns its report; JobError, HadoopError, InfoError or PlanError say why there is none.
+
+    `held` are the containers that an earlier attempt has left.
+    """
 
     def __init__(
         self,
@@ -42,38 +66,46 @@ class Partitioner:
         session: MasterSession,
         client: InfoClient,
         listener: Listener,
-        token: str,
+        attempt: int,
+        held: Iterable[Granted],
     ) -> None:
         self._settings = settings
         self._filesystem = filesystem
         self._session = session
         self._client = client
         self._listener = listener
-        self._token = token
+        self._attempt = attempt
+        self._held = held
+        self._failures: Sequence[Failure] = ()
+        self._clock = _clock(time.time())
         self._output = Output(filesystem, settings)
+        self._journal_folder = f"{settings.staging}/journal"
 
     def run(self) -> JobReport:
         """Everything between registering and leaving."""
-        started, started_at = time.monotonic(), datetime.now(UTC).isoformat(timespec="milliseconds")
-        known = know(self._filesystem, self._client, self._settings)
-        decision = self.decide(known)
-        plan = decision.plan
-        self._say(f"plan: {plan.loads()}")
-        self._output.prepare(decision)
-        self._run_containers(plan)
-        self._output.check([block.name for block in known.blocks], plan)
-        done = self._listener.finished()
-        report = summarise(self._settings, plan, known.values, done, known.speeds, started_at)
-        report = self._remember(report, wall_seconds=time.monotonic() - started)
-        self._output.commit(report)
-        return report
+        self._listener.tell(self._planning, lambda: page(self._planning(), report_url(self._settings)))
+        if stored := self._output.stored():
+            return stored
+        journal = Journal.open(self._filesystem, self._journal_folder, self._attempt)
+        earlier = list(journal.earlier())
+        began_at = next((float(record.body["at"]) for record in earlier if record.kind == BEGAN), time.time())
+        journal.append(Record(BEGAN, {"at": began_at, "attempt": self._attempt}))
+        self._clock = _clock(began_at)
+        launches = Launches(self._filesystem, self._settings)
+        launches.publish(self._listener.address)  # before the plan: workers of an earlier attempt hear that one is made
+        pictures = Pictures(self._filesystem, f"{self._settings.staging}/apart")
+        decision = self._decided(pictures)
+        work = self._work(decision, pictures, journal, earlier)
+        self._have_done(decision, work, journal, earlier, launches)
+        journal.close()
+        return self._store(decision, work, began_at)
 
     def decide(self, known: Knowledge) -> Decision:
         """Whatever the named policy makes of it, with what it was made from."""
         settings, terms = self._settings, known.terms
-        numbers = known.numbers()
+        numbers = known.judgements[settings.capability].numbers()
         started = time.monotonic()
-        plan = policy(settings.policy)(known.blocks, numbers, terms)
+        plan = policy(known.policy)(known.blocks, numbers, terms)
         planning_seconds = time.monotonic() - started
         return Decision(
             job_id=settings.job_id,
@@ -81,7 +113,7 @@ class Partitioner:
             input=settings.input,
             engine=settings.engine,
             batch=settings.batch,
-            policy=settings.policy,
+            policy=known.policy,
             capability=settings.capability,
             capabilities=known.judgements,
             speeds=known.speeds,
@@ -92,71 +124,130 @@ class Partitioner:
             planning_seconds=planning_seconds,
         )
 
-    def _run_containers(self, plan: Plan) -> None:
-        total = sum(plan.loads().values())
-        launches = {
-            node_name: self._prepare(node_name, [part.block.name for part in parts])
-            for node_name, parts in plan.parts.items()
-            if parts
-        }
+    def _planning(self) -> JobStatus:
+        """While there is nothing to deal yet."""
+        return JobStatus(self._settings.job_id, "planning", self._attempt, 0, 0, 0, self._clock(), None, ())
+
+    def _decided(self, pictures: Pictures) -> Decision:
+        """What an earlier attempt decided, or a decision of this one."""
+        if decision := self._output.decision():
+            return decision
+        known = know(self._filesystem, self._client, pictures, self._settings)
+        decision = self.decide(known)
+        self._output.prepare(decision)
+        self._say(f"plan: {decision.plan.loads()}")
+        return decision
+
+    def _work(
+        self,
+        decision: Decision,
+        pictures: Pictures,
+        journal: Journal,
+        earlier: Sequence[Record],
+    ) -> Dealer:
+        """What is not done yet, dealt by lease."""
+        plan = remaining(decision.plan, earlier)
+        rules = rules_of(self._settings)
+        leases = Leases(plan, decision.judged.numbers(), self._clock(), rules, decision.terms.cost)
+        dealer = Dealer(leases, pictures.of, journal, self._attempt, self._clock)
+        dealer.restore(earlier)
+        return dealer
+
+    def _have_done(
+        self,
+        decision: Decision,
+        work: Dealer,
+        journal: Journal,
+        earlier: Sequence[Record],
+        launches: Launches,
+    ) -> None:
+        """Containers, and leases for them, until every picture has its row."""
+        settings, clock = self._settings, self._clock
+        failures = [Failure(**record.body) for record in earlier if record.kind == FAILED]
+
+        def noted(failure: Failure) -> None:
+            failures.append(failure)
+            journal.append(Record(FAILED, asdict(failure)))
+
         containers = Containers(
             self._session,
-            launches,
-            self._settings.container_wait,
-            self._settings.worker_silence,
-            time.monotonic(),
-            self._listener,
+            launches.of,
+            decision.judged.numbers(),
+            work,
+            Patience(settings.container_wait, settings.lease_seconds, settings.failures),
+            noted,
+            self._listener.reasons,
+            clock(),
         )
-        while not containers.step(time.monotonic(), self._listener.images_done() / total):
+        containers.adopt(self._held, failures, clock())
+        progress = Progress(settings.job_id, self._attempt, decision, work, containers, clock, failures)
+        self._failures = failures
+        self._listener.serve(work, progress.status, lambda: page(progress.status(), report_url(settings)))
+        due = clock()
+        while work.left:
+            work.expire()
+            self._listener.check()
+            if (now := clock()) >= due:
+                containers.step(now, progress.done())
+                due = now + (CALM_SECONDS if containers.settled else HEARTBEAT_SECONDS)
             time.sleep(HEARTBEAT_SECONDS)
+        progress.storing()
+        self._say_goodbye(containers)
 
-    def _prepare(self, node_name: str, images: list[str]) -> Launch:
-        """Write a node's share into the staging folder and say how to start its worker."""
-        settings = self._settings
-        share = WorkerSettings(
-            node_name=node_name,
-            master=self._listener.address,
-            token=self._token,
-            engine=settings.engine,
-            batch=settings.batch,
-            threads=settings.vcores,
-            weights=settings.weights,
-            labels=settings.labels,
-            results=self._output.part(node_name),
-            images=images,
+    def _say_goodbye(self, containers: Containers) -> None:
+        """Let the workers hear that nothing is left, and end those that do not; nothing is asked for any more."""
+        until = self._clock() + GOODBYE_SECONDS
+        containers.step(self._clock(), 1.0)
+        while containers.running() and self._clock() < until:
+            time.sleep(HEARTBEAT_SECONDS)
+            containers.step(self._clock(), 1.0)
+        containers.release()
+
+    def _store(self, decision: Decision, work: Dealer, began_at: float) -> JobReport:
+        if stored := self._output.stored():
+            return stored
+        records = read(self._filesystem, self._journal_folder)
+        self._output.store(rows_by_node(records), decision.images)
+        course = Course(
+            started_at=datetime.fromtimestamp(began_at, UTC).isoformat(timespec="milliseconds"),
+            tallies=work.tallies(),
+            leases=work.timeline(),
+            failures=self._failures,
+            attempts=self._attempt,
+            wall_seconds=self._clock(),
+            first_result_seconds=work.first_result_seconds,
+            note=note(decision),
         )
-        stored = f"{settings.staging}/worker-{node_name}.json"
-        # Only this user may read it: it holds the token.
-        self._filesystem.write(stored, share.to_bytes(), mode=0o600)
-        extra = {name: f"{settings.staging}/{name}" for name in (settings.weights, settings.labels) if name}
-        return Launch(
-            argv=[settings.worker_python, "-m", "jobs.worker", "worker.json"],
-            environment=self._environment(),
-            files={CODE: f"{settings.staging}/{CODE}", "worker.json": stored, **extra},
-            memory_mb=settings.memory_mb,
-            vcores=settings.vcores,
-        )
+        report = self._remember(summarise(self._settings, decision, course))
+        self._output.commit(report)
+        return report
 
-    def _environment(self) -> dict[str, str]:
-        threads = str(self._settings.vcores)
-        return {
-            "PYTHONPATH": CODE,
-            "PYTHONUNBUFFERED": "1",
-            "HADOOP_CONF_DIR": self._settings.conf_dir,
-            "HADOOP_USER_NAME": self._settings.user,
-            "OMP_NUM_THREADS": threads,
-            "MXNET_CPU_WORKER_NTHREADS": threads,
-        }
-
-    def _remember(self, report: JobReport, wall_seconds: float) -> JobReport:
+    def _remember(self, report: JobReport) -> JobReport:
         """Write the speeds back as history; a service that is away now costs the history, not the results."""
         speeds = {node.node_name: node.images_per_second for node in report.nodes if node.images}
-        note = report.note
         try:
             history.record(self._client, self._settings.engine, self._settings.batch, speeds)
         except InfoError as error:
-            note = f"The speeds of this run could not be kept as history: {error}"
-        return replace(report, wall_seconds=wall_seconds, note=note)
+            lost = f"The speeds of this run could not be kept as history: {error}"
+            return replace(report, note=f"{report.note} {lost}".strip())
+        return report
 
     def _say(self, line: str) -> None:
         print(f"{self._settings.job_id} on {os.environ.get('NM_HOST', '?')}: {line}", flush=True)
+
+
+def rules_of(settings: JobSettings) -> Rules:
+    """How the leases of a job are given."""
+    return Rules(
+        lease_seconds=settings.lease_seconds,
+        most_images=min(FULL_BATCHES * settings.batch * settings.vcores, MOST_IMAGES),
+        at_once=settings.batch * settings.vcores,
+        least_seconds=LEAST_SECONDS,
+        steal=settings.steal,
+    )
+
+
+def _clock(began_at: float) -> Callable[[], float]:
+    """Seconds since the job's work began, in whichever attempt; never goes back within one."""
+    before, started = max(0.0, time.time() - began_at), time.monotonic()
+    return lambda: before + time.monotonic() - started

@@ -1,72 +1,84 @@
-"""From a plan and what the workers said to the report."""
+"""From a decision and what the workers did to the report."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from infosvc.records import Datum
-from jobs.report import SEEDED, InputValue, JobReport, NodeReport, Weights
+from jobs.decision import Decision
+from jobs.partitioner.tally import NOTHING, Tally
+from jobs.report import SEEDED, Failure, InputValue, JobReport, LeaseReport, NodeReport, Weights
 from jobs.settings import JobSettings
-from jobs.worker.master import Progress
 from locality.bounds import fewest_bytes_moved, moved
-from locality.types import Part, Plan
+from locality.types import Part
 
 
-def summarise(
-    settings: JobSettings,
-    plan: Plan,
-    values: Mapping[str, Datum],
-    done: Mapping[str, Progress],
-    speeds: Mapping[str, float],
-    started_at: str,
-) -> JobReport:
-    """The report of a job whose containers have all ended well.
+@dataclass(frozen=True)
+class Course:
+    """How the work went: what each node did, every lease, every failure; `attempts` of the application master."""
 
-    `speeds` are the images per second of earlier jobs, `started_at` is ISO 8601.
+    started_at: str
+    tallies: Mapping[str, Tally]
+    leases: Sequence[LeaseReport]
+    failures: Sequence[Failure]
+    attempts: int
+    wall_seconds: float
+    first_result_seconds: float
+    note: str = ""
+
+
+def summarise(settings: JobSettings, decision: Decision, course: Course) -> JobReport:
+    """The report of a job of whose pictures each has its row.
+
+    `bytes_moved_optimal` is the fewest bytes that any division with the loads that came out moves.
     """
-    blocks = {part.block.name: part.block for parts in plan.parts.values() for part in parts}
+    done = course.tallies
+    loads = {node: done.get(node, NOTHING).images for node in decision.plan.parts}
     return JobReport(
         job_id=settings.job_id,
         application_id=settings.job_id,
         engine=settings.engine,
-        policy=settings.policy,
+        policy=decision.policy,
         capability=settings.capability,
-        images=sum(progress.images for progress in done.values()),
-        errors=sum(progress.errors for progress in done.values()),
-        started_at=started_at,
-        bytes_read=sum(progress.bytes_read for progress in done.values()),
-        bytes_moved=moved(plan).size_bytes,
-        bytes_moved_optimal=fewest_bytes_moved(list(blocks.values()), plan.loads()),
+        images=sum(tally.images for tally in done.values()),
+        errors=sum(tally.errors for tally in done.values()),
+        started_at=course.started_at,
+        bytes_read=sum(tally.bytes_read for tally in done.values()),
+        bytes_moved=sum(tally.moved_bytes for tally in done.values()),
+        bytes_moved_planned=moved(decision.plan).size_bytes,
+        bytes_moved_optimal=fewest_bytes_moved(list(decision.blocks), loads),
         nodes=tuple(
-            _node(node_name, parts, values[node_name], done.get(node_name), speeds.get(node_name, 0.0))
-            for node_name, parts in sorted(plan.parts.items())
+            _node(decision, node_name, parts, done.get(node_name, NOTHING))
+            for node_name, parts in sorted(decision.plan.parts.items())
         ),
-        inputs=tuple(_input(datum) for _, datum in sorted(values.items())),
+        inputs=tuple(_inputs(settings.capability, decision)),
         weights=Weights(settings.weights.removeprefix("weights-")) if settings.weights else Weights("seeded", SEEDED),
+        wall_seconds=course.wall_seconds,
+        first_result_seconds=course.first_result_seconds,
+        attempts=course.attempts,
+        leases=tuple(course.leases),
+        failures=tuple(course.failures),
+        note=course.note,
     )
 
 
-def _node(node_name: str, parts: tuple[Part, ...], datum: Datum, progress: Progress | None, known: float) -> NodeReport:
-    images = progress.images if progress else 0
-    seconds = progress.seconds if progress else 0.0
+def _node(decision: Decision, node_name: str, parts: tuple[Part, ...], tally: Tally) -> NodeReport:
+    busy = tally.busy_seconds
     return NodeReport(
         node_name=node_name,
-        capability=datum.number(),
+        capability=decision.judged.nodes[node_name].value,
         planned_images=sum(part.images for part in parts),
-        images=images,
-        local_images=sum(part.images for part in parts if node_name in part.block.replicas),
-        seconds=seconds,
-        images_per_second=images / seconds if seconds else 0.0,
-        known_images_per_second=0.0 if images else known,
+        images=tally.images,
+        local_images=tally.local_images,
+        seconds=tally.seconds,
+        images_per_second=tally.images / busy if busy else 0.0,
+        known_images_per_second=0.0 if tally.images else decision.speeds.get(node_name, 0.0),
     )
 
 
-def _input(datum: Datum) -> InputValue:
-    return InputValue(
-        data_name=datum.data_name,
-        node_name=datum.node_name,
-        data_value=str(datum.data_value),
-        age=float(datum.age or 0.0),
-        unit=datum.unit,
-        state=datum.state.value,
-    )
+def _inputs(capability: str, decision: Decision) -> list[InputValue]:
+    judged = decision.judged
+    return [
+        InputValue(capability, node, f"{one.value:g}", one.age_seconds, judged.unit, one.state)
+        for node, one in sorted(judged.nodes.items())
+    ]

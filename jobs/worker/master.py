@@ -1,49 +1,132 @@
-"""What a worker tells its application master: how far it is, what it did, why it cannot go on."""
+"""How a worker speaks with its application master, and finds it again when another one takes its place."""
 
 from __future__ import annotations
 
 import http.client
 import json
-from dataclasses import asdict, dataclass
+import sys
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
+
+from jobs.errors import JobError
+from jobs.worker.lookout import Found, Lookout
+
+TIMEOUT_SECONDS = 10.0
+PAUSE_SECONDS = 0.3
+"""Between two tries."""
 
 
-@dataclass(frozen=True)
-class Progress:
-    """Pictures done so far on a node, those of them with an error, bytes read, seconds since the first read."""
+class Away(Exception):
+    """The application master does not answer as one does: the call may be made again, to whoever is there then."""
 
-    node_name: str
-    images: int
-    errors: int
-    bytes_read: int
-    seconds: float
-    finished: bool = False
+
+class NotWanted(Exception):
+    """This worker has nothing to do any more; the text says why."""
 
 
 class Master:
-    """The application master at `address` (http://host:port), which wants to hear `token`."""
+    """Whoever is the application master now. `lookout` tells where it is; not for use by several threads."""
 
-    def __init__(self, address: str, token: str, timeout: float = 10.0) -> None:
-        parts = urlsplit(address)
-        self._host, self._port = str(parts.hostname), parts.port
-        self._token = token
-        self._timeout = timeout
+    def __init__(
+        self, lookout: Lookout, token: str, node_name: str, container_id: str, orphan_seconds: float, now: float
+    ) -> None:
+        self._lookout = lookout
+        self._headers = {"Authorization": f"Bearer {token}"}
+        self._names = {"node_name": node_name, "container_id": container_id}
+        self._orphan_seconds = orphan_seconds
+        self._heard: float | None = None
+        self._address: str | None = None
+        self._connection: http.client.HTTPConnection | None = None
+        self._away = True
+        self._again = now
 
-    def progress(self, progress: Progress) -> None:
-        """Report; OSError when the application master is gone."""
-        self._post("/progress", asdict(progress))
+    @property
+    def away(self) -> bool:
+        """Whether the last call was not answered, or there was none."""
+        return self._away
 
-    def failed(self, node_name: str, reason: str) -> None:
-        """Say in one sentence why this worker ends without a result."""
-        self._post("/failed", {"node_name": node_name, "reason": reason})
+    def reached(self, now: float) -> bool:
+        """Whether calls make sense now; else it is looked for.
 
-    def _post(self, path: str, body: dict[str, Any]) -> None:
-        connection = http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)
+        NotWanted when the job has ended, JobError when nothing was heard of any application master for too long,
+        counted from the first call of this.
+        """
+        if not self._away:
+            return True
+        if self._heard is None:
+            self._heard = now
+        self._take(self._lookout.poll(now))
+        if now - self._heard > self._orphan_seconds:
+            raise JobError(f"no application master was to be heard for {self._orphan_seconds:.0f} s: the worker ends")
+        return self._address is not None and now >= self._again
+
+    def call(self, path: str, body: dict[str, Any], now: float) -> dict[str, Any]:
+        """Its answer to one call; Away, NotWanted, or JobError when it finds the call wrong."""
+        return self._answer(path, json.dumps(self._names | body).encode(), "application/json", now)
+
+    def commit(self, lease: str, seconds: float, bytes_read: int, rows: bytes, now: float) -> dict[str, Any]:
+        """As `call`, for the rows of a lease."""
+        query = self._names | {"lease": lease, "seconds": f"{seconds:.6f}", "bytes_read": bytes_read}
+        return self._answer(f"/commit?{urlencode(query)}", rows, "application/vnd.apache.arrow.stream", now)
+
+    def close(self) -> None:
+        """Let go of the connection; a forked process does so at once, and its parent's stays."""
+        if self._connection:
+            self._connection.close()
+            self._connection = None
+
+    def _take(self, found: Found | None) -> None:
+        if found is None:
+            return
+        if found.gone:
+            raise NotWanted("the job has ended: its folder is not there any more")
+        if found.address and found.address != self._address:
+            print(f"application master at {found.address}", flush=True)
+            self.close()
+            self._address = found.address
+
+    def _answer(self, path: str, body: bytes, kind: str, now: float) -> dict[str, Any]:
         try:
-            connection.request("POST", path, json.dumps(body), {"Authorization": f"Bearer {self._token}"})
-            status = connection.getresponse().status
-        finally:
-            connection.close()
-        if status != 204:
-            raise OSError(f"the application master answered {status} to {path}")
+            status, content = self._post(path, body, self._headers | {"Content-Type": kind})
+        except (OSError, http.client.HTTPException) as error:
+            raise self._gone_away(f"{type(error).__name__}: {error}", now) from error
+        if status in (200, 204, 400, 410, 413, 503):
+            self._heard = now
+        if status == 410:
+            raise NotWanted("the application master does not want this container any more")
+        if status in (400, 413):
+            raise JobError(f"the application master refused {path.partition('?')[0]}: {content[:500].decode()}")
+        if status not in (200, 204):
+            raise self._gone_away(f"it answered {status} to {path.partition('?')[0]}", now)
+        self._away = False
+        answer: dict[str, Any] = json.loads(content) if content else {}
+        return answer
+
+    def _gone_away(self, why: str, now: float) -> Away:
+        if not self._away:
+            print(f"the application master at {self._address} is away: {why}", file=sys.stderr, flush=True)
+        self.close()
+        self._away = True
+        self._again = now + PAUSE_SECONDS
+        return Away(why)
+
+    def _post(self, path: str, body: bytes, headers: dict[str, str]) -> tuple[int, bytes]:
+        """Once more on a new connection if the old one was closed meanwhile."""
+        if self._connection:
+            try:
+                return self._exchange(self._connection, path, body, headers)
+            except (ConnectionError, http.client.RemoteDisconnected):
+                self.close()
+        parts = urlsplit(str(self._address))
+        self._connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=TIMEOUT_SECONDS)
+        return self._exchange(self._connection, path, body, headers)
+
+    def _exchange(
+        self, connection: http.client.HTTPConnection, path: str, body: bytes, headers: dict[str, str]
+    ) -> tuple[int, bytes]:
+        connection.request("POST", path, body, headers)
+        answer = connection.getresponse()
+        content = answer.read()
+        if answer.will_close:
+            self.close()
+        return answer.status, content

@@ -1,38 +1,58 @@
-"""Bytes of HDFS without a JVM: many small files at once, and one file written whole."""
+"""Bytes of HDFS without a JVM, from whichever replica gives them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import os
+from typing import Any, Protocol
 
-from hdfs_native import Client, WriteOptions
+from hdfs_native import Client
 
-READERS = 8
+SOCKET_MILLISECONDS = 5000
+"""A DataNode that says nothing for so long is left, and the next replica asked."""
+RUNTIME_THREADS = 2
+"""Of the client, in each process; it would have one for each core of the node."""
+MOST_OPEN = 16
 
 
-class Storage:
-    """The default file system of HADOOP_CONF_DIR."""
+class Storage(Protocol):
+    """Where pictures are; one for each process, used by several threads."""
+
+    def read(self, path: str, offset: int, length: int | None) -> bytes:
+        """So many bytes of a file, or all of them; FileNotFoundError, OSError, or what the client raises."""
+
+    def exists(self, path: str) -> bool:
+        """Whether there is such a file or folder; OSError, or what the client raises, if nobody can say."""
+
+
+class Hdfs:
+    """The default file system of HADOOP_CONF_DIR. Not to be made in a process that forks: the client has threads.
+
+    A file that is read in pieces stays open, so that the NameNode is asked once where its blocks are.
+    """
 
     def __init__(self) -> None:
-        self._client = Client()
-        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="read")
+        os.environ.setdefault("TOKIO_WORKER_THREADS", str(RUNTIME_THREADS))
+        self._client = Client(config={"dfs.client.socket-timeout": str(SOCKET_MILLISECONDS)})
+        self._open: dict[str, Any] = {}
 
-    def read(self, paths: Sequence[str]) -> Iterator[bytes | Exception]:
-        """The content of each file, or what went wrong with it, in the order asked for."""
-        return self._readers.map(self._read_one, paths)
+    def read(self, path: str, offset: int, length: int | None) -> bytes:
+        """As Storage has it."""
+        if length is None:
+            whole: bytes = self._client.read(path).read()
+            return whole
+        reader = self._open.pop(path, None) or self._client.read(path)
+        if offset + length > len(reader):  # the client would panic
+            raise EOFError(f"{path} has {len(reader)} bytes, too few for {length} from {offset} on")
+        content: bytes = reader.read_range(offset, length)
+        self._open[path] = reader
+        while len(self._open) > MOST_OPEN:
+            self._open.pop(next(iter(self._open)), None)
+        return content
 
-    def write(self, path: str, content: bytes) -> None:
-        """Write a whole file, replacing an older one, into a folder that exists.
-
-        A job that has ended takes its folder away; a worker that has not heard of it must not make it again.
-        """
-        with self._client.create(path, WriteOptions(overwrite=True, create_parent=False)) as stream:
-            stream.write(content)
-
-    def _read_one(self, path: str) -> bytes | Exception:
+    def exists(self, path: str) -> bool:
+        """As Storage has it."""
         try:
-            with self._client.read(path) as stream:
-                content: bytes = stream.read()
-                return content
-        except Exception as error:  # whatever the reader raises belongs to this one picture
-            return error
+            self._client.get_file_info(path)
+        except FileNotFoundError:
+            return False
+        return True

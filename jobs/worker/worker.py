@@ -1,80 +1,215 @@
-"""A container's work: batch after batch, read, decode, infer, and one Parquet file at the end."""
+"""A container's work: leases from the application master, spread over processes, and committed when they are whole."""
 
 from __future__ import annotations
 
+import itertools
+import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from dataclasses import dataclass
 
-import numpy as np
+from jobs.errors import JobError
+from jobs.messages import Group, Picture, Task
+from jobs.worker.child import Chunk, Done
+from jobs.worker.children import Children, Died
+from jobs.worker.held import Held
+from jobs.worker.master import Away, Master
+from jobs.worker.results import Rows, stream
 
-from jobs.engines import Engine
-from jobs.settings import WorkerSettings
-from jobs.worker.images import decode, prepare
-from jobs.worker.master import Progress
-from jobs.worker.results import Results
-from jobs.worker.storage import Storage
+HEARTBEAT_SECONDS = 1.0
+SHORTEST_WAIT, LONGEST_WAIT = 0.01, 1.0
+AWAY_WAIT = 0.1
+LEASES = 2
+"""Held at once: one that is computed, and one that is queued."""
+MOST_DEATHS = 12
+"""Processes that die one after the other without a single picture done: then it is not a picture that kills them.
+
+Those that die of suspects do not count: of them it is expected.
+"""
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """What a chunk in a process is part of."""
+
+    lease: str
+    pictures: tuple[Picture, ...]
+    suspect: bool
+
+    @property
+    def names(self) -> list[str]:
+        return [picture.name for picture in self.pictures]
+
+
+@dataclass(frozen=True)
+class _Death:
+    """A process died of these pictures."""
+
+    piece: _Piece
+    reason: str
 
 
 class Worker:
-    """One node's share of a job. `tell` hears of every batch; the engine is loaded already."""
+    """One container: `step` does what is to be done now and waits for what comes next."""
 
-    def __init__(
-        self,
-        settings: WorkerSettings,
-        engine: Engine,
-        storage: Storage,
-        labels: list[str] | None,
-        tell: Callable[[Progress], None],
-    ) -> None:
-        self._settings = settings
-        self._engine = engine
-        self._storage = storage
-        self._tell = tell
-        self._results = Results(settings.node_name, settings.engine, labels)
-        self._bytes_read = 0
+    def __init__(self, children: Children, master: Master, rows: Rows, batch: int) -> None:
+        self._children = children
+        self._master = master
+        self._rows = rows
+        self._batch = batch
+        self._held: dict[str, Held] = {}
+        self._numbers = itertools.count(1)
+        self._pieces: dict[int, _Piece] = {}
+        self._deaths: deque[_Death] = deque()
+        self._announced: _Piece | None = None
+        self._heartbeat_at = self._take_at = 0.0
+        self._died_in_a_row = 0
 
     def run(self) -> None:
-        """All batches, then the result file, then the last word to the application master.
+        """Until everything is done, or this worker is not wanted any more (NotWanted), or cannot go on (JobError)."""
+        while self.step(time.monotonic()):
+            pass
 
-        The clock runs from the first read to the stored result: what the node needed for its share, without the
-        start of the process, which costs the same however much it was given.
+    def step(self, now: float) -> bool:
+        """Whether there may be more to do; waits at most a second."""
+        try:
+            more = not self._master.reached(now) or self._speak(now)
+            self._dispatch(now)
+        except Away:
+            more = True
+        if more:
+            for event in self._children.wait(self._patience()):
+                self._see(event)
+        return more
+
+    def _speak(self, now: float) -> bool:
+        """Say what happened; whether the job goes on.
+
+        It can break off anywhere; deaths come first, because a lease is complete only when they are told.
         """
-        started = time.monotonic()
-        for batch in _batches(self._settings.images, self._settings.batch):
-            self._step(batch)
-            self._tell(self._progress(started))
-        self._storage.write(self._settings.results, self._results.to_parquet())
-        self._tell(self._progress(started, finished=True))
+        while self._deaths:
+            self._tell_death(self._deaths[0], now)
+            self._deaths.popleft()
+        if self._announced and not self._running(self._announced):
+            self._master.call("/working", {"lease": self._announced.lease, "group": []}, now)
+            self._announced = None
+        for held in [held for held in self._held.values() if held.complete]:
+            self._commit(held, now)
+        if now >= self._heartbeat_at:
+            self._keep(set(self._master.call("/heartbeat", {}, now)["holding"]))
+            self._heartbeat_at = now + HEARTBEAT_SECONDS
+        while len(self._held) < LEASES and now >= self._take_at:
+            if not self._take(now):
+                return False
+        return True
 
-    def _step(self, paths: Sequence[str]) -> None:
-        ready: list[tuple[str, np.ndarray]] = []
-        for path, content in zip(paths, self._storage.read(paths), strict=True):
-            try:
-                ready.append((path, self._prepare(content)))
-            except (ValueError, MemoryError) as error:
-                self._results.add_error(path, str(error) or "needs more memory than the container has")
-        if ready:
-            probabilities = self._engine.infer(np.stack([pixels for _, pixels in ready]))
-            for (path, _), row in zip(ready, probabilities, strict=True):
-                self._results.add(path, row)
+    def _take(self, now: float) -> bool:
+        """Ask for a lease; False when all is done."""
+        answer = self._master.call("/take", {"holding": list(self._held)}, now)
+        if answer.get("done"):
+            return False
+        if "lease" not in answer:
+            self._take_at = now + max(float(answer["wait"]), SHORTEST_WAIT)
+            return True
+        task = Task.from_json(answer["lease"])
+        if task.lease in self._held:
+            self._take_at = now + LONGEST_WAIT
+            return True
+        held = Held.of(task, self._batch, self._children.size)
+        if task.convicted:
+            held.messages.append(self._rows.failed(task.convicted))
+        if held.complete:
+            self._commit(held, now)
+        else:
+            self._held[task.lease] = held
+        return True
 
-    def _prepare(self, content: bytes | Exception) -> np.ndarray:
-        if isinstance(content, Exception):
-            raise ValueError(f"cannot be read from HDFS: {content}") from content
-        self._bytes_read += len(content)
-        return prepare(decode(content))
+    def _commit(self, held: Held, now: float) -> None:
+        """Whatever the answer is, there is nothing more to do for these pictures here."""
+        answer = self._master.commit(held.lease, held.seconds, held.bytes_read, stream(held.messages), now)
+        if answer["answer"] not in ("accepted", "repeated"):
+            print(f"lease {held.lease} was not taken: {answer.get('why', answer['answer'])}", flush=True)
+        self._held.pop(held.lease, None)
 
-    def _progress(self, started: float, finished: bool = False) -> Progress:
-        return Progress(
-            node_name=self._settings.node_name,
-            images=len(self._results.rows),
-            errors=self._results.errors,
-            bytes_read=self._bytes_read,
-            seconds=time.monotonic() - started,
-            finished=finished,
-        )
+    def _keep(self, counting: set[str]) -> None:
+        for lease in set(self._held) - counting:
+            print(f"lease {lease} does not count any more", flush=True)
+            del self._held[lease]
 
+    def _tell_death(self, death: _Death, now: float) -> None:
+        piece = death.piece
+        said = {"lease": piece.lease, "group": piece.names, "reason": death.reason}
+        answer = self._master.call("/died", said, now)
+        if self._announced == piece:
+            self._announced = None
+        if held := self._held.get(piece.lease):
+            held.add([Group.from_json(group) for group in answer["groups"]], self._batch, self._children.size)
+            if answer["convicted"]:
+                held.messages.append(self._rows.failed(answer["convicted"]))
 
-def _batches(images: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    for first in range(0, len(images), size):
-        yield images[first : first + size]
+    def _dispatch(self, now: float) -> None:
+        """Give the processes what they can take; Away when a suspect cannot be announced."""
+        while (child := self._children.free()) and (piece := self._next(now)):
+            number = next(self._numbers)
+            self._pieces[number] = piece
+            self._held[piece.lease].running += 1
+            child.give(Chunk(number, piece.pictures), time.monotonic())
+
+    def _next(self, now: float) -> _Piece | None:
+        """In the order of the leases; a suspect waits until nothing else runs, and nothing else begins until then."""
+        if self._announced:
+            return None
+        for held in self._held.values():
+            if held.waiting:
+                return _Piece(held.lease, held.waiting.popleft(), suspect=False)
+            if held.suspects:
+                return None if self._children.busy else self._announce(held, now)
+        return None
+
+    def _announce(self, held: Held, now: float) -> _Piece | None:
+        """Say that it begins now with what may kill more than a process."""
+        if not self._master.reached(now):
+            return None
+        piece = _Piece(held.lease, held.suspects[0], suspect=True)
+        self._master.call("/working", {"lease": piece.lease, "group": piece.names}, now)
+        held.suspects.popleft()
+        self._announced = piece
+        return piece
+
+    def _running(self, piece: _Piece) -> bool:
+        return piece in self._pieces.values() or any(death.piece == piece for death in self._deaths)
+
+    def _see(self, event: Done | Died) -> None:
+        if isinstance(event, Done):
+            self._died_in_a_row = 0
+            if held := self._held.get(self._pieces.pop(event.number).lease):
+                held.finish(event)
+            return
+        print(f"a process is replaced: {event.reason}", file=sys.stderr, flush=True)
+        dead = self._pieces.pop(event.chunk.number) if event.chunk else None
+        self._died_in_a_row += not (dead and dead.suspect)
+        if self._died_in_a_row >= MOST_DEATHS:
+            raise JobError(f"{MOST_DEATHS} processes died one after the other, the last one so: {event.reason}")
+        for chunk in reversed(event.left):
+            self._give_back(self._pieces.pop(chunk.number))
+        if dead:
+            self._bury(dead, event.reason)
+
+    def _give_back(self, piece: _Piece) -> None:
+        """It waits again: its process died of something else."""
+        if held := self._held.get(piece.lease):
+            held.running -= 1
+            (held.suspects if piece.suspect else held.waiting).appendleft(piece.pictures)
+
+    def _bury(self, piece: _Piece, reason: str) -> None:
+        if held := self._held.get(piece.lease):
+            held.running -= 1
+            self._deaths.append(_Death(piece, reason))
+
+    def _patience(self) -> float:
+        """Seconds until something is due that no process tells."""
+        if self._master.away or self._deaths:
+            return AWAY_WAIT
+        now = time.monotonic()
+        due = min(self._heartbeat_at, self._take_at if len(self._held) < LEASES else now + LONGEST_WAIT)
+        return min(max(due - now, 0.0), LONGEST_WAIT)

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from bench.listing.__main__ import _cluster, _how_to_delete
+from bench.listing.__main__ import _how_to_delete
 from bench.listing.table import figures, rows
+from bench.stage import cluster_of
 from hadoop import daemons, local
 from hadoop.local import Cluster
 
@@ -52,11 +53,11 @@ def test_every_way_is_measured_and_the_cluster_is_gone(run: tuple[Path, dict[str
 def test_a_cluster_of_a_home_is_left_as_it_was(tmp_path: Path) -> None:
     cluster = local.up(tmp_path, nodes=1)
     try:
-        with _cluster(tmp_path):
+        with cluster_of(tmp_path):
             pass
         assert daemons.running(cluster), "it ran before"
         local.down(tmp_path)
-        with _cluster(tmp_path) as again:
+        with cluster_of(tmp_path) as again:
             assert daemons.running(again)
         assert not daemons.running(again), "it did not run before"
         assert again.state.exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -68,7 +69,11 @@ def succeed(done: subprocess.CompletedProcess[str]) -> str:
 
 @contextmanager
 def running(cluster: Cluster, pictures: Path) -> Iterator[Site]:
-    """A site until the end of the block; `pictures` is an empty folder for what is put into HDFS."""
+    """A site until the end of the block, with a service that knows nothing yet.
+
+    `pictures` is an empty folder for what is put into HDFS.
+    """
+    shutil.rmtree(cluster.home / "service", ignore_errors=True)
     url = f"http://{cluster.master}:8400"
     serve = [sys.executable, "-m", "nodewise", "--home", str(cluster.home), "serve", "--host", cluster.master]
     service = subprocess.Popen(serve, stdout=subprocess.DEVNULL)

@@ -84,7 +84,7 @@ def test_the_record_beside_the_report_tells_what_was_planned_and_from_what(
         f"/data/images/{name}" for name in site.hdfs().list("/data/images")
     }
     assert all(set(block.replicas) <= set(site.cluster.nodes) for block in stored.blocks)
-    assert stored.quality.bytes_moved == report["bytes_moved"]
+    assert stored.quality.bytes_moved == report["bytes_moved_planned"]
     assert stored.judged.numbers() == dict(zip(site.cluster.nodes, range(4), strict=True))
     assert (stored.judged.unit, stored.judged.kind, stored.judged.help) == ("kg", "program", "What we think")
 

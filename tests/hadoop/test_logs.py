@@ -11,8 +11,9 @@ import pytest
 
 from hadoop import logs
 from hadoop.errors import HadoopError
+from hadoop.live_logs import Piece, read_on
 
-FRAMED = b"LogType:stdout\nLogContents:\nhello\n\nEnd of LogType:stdout\n"
+FRAMED = b"LogType:stdout\nLogLength:6\nLogContents:\nhello\n\nEnd of LogType:stdout\n"
 
 
 @contextmanager
@@ -34,8 +35,8 @@ def _answering(answer: bytes | None) -> Iterator[str]:
             thread.join()
 
 
-def _log(address: str) -> str:
-    return logs.container_log("container_1_1", address, "stdout", "me")
+def _log(address: str) -> Piece | None:
+    return read_on("container_1_1", address, "stdout", "me", 0)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,7 @@ def test_a_nodemanager_that_does_not_answer_is_one_sentence(
     answer: bytes | None, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logs, "_TIMEOUT_SECONDS", 0.2)
-    with _answering(answer) as address, pytest.raises(HadoopError, match=rf"cannot be asked for at .*\({reason}.*\): "):
+    with _answering(answer) as address, pytest.raises(HadoopError, match=rf"does not answer \(.*{reason}.*\): `"):
         _log(address)
 
 
@@ -58,10 +59,28 @@ def test_a_proxy_in_the_environment_is_passed_by(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     monkeypatch.delenv("no_proxy", raising=False)
     with _answering(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(FRAMED), FRAMED)) as address:
-        assert _log(address) == "hello\n"
+        assert _log(address) == Piece(0, b"hello\n")
 
 
-def test_a_status_of_refusal_names_what_is_not_known() -> None:
-    refused = pytest.raises(HadoopError, match=r"the log of container_1_1 is not known there \(status 404\)")
-    with _answering(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n") as address, refused:
-        _log(address)
+def test_a_log_that_is_refused_is_none() -> None:
+    with _answering(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n") as address:
+        assert _log(address) is None
+
+
+def test_an_application_that_is_not_known_is_told_from_a_daemon_that_cannot_answer() -> None:
+    for status, kind, words in ((404, logs.NotKnown, "application_1_1 is not known at"), (503, HadoopError, "503")):
+        answer = b"HTTP/1.1 %d No\r\nContent-Length: 0\r\n\r\n" % status
+        with _answering(answer) as address, pytest.raises(HadoopError, match=words) as refused:
+            logs.running(f"http://{address}", "application_1_1")
+        assert type(refused.value) is kind
+
+
+def test_every_attempt_that_has_a_container_is_found_in_order() -> None:
+    second = {"id": 2, "containerId": "container_e01_1_0001_02_000001", "nodeHttpAddress": "127.0.9.12:8042"}
+    first = {"id": 1, "containerId": "container_1_0001_01_000001", "nodeHttpAddress": "127.0.9.11:8042"}
+    waiting = {"id": 3, "containerId": None, "nodeHttpAddress": None}
+    assert logs.parse_attempts({"appAttempts": {"appAttempt": [second, waiting, first]}}) == [
+        ("container_1_0001_01_000001", "127.0.9.11:8042"),
+        ("container_e01_1_0001_02_000001", "127.0.9.12:8042"),
+    ]
+    assert logs.parse_attempts({"appAttempts": None}) == []

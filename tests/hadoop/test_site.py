@@ -73,6 +73,21 @@ def test_the_domain_socket_stays_unset(cluster: Cluster) -> None:
     assert "dfs.domain.socket.path" not in _node(cluster, "hdfs-site.xml")
 
 
+def test_yarn_finds_its_work_again_on_its_own_disk(cluster: Cluster) -> None:
+    master = _keys(cluster.conf_dir / "yarn-site.xml")
+    assert master["yarn.resourcemanager.recovery.enabled"] == "true"
+    assert master["yarn.resourcemanager.leveldb-state-store.path"] == str(site.rm_state(cluster))
+    kept = {_node(cluster, "yarn-site.xml", node)["yarn.nodemanager.recovery.dir"] for node in cluster.nodes}
+    assert kept == {str(site.nm_state(cluster, node)) for node in cluster.nodes}
+    assert len(kept) == cluster.size
+
+
+def test_a_silent_node_is_looked_at_within_fifteen_seconds(cluster: Cluster) -> None:
+    expiry = int(_keys(cluster.conf_dir / "yarn-site.xml")["yarn.nm.liveness-monitor.expiry-interval-ms"])
+    # YARN looks every third of it.
+    assert expiry * 4 / 3 < 15_000
+
+
 def test_values_cannot_break_the_xml(tmp_path: Path) -> None:
     odd = Cluster(tmp_path, "127.0.9", 1, "<&>", Path("/jars"), Path("/java"))
     site.render(odd)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from hadoop.logs import parse_contents
 from hadoop.yarn import command_line
 from jobs.logs import parse_started
 
@@ -27,10 +26,3 @@ def test_containers_are_found_in_the_application_master_s_output() -> None:
     text = "x\nstarted container_17_0001_01_000002 at 127.0.1.11:8042\nstarted nothing\n"
 
     assert parse_started(text) == [("container_17_0001_01_000002", "127.0.1.11:8042")]
-
-
-def test_a_log_is_taken_out_of_its_frame() -> None:
-    answer = "Container: c\nLogType:stdout\nLogLength:6\nLogContents:\none\ntwo\n\nEnd of LogType:stdout\n*****\n"
-
-    assert parse_contents(answer) == "one\ntwo\n"
-    assert parse_contents("Cannot find this log on the local disk.") == ""

@@ -1,29 +1,34 @@
-"""One container per planned node: what is asked, and how losing one ends the job with a sentence."""
+"""One container per planned node: what is asked, when it is asked again, and when a node is left out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
-from hadoop.master import Ended, Granted, Heartbeat
+from hadoop.errors import HadoopError
+from hadoop.master import Ended, Granted, Heartbeat, Unprepared
 from hadoop.yarn import Launch
 from jobs.errors import JobError
-from jobs.partitioner.api import Listener
-from jobs.partitioner.containers import Containers
+from jobs.partitioner.containers import Containers, Patience
+from jobs.partitioner.exits import Exit, exit_of
+from jobs.report import Failure
 
-Make = Callable[..., Containers]
 NOTHING = Heartbeat((), (), ())
 LAUNCH = Launch(argv=["true"], environment={}, files={}, memory_mb=1, vcores=1)
+PATIENCE = Patience(container_wait=30.0, lease_seconds=10.0, failures=3)
 
 
 class ScriptedSession:
     """A ResourceManager that answers as the test says: losing nodes on command needs one that is no real one."""
 
-    def __init__(self, *answers: Heartbeat) -> None:
-        self.answers = list(answers)
+    def __init__(self) -> None:
+        self.answers: list[Heartbeat] = []
         self.asked: list[tuple[int, str]] = []
         self.launched: list[str] = []
+        self.released: list[str] = []
+        self.withdrawn: list[int] = []
+        self.refusal: HadoopError | None = None
 
     def ask(self, request: int, node_name: str, launch: Launch) -> None:
         self.asked.append((request, node_name))
@@ -32,100 +37,371 @@ class ScriptedSession:
         return self.answers.pop(0) if self.answers else NOTHING
 
     def launch(self, granted: Granted, launch: Launch) -> None:
-        self.launched.append(granted.node_name)
+        if self.refusal:
+            raise self.refusal
+        self.launched.append(granted.container_id)
+
+    def release(self, container_id: str) -> None:
+        self.released.append(container_id)
+
+    def withdraw(self, request: int) -> None:
+        self.withdrawn.append(request)
+
+
+class Noted:
+    """What the work was told, and when its workers were heard."""
+
+    def __init__(self) -> None:
+        self.joins: list[tuple[str, str]] = []
+        self.ends: list[tuple[str, str, bool, str]] = []
+        self.last: dict[str, float] = {}
+        self.kept: list[str] = []
+
+    def joined(self, node: str, container: str, capability: float) -> None:
+        self.joins.append((node, container))
+
+    def starting(self, node: str) -> None:
+        self.kept.append(node)
+
+    def ended(self, node: str, container: str, blame: bool, reason: str) -> None:
+        self.ends.append((node, container, blame, reason))
+
+    def heard(self, node: str) -> float:
+        return self.last.get(node, float("-inf"))
+
+
+class Scene:
+    """Containers on nodes a and b, told by the test what happens; `step` says what the ResourceManager answers."""
+
+    def __init__(self, capability: dict[str, float], begun: float = 0.0, patience: Patience = PATIENCE) -> None:
+        self.session, self.work, self.failures = ScriptedSession(), Noted(), list[Failure]()
+        self.reasons: dict[str, str] = {}
+        self.containers = Containers(
+            self.session,  # type: ignore[arg-type]
+            lambda _: LAUNCH,
+            capability,
+            self.work,
+            patience,
+            self.failures.append,
+            self.reasons,
+            begun,
+        )
+        self.now = begun
+
+    def step(self, news: Heartbeat = NOTHING, seconds: float = 1.0) -> None:
+        self.now += seconds
+        self.session.answers = [news]
+        self.containers.step(self.now, 0.0)
+
+    def grant(self, node: str) -> str:
+        """Give what was asked for last on a node; the container's id."""
+        request = next(number for number, name in reversed(self.session.asked) if name == node)
+        container_id = f"c{request}"
+        self.step(Heartbeat((Granted(container_id, node, f"{node}:8042", None, request),), (), ()))
+        return container_id
+
+    def end(self, container_id: str, status: int, said: str = "") -> None:
+        self.step(Heartbeat((), (Ended(container_id, status, said),), ()))
+
+    def state(self, node: str) -> str:
+        return self.containers.states()[node][0]
 
 
 @pytest.fixture
-def listener() -> Iterator[Listener]:
-    made = Listener("127.0.0.1", "secret")
-    yield made
-    made.close()
+def scene() -> Scene:
+    made = Scene({"a": 1.0, "b": 2.0})
+    made.step()
+    return made
 
 
-@pytest.fixture
-def containers(listener: Listener) -> Make:
-    def make(session: ScriptedSession, *nodes: str) -> Containers:
-        launches = dict.fromkeys(nodes, LAUNCH)
-        return Containers(session, launches, 30.0, 120.0, 0.0, listener)  # type: ignore[arg-type]
+def test_every_node_is_asked_for_once_with_a_number_of_its_own() -> None:
+    scene = Scene({"b": 1.0, "a": 1.0, "idle": 0.0})
+    scene.step()
+    scene.step()
 
-    return make
-
-
-def granted(*nodes: str) -> Heartbeat:
-    return Heartbeat(tuple(Granted(f"c-{node}", node, f"{node}:8042", None) for node in nodes), (), ())
+    assert scene.session.asked == [(1, "a"), (2, "b")]
 
 
-def ended(node: str, status: int, said: str = "") -> Heartbeat:
-    return Heartbeat((), (Ended(f"c-{node}", status, said),), ())
+def test_a_container_that_is_given_is_started_and_may_work(scene: Scene) -> None:
+    given = scene.grant("a")
+
+    assert scene.session.launched == [given]
+    assert scene.work.joins == [("a", given)]
+    assert (scene.state("a"), scene.state("b")) == ("working", "starting")
+    assert scene.containers.running() == 1
 
 
-def test_every_node_is_asked_for_once_with_a_number_of_its_own(containers: Make) -> None:
-    session = ScriptedSession()
-
-    containers(session, "b", "a")
-
-    assert session.asked == [(1, "a"), (2, "b")]
-
-
-def test_all_containers_ending_well_is_the_end(containers: Make) -> None:
-    session = ScriptedSession(granted("a"), granted("b"), ended("a", 0), ended("b", 0))
-    running = containers(session, "a", "b")
-
-    assert [running.step(now, 0.0) for now in range(4)] == [False, False, False, True]
-    assert session.launched == ["a", "b"]
-
-
-def test_a_worker_that_gives_up_ends_the_job_with_what_it_said(containers: Make, listener: Listener) -> None:
-    running = containers(ScriptedSession(granted("a"), NOTHING), "a")
-    running.step(0.0, 0.0)
-    listener.hear("/failed", {"node_name": "a", "reason": "no weights"})
-
-    with pytest.raises(JobError, match="worker on a gave up: no weights"):
-        running.step(1.0, 0.0)
-
-
-def test_a_worker_that_falls_silent_ends_the_job(containers: Make) -> None:
-    running = containers(ScriptedSession(granted("a")), "a")
-
-    assert not running.step(0.0, 0.0)
-    assert not running.step(119.0, 0.0)
-    with pytest.raises(JobError, match="worker on a has said nothing for 121 s"):
-        running.step(121.0, 0.0)
-
-
-def test_a_killed_worker_that_said_nothing_is_told_by_yarn(containers: Make) -> None:
-    running = containers(ScriptedSession(granted("a"), ended("a", 137, "Killed by external signal\nmore")), "a")
-    running.step(0.0, 0.0)
-
-    with pytest.raises(JobError, match="status 137: Killed by external signal"):
-        running.step(1.0, 0.0)
+def test_nothing_is_left_for_yarn_once_every_node_works_or_is_left_out(scene: Scene) -> None:
+    scene.grant("a")
+    assert not scene.containers.settled
+    for _ in range(PATIENCE.failures):
+        scene.end(scene.grant("b"), 1)
+        assert scene.containers.settled == (scene.state("b") == "left out")
 
 
 @pytest.mark.parametrize(
-    ("answers", "sentence"),
+    ("status", "kind", "blame"),
     [
-        ([Heartbeat((), (), ("a",))], "a was lost before its container started"),
-        ([granted("a"), Heartbeat((), (), ("a",))], "a was lost while it worked"),
+        (1, "crashed", True),
+        (137, "killed", True),
+        (143, "ended from outside", False),
+        (154, "ended from outside", False),
+        (-100, "lost node", False),
+        (-101, "failed disk", False),
+        (-102, "preempted", False),
+        (-104, "memory kill", True),
+        (-106, "ended by YARN", False),
     ],
-    ids=["before", "during"],
 )
-def test_a_lost_node_ends_the_job(containers: Make, answers: list[Heartbeat], sentence: str) -> None:
-    running = containers(ScriptedSession(*answers), "a")
+def test_ends_are_told_apart_and_the_node_is_asked_again(scene: Scene, status: int, kind: str, blame: bool) -> None:
+    given = scene.grant("a")
 
-    with pytest.raises(JobError, match=sentence):
-        for now in range(len(answers)):
-            running.step(now, 0.0)
+    scene.end(given, status, "said YARN\nand more")
+    scene.step()
 
-
-def test_the_loss_of_a_node_that_has_no_share_is_none_of_our_business(containers: Make) -> None:
-    running = containers(ScriptedSession(Heartbeat((), (), ("z",)), granted("a"), ended("a", 0)), "a")
-
-    assert [running.step(now, 0.0) for now in range(3)] == [False, False, True]
+    assert [(one.node_name, one.kind, one.said) for one in scene.failures] == [("a", kind, "said YARN")]
+    assert scene.work.ends == [("a", given, blame, f"{kind}: said YARN")]
+    assert scene.session.asked[-1] == (3, "a")
 
 
-def test_a_node_that_gives_no_container_is_not_waited_for_for_ever(containers: Make) -> None:
-    running = containers(ScriptedSession(granted("b")), "a", "b")
+def test_a_node_that_calls_itself_unhealthy_has_a_failed_disk(scene: Scene) -> None:
+    given = scene.grant("a")
 
-    assert not running.step(29.0, 0.0)
-    with pytest.raises(JobError, match="no container on a within 30 s"):
-        running.step(31.0, 0.0)
+    scene.step(Heartbeat((), (Ended(given, -100, "Container released on a *lost* node"),), ("a",), (), ("a",)))
+
+    assert [failure.kind for failure in scene.failures] == ["failed disk"]
+    assert scene.state("a") == "lost"
+
+
+def test_what_the_worker_said_counts_more_than_what_yarn_says(scene: Scene) -> None:
+    given = scene.grant("a")
+    scene.reasons[given] = "no space left"
+
+    scene.end(given, 1, "Exception from container-launch")
+
+    assert scene.failures[0].said == "no space left"
+
+
+def test_a_node_that_fails_three_times_is_left_out(scene: Scene) -> None:
+    scene.grant("b")
+    for _ in range(3):
+        scene.end(scene.grant("a"), 1)
+        scene.step()
+
+    assert scene.state("a") == "left out"
+    assert len([name for _, name in scene.session.asked if name == "a"]) == 3
+
+
+@pytest.mark.parametrize("status", [143, 154])
+def test_ends_from_outside_speak_against_the_node(scene: Scene, status: int) -> None:
+    for _ in range(3):
+        scene.end(scene.grant("a"), status)
+        scene.step()
+
+    assert scene.state("a") == "left out"
+
+
+def test_a_failure_has_the_second_of_the_work_and_not_of_the_attempt() -> None:
+    scene = Scene({"a": 1.0}, begun=100.0)
+    scene.step()
+
+    scene.end(scene.grant("a"), 1)
+
+    assert [failure.seconds for failure in scene.failures] == [103.0]
+
+
+def test_preemption_is_no_failure_of_the_node(scene: Scene) -> None:
+    for _ in range(5):
+        scene.end(scene.grant("a"), -102)
+        scene.step()
+
+    assert scene.state("a") == "starting"
+
+
+def test_the_job_ends_with_a_sentence_when_every_node_is_left_out(scene: Scene) -> None:
+    for _ in range(3):
+        scene.end(scene.grant("a"), 1, "no luck")
+        scene.step()
+    for _ in range(2):
+        scene.end(scene.grant("b"), 1, "no luck either")
+        scene.step()
+
+    with pytest.raises(JobError, match="a: crashed: no luck; b: crashed: no luck either"):
+        scene.end(scene.grant("b"), 1, "no luck either")
+
+
+def test_a_node_lost_before_its_container_started_is_asked_again_when_it_is_back(scene: Scene) -> None:
+    scene.grant("b")
+    scene.step(Heartbeat((), (), ("a",)))
+    assert scene.state("a") == "lost"
+    assert scene.session.withdrawn == [1]
+    scene.step()
+    assert len(scene.session.asked) == 2
+
+    scene.step(Heartbeat((), (), (), ("a",)))
+    scene.step()
+
+    assert scene.session.asked[-1] == (3, "a")
+
+
+def test_full_nodes_are_waited_for_while_others_work_and_no_longer(scene: Scene) -> None:
+    given = scene.grant("b")
+    for _ in range(5):
+        scene.work.last["b"] = scene.now
+        scene.step(seconds=20)
+    assert scene.state("a") == "starting"
+
+    with pytest.raises(JobError, match="a: no container within 30 s"):
+        for _ in range(3):
+            scene.end(given, 1, "gone")
+            scene.step(seconds=31)
+
+
+def test_a_container_that_comes_after_its_request_was_withdrawn_is_given_back(scene: Scene) -> None:
+    scene.step(Heartbeat((), (), ("a",)))
+
+    scene.step(Heartbeat((Granted("late", "a", "a:8042", None, 1),), (), ()))
+
+    assert scene.session.released == ["late"]
+    assert scene.work.joins == []
+
+
+def test_a_nodemanager_that_cannot_start_a_container_counts_against_the_node(scene: Scene) -> None:
+    scene.session.refusal = HadoopError("no NodeManager there")
+
+    given = scene.grant("a")
+
+    assert scene.session.released == [given]
+    assert [failure.kind for failure in scene.failures] == ["lost node"]
+
+
+def test_a_container_whose_files_hdfs_does_not_tell_of_is_asked_for_again(scene: Scene) -> None:
+    scene.session.refusal = Unprepared("HDFS is away")
+    for _ in range(5):
+        given = scene.grant("a")
+        assert scene.session.released[-1] == given
+        scene.step()
+
+    assert (scene.failures, scene.work.ends, scene.state("a")) == ([], [], "starting")
+    assert scene.containers.states()["a"][1:] == (0, "HDFS is away")
+    scene.session.refusal = None
+    assert scene.work.joins == [("a", scene.grant("a"))]
+
+
+def test_files_that_are_not_there_are_not_asked_for_without_end(scene: Scene) -> None:
+    scene.session.refusal = Unprepared("code.zip is gone")
+
+    with pytest.raises(JobError, match=r"a: code\.zip is gone"):
+        for _ in range(20):
+            scene.grant("a")
+            scene.step(seconds=2)
+
+
+@pytest.mark.parametrize(("lease_seconds", "wait", "limit"), [(10.0, 30.0, 60.0), (1.0, 30.0, 30.0)])
+def test_a_worker_has_as_long_for_its_first_word_as_for_its_container(
+    lease_seconds: float, wait: float, limit: float
+) -> None:
+    scene = Scene({"a": 1.0}, patience=Patience(wait, lease_seconds, 3))
+    scene.step()
+    scene.work.last["a"] = 0.5  # said by the one before
+    given = scene.grant("a")
+    scene.step(seconds=limit - 1)
+    assert scene.session.released == []
+
+    scene.step(seconds=2)
+
+    assert scene.session.released == [given]
+
+
+def test_a_worker_that_has_spoken_may_not_be_silent_for_so_long() -> None:
+    scene = Scene({"a": 1.0}, patience=Patience(30.0, 1.0, 3))
+    scene.step()
+    given = scene.grant("a")
+    scene.step()
+    scene.work.last["a"] = scene.now
+
+    scene.step(seconds=7)
+
+    assert scene.session.released == [given]
+
+
+def test_a_node_keeps_its_part_until_its_worker_speaks_or_has_had_its_time(scene: Scene) -> None:
+    scene.work.kept.clear()
+    scene.step()
+    assert scene.work.kept == ["a", "b"]
+    scene.grant("a")
+    scene.work.kept.clear()
+    scene.step()
+    assert scene.work.kept == ["a", "b"]
+    scene.work.last["a"] = scene.now
+
+    scene.work.kept.clear()
+    scene.step()
+    assert scene.work.kept == ["b"]
+    scene.work.kept.clear()
+    scene.step(seconds=30)
+    assert scene.work.kept == []
+
+
+def test_a_silent_worker_is_ended_and_asked_for_again(scene: Scene) -> None:
+    given = scene.grant("a")
+    scene.work.last["a"] = scene.now
+    scene.step(seconds=59)
+    assert scene.session.released == []
+
+    scene.step(seconds=2)
+
+    assert scene.session.released == [given]
+    assert [failure.kind for failure in scene.failures] == ["silent"]
+    scene.step()
+    assert scene.session.asked[-1] == (3, "a")
+
+
+@pytest.mark.parametrize("before", [0, 2])
+def test_a_later_attempt_goes_on_with_the_containers_of_the_earlier_one(before: int) -> None:
+    scene = Scene({"a": 1.0, "b": 1.0})
+    held = [Granted("old", "a", "a:8042", None), Granted("odd", "elsewhere", "x:8042", None)]
+    earlier = [Failure("b", "c", "crashed", 1.0)] * before
+
+    scene.containers.adopt(held, earlier, 0.0)
+    scene.step()
+
+    assert scene.work.joins == [("a", "old")]
+    assert scene.session.released == ["odd"]
+    assert scene.session.asked == [(1, "b")]
+    assert scene.containers.states()["b"][1] == before
+
+
+def test_nothing_is_forgotten_of_a_node_that_was_left_out_before() -> None:
+    scene = Scene({"a": 1.0, "b": 1.0})
+    scene.containers.adopt([], [Failure("b", "c", "crashed", 1.0)] * 3, 0.0)
+
+    scene.step()
+
+    assert scene.session.asked == [(1, "a")]
+
+
+def test_when_all_is_done_ends_are_no_failures_and_nothing_is_asked_for(scene: Scene) -> None:
+    given = scene.grant("a")
+    scene.session.answers = [Heartbeat((Granted("late", "b", "b:8042", None, 2),), (Ended(given, 0, ""),), ())]
+
+    scene.containers.step(scene.now, 1.0)
+    scene.containers.step(scene.now, 1.0)
+
+    assert scene.containers.running() == 0
+    assert scene.failures == []
+    assert scene.session.released == ["late"]
+    assert len(scene.session.asked) == 2
+
+
+def test_what_still_runs_is_released_in_the_end(scene: Scene) -> None:
+    given = scene.grant("a")
+
+    scene.containers.release()
+
+    assert scene.session.released == [given]
+
+
+def test_yarn_s_own_numbers_and_signals_are_known() -> None:
+    check: Callable[[int], Exit] = exit_of
+    assert [check(status) for status in (0, 1, 139, -103)] == [Exit.FINISHED, Exit.CRASHED, Exit.KILLED, Exit.MEMORY]

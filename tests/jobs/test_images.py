@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from jobs import labels
 from jobs.errors import JobError
 from jobs.images import load, make, photographs
 
@@ -48,7 +49,7 @@ def test_large_photographs_of_other_folders_are_used_too(tmp_path: Path) -> None
 
 
 def test_pictures_have_the_usual_shape_and_size(made: Path) -> None:
-    paths = list(made.iterdir())
+    paths = list(made.glob("*.jpg"))
     assert len(paths) == 44
     for path in paths:
         with Image.open(path) as image:
@@ -58,8 +59,34 @@ def test_pictures_have_the_usual_shape_and_size(made: Path) -> None:
 
 
 def test_every_photograph_is_used_and_named(made: Path) -> None:
-    assert {path.stem.rpartition("_")[0] for path in made.iterdir()} == {path.stem for path in photographs(folders=())}
-    assert len(set(contents(made).values())) == 44
+    names = {path.stem.rpartition("_")[0] for path in made.glob("*.jpg")}
+    assert names == {path.stem for path in photographs(folders=())}
+    assert len(set(contents(made).values())) == 44 + 2
+
+
+def test_every_picture_is_labelled_with_what_its_photograph_shows(made: Path) -> None:
+    classes = (made / labels.CLASSES).read_text().splitlines()
+    table = labels.read(made / labels.LABELS)
+
+    assert len(classes) == 10
+    assert classes[:2] == ["astronaut", "chelsea"]
+    assert table.keys() == {path.name for path in made.glob("*.jpg")}
+    assert all(classes[label.number] == label.name for label in table.values())
+    assert {(file.rpartition("_")[0], label.name) for file, label in table.items()} == {
+        (path.stem, "motorcycle" if path.stem.startswith("motorcycle_") else path.stem)
+        for path in photographs(folders=())
+    }
+
+
+def test_labels_are_no_pictures_to_load(made: Path, tmp_path: Path, dead_port: int) -> None:
+    for name in (labels.LABELS, labels.CLASSES):
+        (tmp_path / name).write_bytes((made / name).read_bytes())
+    with pytest.raises(JobError, match="holds no files"):
+        load(tmp_path, "/data", f"http://127.0.0.1:{dead_port}", "me")
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / labels.LABELS).write_text("one of the user's own")
+    with pytest.raises(JobError, match="HDFS does not answer"):
+        load(tmp_path, "/data", f"http://127.0.0.1:{dead_port}", "me")
 
 
 def test_the_same_seed_makes_the_same_files_and_another_seed_others(made: Path, tmp_path: Path) -> None:
@@ -67,7 +94,8 @@ def test_the_same_seed_makes_the_same_files_and_another_seed_others(made: Path, 
     make(tmp_path / "same", 44, seed=7, sources=sources)
     make(tmp_path / "other", 4, seed=8, sources=sources)
     assert contents(tmp_path / "same") == contents(made)
-    assert not set(contents(tmp_path / "other").values()) & set(contents(made).values())
+    same = contents(tmp_path / "other").items() & contents(made).items()
+    assert {name for name, _ in same} == {labels.CLASSES}
 
 
 def test_progress_counts_to_the_end(tmp_path: Path) -> None:

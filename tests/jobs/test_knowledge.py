@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,10 @@ import pytest
 from infosvc.client import InfoClient
 from infosvc.records import Kind, Producer
 from jobs.capability import wait
-from jobs.partitioner.knowledge import judgements
+from jobs.decision import Decision
+from jobs.partitioner.knowledge import _alike, judgements, note
+from tests.jobs.decisions import WEIGHTS, decide, make_blocks
+from tests.jobs.stored import SETTINGS
 
 
 @pytest.fixture
@@ -41,3 +45,14 @@ def test_numbers_that_judge_are_read_and_objects_are_not(client: InfoClient, ask
         "height": {"alpha": 2},
     }
     assert asked == ["height"]
+
+
+def test_a_later_attempt_knows_from_the_decision_why_all_nodes_were_alike() -> None:
+    settings = replace(SETTINGS, fallback="even")
+    known = _alike(make_blocks(), list(WEIGHTS), {}, settings, "weight is known nowhere")
+    decision = replace(decide("even"), policy=known.policy, capabilities=known.judgements)
+
+    again = Decision.from_bytes(decision.to_bytes(), "decision.json")
+
+    assert note(again) == "Divided by even with all nodes alike, because there was no weight: weight is known nowhere"
+    assert note(decide()) == ""

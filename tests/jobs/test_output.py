@@ -3,53 +3,37 @@
 from __future__ import annotations
 
 import io
+import json
+from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from jobs.errors import JobError
-from jobs.partitioner.output import Output
-from jobs.settings import JobSettings
-from locality.types import Block, Part, Plan
-
-SETTINGS = JobSettings(
-    job_id="application_1_0001",
-    input="/in",
-    output="/out",
-    staging="/staging",
-    engine="mxnet_alexnet",
-    policy="algorithm1",
-    capability="weight",
-    info_url="",
-    conf_dir="",
-    jars="",
-    user="",
-    worker_python="",
-)
+from jobs.partitioner.output import Output, report_url
+from jobs.report import JobReport, Weights
+from jobs.worker.results import SCHEMA
+from tests.jobs.stored import SETTINGS, Written
 
 
-class Parts:
-    """What the workers wrote, as paths per file: a worker that cheats cannot be had from a real one."""
-
-    def __init__(self, rows: dict[str, list[str]]) -> None:
-        self.rows = rows
-
-    def read(self, name: str) -> bytes:
-        sink = io.BytesIO()
-        node = name.removeprefix("/staging/output/part-").removesuffix(".parquet")
-        pq.write_table(pa.table({"path": self.rows[node]}), sink)
-        return sink.getvalue()
+def table(*paths: str) -> pa.Table:
+    return pa.Table.from_pylist([{"path": path} for path in paths], schema=SCHEMA)
 
 
-def check(rows: dict[str, list[str]], images: list[str]) -> None:
-    block = Block("any", 1, 1, ())
-    plan = Plan({"a": (Part(block, 0, 1),), "b": (Part(block, 0, 1),), "idle": ()})
-    Output(Parts(rows), SETTINGS).check(images, plan)  # type: ignore[arg-type]
+def test_the_rows_of_a_node_are_one_file_in_the_order_of_their_leases() -> None:
+    written = Written()
+    rows = {"a": [table("/in/2"), table("/in/1")], "b": [table("/in/3")]}
 
+    Output(written, SETTINGS).store(rows, 3)  # type: ignore[arg-type]
 
-def test_every_picture_once_is_accepted() -> None:
-    check({"a": ["/in/1", "/in/2"], "b": ["/in/3"]}, ["/in/1", "/in/2", "/in/3"])
+    files = {name: pq.read_table(io.BytesIO(content)) for name, content in written.items()}
+    assert {name: found.column("path").to_pylist() for name, found in files.items()} == {
+        "/staging/output/part-a.parquet": ["/in/2", "/in/1"],
+        "/staging/output/part-b.parquet": ["/in/3"],
+    }
+    assert all(found.schema.equals(SCHEMA) for found in files.values())
 
 
 @pytest.mark.parametrize(
@@ -57,11 +41,45 @@ def test_every_picture_once_is_accepted() -> None:
     [
         {"a": ["/in/1"], "b": ["/in/3"]},
         {"a": ["/in/1", "/in/2"], "b": ["/in/3", "/in/2"]},
-        {"a": ["/in/1", "/in/2"], "b": ["/in/3", "/in/4"]},
         {"a": ["/in/1", "/in/1"], "b": ["/in/3"]},
+        {},
     ],
-    ids=["one missing", "one twice", "one invented", "one twice instead of another"],
+    ids=["one missing", "one too many", "one twice instead of another", "none"],
 )
 def test_anything_else_is_refused(rows: dict[str, list[str]]) -> None:
-    with pytest.raises(JobError, match="do not have exactly one row"):
-        check(rows, ["/in/1", "/in/2", "/in/3"])
+    tables = {node: [table(*paths)] for node, paths in rows.items()}
+
+    with pytest.raises(JobError, match="nothing was stored"):
+        Output(Written(), SETTINGS).store(tables, 3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"/out/part-a.parquet": b"PAR1"},
+        {"/out/report.json": b'{"job_id": "application_1_0002"}'},
+        {"/out/report.json": b"no json"},
+        {"/out/report.json": b"[]"},
+    ],
+    ids=["no report", "another job's", "no json", "no object"],
+)
+def test_an_output_of_another_one_is_refused_with_the_remedy(files: dict[str, bytes]) -> None:
+    with pytest.raises(JobError, match=r"/out exists already and is not of this job: .* another --output"):
+        Output(Written(files), SETTINGS).stored()  # type: ignore[arg-type]
+
+
+def test_what_this_job_has_stored_is_its_report() -> None:
+    job = SETTINGS.job_id
+    report = JobReport(job, job, "e", "p", "c", 0, 0, "2026-01-02T03:04:05Z", 0, 0, 0, (), (), Weights("seeded"))
+    files = Written({"/out/report.json": json.dumps(report.to_json()).encode()})
+
+    assert Output(files, SETTINGS).stored() == report  # type: ignore[arg-type]
+    assert Output(Written(), SETTINGS).stored() is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("site", [None, "<configuration/>", "<configuration>"])
+def test_a_page_of_the_report_that_no_site_file_tells_of_has_no_address(tmp_path: Path, site: str | None) -> None:
+    if site is not None:
+        (tmp_path / "hdfs-site.xml").write_text(site)
+
+    assert report_url(replace(SETTINGS, conf_dir=str(tmp_path))) == ""

@@ -14,8 +14,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from locality.cost import AccessCost
 from locality.latest_first import LatestFirst
-from locality.leases import Answer, Lease, Leases, Rules, Wait
+from locality.leases import Answer, Lease, Leases, Wait
 from locality.part_queue import LOOK, PartQueue
+from locality.rules import Rules
 from locality.speeds import Speeds
 from locality.types import Block, Part, Plan, PlanError
 
@@ -74,6 +75,24 @@ def test_a_batch_ends_inside_a_block_where_it_must() -> None:
 
 def test_no_batch_is_larger_than_the_rules_allow() -> None:
     assert taken(Leases(plan(a=1000), {"a": 1.0}, 0.0, RULES), "a", 0.0).images == RULES.most_images
+
+
+def test_what_is_more_than_a_node_looks_at_together_is_a_multiple_of_it() -> None:
+    rules = replace(RULES, most_images=1000, at_once=32)
+
+    sizes = [taken(Leases(plan(a=count), {"a": 1.0}, 0.0, rules), "a", 0.0).images for count in (100, 140, 300)]
+
+    assert sizes == [25, 32, 64]
+
+
+def test_batches_at_the_end_are_as_long_as_the_rules_say_and_no_longer_than_one_look() -> None:
+    rules = replace(RULES, share=1e-9, at_once=8, least_seconds=2.0)
+    leases = Leases(plan(slow=100, quick=100), {"slow": 1.0, "quick": 1.0}, 0.0, rules)
+    quick, slow = taken(leases, "quick", 0.0), taken(leases, "slow", 0.0)
+    commit(leases, quick, quick.images / 20)
+    commit(leases, slow, slow.images / 1)
+
+    assert (taken(leases, "slow", 2.0).images, taken(leases, "quick", 2.0).images) == (2, 8)
 
 
 def test_an_idle_node_steals_from_the_back_of_the_queue_that_would_end_last() -> None:

@@ -11,8 +11,9 @@ import pytest
 from locality.baselines import FirstCome, Static, greedy_least_finish
 from locality.cost import AccessCost, Rate
 from locality.invented import Fault, Shape, Trial, invent
-from locality.leases import Leases, Rules
+from locality.leases import Leases
 from locality.policies import POLICIES
+from locality.rules import Rules
 from locality.simulate import NEVER, Cluster, Machine, Outcome, Source, simulate
 from locality.types import Block, Plan
 

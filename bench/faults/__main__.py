@@ -1,0 +1,110 @@
+"""`scripts/bench faults`: jobs with seeded random faults in the middle, and the table of what became of them."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import random
+import sys
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bench.faults import table, trials
+from bench.faults.faults import FAULTS
+from bench.info import machine
+from bench.info.errors import BenchError
+from bench.kept import RESULTS, keep
+from bench.stage import Stage, stage
+from hadoop.errors import HadoopError
+
+MOST_IN_A_JOB = 3
+MOST_JOBS_A_FAULT = 3
+"""One that comes too late again and again is given up."""
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--faults", "count", type=click.IntRange(1), default=100, show_default=True, help="How many.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Same seed, same faults in the same order.")
+@click.option("--only", "kinds", multiple=True, type=click.Choice(sorted(FAULTS)), help="Only these, one in each job.")
+@click.option("--pictures", type=click.IntRange(10), default=400, show_default=True, help="Of each job.")
+@click.option(
+    "--home",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Home of a cluster to use, and to leave the pictures in for the next run.  [default: a new one]",
+)
+@click.option(
+    "--output", type=click.Path(file_okay=False, path_type=Path), default=RESULTS, help="Folder for the results."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def main(
+    count: int, seed: int, kinds: tuple[str, ...], pictures: int, home: Path | None, output: Path, as_json: bool
+) -> None:
+    """Kill what a job needs while it runs, and count its rows: all of it is real, and takes about half an hour.
+
+    \b
+    Examples:
+      scripts/bench faults
+      scripts/bench faults --only master --only node --faults 2
+    """
+    try:
+        with stage(home, pictures) as made:
+            record = _run(made, drawn(count, seed, kinds), seed, pictures)
+    except (BenchError, HadoopError) as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(1)
+    text = table.markdown(record)
+    click.echo(json.dumps(record, indent=1) if as_json else text)
+    kept = keep(output, "faults", record, text)
+    click.echo(f"kept in {kept}", err=True)
+    sys.exit(any(trial["wrong"] for trial in record["trials"]))
+
+
+def drawn(count: int, seed: int, kinds: Sequence[str]) -> list[list[str]]:
+    """Which faults each job meets: up to three, all of `FAULTS` equally often; or one of `kinds`, in turns."""
+    if kinds:
+        return [[kinds[number % len(kinds)]] for number in range(count)]
+    chance = random.Random(seed)  # noqa: S311 faults, not secrets
+    pool = [sorted(FAULTS)[number % len(FAULTS)] for number in range(count)]
+    chance.shuffle(pool)
+    jobs = []
+    while pool:
+        size = chance.randint(1, MOST_IN_A_JOB)
+        jobs.append(pool[:size])
+        del pool[:size]
+    return jobs
+
+
+def _run(made: Stage, jobs: Sequence[Sequence[str]], seed: int, pictures: int) -> dict[str, Any]:
+    """What came too late, because mending took longer than the rest of the job, has a job of its own in the end."""
+    made.judge([1.0, 1.0, 1.0, 2.0])
+    outcomes: list[dict[str, Any]] = []
+    waiting = deque(jobs)
+    while waiting and len(outcomes) < MOST_JOBS_A_FAULT * sum(map(len, jobs)):
+        number, kinds = len(outcomes) + 1, waiting.popleft()
+        chance = random.Random(f"{seed}/{number}")  # noqa: S311 faults, not secrets
+        outcome = trials.run(made, number, kinds, chance, pictures)
+        said = "; ".join(outcome.wrong) or "every picture once"
+        click.echo(
+            f"job {number}, {len(waiting)} to come: {', '.join(outcome.faults) or 'too late'}: {said} "
+            f"({outcome.seconds:.0f} s)",
+            err=True,
+        )
+        waiting.extend([kind] for kind in outcome.missed)
+        outcomes.append(asdict(outcome))
+    return {
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "machine": machine.describe(made.cluster.home),
+        "versions": machine.versions(),
+        "seed": seed,
+        "pictures": pictures,
+        "trials": outcomes,
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,186 @@
+"""The faults, one function each, which returns whether there was anything to hit; and what mends them."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from subprocess import Popen
+
+import psutil
+
+from bench.stage import Stage, module_of
+from hadoop import daemons, local
+from hadoop.daemons import Daemon
+
+FROZEN_SECONDS = 14.0
+"""Longer than a lease, so that what the worker brings afterwards comes too late."""
+
+
+@dataclass
+class Trial:
+    """A job under way: its client, its id, and the dice."""
+
+    stage: Stage
+    client: Popen[str]
+    job_id: str
+    chance: random.Random
+
+    def workers(self) -> list[psutil.Process]:
+        """The first process of each worker."""
+        mine = [one for one in self.stage.working() if module_of(one) == "jobs.worker"]
+        pids = {one.pid for one in mine}
+        return [one for one in mine if one.ppid() not in pids]
+
+    def daemon(self, kind: str) -> Daemon:
+        """The daemon of a kind, on any node if there are several."""
+        return self.chance.choice([one for one in daemons.running(self.stage.cluster) if one.kind == kind])
+
+
+def worker(trial: Trial) -> bool:
+    """A worker is killed."""
+    return _kill(trial.chance, trial.workers())
+
+
+def process(trial: Trial) -> bool:
+    """A process that a worker has forked is killed."""
+    return _kill(trial.chance, [child for one in trial.workers() for child in one.children()])
+
+
+def frozen(trial: Trial) -> bool:
+    """A worker stands still until its leases have ended, then goes on."""
+    chosen = _chosen(trial.chance, trial.workers())
+    for one in chosen:
+        _freeze([one, *one.children(recursive=True)])
+    return bool(chosen)
+
+
+def master(trial: Trial) -> bool:
+    """The application master is killed."""
+    return _kill(trial.chance, [one for one in trial.stage.working() if module_of(one) == "jobs.partitioner"])
+
+
+def nodemanager(trial: Trial) -> bool:
+    """A NodeManager is killed and started again, before or after it counts as lost."""
+    _restart(trial, "nodemanager", trial.chance.choice([0.0, 2.0, 18.0]))
+    return True
+
+
+def node(trial: Trial) -> bool:
+    """Everything on one node is killed, but not the node of the application master."""
+    cluster = trial.stage.cluster
+    masters = {_node_of(one) for one in trial.stage.working() if module_of(one) == "jobs.partitioner"}
+    name = trial.chance.choice([one for one in cluster.nodes if one not in masters])
+    running = daemons.running(cluster)
+    for kind in ("nodemanager", "datanode"):
+        if found := running.get(Daemon(cluster, kind, name)):
+            _signal([found], signal.SIGKILL)
+    _signal([one for one in trial.stage.working() if _node_of(one) == name], signal.SIGKILL)
+    return True
+
+
+def datanode(trial: Trial) -> bool:
+    """A DataNode is killed."""
+    _signal([daemons.running(trial.stage.cluster)[trial.daemon("datanode")]], signal.SIGKILL)
+    return True
+
+
+def stuck(trial: Trial) -> bool:
+    """A DataNode stands still for a while: its connections stay open, and nothing comes."""
+    _freeze([daemons.running(trial.stage.cluster)[trial.daemon("datanode")]])
+    return True
+
+
+def resourcemanager(trial: Trial) -> bool:
+    """The ResourceManager is killed and started again."""
+    _restart(trial, "resourcemanager", trial.chance.choice([0.0, 5.0]))
+    return True
+
+
+def service(trial: Trial) -> bool:
+    """The information service is killed."""
+    if trial.stage.service is None or trial.stage.service.poll() is not None:
+        return False
+    trial.stage.service.kill()
+    trial.stage.service.wait(30)
+    return True
+
+
+def client(trial: Trial) -> bool:
+    """Who submitted the job and follows it is killed."""
+    if trial.client.poll() is not None:
+        return False
+    trial.client.kill()
+    return True
+
+
+def job(trial: Trial) -> bool:
+    """The job is killed by its owner."""
+    trial.stage.nodewise("job", "kill", trial.job_id)
+    return True
+
+
+FAULTS: dict[str, Callable[[Trial], bool]] = {
+    function.__name__: function
+    for function in (
+        worker,
+        process,
+        frozen,
+        master,
+        nodemanager,
+        node,
+        datanode,
+        stuck,
+        resourcemanager,
+        service,
+        client,
+        job,
+    )
+}
+
+
+def mend(stage: Stage) -> None:
+    """Start again whatever is missing."""
+    local.up(stage.cluster.home)
+    if stage.service is None or stage.service.poll() is not None:
+        stage.serve()
+
+
+def _restart(trial: Trial, kind: str, seconds: float) -> None:
+    chosen = trial.daemon(kind)
+    _signal([daemons.running(trial.stage.cluster)[chosen]], signal.SIGKILL)
+    time.sleep(seconds)
+    daemons.start(chosen)
+
+
+def _node_of(one: psutil.Process) -> str:
+    try:
+        return one.environ().get("NM_HOST", "")
+    except psutil.Error:
+        return ""
+
+
+def _chosen(chance: random.Random, found: list[psutil.Process]) -> list[psutil.Process]:
+    return [chance.choice(sorted(found, key=lambda one: one.pid))] if found else []
+
+
+def _kill(chance: random.Random, found: list[psutil.Process]) -> bool:
+    chosen = _chosen(chance, found)
+    _signal(chosen, signal.SIGKILL)
+    return bool(chosen)
+
+
+def _freeze(found: list[psutil.Process]) -> None:
+    _signal(found, signal.SIGSTOP)
+    time.sleep(FROZEN_SECONDS)
+    _signal(found, signal.SIGCONT)
+
+
+def _signal(found: list[psutil.Process], number: int) -> None:
+    for one in found:
+        try:
+            one.send_signal(number)
+        except psutil.NoSuchProcess:
+            continue

@@ -1,0 +1,38 @@
+"""What became of the jobs, as the record that is kept and as the table that is read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from bench.faults.faults import FAULTS
+
+
+def markdown(record: dict[str, Any]) -> str:
+    """One line for each kind of fault, then one for each job that went wrong."""
+    trials, machine = record["trials"], record["machine"]
+    late = sum(len(trial["missed"]) for trial in trials)
+    done = Counter(kind for trial in trials for kind in trial["faults"])
+    wrong = Counter(kind for trial in trials if trial["wrong"] for kind in trial["faults"])
+    lines = [
+        f"# Faults in the middle of jobs, {record['date']}",
+        "",
+        f"{sum(done.values())} faults ({late} tries came too late) in {len(trials)} jobs of "
+        f"{record['pictures']} pictures on a real cluster of 4 nodes, seed {record['seed']}; "
+        f"{machine['cores']} cores ({machine['cpu']}). "
+        "A job is right when every picture has one row, none is an error, and neither a process nor a file of it is "
+        "left.",
+        "",
+        "| fault | times | in jobs that went wrong |",
+        "| --- | --- | --- |",
+        *(f"| {kind}: {FAULTS[kind].__doc__} | {done[kind]} | {wrong[kind]} |" for kind in sorted(done)),
+        "",
+        f"{sum(not trial['wrong'] for trial in trials)} of {len(trials)} jobs were right, "
+        f"{sum(trial['attempts'] > 1 for trial in trials)} of them with more than one application master.",
+    ]
+    lines += [
+        f"- job {one['number']} ({', '.join(one['faults'])}): {'; '.join(one['wrong'])}"
+        for one in trials
+        if one["wrong"]
+    ]
+    return "\n".join([*lines, ""])

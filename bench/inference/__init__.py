@@ -1,0 +1,1 @@
+"""Classifying pictures: the plain loop, nodewise and Spark side by side."""

@@ -1,0 +1,1 @@
+"""Measures how fast pictures are read that are files each, and packed ones."""

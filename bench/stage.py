@@ -1,0 +1,165 @@
+"""A real cluster with its information service and pictures, for benches that run jobs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+from hdfs import InsecureClient
+
+from bench.info.errors import BenchError
+from hadoop import daemons, local, processes, state
+from hadoop.local import Cluster
+from infosvc.client import InfoClient
+from infosvc.errors import InfoError
+from infosvc.records import Kind, Producer
+
+NODEWISE = (sys.executable, "-m", "nodewise")
+CAPABILITY = "bench_capability"
+"""A value that is put by hand, so that no collector has to run."""
+
+
+@dataclass
+class Stage:
+    """What jobs of a bench run on; `service` is the process of the information service."""
+
+    cluster: Cluster
+    service: subprocess.Popen[bytes] | None = field(default=None)
+
+    @property
+    def url(self) -> str:
+        """The information service."""
+        return f"http://{self.cluster.master}:8400"
+
+    def nodewise(self, *words: str, timeout: float = 600) -> str:
+        """What a command prints; BenchError when it fails."""
+        done = subprocess.run(
+            self._argv(words), capture_output=True, text=True, env=self._environment(), timeout=timeout
+        )
+        if done.returncode:
+            raise BenchError(f"nodewise {' '.join(words)} failed: {done.stderr.strip()[-1500:]}")
+        return done.stdout
+
+    def begin(self, *words: str) -> subprocess.Popen[str]:
+        """A command that runs while others do."""
+        piped = subprocess.PIPE
+        return subprocess.Popen(self._argv(words), stdout=piped, stderr=piped, text=True, env=self._environment())
+
+    def serve(self) -> None:
+        """Start the information service, and wait until it answers."""
+        words = ("serve", "--host", self.cluster.master)
+        self.service = subprocess.Popen(self._argv(words), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        until(self._answers, 60, "the information service answers")
+
+    def judge(self, capability: Sequence[float]) -> None:
+        """Say what each node can do, in the order of the nodes."""
+        client = InfoClient.from_token_file(self.url, self.cluster.home / "service" / "token")
+        client.put_producer(Producer(CAPABILITY, cmd="", time_max=86400, kind=Kind.PROGRAM))
+        for node, value in zip(self.cluster.nodes, capability, strict=True):
+            client.put_value(CAPABILITY, node, value)
+
+    def hdfs(self) -> InsecureClient:
+        """HDFS over HTTP."""
+        return InsecureClient(self.cluster.namenode_http, user=self.cluster.user)
+
+    def working(self) -> list[psutil.Process]:
+        """The processes of containers: application masters, workers and what they have forked."""
+        return [one for one in processes.of_cluster(self.cluster.home, self.cluster.subnet) if module_of(one)]
+
+    def _answers(self) -> bool:
+        try:
+            InfoClient(self.url).producers()
+        except InfoError:
+            return False
+        return True
+
+    def _argv(self, words: Sequence[str]) -> list[str]:
+        return [*NODEWISE, "--home", str(self.cluster.home), *words]
+
+    def _environment(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if name != "HADOOP_CONF_DIR"}
+        return kept | {"NODEWISE_URL": self.url}
+
+
+def module_of(process: psutil.Process) -> str:
+    """jobs.partitioner, jobs.worker, or nothing: what of ours a process runs itself, its shell left out."""
+    try:
+        line = process.cmdline()
+    except psutil.Error:
+        return ""
+    if line[:1] and "python" in line[0] and line[1:2] == ["-m"] and line[2].startswith("jobs."):
+        return line[2]
+    return ""
+
+
+def until(condition: Callable[[], Any], seconds: float, what: str) -> Any:
+    """Wait for a condition; BenchError when it does not come true in time."""
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        if time.monotonic() > deadline:
+            raise BenchError(f"waited {seconds:.0f} s in vain until {what}")
+        time.sleep(0.1)
+    return found
+
+
+@contextmanager
+def stage(home: Path | None, pictures: int, nodes: int = 4, cpus: Sequence[int] | None = None) -> Iterator[Stage]:
+    """A stage with `pictures` at /bench/pictures until the end of the block; a home that is given is used again."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that everything that was started is ended
+    with tempfile.TemporaryDirectory(prefix="bench-") as directory:
+        where = (home or Path(directory)).absolute()
+        recorded = state.read(where)
+        if recorded and daemons.running(recorded):
+            raise BenchError(f"a cluster runs in {where}: `nodewise --home {where} cluster down`, or name another home")
+        made = None
+        try:
+            made = Stage(local.up(where, nodes=nodes, cpus=cpus))
+            made.serve()
+            _load(made, Path(directory), pictures)
+            yield made
+        finally:
+            if made and made.service:
+                made.service.terminate()
+                made.service.wait(30)
+            local.down(where)
+
+
+def _load(made: Stage, scratch: Path, pictures: int) -> None:
+    status = made.hdfs().status("/bench/pictures", strict=False)
+    if status and len(made.hdfs().list("/bench/pictures")) == pictures:
+        return
+    folder = scratch / "pictures"
+    made.nodewise("images", "make", str(folder), "-n", str(pictures))
+    loaded = json.loads(made.nodewise("images", "load", str(folder), "/bench/pictures", "--overwrite", "--json"))
+    if loaded["loaded"] != pictures:
+        raise BenchError(f"{loaded['loaded']} of {pictures} pictures were loaded")
+
+
+@contextmanager
+def cluster_of(home: Path | None) -> Iterator[Cluster]:
+    """The cluster of a home, left as it was, running or not; or a new one of four nodes that is removed afterwards."""
+    if home:
+        recorded = state.read(home.absolute())
+        ran = recorded is not None and bool(daemons.running(recorded))
+        try:
+            yield local.up(home)
+        finally:
+            if not ran:
+                local.down(home)
+        return
+    with tempfile.TemporaryDirectory(prefix="bench-") as directory:
+        try:
+            yield local.up(Path(directory), nodes=4)
+        finally:
+            local.down(Path(directory))

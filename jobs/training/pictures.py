@@ -1,0 +1,105 @@
+"""Pictures to learn from, to calibrate with and to judge by: found in a folder, cut anew each time they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from jobs import labels
+from jobs.errors import JobError
+from jobs.worker.images import CROP, MEAN, SPREAD, decode, prepare
+
+HELD_OUT = 5
+"""One picture of so many of each class is kept for judging."""
+SMALLEST_CUT = 0.7
+"""Of a picture's shorter side."""
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Files, and the number of each one's class among `classes`."""
+
+    files: list[Path]
+    numbers: np.ndarray
+    classes: list[str]
+
+    def of(self, chosen: Sequence[int] | np.ndarray) -> Labelled:
+        """Only those at these places."""
+        return Labelled([self.files[at] for at in chosen], self.numbers[chosen], self.classes)
+
+
+def labelled(folder: Path) -> Labelled:
+    """The pictures that the folder's table names; JobError when they are not enough to learn from."""
+    table = labels.read(folder / labels.LABELS)
+    names = {label.number: label.name for label in table.values()}
+    count = max(names, default=-1) + 1
+    if len(names) < 2:
+        raise JobError(f"{folder / labels.LABELS} names {len(names)} classes: to learn takes two or more")
+    if count > 2 * len(names) + 1000:
+        raise JobError(f"{folder / labels.LABELS} has class number {count - 1} for {len(names)} classes: count from 0")
+    if missing := next((name for name in sorted(table) if not (folder / name).is_file()), None):
+        raise JobError(f"{folder / missing} is not there, although {labels.LABELS} names it: mend the table")
+    numbers = np.array([table[name].number for name in sorted(table)])
+    return Labelled(
+        [folder / name for name in sorted(table)], numbers, [names.get(at, f"class {at}") for at in range(count)]
+    )
+
+
+def split(pictures: Labelled, seed: int) -> tuple[Labelled, Labelled]:
+    """To learn from, and held out: the same part of every class; JobError when a class has too few."""
+    chance = np.random.default_rng(seed)
+    learned: list[int] = []
+    held: list[int] = []
+    for number in np.unique(pictures.numbers):
+        places = chance.permutation(np.flatnonzero(pictures.numbers == number))
+        if len(places) < HELD_OUT:
+            raise JobError(
+                f"class {pictures.classes[number]} has {len(places)} pictures: at least {HELD_OUT} of each are needed"
+            )
+        held += places[: len(places) // HELD_OUT].tolist()
+        learned += places[len(places) // HELD_OUT :].tolist()
+    return pictures.of(learned), pictures.of(held)
+
+
+def found(folder: Path) -> list[Path]:
+    """Every file below a folder that may be a picture, by path."""
+    known = {folder / labels.LABELS, folder / labels.CLASSES}
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path not in known)
+    if not files:
+        raise JobError(f"{folder} holds no pictures: make some with `nodewise images make`")
+    return files
+
+
+def varied(file: Path, chance: np.random.Generator) -> np.ndarray:
+    """A square of the picture at a place and of a size that chance chooses, mirrored or not, as `prepare` gives it."""
+    pixels = _decoded(file)
+    height, width = pixels.shape[:2]
+    side = max(1, int(min(height, width) * chance.uniform(SMALLEST_CUT, 1)))
+    top, left = chance.integers(height - side + 1), chance.integers(width - side + 1)
+    square = pixels[top : top + side, left : left + side]
+    sized = cv2.resize(square, (CROP, CROP), interpolation=cv2.INTER_AREA if side > CROP else cv2.INTER_LINEAR)
+    if chance.random() < 0.5:
+        sized = sized[:, ::-1]
+    return np.ascontiguousarray(((sized.astype(np.float32) / 255 - MEAN) / SPREAD).transpose(2, 0, 1))
+
+
+def as_a_job_sees(file: Path) -> np.ndarray:
+    """(3, 224, 224), prepared as workers do."""
+    return prepare(_decoded(file))
+
+
+def batches(files: Sequence[Path], size: int) -> Iterator[np.ndarray]:
+    """All of them in their order, as a job sees them; the last batch may be short."""
+    for first in range(0, len(files), size):
+        yield np.stack([as_a_job_sees(file) for file in files[first : first + size]])
+
+
+def _decoded(file: Path) -> np.ndarray:
+    try:
+        return decode(file.read_bytes())
+    except (OSError, ValueError) as error:
+        raise JobError(f"{file} cannot be used ({error}): take it out of the folder") from None

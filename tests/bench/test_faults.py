@@ -1,0 +1,57 @@
+"""The bench of faults: what is drawn, and how a run is told. The faults themselves: tests/cluster/test_faults.py."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from bench.faults import table
+from bench.faults.__main__ import drawn
+from bench.faults.faults import FAULTS
+
+RIGHT = {"number": 1, "faults": ["worker", "master"], "missed": [], "seconds": 9.0, "attempts": 2, "wrong": []}
+WRONG = {
+    "number": 2,
+    "faults": ["node"],
+    "missed": ["client"],
+    "seconds": 9.0,
+    "attempts": 1,
+    "wrong": ["399 rows of 399 pictures"],
+}
+
+
+@pytest.mark.parametrize("count", [1, 11, 100])
+def test_every_kind_comes_equally_often_up_to_three_in_a_job(count: int) -> None:
+    jobs = drawn(count, 7, ())
+    times = Counter(kind for job in jobs for kind in job)
+
+    assert sum(times.values()) == count
+    assert max(times.values()) - min(times[kind] for kind in FAULTS) <= 1
+    assert {len(job) for job in jobs} <= {1, 2, 3}
+
+
+def test_the_same_seed_draws_the_same_faults_and_another_one_others() -> None:
+    assert drawn(100, 1, ()) == drawn(100, 1, ()) != drawn(100, 2, ())
+
+
+def test_chosen_kinds_come_in_turns_one_in_a_job() -> None:
+    assert drawn(3, 1, ("node", "master")) == [["node"], ["master"], ["node"]]
+
+
+def test_the_table_names_the_jobs_that_went_wrong() -> None:
+    record: dict[str, Any] = {
+        "date": "2026-01-02T03:04:05+00:00",
+        "seed": 1,
+        "pictures": 400,
+        "machine": {"cores": 2, "cpu": "some"},
+        "trials": [RIGHT, WRONG],
+    }
+
+    text = table.markdown(record)
+
+    assert "1 of 2 jobs were right, 1 of them with more than one application master" in text
+    assert "- job 2 (node): 399 rows of 399 pictures" in text
+    assert "| 1 | 0 |" in next(line for line in text.splitlines() if line.startswith("| worker"))
+    assert "| 1 | 1 |" in next(line for line in text.splitlines() if line.startswith("| node:"))

@@ -1,0 +1,47 @@
+"""Whatever is killed in the middle of a job, every picture has one row in the end, and nothing is left running."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from bench.faults import trials
+from bench.faults.faults import FAULTS
+from bench.stage import Stage
+from bench.stage import stage as made_stage
+
+PICTURES = 360
+SEED = 765
+"""Its first three draws lie early in the job, at 5, 24 and 26 % of it, so that the job is there for each fault."""
+JOBS = (
+    ("process", "worker", "nodemanager"),
+    ("master", "frozen"),
+    ("stuck", "resourcemanager"),
+    ("client", "node"),
+    ("service", "datanode"),
+    ("job",),
+)
+"""The faults of each; what takes long, to do or to mend, comes last, lest the job ends meanwhile."""
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """A cluster of its own, because its daemons are killed."""
+    with made_stage(tmp_path_factory.mktemp("faults"), PICTURES) as stage:
+        stage.judge([1.0, 1.0, 1.0, 2.0])
+        yield stage
+
+
+@pytest.mark.parametrize("kinds", JOBS, ids="-".join)
+def test_no_picture_is_lost(stage: Stage, kinds: tuple[str, ...]) -> None:
+    outcome = trials.run(stage, JOBS.index(kinds), kinds, random.Random(SEED), PICTURES)
+
+    assert outcome.wrong == []
+    assert outcome.faults == list(kinds)
+    assert outcome.rows == PICTURES
+
+
+def test_every_kind_of_fault_is_among_them() -> None:
+    assert sorted(kind for kinds in JOBS for kind in kinds) == sorted(FAULTS)

@@ -1,0 +1,314 @@
+"""A job on a real cluster, seen while it runs: what classifies stands still until a test lets it go on."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import psutil
+import pytest
+
+from bench.stage import module_of
+from hadoop import processes
+from hadoop.local import Cluster
+from jobs.kept import UNKNOWN_SECONDS
+from tests.cluster.site import Site, running, succeed, until
+
+# The first test starts the cluster, the service, the agents and a job before it begins.
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+
+MANY = 160
+"""So many pictures that no node has done its part before its processes are found and stopped."""
+PREFIXED = re.compile(r"(\S+) (master|worker) [|!-]")
+
+
+@dataclass
+class Command:
+    """A command that runs while others do; what it writes goes to files, or stderr to a terminal if there is one."""
+
+    process: subprocess.Popen[bytes]
+    out: Path
+    err: Path
+
+    def lines(self) -> list[str]:
+        """What it wrote to stdout so far."""
+        return self.out.read_text().splitlines()
+
+    def ended(self, seconds: float = 120) -> int:
+        return self.process.wait(seconds)
+
+    def end(self) -> None:
+        """Stop it if it has not ended."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+
+def begin(site: Site, folder: Path, *words: str, terminal: int | None = None) -> Command:
+    environment = {**os.environ, "NODEWISE_URL": site.url, "TERM": "xterm", "COLUMNS": "110", "LINES": "40"}
+    environment.pop("HADOOP_CONF_DIR", None)
+    folder.mkdir(exist_ok=True)
+    out, err = folder / "out", folder / "err"
+    with out.open("wb") as stdout, err.open("wb") as stderr:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "nodewise", "--home", str(site.cluster.home), *words],
+            stdin=subprocess.DEVNULL if terminal is None else terminal,
+            stdout=stdout,
+            stderr=stderr if terminal is None else terminal,
+            env=environment,
+        )
+    return Command(process, out, err)
+
+
+def submitting(output: str) -> tuple[str, ...]:
+    """The words that submit a job whose processes may stand still for a while."""
+    given = ("--input", "/data/many", "--capability", "perf_even", "--output", output, "--batch", "4")
+    return ("job", "submit", *given, "--no-steal", "--picture-seconds", "600", "--lease-seconds", "120", "--wait")
+
+
+def working(site: Site, module: str = "jobs.") -> list[psutil.Process]:
+    """The processes of containers that run a module of ours."""
+    found = processes.of_cluster(site.cluster.home, site.cluster.subnet)
+    return [process for process in found if module_of(process).startswith(module)]
+
+
+@dataclass
+class Work:
+    """A job under way whose processes that classify stand still."""
+
+    site: Site
+    client: Command
+    output: str
+    job_id: str = ""
+    held: dict[int, psutil.Process] = field(default_factory=dict)
+
+    def hold(self) -> None:
+        """Wait until each node works, and stop what works there."""
+        self.job_id = until(self._running)
+        until(self._all_held, 90)
+        until(self._all_working)
+
+    def go_on(self) -> None:
+        """Let it work again; nothing happens when it does so already."""
+        while self.held:
+            _, process = self.held.popitem()
+            process.resume()
+
+    def status(self) -> dict[str, Any]:
+        """What the application master says, through the ResourceManager's proxy."""
+        with urlopen(f"{self.proxy}status", timeout=10) as answer:
+            found: dict[str, Any] = json.load(answer)
+        return found
+
+    @property
+    def proxy(self) -> str:
+        """The application master's page, as the ResourceManager links it."""
+        return f"http://{self.site.cluster.master}:8088/proxy/{self.job_id}/"
+
+    def _running(self) -> str | None:
+        assert self.client.process.poll() is None, self.client.err.read_text()
+        with urlopen(f"http://{self.site.cluster.master}:8088/ws/v1/cluster/apps?states=RUNNING", timeout=10) as answer:
+            found = (json.load(answer)["apps"] or {}).get("app", [])
+        return found[0]["id"] if found else None
+
+    def _all_held(self) -> bool:
+        workers = {process.pid: process for process in working(self.site, "jobs.worker")}
+        children = [process for process in workers.values() if process.ppid() in workers]
+        for child in children:
+            if child.pid not in self.held:
+                child.suspend()
+                self.held[child.pid] = child
+        return len({child.ppid() for child in children}) == len(self.site.cluster.nodes)
+
+    def _all_working(self) -> bool:
+        return all(node["state"] == "working" for node in self.status()["nodes"])
+
+    def end(self) -> None:
+        """Whatever a test has left of it."""
+        self.client.end()
+        if working(self.site) and self.job_id:
+            succeed(self.site.nodewise("job", "kill", self.job_id))
+
+
+@pytest.fixture(scope="module")
+def site(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with running(cluster, tmp_path_factory.mktemp("pictures")) as site:
+        many = tmp_path_factory.mktemp("many")
+        succeed(site.nodewise("images", "make", str(many), "-n", str(MANY)))
+        succeed(site.nodewise("images", "load", str(many), "/data/many"))
+        yield site
+
+
+@pytest.fixture(scope="module")
+def work(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Work]:
+    """One job for the tests that look on; `go_on` lets it end."""
+    made = Work(site, begin(site, tmp_path_factory.mktemp("client"), *submitting("/out/seen")), "/out/seen")
+    try:
+        made.hold()
+        yield made
+    finally:
+        made.end()
+
+
+@pytest.fixture
+def doomed(site: Site, tmp_path: Path) -> Iterator[Callable[..., Work]]:
+    """Begins a job that is to be killed."""
+    begun: list[Work] = []
+
+    def start(output: str, terminal: int | None = None) -> Work:
+        client = begin(site, tmp_path / "client", *submitting(output), terminal=terminal)
+        begun.append(Work(site, client, output))
+        begun[-1].hold()
+        return begun[-1]
+
+    yield start
+    for one in begun:
+        one.end()
+
+
+def test_the_status_of_a_running_job_tells_of_each_node(work: Work) -> None:
+    found = json.loads(succeed(work.site.nodewise("job", "status", work.job_id, "--json")))
+    shown = succeed(work.site.nodewise("job", "status", work.job_id))
+
+    assert (found["state"], found["status"]["state"], found["status"]["images"]) == ("RUNNING", "running", MANY)
+    assert [node["node_name"] for node in found["status"]["nodes"]] == list(work.site.cluster.nodes)
+    assert all(node["planned"] == MANY / 4 for node in found["status"]["nodes"])
+    assert [line.split()[0] for line in shown.splitlines() if " of 40" in line] == list(work.site.cluster.nodes)
+
+
+def test_the_list_of_jobs_tells_how_often_the_application_master_was_started(
+    work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "140")  # so that no heading is cut
+    listed = json.loads(succeed(work.site.nodewise("job", "list", "--json")))
+    (heading, *_) = [line for line in succeed(work.site.nodewise("job", "list")).splitlines() if "outcome" in line]
+
+    assert [(one["state"], one["attempt"]) for one in listed if one["application_id"] == work.job_id] == [
+        ("RUNNING", 1)
+    ]
+    assert "attempts" in heading
+
+
+def test_the_resourcemanager_shows_the_application_master_s_page(work: Work) -> None:
+    with urlopen(work.proxy, timeout=10) as answer:
+        page = answer.read().decode()
+
+    assert f"<h1>{work.job_id}</h1>" in page
+    assert all(f">{node}<" in page for node in work.site.cluster.nodes)
+
+
+def test_logs_that_are_followed_come_from_all_containers_and_end_with_the_job(work: Work, tmp_path: Path) -> None:
+    logs = begin(work.site, tmp_path / "logs", "job", "logs", work.job_id, "-f")
+    heard = {("worker", node) for node in work.site.cluster.nodes}
+
+    def all_heard() -> bool:
+        found = [match.groups() for line in logs.lines() if (match := PREFIXED.match(line))]
+        return heard <= {(role, node) for node, role in found} and "master" in [role for _, role in found]
+
+    try:
+        until(all_heard)
+        assert logs.process.poll() is None
+        work.go_on()
+        assert logs.ended() == 0, logs.err.read_text()
+    finally:
+        logs.end()
+    assert all(PREFIXED.match(line) for line in logs.lines())
+    assert any(f"master | {MANY} images, makespan" in line for line in logs.lines())
+
+
+def test_who_waits_without_a_terminal_reads_a_line_for_each_node(work: Work) -> None:
+    work.go_on()
+
+    assert work.client.ended() == 0, work.client.err.read_text()
+    said = work.client.err.read_text().splitlines()
+    for node in work.site.cluster.nodes:
+        assert [line for line in said if re.match(rf"{node} \d+ of 40; ", line)], said
+    assert said[-1] == f"{work.job_id} succeeded"
+    assert "\x1b" not in work.client.err.read_text()
+
+
+def owned(site: Site) -> list[str]:
+    """What the user's folder of jobs holds besides the records of plans."""
+    folder = f"/user/{site.cluster.user}/.nodewise"
+    names = site.hdfs().list(folder) if site.hdfs().status(folder, strict=False) else []
+    return [name for name in names if name != "decisions"]
+
+
+def left(work: Work) -> list[Any]:
+    """Processes, half-written files and an output of a job that must have left none."""
+    output = [work.output] if work.site.hdfs().status(work.output, strict=False) else []
+    return [*working(work.site), *[name for name in owned(work.site) if name == work.job_id], *output]
+
+
+def test_a_running_job_that_is_killed_leaves_nothing(site: Site, doomed: Callable[..., Work]) -> None:
+    work = doomed("/out/killed")
+    assert len(working(site, "jobs.worker")) >= 8
+    assert owned(site) == [work.job_id]
+
+    assert f"{work.job_id} killed" in succeed(site.nodewise("job", "kill", work.job_id))
+
+    until(lambda: not left(work))
+    assert work.client.ended() == 1
+    assert f"Error: {work.job_id} killed" in work.client.err.read_text()
+
+
+def test_ctrl_c_and_k_take_the_job_and_its_token_away(site: Site, doomed: Callable[..., Work]) -> None:
+    ours, theirs = pty.openpty()
+    try:
+        work = doomed("/out/interrupted", theirs)
+        (made,) = [token for token in site.client().tokens() if token.name == f"job {work.job_id}"]
+        assert made.revoked_at is None
+
+        work.client.process.send_signal(signal.SIGINT)
+        read(ours, "[c]ontinue")
+        os.write(ours, b"k\n")
+        read(ours, f"{work.job_id} killed")
+    finally:
+        os.close(theirs)
+
+    assert work.client.ended() == 130
+    os.close(ours)
+    (revoked,) = [token for token in site.client().tokens() if token.token_id == made.token_id]
+    assert revoked.revoked_at is not None
+    until(lambda: not left(work))
+
+
+def read(terminal: int, words: str, seconds: float = 60) -> None:
+    """Read what a program writes on its terminal until `words` come."""
+    text, deadline = "", time.monotonic() + seconds
+    while words not in text:
+        assert time.monotonic() < deadline, text[-2000:]
+        if select.select([terminal], [], [], 0.2)[0]:
+            text += os.read(terminal, 4096).decode(errors="replace")
+
+
+def test_what_ended_jobs_left_behind_is_swept_when_the_next_one_is_submitted(site: Site) -> None:
+    folder = f"/user/{site.cluster.user}/.nodewise"
+    hdfs = site.hdfs()
+    ended = json.loads(succeed(site.nodewise("job", "list", "--json")))[0]["application_id"]
+    for name, age in (("application_1_0001", UNKNOWN_SECONDS + 60), ("application_1_0002", 0), ("my notes", 1e6)):
+        hdfs.makedirs(f"{folder}/{name}")
+        hdfs.set_times(f"{folder}/{name}", modification_time=int(1000 * (time.time() - age)))
+    hdfs.write(f"{folder}/{ended}/weights", b"of a client that was killed")
+
+    try:
+        done = site.submit("/out/swept")
+
+        assert done.returncode == 0, done.stderr
+        assert sorted(owned(site)) == ["application_1_0002", "my notes"]
+        assert "decisions" in hdfs.list(folder)
+    finally:
+        for name in ("application_1_0002", "my notes"):
+            hdfs.delete(f"{folder}/{name}", recursive=True)

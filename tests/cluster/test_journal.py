@@ -1,0 +1,143 @@
+"""The journal in a real HDFS: a later attempt takes over from one that still lives, and nothing is lost or doubled."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any, Self
+
+import pytest
+
+from hadoop.local import Cluster
+
+# Each attempt is a process of its own with a JVM, as on a cluster; it does what it reads line by line.
+ATTEMPT = """
+import json, sys, threading
+from pathlib import Path
+from hadoop.append_stream import children, take_away
+from hadoop.errors import HadoopError
+from hadoop.filesystem import FileSystem
+from hadoop.jvm import HadoopHome, start
+from jobs.partitioner.journal import Journal, Record, read
+
+start(HadoopHome(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]))
+fs, folder, attempt = FileSystem(), sys.argv[4], int(sys.argv[5])
+
+def append(*numbers):
+    for n in numbers:
+        journal.append(Record("number", {"n": n}, bytes(1000)))
+
+def append_by_threads(*numbers):
+    threads = [threading.Thread(target=append, args=(n,)) for n in numbers]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+
+def open_journal():
+    global journal
+    journal = Journal.open(fs, folder, attempt)
+
+def earlier():
+    return [record.body["n"] for record in journal.earlier()]
+
+def everything():
+    found = list(read(fs, folder))
+    assert all(record.payload == bytes(1000) for record in found)
+    return [record.body["n"] for record in found]
+
+def take_own_segment_away():
+    own = f"{folder}/attempt-{attempt}"
+    take_away(fs, f"{own}/{children(fs, own)[-1]}")
+
+def segments():
+    return sum(len(children(fs, f"{folder}/{name}")) for name in children(fs, folder))
+
+def close():
+    journal.close()
+
+for line in sys.stdin:
+    name, *words = json.loads(line)
+    try:
+        print(json.dumps(["ok", globals()[name](*words)]), flush=True)
+    except HadoopError as error:
+        print(json.dumps(["refused", str(error)]), flush=True)
+"""
+
+
+class Attempt:
+    """A process with a journal; calls answer ("ok", value) or ("refused", sentence)."""
+
+    def __init__(self, cluster: Cluster, folder: str, number: int) -> None:
+        where = [str(cluster.conf_dir), str(cluster.jars), cluster.user, folder, str(number)]
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", ATTEMPT, *where], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def __call__(self, *line: Any) -> tuple[str, Any]:
+        assert self._process.stdin and self._process.stdout
+        print(json.dumps(line), file=self._process.stdin, flush=True)
+        outcome, value = json.loads(self._process.stdout.readline())
+        return outcome, value
+
+    def kill(self) -> None:
+        """As a node does that loses its power."""
+        self._process.kill()
+        self._process.communicate()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+
+Attempts = Callable[[str, int], Attempt]
+
+
+@pytest.fixture
+def attempts(cluster: Cluster) -> Iterator[Attempts]:
+    with ExitStack() as stack:
+        yield lambda folder, number: stack.enter_context(Attempt(cluster, folder, number))
+
+
+def test_an_attempt_that_still_lives_can_record_nothing_once_a_later_one_has_begun(attempts: Attempts) -> None:
+    old, new = attempts("/journal/fenced", 1), attempts("/journal/fenced", 2)
+    assert old("open_journal") == ("ok", None)
+    assert old("append_by_threads", *range(40)) == ("ok", None)
+
+    assert new("open_journal") == ("ok", None)
+    outcome, why = old("append", 100)
+
+    assert (outcome, "a later attempt has taken over" in why) == ("refused", True)
+    outcome, earlier = new("earlier")
+    assert sorted(earlier) == list(range(40))
+    assert new("append", 200) == new("close") == ("ok", None)
+    assert old("append", 101)[0] == "refused"
+    assert new("everything") == ("ok", [*earlier, 200])
+
+
+def test_attempts_that_died_before_they_recorded_anything_are_no_hindrance(attempts: Attempts) -> None:
+    dead = attempts("/journal/dead", 1)
+    assert dead("open_journal") == ("ok", None)
+    dead.kill()
+    second = attempts("/journal/dead", 2)
+    assert second("open_journal") == second("append", 1) == ("ok", None)
+    second.kill()
+    third = attempts("/journal/dead", 3)
+
+    assert third("open_journal") == ("ok", None)
+    assert third("earlier") == ("ok", [1])
+    assert third("append", 2) == ("ok", None)
+    assert third("everything") == ("ok", [1, 2]), "a file that is still written is read up to what was recorded"
+
+
+def test_a_segment_that_hdfs_refuses_is_followed_by_another_one(attempts: Attempts) -> None:
+    only = attempts("/journal/broken", 1)
+    assert only("open_journal") == only("append", 1, 2) == only("take_own_segment_away") == ("ok", None)
+
+    assert only("append", 3) == only("append_by_threads", 4) == only("close") == ("ok", None)
+
+    assert only("segments") == ("ok", 2)
+    assert only("everything") == ("ok", [1, 2, 3, 4])

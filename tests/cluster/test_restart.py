@@ -1,0 +1,187 @@
+"""Daemons of YARN that are killed while an application runs, and started again by `cluster up`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from hadoop import daemons, health, local, logs, processes
+from hadoop.daemons import Daemon
+from hadoop.direct import open_direct
+from hadoop.local import Cluster
+
+Eventually = Callable[..., None]
+ROOT = Path(__file__).resolve().parents[2]
+SLEEPER = Path(__file__).with_name("sleeper.py")
+# A JVM cannot be started twice in a process nor survive a fork, so it gets a process of its own.
+SUBMIT = """
+import sys
+from pathlib import Path
+from hadoop.filesystem import FileSystem
+from hadoop.jvm import HadoopHome, start
+from hadoop.yarn import Launch, Yarn
+
+root, *argv = sys.argv[1:]
+_, _, conf_dir, jars, user, *_ = argv
+start(HadoopHome(Path(conf_dir), Path(jars), user))
+yarn = Yarn()
+application_id, context = yarn.new_application()
+environment = {"PYTHONPATH": root, "HADOOP_USER_NAME": user}
+yarn.submit(context, "sleeper", Launch(argv, environment, {}, 640, 1), FileSystem(), attempts=2)
+print(application_id)
+"""
+
+
+@dataclass(frozen=True)
+class Sleepers:
+    """A running application with one sleeping container on each node."""
+
+    cluster: Cluster
+    application_id: str
+    folder: Path
+
+    def events(self, word: str) -> list[list[str]]:
+        noted = (self.folder / "events").read_text() if (self.folder / "events").exists() else ""
+        return [rest for first, *rest in map(str.split, noted.splitlines()) if first == word]
+
+    def application(self) -> dict[str, Any]:
+        with open_direct(f"{self.cluster.rm_http}/ws/v1/cluster/apps/{self.application_id}", 5) as answer:
+            found: dict[str, Any] = json.load(answer)["app"]
+        return found
+
+    def processes(self) -> dict[str, psutil.Process]:
+        """The sleeping process of each container."""
+        asleep = [p for p in processes.of_cluster(self.cluster.home, self.cluster.subnet) if _words(p)[:1] == ["sleep"]]
+        return {process.environ()["CONTAINER_ID"]: process for process in asleep}
+
+    def end(self, eventually: Eventually) -> str:
+        (self.folder / "stop").touch()
+        eventually(lambda: self.application()["state"] in ("FINISHED", "FAILED", "KILLED"))
+        return str(self.application()["finalStatus"])
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster of two nodes for the tests here, which break it."""
+    home = tmp_path_factory.mktemp("restart")
+    try:
+        yield local.up(home, nodes=2)
+    finally:
+        local.down(home)
+
+
+@pytest.fixture
+def sleepers(pair: Cluster, tmp_path: Path, eventually: Eventually) -> Sleepers:
+    """An application that sleeps on both nodes of a cluster that is whole."""
+    local.up(pair.home)
+    return _sleep(pair, tmp_path, eventually)
+
+
+def _sleep(cluster: Cluster, folder: Path, eventually: Eventually) -> Sleepers:
+    argv = [sys.executable, str(SLEEPER), str(cluster.conf_dir), str(cluster.jars), cluster.user, str(folder)]
+    submit = [sys.executable, "-c", SUBMIT, str(ROOT), *argv, *cluster.nodes]
+    done = subprocess.run(submit, check=True, capture_output=True, text=True, cwd=ROOT)
+    started = Sleepers(cluster, done.stdout.strip(), folder)
+    eventually(lambda: len(started.processes()) == 2, 60)
+    return started
+
+
+def _words(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
+def _kill(cluster: Cluster, kind: str, node: str | None = None) -> float:
+    """End a daemon at once and tell when."""
+    process = daemons.running(cluster)[Daemon(cluster, kind, node)]
+    process.kill()
+    process.wait()
+    return time.monotonic()
+
+
+def test_an_application_goes_on_when_the_resourcemanager_is_killed_and_started_again(
+    sleepers: Sleepers, eventually: Eventually
+) -> None:
+    before = sleepers.processes()
+    _kill(sleepers.cluster, "resourcemanager")
+    local.up(sleepers.cluster.home)
+    eventually(lambda: sleepers.application()["state"] == "RUNNING", 60)
+    eventually(lambda: sleepers.application()["runningContainers"] == 3, 60)
+    assert sleepers.processes() == before
+    assert sleepers.events("ended") == []
+    assert sleepers.end(eventually) == "SUCCEEDED"
+    assert len(logs.master_containers(sleepers.cluster.rm_http, sleepers.application_id)) == 1
+
+
+def test_a_container_outlives_its_nodemanager(sleepers: Sleepers, eventually: Eventually) -> None:
+    before = sleepers.processes()
+    node = sleepers.cluster.nodes[0]
+    _kill(sleepers.cluster, "nodemanager", node)
+    local.up(sleepers.cluster.home)
+    kept = {container for container, where in sleepers.events("started") if where == node}
+    eventually(lambda: kept <= _containers(node), 30)
+    assert sleepers.processes() == before
+    assert sleepers.end(eventually) == "SUCCEEDED"
+    eventually(lambda: not sleepers.processes())
+
+
+def _containers(node: str) -> set[str]:
+    """The containers that the NodeManager of a node has running."""
+    with open_direct(f"http://{node}:8042/ws/v1/node/containers", 5) as answer:
+        found = json.load(answer)["containers"] or {}
+    return {one["id"] for one in found.get("container", []) if one["state"] == "RUNNING"}
+
+
+def test_the_loss_of_a_node_is_noticed_within_fifteen_seconds(sleepers: Sleepers, eventually: Eventually) -> None:
+    master = sleepers.application()["amHostHttpAddress"].partition(":")[0]
+    other = next(node for node in sleepers.cluster.nodes if node != master)
+    killed = _kill(sleepers.cluster, "nodemanager", other)
+    eventually(lambda: [other] in sleepers.events("lost"), 15)
+    print(f"node lost after {time.monotonic() - killed:.1f} s")
+    (container,) = (container for container, node in sleepers.events("started") if node == other)
+    eventually(lambda: [container, "-100"] in sleepers.events("ended"), 5)
+    assert sleepers.end(eventually) == "SUCCEEDED"
+
+
+def test_the_loss_of_a_datanode_is_noticed_within_twenty_seconds(pair: Cluster, eventually: Eventually) -> None:
+    local.up(pair.home)
+    killed = _kill(pair, "datanode", pair.nodes[0])
+    eventually(lambda: pair.nodes[0] not in (health.live_datanodes(pair) or ()), 20)
+    print(f"DataNode dead after {time.monotonic() - killed:.1f} s")
+
+
+def test_the_containers_of_an_application_master_that_died_go_on_in_the_next_attempt(
+    sleepers: Sleepers, eventually: Eventually
+) -> None:
+    before = sleepers.processes()
+    masters = [p for p in processes.of_cluster(sleepers.cluster.home, None) if str(SLEEPER) in _words(p)[1:2]]
+    assert len(masters) == 1
+    masters[0].kill()
+    eventually(lambda: len(sleepers.events("kept")) == 2, 60)
+    assert sleepers.processes() == before
+    assert len(logs.master_containers(sleepers.cluster.rm_http, sleepers.application_id)) == 2
+    assert sleepers.end(eventually) == "SUCCEEDED"
+
+
+def test_what_runs_when_the_cluster_is_stopped_is_ended_and_not_begun_again(
+    sleepers: Sleepers, eventually: Eventually
+) -> None:
+    cluster = sleepers.cluster
+    _kill(cluster, "nodemanager", cluster.nodes[0])
+    local.down(cluster.home)
+    assert processes.of_cluster(cluster.home, cluster.subnet) == []
+    local.up(cluster.home)
+    with open_direct(f"{cluster.rm_http}/ws/v1/cluster/apps", 5) as answer:
+        assert not json.load(answer)["apps"]
+    assert sleepers.processes() == {}

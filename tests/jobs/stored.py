@@ -1,0 +1,34 @@
+"""The settings of a job, and files that are there or were written, without HDFS."""
+
+from __future__ import annotations
+
+from jobs.settings import JobSettings
+
+SETTINGS = JobSettings(
+    job_id="application_1_0001",
+    input="/in",
+    output="/out",
+    staging="/staging",
+    engine="mxnet_alexnet",
+    policy="algorithm1",
+    capability="weight",
+    info_url="",
+    conf_dir="",
+    jars="",
+    user="",
+    worker_python="",
+    token="",
+)
+
+
+class Written(dict[str, bytes]):
+    """Files in the place of HDFS: wrong rows, or a foreign output at the wrong time, cannot be had from a real one."""
+
+    def write(self, name: str, content: bytes) -> None:
+        self[name] = content
+
+    def exists(self, name: str) -> bool:
+        return any(one == name or one.startswith(f"{name}/") for one in self)
+
+    def read(self, name: str) -> bytes:
+        return self[name]

@@ -1,0 +1,223 @@
+"""What the application master must not forget, without HDFS: frames, one flush for many, segments after failures."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hadoop.errors import HadoopError
+from jobs.partitioner import journal as journal_module
+from jobs.partitioner.frames import contents, frame
+from jobs.partitioner.journal import Journal, Record, read
+
+CONTENTS = st.lists(st.binary(min_size=1, max_size=40), max_size=8)
+
+
+def pieces(content: bytes, size: int) -> Iterator[bytes]:
+    return (content[at : at + size] for at in range(0, len(content), size))
+
+
+@given(written=CONTENTS, size=st.integers(1, 50))
+def test_frames_are_read_in_chunks_of_any_size(written: list[bytes], size: int) -> None:
+    assert list(contents(pieces(b"".join(map(frame, written)), size))) == written
+
+
+@given(written=CONTENTS, size=st.integers(1, 50), data=st.data())
+def test_a_file_that_ends_anywhere_has_the_frames_before(written: list[bytes], size: int, data: st.DataObject) -> None:
+    whole = b"".join(map(frame, written))
+    end = data.draw(st.integers(0, len(whole)))
+
+    found = list(contents(pieces(whole[:end], size)))
+
+    ends = [sum(len(frame(one)) for one in written[: n + 1]) for n in range(len(written))]
+    assert found == written[: sum(at <= end for at in ends)]
+
+
+@given(written=CONTENTS.filter(bool), data=st.data())
+def test_nothing_is_read_from_a_frame_that_was_changed_on(written: list[bytes], data: st.DataObject) -> None:
+    whole = bytearray(b"".join(map(frame, written)))
+    at = data.draw(st.integers(0, len(whole) - 1))
+    whole[at] ^= data.draw(st.integers(1, 255))
+
+    found = list(contents([bytes(whole)]))
+
+    assert found == written[: len(found)]
+    assert len(b"".join(map(frame, found))) <= at
+
+
+class Disk:
+    """A folder of this machine in the place of HDFS, which refuses what it is told to refuse."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.refuse: list[str] = []
+        self.flushes = 0
+        self.files: list[BinaryIO] = []
+        self.before_flush: Any = lambda: None
+
+    def make_folder(self, name: str) -> None:
+        (self.root / name).mkdir(parents=True, exist_ok=True)
+
+    def exists(self, name: str) -> bool:
+        return (self.root / name).exists()
+
+    def rename(self, source: str, target: str) -> None:
+        (self.root / source).rename(self.root / target)
+
+
+class DiskStream:
+    """As `AppendStream`; a refusal of "half" has written the half of it, one of "all" all of it."""
+
+    def __init__(self, disk: Disk, name: str) -> None:
+        self._disk, self._name = disk, name
+        try:
+            self._file = (disk.root / name).open("xb")
+        except OSError as error:
+            raise HadoopError(str(error)) from None
+        disk.files.append(self._file)
+
+    def append(self, content: bytes) -> None:
+        self._disk.before_flush()
+        self._disk.flushes += 1
+        refusal = self._disk.refuse.pop(0) if self._disk.refuse else ""
+        self._file.write({"": content, "half": content[: len(content) // 2], "all": content, "none": b""}[refusal])
+        self._file.flush()
+        if refusal:
+            raise HadoopError(f"the pipeline broke: {refusal}")
+
+    def close(self) -> None:
+        self._file.close()
+
+    abandon = close
+
+
+@pytest.fixture
+def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
+    def children(disk: Disk, folder: str) -> list[str]:
+        return sorted(path.name for path in (disk.root / folder).iterdir())
+
+    monkeypatch.setattr(journal_module, "AppendStream", DiskStream)
+    monkeypatch.setattr(journal_module, "children", children)
+    monkeypatch.setattr(journal_module, "chunks", lambda disk, name: [(disk.root / name).read_bytes()])
+    monkeypatch.setattr(journal_module, "take_away", lambda disk, name: None)
+    monkeypatch.setattr(journal_module, "PAUSES", (0.0, 0.0))
+    disk = Disk(tmp_path)
+    yield disk
+    for file in disk.files:
+        file.close()
+
+
+def opened(disk: Any, attempt: int) -> Journal:
+    return Journal.open(disk, "journal", attempt)
+
+
+def recorded(disk: Any) -> list[Record]:
+    return list(read(disk, "journal"))
+
+
+def numbered(*numbers: int) -> list[Record]:
+    return [Record("number", {"n": n}, bytes([n])) for n in numbers]
+
+
+def test_a_later_attempt_reads_what_the_earlier_ones_recorded_and_goes_on(disk: Disk) -> None:
+    for attempt in (1, 2, 10):
+        journal = opened(disk, attempt)
+        bare = [Record("number", {"n": n}) for n in (1, 2) if n < attempt]
+        assert list(journal.earlier()) == bare, "what fills the memory is left where it is"
+        journal.append(*numbered(attempt))
+        assert attempt not in [record.body["n"] for record in journal.earlier()]
+        journal.close()
+
+    assert recorded(disk) == numbered(1, 2, 10)
+
+
+@pytest.mark.parametrize("refusals", [["none"], ["half"], ["all"], ["half", "all"], ["all", "none"]])
+def test_what_was_refused_is_written_again_and_read_once(disk: Disk, refusals: list[str]) -> None:
+    journal = opened(disk, 1)
+    journal.append(*numbered(1))
+    disk.refuse = list(refusals)
+    for record in numbered(2, 3):
+        journal.append(record)
+    journal.close()
+
+    assert disk.refuse == []
+    assert recorded(disk) == numbered(1, 2, 3)
+
+
+def test_a_journal_that_cannot_be_written_says_so_to_everyone_from_then_on(disk: Disk) -> None:
+    journal = opened(disk, 1)
+    disk.refuse = ["none"] * 3
+    for record in numbered(1, 2):
+        with pytest.raises(HadoopError, match="the pipeline broke"):
+            journal.append(record)
+
+    assert disk.refuse == []
+    assert recorded(disk) == []
+
+
+def test_an_attempt_that_was_taken_over_can_make_no_segment(disk: Disk) -> None:
+    old = opened(disk, 1)
+    old.append(*numbered(1))
+    new = opened(disk, 2)
+    disk.refuse = ["none"]  # as HDFS does when the segment was taken away
+
+    with pytest.raises(HadoopError, match="a later attempt has taken over"):
+        old.append(*numbered(2))
+    assert old._segments == 2, "no other try can help"
+    new.append(*numbered(3))
+
+    assert recorded(disk) == numbered(1, 3)
+
+
+def test_an_attempt_that_comes_too_late_is_refused(disk: Disk) -> None:
+    opened(disk, 2)
+
+    with pytest.raises(HadoopError, match="attempt 1 at this job may record nothing more"):
+        opened(disk, 1)
+
+
+def test_nothing_is_recorded_after_the_end(disk: Disk) -> None:
+    journal = opened(disk, 1)
+    journal.close()
+
+    with pytest.raises(HadoopError, match="the journal is closed"):
+        journal.append(*numbered(1))
+
+
+def test_threads_that_wait_share_a_flush_and_each_is_durable_when_it_goes_on(disk: Disk) -> None:
+    journal = opened(disk, 1)
+    first_is_writing, go_on = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        first_is_writing.set()
+        assert go_on.wait(20)
+
+    disk.before_flush = hold
+    missing: list[int] = []
+
+    def append(n: int) -> None:
+        journal.append(*numbered(n))
+        if numbered(n)[0] not in recorded(disk):
+            missing.append(n)
+
+    threads = [threading.Thread(target=append, args=(n,)) for n in range(20)]
+    threads[0].start()
+    assert first_is_writing.wait(20)
+    for thread in threads[1:]:
+        thread.start()
+    deadline = time.monotonic() + 20
+    while len(journal._waiting) < 19:
+        assert time.monotonic() < deadline
+    go_on.set()
+    for thread in threads:
+        thread.join(20)
+
+    assert (disk.flushes, missing) == (2, [])
+    assert sorted(record.body["n"] for record in recorded(disk)) == list(range(20))

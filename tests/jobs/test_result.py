@@ -1,0 +1,103 @@
+"""What a user asks of a result, and what `nodewise job` refuses before it looks for a cluster."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import MISSING, fields
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+from jobs.accuracy import Accuracy
+from jobs.cli import job, submit
+from jobs.request_options import request
+from jobs.result import accuracy_json, accuracy_table
+from jobs.submit import Request
+
+KNOWN = Accuracy(right=9, wrong=3, unknown=2, by_class={"cat": (8, 10), "dog": (1, 2)})
+
+
+def printed(known: Accuracy) -> list[str]:
+    console = Console(width=80)
+    with console.capture() as capture:
+        console.print(accuracy_table(known))
+    return [" ".join(line.replace("\u2502", " ").split()) for line in capture.get().splitlines()]
+
+
+def test_accuracy_is_told_by_class_and_in_all() -> None:
+    lines = printed(KNOWN)
+
+    assert "cat 8 10 80.0%" in lines
+    assert "dog 1 2 50.0%" in lines
+    assert "all 9 12 75.0%" in lines
+    assert "The truth of 2 pictures is not known" in " ".join(lines)
+    assert json.loads(json.dumps(accuracy_json(KNOWN))) == {
+        "right": 9,
+        "wrong": 3,
+        "unknown": 2,
+        "ratio": 0.75,
+        "by_class": {"cat": [8, 10], "dog": [1, 2]},
+    }
+
+
+def test_an_accuracy_of_nothing_is_unknown_and_not_zero() -> None:
+    nothing = Accuracy(0, 0, 4, {})
+
+    assert "all 0 0 unknown" in printed(nothing)
+    assert accuracy_json(nothing)["ratio"] is None
+
+
+def test_errors_alone_have_no_accuracy(tmp_path: Path) -> None:
+    truth = tmp_path / "labels.tsv"
+    truth.write_text("")
+
+    done = CliRunner().invoke(job, ["result", "hdfs:///out/x", "--errors", "--truth", str(truth)], obj=tmp_path)
+
+    assert done.exit_code == 2
+    assert "give one of them" in done.output
+
+
+def given(*words: str) -> Request:
+    """What `nodewise job submit` makes of its options."""
+    with submit.make_context("submit", ["--input", "i", "--output", "o", "--capability", "c", *words]) as context:
+        others = {"wait", "as_json", "hadoop_conf", "jars", "user"}
+        return request(Path("/nowhere"), {name: context.params[name] for name in context.params.keys() - others})
+
+
+def test_every_part_of_a_request_can_be_said_on_the_command_line(tmp_path: Path) -> None:
+    for name in ("weights", "labels", "ca", "token"):
+        (tmp_path / name).write_text("x")
+    words = (
+        *("--engine", "e", "--policy", "p", "--url", "u", "--token-file", f"{tmp_path}/token"),
+        *("--master-python", "m", "--worker-python", "w", "--batch", "3", "--memory", "999", "--vcores", "4"),
+        *("--container-wait", "5", "--capability-wait", "6", "--lease-seconds", "7", "--picture-seconds", "8"),
+        *("--no-steal", "--fallback", "f", "--env", "a.tar.gz", "--attempts", "9"),
+        *("--weights", f"{tmp_path}/weights", "--labels", f"{tmp_path}/labels", "--ca-file", f"{tmp_path}/ca"),
+    )
+
+    assert given(*words) == Request(
+        *("i", "o", "e", "p", "c", "u", "x", "m", "w", 3, 999, 4, 5.0, 6.0, 7.0, 8.0, False, "f", "a.tar.gz", 9),
+        *(tmp_path / name for name in ("weights", "labels", "ca")),
+    )
+
+
+def test_what_is_not_said_has_the_default_of_the_request() -> None:
+    asked = given()
+    defaults = {field.name: field.default for field in fields(Request) if field.default is not MISSING}
+
+    assert {name: getattr(asked, name) for name in defaults} == defaults
+
+
+@pytest.mark.parametrize(
+    ("option", "least"), [("--lease-seconds", 5), ("--container-wait", 1), ("--capability-wait", 0)]
+)
+def test_a_wait_that_cannot_work_is_refused_with_the_least_that_does(option: str, least: int) -> None:
+    field = option.removeprefix("--").replace("-", "_")
+
+    assert getattr(given(option, str(least)), field) == least
+    with pytest.raises(click.BadParameter, match=re.escape(f"x>={least}")):
+        given(option, str(least - 0.5))

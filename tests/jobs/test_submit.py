@@ -1,0 +1,161 @@
+"""What a job takes with it when it is submitted, what is refused before, and what of earlier jobs is swept away."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from hadoop.filesystem import Entry
+from hadoop.yarn import Application
+from infosvc.client import InfoClient
+from infosvc.errors import Unauthorized, Unreachable
+from infosvc.records import Role
+from infosvc.tokens import new_text
+from jobs import history
+from jobs.errors import JobError
+from jobs.kept import UNKNOWN_SECONDS, leftovers
+from jobs.submit import MOST_ATTEMPTS, JobToken, Request, check_attempts, job_token, role_of
+from tests.jobs.following import RUNNING, SUCCEEDED
+
+REQUEST = Request("i", "o", "e", "p", "c", "u", "a-token-of-mine", "m", "w")
+AWAY = "http://127.0.0.1:1"
+
+
+def given(client: InfoClient, request: Request) -> tuple[JobToken, list[str]]:
+    """The token of a job, and what its owner hears."""
+    said: list[str] = []
+    return job_token(client, request, "application_1_0001", said.append), said
+
+
+def of_role(client: InfoClient, role: Role) -> tuple[InfoClient, Request]:
+    """Who calls with a token of this role."""
+    node_name = "worker1" if role is Role.AGENT else None
+    text = client.create_token("someone", role, node_name)[1]
+    return InfoClient(client.url, text), replace(REQUEST, token=text)
+
+
+def test_an_admin_s_job_has_a_token_of_its_own_that_can_be_taken_back(client: InfoClient) -> None:
+    token, said = given(client, REQUEST)
+    (made,) = client.tokens()
+
+    assert (made.name, made.role, said) == ("job application_1_0001", Role.PROCESSOR, [])
+    history.record(InfoClient(client.url, token.text), "e", 32, {"worker1": 2.0})
+    token.revoke()
+    with pytest.raises(Unauthorized):
+        history.record(InfoClient(client.url, token.text), "e", 32, {"worker1": 3.0})
+
+
+@pytest.mark.parametrize("role", [Role.PROCESSOR, Role.SCHEDULER])
+def test_who_may_write_values_and_make_no_token_lends_the_own_one(client: InfoClient, role: Role) -> None:
+    history.prepare(client, "e", 32)
+    asking, request = of_role(client, role)
+
+    token, said = given(asking, request)
+
+    assert (token.text, said) == (request.token, [])
+    token.revoke()
+    assert [made.revoked_at for made in client.tokens()] == [None], "it is not the job's to take back"
+
+
+@pytest.mark.parametrize("role", [Role.READER, Role.AGENT])
+def test_who_may_not_write_values_hears_that_speeds_are_not_kept(client: InfoClient, role: Role) -> None:
+    token, said = given(*of_role(client, role))
+
+    assert token.text is None
+    assert len(said) == 1
+    assert "speeds of this job will not be kept" in said[0]
+
+
+def test_no_token_is_lent_while_nobody_can_say_what_it_may_do() -> None:
+    for text in ("a-token-of-mine", new_text(Role.ADMIN), new_text(Role.PROCESSOR)):
+        request = replace(REQUEST, token=text, fallback="even")
+        token, said = given(InfoClient(AWAY, text, retries=0), request)
+        assert token.text is None
+        assert len(said) == 1
+        assert "speeds of this job will not be kept" in said[0]
+
+
+@pytest.fixture
+def gatekeeper() -> Iterator[str]:
+    """The URL of something before the service that lets nobody in."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(403)
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Tests need no log."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize("text", ["a-token-of-mine", new_text(Role.ADMIN)], ids=["chosen", "admin"])
+def test_a_token_that_may_be_an_admin_s_is_never_lent(gatekeeper: str, text: str) -> None:
+    token, said = given(InfoClient(gatekeeper, text), replace(REQUEST, token=text))
+
+    assert token.text is None
+    assert len(said) == 1
+    assert "speeds of this job will not be kept" in said[0]
+
+
+def test_without_a_fallback_the_service_has_to_answer() -> None:
+    with pytest.raises(Unreachable):
+        given(InfoClient(AWAY, "t", retries=0), REQUEST)
+
+
+def test_who_has_no_token_is_told_nothing_and_asked_nothing() -> None:
+    assert given(InfoClient(AWAY, retries=0), replace(REQUEST, token=None)) == (JobToken(None), [])
+
+
+def test_a_token_s_text_tells_its_role() -> None:
+    assert [role_of(new_text(role)) for role in Role] == list(Role)
+    assert role_of("a-token-of-mine") is None
+
+
+def site_file(folder: Path, most: str | None) -> Path:
+    """A folder of site files that allows so many attempts."""
+    told = f"<property><name>{MOST_ATTEMPTS}</name><value>{most}</value></property>" if most else ""
+    (folder / "yarn-site.xml").write_text(f"<configuration>{told}</configuration>")
+    return folder
+
+
+@pytest.mark.parametrize(("written", "most"), [("4", 4), (None, 2), ("${env.MOST}", 2)])
+def test_more_attempts_than_the_cluster_makes_are_refused_with_both_numbers(
+    tmp_path: Path, written: str | None, most: int
+) -> None:
+    where = site_file(tmp_path, written)
+
+    check_attempts(where, most)
+    refused = rf"^{most + 1} attempts are more than the {most} .* --attempts {most} .*{MOST_ATTEMPTS}"
+    with pytest.raises(JobError, match=refused):
+        check_attempts(where, most + 1)
+
+
+def test_without_site_file_the_cluster_makes_what_hadoop_makes_by_default(tmp_path: Path) -> None:
+    check_attempts(tmp_path, 2)
+    with pytest.raises(JobError, match="3 attempts are more than the 2"):
+        check_attempts(tmp_path, 3)
+
+
+def test_only_folders_of_jobs_that_have_ended_are_swept() -> None:
+    now = 1e9
+    young, old = now - UNKNOWN_SECONDS + 10, now - UNKNOWN_SECONDS - 10
+    folders = [
+        Entry(name, 0, since) for name, since in (("runs", old), ("ended", young), ("new", young), ("lost", old))
+    ]
+
+    def known(name: str, like: Application) -> Application:
+        return replace(like, application_id=name)
+
+    assert leftovers(folders, [known("runs", RUNNING), known("ended", SUCCEEDED)], now) == ["ended", "lost"]
