@@ -115,7 +115,7 @@ def until(condition: Callable[[], Any], seconds: float, what: str) -> Any:
 
 @contextmanager
 def stage(home: Path | None, pictures: int, nodes: int = 4, cpus: Sequence[int] | None = None) -> Iterator[Stage]:
-    """A stage with `pictures` at /bench/pictures until the end of the block; a home that is given is used again."""
+    """A stage with `pictures`, if any, at /bench/pictures until the end of the block; a given home is used again."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that everything that was started is ended
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         where = (home or Path(directory)).absolute()
@@ -126,7 +126,8 @@ def stage(home: Path | None, pictures: int, nodes: int = 4, cpus: Sequence[int] 
         try:
             made = Stage(local.up(where, nodes=nodes, cpus=cpus))
             made.serve()
-            _load(made, Path(directory), pictures)
+            if pictures:
+                _load(made, Path(directory), pictures)
             yield made
         finally:
             if made and made.service:

@@ -55,10 +55,22 @@ def cluster() -> None:
 )
 @click.option("--cpus", type=CpuList(), metavar="0,0,0,1", help="Pin each node to one CPU, which makes nodes uneven.")
 @click.option("--jars", type=click.Path(file_okay=False, path_type=Path), help="Where Hadoop's jars are.")
+@click.option(
+    "--plugin/--no-plugin",
+    default=None,
+    help="Whether YARN orders nodes by measured values, as nodewise-policy.properties beside the site files says.  "
+    "[default: as before, at first not]",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the cluster as JSON.")
 @click.pass_obj
 def up(
-    home: Path, nodes: int | None, subnet: str | None, cpus: tuple[int, ...] | None, jars: Path | None, as_json: bool
+    home: Path,
+    nodes: int | None,
+    subnet: str | None,
+    cpus: tuple[int, ...] | None,
+    jars: Path | None,
+    plugin: bool | None,
+    as_json: bool,
 ) -> None:
     """Start the cluster and wait until it works; on a running one, start what is missing.
 
@@ -68,7 +80,7 @@ def up(
     """
     begun = time.monotonic()
     with _news() as say, _stoppable():
-        started = local.up(home, nodes, subnet, cpus, jars, say)
+        started = local.up(home, nodes, subnet, cpus, jars, plugin, say)
     if as_json:
         click.echo(json.dumps(_as_dict(started), indent=2))
         return

@@ -116,10 +116,15 @@ def command(daemon: Daemon, *arguments: str) -> list[str]:
         f"-Dnodewise.log.file={daemon.log}",
         daemon.identity,
         "-cp",
-        f"{site.conf_dir(cluster, daemon.node)}:{cluster.jars}/*",
+        ":".join(map(str, _class_path(daemon))),
         _CLASSES[daemon.kind],
         *arguments,
     ]
+
+
+def _class_path(daemon: Daemon) -> list[Path]:
+    plugin = [site.PLUGIN_JAR] if daemon.kind == "resourcemanager" and daemon.cluster.plugin else []
+    return [site.conf_dir(daemon.cluster, daemon.node), *plugin, daemon.cluster.jars / "*"]
 
 
 def environment(cluster: Cluster) -> dict[str, str]:

@@ -45,24 +45,24 @@ def up(
     subnet: str | None = None,
     cpus: Sequence[int] | None = None,
     jars: Path | None = None,
+    plugin: bool | None = None,
     say: Say = lambda _: None,
     min_free_bytes: int = MIN_FREE_BYTES,
     ready_seconds: float = READY_SECONDS,
 ) -> Cluster:
     """Start the cluster of this home, or what is missing of it, and return once all of it works.
 
-    What is not given stays as it was; at first: 4 nodes, the first free subnet, no pinning. `cpus` names one CPU for
-    each node, `say` gets every piece of news. HadoopError when it cannot start; then, as after Ctrl-C, nothing that
-    this call started is left running.
+    What is not given stays as it was; at first: 4 nodes, the first free subnet, no pinning, no plug-in. `cpus` names
+    one CPU for each node, `say` gets every piece of news. HadoopError when it cannot start; then, as after Ctrl-C,
+    nothing that this call started is left running.
     """
     home = home.absolute()
     state.check_path(home, "--home")
     with state.sentences(home), state.lock(home), ExitStack() as stack:
         recorded = state.read(home)
         alive = daemons.running(recorded) if recorded else {}
-        cluster = _planned(home, recorded, nodes, subnet, cpus, jars)
-        preflight.check_jars(cluster.jars)
-        preflight.check_disk(cluster.state, min_free_bytes)
+        cluster = _planned(home, recorded, nodes, subnet, cpus, jars, plugin)
+        _check(cluster, min_free_bytes)
         if recorded and alive:
             _refuse_moves(recorded, cluster)
         else:
@@ -121,6 +121,14 @@ def status(cluster: Cluster) -> list[DaemonStatus]:
     ]
 
 
+def _check(cluster: Cluster, min_free_bytes: int) -> None:
+    """Raise HadoopError when something is missing that it needs."""
+    preflight.check_jars(cluster.jars)
+    if cluster.plugin:
+        preflight.check_plugin(site.PLUGIN_JAR)
+    preflight.check_disk(cluster.state, min_free_bytes)
+
+
 def _planned(
     home: Path,
     recorded: Cluster | None,
@@ -128,6 +136,7 @@ def _planned(
     subnet: str | None,
     cpus: Sequence[int] | None,
     jars: Path | None,
+    plugin: bool | None,
 ) -> Cluster:
     """What the cluster shall be: what was asked for, else what was recorded, else the defaults."""
     sshd.program()
@@ -149,6 +158,7 @@ def _planned(
         jars=(jars or (recorded.jars if recorded else preflight.JARS)).absolute(),
         java=find_java(os.environ.get("JAVA_HOME")),
         cpus=tuple(cpus) if cpus is not None else recorded.cpus if recorded else (),
+        plugin=plugin if plugin is not None else bool(recorded and recorded.plugin),
     )
     state.check_path(planned.jars, "--jars")
     _check_cpus(planned)
@@ -167,9 +177,14 @@ def _check_cpus(cluster: Cluster) -> None:
 
 
 def _refuse_moves(recorded: Cluster, planned: Cluster) -> None:
-    """Daemons that run already keep their addresses and CPUs."""
+    """Daemons that run already keep their addresses, CPUs and plug-in."""
     same_cpus = recorded.cpus == planned.cpus[: len(recorded.cpus)] and bool(recorded.cpus) == bool(planned.cpus)
-    for option, same in (("--subnet", recorded.subnet == planned.subnet), ("--cpus", same_cpus)):
+    unchanged = {
+        "--subnet": recorded.subnet == planned.subnet,
+        "--cpus": same_cpus,
+        "--plugin": recorded.plugin == planned.plugin,
+    }
+    for option, same in unchanged.items():
         if not same:
             raise HadoopError(f"{option} cannot change while the cluster runs: `nodewise cluster down` first")
 

@@ -11,6 +11,8 @@ import psutil
 from hadoop.errors import HadoopError
 
 NAMENODE, NAMENODE_HTTP = 8020, 9870
+INFOSVC = 8400
+"""Where `nodewise serve` listens unless told otherwise."""
 RESOURCEMANAGER = (8030, 8031, 8032, 8033, 8088)
 NODEMANAGER = 8041
 NODEMANAGER_OTHERS = (8040, 8042)

@@ -27,6 +27,12 @@ def check_jars(jars: Path) -> None:
             raise HadoopError(f"{jars} has no {pattern}: run scripts/setup, or name the jars' directory with --jars")
 
 
+def check_plugin(jar: Path) -> None:
+    """Raise HadoopError unless the plug-in of the ResourceManager is there."""
+    if not jar.is_file():
+        raise HadoopError(f"there is no {jar}: run scripts/setup, which builds it, or leave --plugin out")
+
+
 def check_disk(directory: Path, min_free_bytes: int) -> None:
     """Raise HadoopError when the file system under this directory has less room than that."""
     free = shutil.disk_usage(directory).free

@@ -10,6 +10,10 @@ from hadoop import ports
 from hadoop.state import MARKER, Cluster
 
 TEMPLATES = Path(__file__).resolve().parent.parent / "ansible" / "roles" / "hadoop" / "templates"
+PLUGIN = Path(__file__).resolve().parent.parent / "yarn-plugin"
+PLUGIN_JAR = PLUGIN / "target" / "nodewise-yarn-0.1.0.jar"
+POLICY_FILE = "nodewise-policy.properties"
+ATTRIBUTES_FILE = "node_attributes.conf"
 NODE_VCORES = 2
 NODE_MEMORY_MB = 6144
 
@@ -58,6 +62,9 @@ def values(cluster: Cluster) -> dict[str, object]:
         "hadoop_node_vcores": NODE_VCORES,
         "hadoop_node_memory_mb": NODE_MEMORY_MB,
         "hadoop_rm_wait_ms": 10_000,
+        "hadoop_plugin": cluster.plugin,
+        "hadoop_attributes_script": PLUGIN / "attributes" / "node_attributes.py",
+        "hadoop_infosvc_url": f"http://{cluster.master}:{ports.INFOSVC}",
     }
 
 
@@ -67,6 +74,7 @@ def node_values(cluster: Cluster, node: str) -> dict[str, object]:
     directory = cluster.node_dir(node)
     return {
         "hadoop_node_name": node,
+        "hadoop_node_conf_dir": conf_dir(cluster, node),
         "hadoop_data_dir": directory / "data",
         "hadoop_local_dir": directory / "local",
         "hadoop_container_log_dir": directory / "containers",
@@ -92,5 +100,7 @@ def _write(directory: Path, variables: dict[str, object]) -> None:
     )
     directory.mkdir(parents=True, exist_ok=True)
     for template in sorted(TEMPLATES.glob("*.j2")):
-        text = environment.get_template(template.name).render(variables)
-        (directory / template.stem).write_text(text, encoding="utf-8")
+        file = directory / template.stem
+        if file.name in (POLICY_FILE, ATTRIBUTES_FILE) and (file.exists() or not variables["hadoop_plugin"]):
+            continue  # its owner edits it, and it is read again
+        file.write_text(environment.get_template(template.name).render(variables), encoding="utf-8")

@@ -27,7 +27,8 @@ class Cluster:
     """A real Hadoop cluster on this machine: one NameNode, one ResourceManager, and nodes on loopback addresses.
 
     `home` is nodewise's home, `subnet` the first three numbers of its addresses, `cpus` the CPU each node is
-    pinned to (empty: no pinning), `user` the account every daemon and client acts as, `java` the JVM's program.
+    pinned to (empty: no pinning), `user` the account every daemon and client acts as, `java` the JVM's program,
+    `plugin` whether the ResourceManager orders nodes by measured values.
     """
 
     home: Path
@@ -37,6 +38,7 @@ class Cluster:
     jars: Path
     java: Path
     cpus: tuple[int, ...] = ()
+    plugin: bool = False
 
     @property
     def state(self) -> Path:
@@ -132,6 +134,7 @@ def read(home: Path) -> Cluster | None:
             jars=Path(found["jars"]),
             java=Path(found["java"]),
             cpus=tuple(int(cpu) for cpu in found["cpus"]),
+            plugin=bool(found.get("plugin", False)),
         )
     except FileNotFoundError:
         return None

@@ -6,7 +6,7 @@ from flask import Flask, Response, g, jsonify, request
 from flask.typing import ResponseReturnValue
 
 from infosvc import api
-from infosvc.api import metrics
+from infosvc.api import explain, metrics
 from infosvc.api.restx import error_response
 from infosvc.audit import Refusals
 from infosvc.auth import ANONYMOUS, SHORTEST_TOKEN, needed, needs, open_to_all
@@ -33,6 +33,7 @@ def create_app(settings: Settings, clock: Clock | None = None) -> Flask:
     app.register_blueprint(api.build())
     app.register_error_handler(Exception, error_response)
     metrics.add(app, parts.metrics)
+    explain.add(app)
     app.before_request(lambda: _admit(app))
     app.before_request(lambda: _take_body(app))
     app.after_request(lambda response: _note_refused_change(app, response))

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from bench.info.errors import BenchError
-from bench.info.processes import ROOT
+from bench.spark import SPARK_PYTHON, WORKER_PYTHON, run, settings
 from bench.stage import CAPABILITY, Stage
 from jobs.package import code_zip
 
 FOLDER, PACKED = "/bench/pictures", "/bench/packed"
-WORKER_PYTHON = ROOT / ".venv-worker" / "bin" / "python"
-SPARK_PYTHON = ROOT / ".venv-spark" / "bin" / "python"
-# As much as nodewise's own containers.
-EXECUTOR_MB, EXECUTOR_OVERHEAD_MB, MASTER_MB, MASTER_OVERHEAD_MB = 512, 1536, 256, 192
 
 Found = dict[str, float]
 
@@ -42,7 +35,7 @@ def plain(stage: Stage, work: Work, source: str, processes: int) -> Found:
     cpus = ",".join(map(str, work.cpus))
     argv = [work.engine, str(work.weights or "-"), str(work.batch), str(processes), FOLDER, source, cpus]
     threads = str(max(1, len(work.cpus) // processes))
-    found = _run(stage, WORKER_PYTHON, "bench.inference.plain", argv, {"OMP_NUM_THREADS": threads})
+    found = run(stage.cluster, WORKER_PYTHON, "bench.inference.plain", argv, {"OMP_NUM_THREADS": threads})
     return {"images_per_second": found["images_per_second"], "seconds": found["seconds"]}
 
 
@@ -93,8 +86,8 @@ def spark(stage: Stage, work: Work, slices: Mapping[str, int]) -> dict[str, Foun
     with tempfile.TemporaryDirectory() as directory:
         code = Path(directory) / "code.zip"
         code.write_bytes(code_zip())
-        settings = Path(directory) / "settings.json"
-        settings.write_text(
+        file = Path(directory) / "settings.json"
+        file.write_text(
             json.dumps(
                 {
                     "engine": work.engine,
@@ -103,11 +96,11 @@ def spark(stage: Stage, work: Work, slices: Mapping[str, int]) -> dict[str, Foun
                     "code": str(code),
                     "paths": [f"{FOLDER}/{name}" for name in sorted(stage.hdfs().list(FOLDER))],
                     "slices": list(slices.values()),
-                    "spark": _spark_settings(stage),
+                    "spark": settings(stage.cluster, stage.cluster.size),
                 }
             )
         )
-        found = _run(stage, SPARK_PYTHON, "bench.inference.spark_job", [str(settings)], {})
+        found = run(stage.cluster, SPARK_PYTHON, "bench.inference.spark_job", [str(file)])
     cold = found["rounds"][0]
     measured = {
         name: {"images_per_second": one["images"] / one["seconds"], "seconds": one["seconds"]}
@@ -118,47 +111,3 @@ def spark(stage: Stage, work: Work, slices: Mapping[str, int]) -> dict[str, Foun
         "wall_seconds": found["session_seconds"] + cold["action_seconds"],
     }
     return measured
-
-
-def _spark_settings(stage: Stage) -> dict[str, str]:
-    cluster = stage.cluster
-    return {
-        "spark.submit.deployMode": "client",
-        "spark.driver.host": cluster.master,
-        "spark.driver.bindAddress": cluster.master,
-        "spark.ui.enabled": "false",
-        "spark.executor.instances": str(cluster.size),
-        "spark.executor.cores": "1",
-        "spark.executor.memory": f"{EXECUTOR_MB}m",
-        "spark.executor.memoryOverhead": f"{EXECUTOR_OVERHEAD_MB}m",
-        "spark.yarn.am.memory": f"{MASTER_MB}m",
-        "spark.yarn.am.memoryOverhead": f"{MASTER_OVERHEAD_MB}m",
-        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
-        "spark.scheduler.maxRegisteredResourcesWaitingTime": "60s",
-        "spark.executorEnv.OMP_NUM_THREADS": "1",
-        "spark.executorEnv.HADOOP_CONF_DIR": str(cluster.conf_dir),
-        "spark.executorEnv.HADOOP_USER_NAME": cluster.user,
-        "spark.pyspark.python": str(WORKER_PYTHON),
-        "spark.pyspark.driver.python": str(SPARK_PYTHON),
-    }
-
-
-def _run(stage: Stage, python: Path, module: str, argv: Sequence[str], more: Mapping[str, str]) -> dict[str, Any]:
-    """The JSON on the last line that a program prints."""
-    cluster = stage.cluster
-    environment = os.environ | {
-        "HADOOP_CONF_DIR": str(cluster.conf_dir),
-        "HADOOP_USER_NAME": cluster.user,
-        "YARN_CONF_DIR": str(cluster.conf_dir),
-        "JAVA_HOME": str(cluster.java_home),
-        "PYSPARK_PYTHON": str(WORKER_PYTHON),
-        "PYTHONWARNINGS": "ignore",
-        **more,
-    }
-    done = subprocess.run(
-        [str(python), "-m", module, *argv], capture_output=True, text=True, cwd=ROOT, env=environment, timeout=900
-    )
-    if done.returncode:
-        raise BenchError(f"{module} failed: {done.stderr.strip()[-2000:]}")
-    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
-    return found

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from flask import Blueprint
 
-from infosvc.api import audit, data, events, nodes, producers, slots, tokens
+from infosvc.api import audit, data, events, explain, nodes, producers, slots, tokens
 from infosvc.api.restx import Api
 
-NAMESPACES = (producers.ns, nodes.ns, slots.ns, data.ns, tokens.ns, audit.ns, events.ns)
+NAMESPACES = (producers.ns, nodes.ns, slots.ns, data.ns, tokens.ns, audit.ns, events.ns, explain.ns)
 
 PREFIX = "/api/v1"
 

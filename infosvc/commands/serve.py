@@ -65,6 +65,11 @@ _file = click.Path(dir_okay=False, path_type=Path)
     show_default=True,
     help="What one token, or one address without any, may call; 0 for any number.",
 )
+@click.option(
+    "--policy-file",
+    type=_file,
+    help="nodewise-policy.properties of YARN's plug-in, which /explain then explains.",
+)
 @token_option
 @click.pass_obj
 def serve(
@@ -87,10 +92,12 @@ def serve(
     Examples:
       nodewise serve
       nodewise serve --database mysql+pymysql://infosvc@127.0.0.1/infosvc --database-password-file /root/db-password
+      nodewise serve --policy-file /etc/hadoop/conf/nodewise-policy.properties
       nodewise serve --host 0.0.0.0 --tls-cert /etc/nodewise/service.pem --tls-key /etc/nodewise/service.key
     """
     given["open_reading"] = _reading(host, given["open_reading"])
     given |= _tls(given["tls_cert"], given["tls_key"], given["agent_ca"])
+    given["policy_file"] = _policy(given["policy_file"])
     # Flask and SQLAlchemy take a second to import, which only this command should cost.
     from infosvc.server import Server
     from infosvc.store import parse_url
@@ -136,6 +143,23 @@ def _reading(host: str, wanted: bool | None) -> bool:
             "open_reading",
         )
     return is_loopback(host) if wanted is None else wanted
+
+
+def _policy(file: Path | None) -> str | None:
+    """The name of the file that is explained; InvalidInput when it cannot be read.
+
+    What it says may still be wrong: whoever edits it must not keep the service from starting again.
+    """
+    if file is None:
+        return None
+    try:
+        file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(
+            f"the policy file {file} cannot be read ({error}): mend it, or leave --policy-file out",
+            "policy_file",
+        ) from error
+    return str(file.absolute())
 
 
 def _tls(cert: Path | None, key: Path | None, agent_ca: Path | None) -> dict[str, str]:

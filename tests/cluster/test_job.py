@@ -268,8 +268,8 @@ def test_a_job_s_state_is_shown_to_programs(site: Site, first: dict[str, Any]) -
 
 
 def master_node(site: Site) -> str | None:
-    """The node of the application master of the job under way, once it has registered."""
-    url = f"http://{site.cluster.master}:8088/ws/v1/cluster/apps?states=RUNNING"
+    """The node that was chosen for the application master of the job under way, once there is one."""
+    url = f"http://{site.cluster.master}:8088/ws/v1/cluster/apps?states=ACCEPTED,RUNNING"
     with urlopen(url, timeout=10) as answer:
         under_way = (json.load(answer)["apps"] or {}).get("app", [])
     addresses = [job.get("amHostHttpAddress", "").partition(":")[0] for job in under_way]
@@ -281,7 +281,7 @@ def test_a_node_that_is_lost_before_its_container_starts_costs_no_picture(site: 
         submitted = background.submit(site.submit, "hdfs:///out/lost")
         master = until(lambda: master_node(site))
         node = next(name for name in site.cluster.nodes if name != master)
-        # Frozen this late, it still counts as alive when the plan is made; then it misses its heartbeats and is lost.
+        # Frozen, it still counts as alive when the plan is made; then it misses its heartbeats and is lost.
         victim = daemons.running(site.cluster)[daemons.Daemon(site.cluster, "nodemanager", node)]
         victim.send_signal(signal.SIGSTOP)
         try:

@@ -77,7 +77,9 @@ def url() -> Iterator[str]:
 @contextmanager
 def filled(serve: Serving, database: str, agent: Heard) -> Iterator[Served]:
     """A service without limits, with an agent that answers, and one of everything."""
-    with serve(database, calls_per_second=0, refusals_per_second=0) as served:
+    policy = Path(database.removeprefix("sqlite:///")).with_name("nodewise-policy.properties")
+    policy.write_text("first.score = untouched higher 0..1\n")
+    with serve(database, calls_per_second=0, refusals_per_second=0, policy_file=str(policy)) as served:
         fill(served, agent.address)
         for node in ("n1", "n2"):
             served.client.create_token(f"agent of {node}", Role.AGENT, node)

@@ -1,0 +1,1 @@
+"""What the plug-in is worth where two of four nodes are busy with other people's programs."""

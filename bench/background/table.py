@@ -1,0 +1,44 @@
+"""What was measured, as the table that is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import Any
+
+TITLES = {"shell": "Hadoop's distributed shell", "spark": "Spark"}
+
+Rounds = Sequence[Mapping[str, Mapping[str, float]]]
+"""Of each round what was measured with the plug-in (`with`) and without it (`without`): seconds, on_busy."""
+
+
+def ratio(rounds: Rounds) -> float:
+    """Median over the rounds of the makespan without the plug-in over that with it in the same round."""
+    return median(one["without"]["seconds"] / one["with"]["seconds"] for one in rounds)
+
+
+def markdown(record: Mapping[str, Any]) -> str:
+    """A row for each application, medians of the rounds."""
+    machine = record["machine"]
+    lines = [
+        f"# Background load on two of four nodes, {record['date']}",
+        "",
+        f"{record['containers']} containers of one core, each with the same work; two nodes share a CPU with "
+        f"{record['programs']} busy programs, the other two share one that is free; nodes are ordered by the speed of "
+        "a short loop, measured every two seconds. Makespan from submission to the end, as the ResourceManager tells "
+        f"it; medians of {len(next(iter(record['rounds'].values())))} rounds in turns. {machine['cores']} cores "
+        f"({machine['cpu']}); the load before was {record['load_before']:.1f}, the host gave "
+        f"{record['steal_ratio']:.1%} of the CPU time to others.",
+        "",
+        "| application | without the plug-in: makespan, s | on busy nodes | with it: makespan, s | on busy nodes "
+        "| without / with |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for name, rounds in record["rounds"].items():
+        cells = [TITLES[name]]
+        for way in ("without", "with"):
+            cells.append(f"{median(one[way]['seconds'] for one in rounds):.1f}")
+            on_busy = sum(one[way]["on_busy"] for one in rounds)
+            cells.append(f"{on_busy:.0f} of {len(rounds) * record['containers']}")
+        lines.append(f"| {' | '.join([*cells, f'{ratio(rounds):.2f}'])} |")
+    return "\n".join([*lines, ""])

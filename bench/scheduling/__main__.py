@@ -1,0 +1,91 @@
+"""`scripts/bench scheduling`: loads YARN's scheduler with the plug-in and without, prints the table and keeps it."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import re
+import signal
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bench.info import machine
+from bench.info.errors import BenchError
+from bench.info.processes import ROOT
+from bench.kept import RESULTS, keep
+from bench.scheduling import table
+from bench.scheduling.load import PLUGIN, Size, run
+from hadoop.errors import HadoopError
+
+FULL = Size(nodes=1000, warm_ups=1, rounds=5, seconds=4)
+QUICK = Size(nodes=50, warm_ups=0, rounds=1, seconds=1)
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--nodes", type=click.IntRange(10), help="How many.  [default: 1000; 50 with --quick]")
+@click.option("--rounds", type=click.IntRange(1), help="Rounds in turns.  [default: 5; 1 with --quick]")
+@click.option(
+    "--seconds", type=click.FloatRange(0.1), help="Of each of four trials a round.  [default: 4; 1 with --quick]"
+)
+@click.option("--quick", is_flag=True, help="Few nodes, one round: shows that the bench works, measures nothing.")
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for the results.  [default: bench/results; with --quick nothing is kept]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def main(
+    nodes: int | None, rounds: int | None, seconds: float | None, quick: bool, output: Path | None, as_json: bool
+) -> None:
+    """Measure how many containers a second YARN's scheduler places with the plug-in and with the stock policy.
+
+    It takes about five minutes.
+
+    \b
+    Examples:
+      scripts/bench scheduling
+      scripts/bench scheduling --quick
+    """
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the JVM is ended
+    usual = QUICK if quick else FULL
+    size = Size(nodes or usual.nodes, usual.warm_ups, rounds or usual.rounds, seconds or usual.seconds)
+    try:
+        record = _measure(size)
+    except (BenchError, HadoopError) as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(1)
+    text = table.markdown(record)
+    click.echo(json.dumps(record, indent=1) if as_json else text)
+    if output or not quick:
+        kept = keep(output or RESULTS, "scheduling", record, text)
+        click.echo(f"kept in {kept}", err=True)
+
+
+def _measure(size: Size) -> dict[str, Any]:
+    steal, load = machine.Steal(), os.getloadavg()[0]
+    trials = run(size)
+    return {
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "machine": machine.describe(ROOT),
+        "versions": _versions(),
+        "steal_ratio": steal.ratio(),
+        "load_before": load,
+        "size": asdict(size),
+        "idle_ratio": max(trial["found"]["idleTurns"] for trial in trials),
+        "figures": table.rows(trials),
+    }
+
+
+def _versions() -> dict[str, str]:
+    found = re.search(r"<hadoop.version>(\S+)<", (PLUGIN / "pom.xml").read_text())
+    ours = {name: version for name, version in machine.versions().items() if name in ("nodewise", "Python")}
+    return ours | {"Hadoop": found[1] if found else ""}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""Spark on YARN, from its own environment, and whatever else runs in an environment that is not this one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.info.errors import BenchError
+from bench.info.processes import ROOT
+from hadoop.local import Cluster
+
+WORKER_PYTHON = ROOT / ".venv-worker" / "bin" / "python"
+SPARK_PYTHON = ROOT / ".venv-spark" / "bin" / "python"
+# As much as nodewise's own containers.
+EXECUTOR_MB, EXECUTOR_OVERHEAD_MB, MASTER_MB, MASTER_OVERHEAD_MB = 512, 1536, 256, 192
+
+
+def settings(cluster: Cluster, executors: int) -> dict[str, str]:
+    """Executors of one core each, all of them there before the first task starts."""
+    return {
+        "spark.submit.deployMode": "client",
+        "spark.driver.host": cluster.master,
+        "spark.driver.bindAddress": cluster.master,
+        "spark.ui.enabled": "false",
+        "spark.executor.instances": str(executors),
+        "spark.executor.cores": "1",
+        "spark.executor.memory": f"{EXECUTOR_MB}m",
+        "spark.executor.memoryOverhead": f"{EXECUTOR_OVERHEAD_MB}m",
+        "spark.yarn.am.memory": f"{MASTER_MB}m",
+        "spark.yarn.am.memoryOverhead": f"{MASTER_OVERHEAD_MB}m",
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+        "spark.scheduler.maxRegisteredResourcesWaitingTime": "60s",
+        "spark.executorEnv.OMP_NUM_THREADS": "1",
+        "spark.executorEnv.HADOOP_CONF_DIR": str(cluster.conf_dir),
+        "spark.executorEnv.HADOOP_USER_NAME": cluster.user,
+        "spark.pyspark.python": str(WORKER_PYTHON),
+        "spark.pyspark.driver.python": str(SPARK_PYTHON),
+    }
+
+
+def run(
+    cluster: Cluster, python: Path, module: str, argv: Sequence[str], more: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """The JSON on the last line that a program prints; BenchError when it fails."""
+    environment = os.environ | {
+        "HADOOP_CONF_DIR": str(cluster.conf_dir),
+        "HADOOP_USER_NAME": cluster.user,
+        "YARN_CONF_DIR": str(cluster.conf_dir),
+        "JAVA_HOME": str(cluster.java_home),
+        "PYSPARK_PYTHON": str(WORKER_PYTHON),
+        "PYTHONWARNINGS": "ignore",
+        **(more or {}),
+    }
+    done = subprocess.run(
+        [str(python), "-m", module, *argv], capture_output=True, text=True, cwd=ROOT, env=environment, timeout=900
+    )
+    if done.returncode:
+        raise BenchError(f"{module} failed: {done.stderr.strip()[-2000:]}")
+    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return found

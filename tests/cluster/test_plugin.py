@@ -1,0 +1,280 @@
+"""With the plug-in YARN places containers of an application that knows nothing of it where the measured values say."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from hadoop import daemons, health, local, site
+from hadoop.daemons import Daemon
+from hadoop.direct import open_direct
+from hadoop.local import Cluster
+from infosvc.client import InfoClient
+from infosvc.errors import InfoError
+from infosvc.records import Kind, Producer
+
+Eventually = Callable[..., None]
+SHELL = "org.apache.hadoop.yarn.applications.distributedshell"
+NAME = "my_order"
+POLICY = """
+service.url = http://{master}:8400
+service.poll-interval-ms = 200
+first.score = my_order higher 0..1
+first.herd = 0.001
+first.room.memory-mb = 64
+second.score = my_order lower 0..1
+second.herd = 0.001
+second.room.memory-mb = 64
+"""
+ATTRIBUTES = """
+service = http://{master}:8400
+my_class = my_order: high >= 0.5, low
+my_value = my_order: *
+"""
+SORTING = "yarn.scheduler.capacity.multi-node-sorting.policy"
+TWO_QUEUES = {
+    "yarn.scheduler.capacity.root.queues": "default,odd",
+    "yarn.scheduler.capacity.root.default.capacity": "50",
+    "yarn.scheduler.capacity.root.default.maximum-capacity": "100",
+    "yarn.scheduler.capacity.root.odd.capacity": "50",
+    "yarn.scheduler.capacity.root.odd.multi-node-sorting.policy": "second",
+    f"{SORTING}.names": "first,second",
+    f"{SORTING}.second.class": "nodewise.yarn.SecondOrder",
+    f"{SORTING}.second.sorting-interval.ms": "500",
+}
+
+
+@dataclass
+class Placing:
+    """A cluster of four nodes with the plug-in, and a service whose values tests write."""
+
+    cluster: Cluster
+    service: subprocess.Popen[bytes] | None = None
+
+    @property
+    def client(self) -> InfoClient:
+        return InfoClient.from_token_file(f"http://{self.cluster.master}:8400", self.cluster.home / "service" / "token")
+
+    def serve(self) -> None:
+        policy = self.cluster.conf_dir / site.POLICY_FILE
+        words = ["--home", str(self.cluster.home), "serve", "--host", self.cluster.master, "--policy-file", str(policy)]
+        self.service = subprocess.Popen([sys.executable, "-m", "nodewise", *words], stdout=subprocess.DEVNULL)
+        until(lambda: answers(self), 120)
+
+    def stop(self) -> None:
+        if self.service:
+            self.service.terminate()
+            self.service.wait(20)
+            self.service = None
+
+    def put(self, *values: float) -> None:
+        """One for each node."""
+        for node, value in zip(self.cluster.nodes, values, strict=True):
+            self.client.put_value(NAME, node, value)
+
+    def settle(self, *values: float) -> None:
+        """Put values, and wait until the ResourceManager goes by them."""
+        self.put(*values)
+        until(lambda: [float(line.split()[1]) for line in self.health()["First"]] == sorted(values, reverse=True))
+
+    def health(self) -> dict[str, Any]:
+        url = f"{self.cluster.rm_http}/jmx?qry=Hadoop:service=ResourceManager,name=NodewiseOrder-first"
+        with open_direct(url, 5) as answer:
+            beans: list[dict[str, Any]] = json.load(answer)["beans"]
+        return beans[0]
+
+    @contextmanager
+    def shell(self, containers: int, *more: str) -> Iterator[Callable[[], Counter[str]]]:
+        """Hadoop's distributed shell, sleeping in so many containers of one core; gives where they are."""
+        cluster = self.cluster
+        argv = [str(cluster.java), "-cp", f"{cluster.conf_dir}:{cluster.jars}/*", f"{SHELL}.Client"]
+        jar = next(cluster.jars.glob("hadoop-yarn-applications-distributedshell-*.jar"))
+        argv += ["-jar", str(jar), "-shell_command", "sleep", "-shell_args", "600", "-num_containers", str(containers)]
+        argv += ["-container_memory", "128", "-container_vcores", "1", "-master_memory", "256", *more]
+        environment = daemons.environment(cluster)
+        client = subprocess.Popen(argv, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            yield self._sleeping
+        finally:
+            client.terminate()
+            client.wait(20)
+            for one in self._applications():
+                kill = ["--home", str(cluster.home), "job", "kill", one["id"]]
+                subprocess.run([sys.executable, "-m", "nodewise", *kill], capture_output=True, check=True)
+            until(lambda: not self._applications())
+
+    def attributes(self) -> dict[str, dict[str, str]]:
+        """What the NodeManagers have published, by node."""
+        with open_direct(f"{self.cluster.rm_http}/ws/v1/cluster/nodes", 5) as answer:
+            nodes = json.load(answer)["nodes"]["node"]
+        found = {node["nodeHostName"]: (node.get("nodeAttributesInfo") or {}) for node in nodes}
+        return {
+            name: {one["name"]: one["value"] for one in info.get("nodeAttributeInfo", [])}
+            for name, info in found.items()
+        }
+
+    def _applications(self) -> list[dict[str, Any]]:
+        with open_direct(
+            f"{self.cluster.rm_http}/ws/v1/cluster/apps?states=NEW,SUBMITTED,ACCEPTED,RUNNING", 5
+        ) as answer:
+            return list((json.load(answer)["apps"] or {}).get("app", []))
+
+    def _sleeping(self) -> Counter[str]:
+        """Containers of each node, the application master's not counted."""
+        found: Counter[str] = Counter()
+        for node in self.cluster.nodes:
+            with open_direct(f"http://{node}:8042/ws/v1/node/containers", 5) as answer:
+                containers = (json.load(answer)["containers"] or {}).get("container", [])
+            found[node] = sum(one["state"] == "RUNNING" and not one["id"].endswith("_000001") for one in containers)
+        return +found
+
+
+def until(condition: Callable[[], Any], seconds: float = 60) -> Any:
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, "the condition did not come true in time"
+        time.sleep(0.2)
+    return found
+
+
+@pytest.fixture(scope="module")
+def placing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Placing]:
+    home = tmp_path_factory.mktemp("plugin")
+    placing = None
+    try:
+        placing = Placing(local.up(home, nodes=4, plugin=True))
+        policy = placing.cluster.conf_dir / site.POLICY_FILE
+        policy.write_text(POLICY.format(master=placing.cluster.master))
+        placing.serve()
+        placing.client.put_producer(Producer(NAME, cmd="", time_max=3600, kind=Kind.PROGRAM))
+        yield placing
+    finally:
+        if placing:
+            placing.stop()
+        local.down(home)
+
+
+def answers(placing: Placing) -> bool:
+    try:
+        placing.client.producers()
+    except InfoError:
+        return False
+    return True
+
+
+def test_containers_fill_the_best_node_then_the_next(placing: Placing) -> None:
+    _, second, _, fourth = placing.cluster.nodes
+    placing.settle(0.2, 0.9, 0.4, 0.6)
+
+    with placing.shell(3) as where:  # a node has two cores, and the master takes one of the best
+        until(lambda: where().total() == 3)
+
+        assert where() == {second: 1, fourth: 2}
+
+
+def test_values_that_change_while_containers_are_asked_for_are_followed(placing: Placing) -> None:
+    first, _, third, _ = placing.cluster.nodes
+    placing.settle(0.9, 0.1, 0.2, 0.3)
+    with placing.shell(1) as where:
+        until(lambda: where().total() == 1)
+        assert where() == {first: 1}
+        placing.settle(0.9, 0.1, 0.8, 0.3)
+        with placing.shell(1) as more:
+            until(lambda: more().total() == 2)
+            assert more() == {first: 1, third: 1}
+
+
+def test_when_the_service_is_away_yarn_goes_on_as_without_the_plug_in_and_comes_back(placing: Placing) -> None:
+    placing.settle(0.1, 0.2, 0.3, 0.9)
+    placing.stop()
+    until(lambda: placing.health()["StockOrder"])
+    assert "gives no values" in placing.health()["Complaint"]
+    with placing.shell(3) as where:
+        until(lambda: where().total() == 3)
+
+    placing.serve()
+    until(lambda: not placing.health()["StockOrder"])
+    assert placing.health()["Complaint"] == ""
+
+
+def test_the_service_explains_the_order(placing: Placing) -> None:
+    placing.settle(0.1, 0.4, 0.3, 0.2)
+    with open_direct(f"http://{placing.cluster.master}:8400/api/v1/explain", 5) as answer:
+        said = json.load(answer)
+    order = [line.split(":")[0] for line in placing.health()["First"]]
+    assert [node["node_name"] for node in said["policies"][0]["nodes"]] == order
+
+
+def test_constraints_can_name_classes_of_values(placing: Placing) -> None:
+    first, second, third, fourth = placing.cluster.nodes
+    for node in placing.cluster.nodes:
+        file = site.conf_dir(placing.cluster, node) / site.ATTRIBUTES_FILE
+        file.write_text(ATTRIBUTES.format(master=placing.cluster.master))
+    placing.settle(0.7, 0.4, 0.8, 0.2)
+    high = {"my_class": "high"}
+    until(
+        lambda: (
+            placing.attributes()
+            == {
+                first: high | {"my_value": "0.7"},
+                second: {"my_class": "low", "my_value": "0.4"},
+                third: high | {"my_value": "0.8"},
+                fourth: {"my_class": "low", "my_value": "0.2"},
+            }
+        )
+    )
+
+    with placing.shell(2, "-placement_spec", "any(2),nm.yarn.io/my_class=low") as where:
+        until(lambda: where().total() == 2)
+
+        assert set(where()) <= {second, fourth}
+
+
+def test_two_queues_can_have_opposite_orders(placing: Placing) -> None:
+    first, _, _, fourth = placing.cluster.nodes
+    file = placing.cluster.conf_dir / "capacity-scheduler.xml"
+    entries = [f"<property><name>{key}</name><value>{value}</value></property>" for key, value in TWO_QUEUES.items()]
+    file.write_text(file.read_text().replace("</configuration>", "\n".join([*entries, "</configuration>"])))
+    restart(Daemon(placing.cluster, "resourcemanager"))
+    placing.settle(0.9, 0.6, 0.4, 0.1)
+
+    with placing.shell(1) as where:
+        until(lambda: where().total() == 1)
+        assert where() == {first: 1}
+    with placing.shell(1, "-queue", "odd") as where:
+        until(lambda: where().total() == 1)
+        assert where() == {fourth: 1}
+
+
+def restart(daemon: Daemon) -> None:
+    """With the files as they are now."""
+    process = daemons.running(daemon.cluster)[daemon]
+    process.kill()
+    process.wait()
+    daemons.start(daemon)
+    until(lambda: health.running_nodemanagers(daemon.cluster) == set(daemon.cluster.nodes))
+
+
+def test_without_the_plug_in_values_change_nothing(placing: Placing) -> None:
+    cluster = placing.cluster
+    placing.stop()
+    local.down(cluster.home)
+    placing.cluster = local.up(cluster.home, plugin=False)
+    placing.serve()
+    followed = []
+    for best in cluster.nodes[:3]:
+        placing.put(*(0.9 if node == best else 0.1 for node in cluster.nodes))
+        with placing.shell(1) as where:
+            until(where)
+            followed.append(where() == {best: 1})
+
+    assert not all(followed)

@@ -1,0 +1,74 @@
+"""The plug-in's arithmetic, on the cases that the plug-in itself is held against."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infosvc.errors import InvalidInput
+from infosvc.judgement import parse
+from infosvc.records import Datum, Outcome, State
+
+ROOT = Path(__file__).resolve().parents[2]
+
+CASES = json.loads((ROOT / "yarn-plugin" / "src" / "test" / "resources" / "scores.json").read_text())
+
+
+def datum(name: str, node: str, value: float, fresh: bool) -> Datum:
+    state = State.FRESH if fresh else State.STALE
+    return Datum(name, node, str(value), 1.5, 15.0, state, Outcome.OK)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+def test_nodes_score_as_the_cases_say(case: dict[str, Any]) -> None:
+    (judgement,) = parse(f"first.score = {case['score']}\nfirst.filter = {case['filter']}\n")
+    values = {
+        name: {node: datum(name, node, *said) for node, said in of_nodes.items()}
+        for name, of_nodes in case["values"].items()
+    }
+
+    found = {one.node_name: one for one in judgement.order(sorted(case["expected"]), values)}
+
+    for node, (score, last) in case["expected"].items():
+        assert found[node].score == pytest.approx(score), node
+        assert found[node].last == last, node
+
+
+def test_the_best_comes_first_and_what_goes_last_comes_last() -> None:
+    (judgement,) = parse("second.score = free higher 0..1\nsecond.filter = load < 8\n# first.score = free lower 0..1")
+    free = {node: datum("free", node, value, True) for node, value in {"a": 0.1, "b": 0.9, "c": 0.9, "d": 1.0}.items()}
+    load = {node: datum("load", node, value, True) for node, value in {"a": 1, "b": 2, "c": 1, "d": 9}.items()}
+
+    found = judgement.order("abcd", {"free": free, "load": load})
+
+    assert judgement.name == "second"
+    assert [one.node_name for one in found] == ["b", "c", "a", "d"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "first.score = free",
+        "first.score = free higher 1..0",
+        "first.score = free higher 0..x",
+        "first.score = free higher 0..1 weight 0",
+        "first.score = free higher 0..1 missing zero",
+        "first.filter = free = 1",
+        "first.filter = free > nan",
+    ],
+)
+def test_what_the_plug_in_refuses_is_refused_with_its_key(line: str) -> None:
+    with pytest.raises(InvalidInput, match=line.partition(" ")[0]):
+        parse(f"first.score = free higher 0..1\n{line}\n")
+
+
+def test_the_settings_that_the_readme_shows_are_right() -> None:
+    text = (ROOT / "README.md").read_text()
+    shown = text.split("```properties\n")[1].split("```")[0]
+
+    (judgement,) = parse("\n".join(line.strip() for line in shown.splitlines()))
+
+    assert judgement.terms and judgement.conditions

@@ -1,0 +1,39 @@
+package nodewise.yarn;
+
+import java.util.HashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import javax.management.ObjectName;
+import org.apache.hadoop.metrics2.util.MBeans;
+
+/** The state of one policy; `seats` are those of each partition in their order, empty where the order is stock's. */
+record Health(Watch watch, Map<String, List<? extends Seat<?>>> seats, long[] refreshNanos) implements HealthMXBean {
+    private static final int SHOWN = 20;
+    private static final Map<String, ObjectName> REGISTERED = new HashMap<>();
+
+    /** In place of the one before: a ResourceManager that becomes active again makes its policies anew. */
+    static synchronized Health register(String name, Watch watch) {
+        Health health = new Health(watch, new ConcurrentHashMap<>(), new long[1]);
+        MBeans.unregister(REGISTERED.get(name));
+        REGISTERED.put(name, MBeans.register("ResourceManager", "NodewiseOrder-" + name, health));
+        return health;
+    }
+
+    @Override public long getSnapshotAgeMillis() { return watch.age(); }
+    @Override public long getPolls() { return watch.polls; }
+    @Override public long getFailures() { return watch.failures; }
+    @Override public String getComplaint() { return (watch.refused + " " + watch.failed).trim(); }
+    @Override public boolean isStockOrder() { return seats.values().stream().allMatch(List::isEmpty); }
+    @Override public long getRefreshMicros() { return refreshNanos[0] / 1000; }
+
+    @Override public int getNodesWithoutValue() {
+        return (int) seats.values().stream().flatMap(List::stream).filter(seat -> seat.score().blind()).count();
+    }
+
+    @Override public String[] getFirst() {
+        return seats.values().stream().flatMap(List::stream).limit(SHOWN).map(seat -> String.format(Locale.ROOT, "%s %.3f%s",
+            seat.node().getNodeID(), seat.score().value(), seat.score().last() ? " last" : "")).toArray(String[]::new);
+    }
+}

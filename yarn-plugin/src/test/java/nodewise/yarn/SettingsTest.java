@@ -1,0 +1,75 @@
+package nodewise.yarn;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.Set;
+import nodewise.yarn.Keys.WrongSetting;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+class SettingsTest {
+    @Test
+    void whatIsLeftOutHasADefault() {
+        Settings found = Given.settings("first.score = free higher 0..1");
+
+        assertEquals(1000, found.interval().toMillis());
+        assertNull(found.tokenFile());
+        assertEquals(0.05, found.judgement("first").near());
+        assertEquals(1, found.judgement("first").terms().get(0).weight());
+        assertEquals("exclude-last", found.judgement("first").terms().get(0).missing());
+        assertEquals(1024, found.judgement("first").roomMb());
+    }
+
+    @Test
+    void allNamesAreAskedForInOneCall() {
+        Settings found = Given.settings("first.score = free higher 0..1; load lower 0..8", "second.score = speed:x:32 higher -1..1e3",
+            "second.filter = free >= 0.1; temperature < 80");
+
+        assertEquals(Set.of("free", "load", "speed:x:32", "temperature"), found.names());
+    }
+
+    @ParameterizedTest
+    @CsvSource(delimiter = '|', value = {
+        "service.url = localhost:8400           | service.url is localhost:8400, and must be like http://HOST:PORT",
+        "service.url = http://my_host:1         | service.url is http://my_host:1, and must be like http://HOST:PORT",
+        "service.url = http://h:1/path          | service.url is http://h:1/path, and must be like http://HOST:PORT",
+        "service.token-file = /no/such          | service.token-file is /no/such, which cannot be read",
+        "service.poll-interval-ms = 5           | service.poll-interval-ms is 5, and must be within 50",
+        "service.poll-interval-ms = soon        | service.poll-interval-ms says soon where a number belongs",
+        "service.timeout-ms = NaN               | service.timeout-ms says NaN where a number belongs",
+        "service.timeout = 5                    | service.timeout is not known",
+        "first.score = free                     | first.score says free, and must be like",
+        "first.score = free higher 0..1 missing zero | first.score says free higher 0..1 missing zero, and must be like",
+        "first.score = free higher 1..1         | first.score says free higher 1..1: a range begins with the lower number",
+        "first.score = free higher a..1         | first.score says a where a number belongs",
+        "first.score = free higher 0..1 weight 0 | a weight is above 0",
+        "first.score = free higher 0..1; ; load lower 0..1 | first.score says , and must be like",
+        "first.score =                          | first.score is missing",
+        "first.score = ;                        | first.score says , and must be like",
+        "first.score = free higher 0..1e999     | first.score says 1e999 where a number belongs",
+        "first.filter = free = 1                | first.filter says free = 1, and must be like cpu_free_ratio >= 0.1",
+        "first.filter = free > x                | first.filter says x where a number belongs",
+        "first.near = 2                         | first.near is 2, and must be within 0.0 and 1.0",
+        "first.herd = -1                        | first.herd is -1",
+        "first.room.vcores = -1                 | first.room.vcores is -1",
+        "first.scores = x                       | first.scores is not known: is it misspelled?",
+        "third.score = free higher 0..1         | third.score is not known",
+        "second.near = 0.1                      | second.score is missing",
+    })
+    void aMistakeIsToldWithItsKey(String line, String complaint) {
+        String message = assertThrows(WrongSetting.class, () -> Given.settings("first.score = free higher 0..1", line)).getMessage();
+
+        assertTrue(message.startsWith("nodewise-policy.properties: ") && message.contains(complaint), message);
+    }
+
+    @Test
+    void aPolicyThatIsTurnedOnMustBeThere() {
+        Settings found = Given.settings("first.score = free higher 0..1");
+
+        assertTrue(assertThrows(WrongSetting.class, () -> found.judgement("second")).getMessage().contains("second.score is missing"));
+    }
+}

@@ -1,0 +1,269 @@
+package nodewise.yarn;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.sun.net.httpserver.HttpExchange;
+import com.sun.net.httpserver.HttpServer;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.FileTime;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
+import org.apache.hadoop.yarn.server.resourcemanager.scheduler.SchedulerNode;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Against a server that answers as it is told. */
+class WatchTest {
+    @TempDir Path folder;
+    private HttpServer server;
+    private Path file;
+    private Watch watch;
+    private volatile int status = 200;
+    private volatile byte[] body = Given.answer("free", Map.of("a", 0.25), 1.0, "fresh");
+    private volatile long pause;
+    private final List<String> asked = new ArrayList<>();
+
+    @BeforeEach
+    void start() throws IOException {
+        server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
+        server.createContext("/", this::answer);
+        server.setExecutor(Executors.newCachedThreadPool());
+        server.start();
+        file = folder.resolve(Settings.FILE);
+        write("first.score = free higher 0..1");
+        watch = new Watch(file);
+    }
+
+    @AfterEach
+    void stop() {
+        server.stop(0);
+    }
+
+    private void write(String line) throws IOException {
+        String url = "service.url = http://127.0.0.1:" + server.getAddress().getPort();
+        Files.writeString(file, url + "\nservice.timeout-ms = 20000\nservice.poll-interval-ms = 100\n" + line + "\n");
+        Files.setLastModifiedTime(file, FileTime.fromMillis(System.nanoTime() / 1000));
+    }
+
+    /** From the next turn on, wait no more than 300 ms for an answer. */
+    private void hurry() throws IOException {
+        Files.writeString(file, Files.readString(file).replace("20000", "300"));
+        Files.setLastModifiedTime(file, FileTime.fromMillis(System.nanoTime() / 1000));
+    }
+
+    private void answer(HttpExchange exchange) throws IOException {
+        asked.add(exchange.getRequestURI() + " " + exchange.getRequestHeaders().getFirst("Authorization") + " "
+            + exchange.getRequestHeaders().getFirst("If-None-Match"));
+        boolean same = "\"tag\"".equals(exchange.getRequestHeaders().getFirst("If-None-Match"));
+        exchange.getResponseHeaders().set("ETag", "\"tag\"");
+        exchange.sendResponseHeaders(same ? 304 : status, same ? -1 : body.length);
+        if (!same) {
+            exchange.getResponseBody().write(body, 0, 1);
+            exchange.getResponseBody().flush();
+            try {
+                TimeUnit.MILLISECONDS.sleep(pause);
+            } catch (InterruptedException error) {
+                throw new IOException(error);
+            }
+            exchange.getResponseBody().write(body, 1, body.length - 1);
+        }
+        exchange.close();
+    }
+
+    private boolean knows() {
+        return watch.known().isPresent();
+    }
+
+    @Test
+    void valuesThatHoldStillAreNotSentAgain() throws InterruptedException {
+        assertFalse(knows());
+        watch.poll();
+        watch.poll();
+
+        assertTrue(knows());
+        assertEquals(0.25, watch.known().orElseThrow().values().get("free", "a").number());
+        assertEquals(List.of("/api/v1/data?name=free null null", "/api/v1/data?name=free null \"tag\""), asked);
+        assertEquals(2, watch.polls);
+        assertEquals(0, watch.failures);
+    }
+
+    @Test
+    void aTokenIsReadFromItsFileEachTime() throws IOException, InterruptedException {
+        Path token = Files.writeString(folder.resolve("token"), "one\n");
+        write("first.score = free higher 0..1\nservice.token-file = " + token);
+        watch.poll();
+        Files.writeString(token, "two\n");
+        watch.poll();
+
+        assertEquals(List.of("/api/v1/data?name=free Bearer one null", "/api/v1/data?name=free Bearer two \"tag\""), asked);
+    }
+
+    @Test
+    void aTokenFileThatIsNoTokenTellsNobodyWhatItHas() throws IOException, InterruptedException {
+        Path token = Files.writeString(folder.resolve("token"), "secret\nmore\n");
+        write("first.score = free higher 0..1\nservice.token-file = " + token);
+        status = 401;
+        watch.poll();
+
+        assertTrue(watch.failed.contains("401"), watch.failed);
+        assertFalse(watch.failed.contains("secret"), watch.failed);
+    }
+
+    @Test
+    void anErrorIsToldAndEndsByItself() throws InterruptedException {
+        watch.poll();
+        status = 500;
+        body = "oh no".getBytes(StandardCharsets.UTF_8);
+        server.removeContext("/");
+        server.createContext("/", exchange -> {
+            exchange.sendResponseHeaders(status, body.length);
+            exchange.getResponseBody().write(body);
+            exchange.close();
+        });
+        watch.poll();
+        assertFalse(knows());
+        assertTrue(watch.failed.contains("500 oh no"), watch.failed);
+
+        status = 200;
+        for (String nonsense : new String[] {"", "nonsense", "[]", "{}", "{\"data\": 5}", "{\"data\": [{\"data_name\": \"other\"}]}"}) {
+            body = nonsense.getBytes(StandardCharsets.UTF_8);
+            watch.poll();
+            assertFalse(knows(), nonsense);
+        }
+
+        body = Given.answer("free", Map.of("a", 0.75), 1.0, "fresh");
+        watch.poll();
+        assertEquals(0.75, watch.known().orElseThrow().values().get("free", "a").number());
+        assertEquals("", watch.failed);
+        assertEquals(7, watch.failures);
+    }
+
+    @Test
+    void aSlowAnswerIsNotWaitedFor() throws IOException, InterruptedException {
+        hurry();
+        pause = 20_000;
+        long begun = System.nanoTime();
+        watch.poll();
+
+        assertFalse(knows());
+        assertTrue(System.nanoTime() - begun < 10_000_000_000L);
+        assertTrue(watch.failed.contains("TimeoutException"), watch.failed);
+    }
+
+    @Test
+    void aRequestThatWasGivenUpIsEnded() throws IOException, InterruptedException {
+        CountDownLatch ended = new CountDownLatch(1);
+        server.removeContext("/");
+        server.createContext("/", exchange -> {
+            exchange.sendResponseHeaders(200, 0);
+            try {
+                while (true) { // a drop at a time, until nobody listens
+                    exchange.getResponseBody().write(' ');
+                    exchange.getResponseBody().flush();
+                    TimeUnit.MILLISECONDS.sleep(20);
+                }
+            } catch (IOException | InterruptedException error) {
+                ended.countDown();
+            }
+        });
+        hurry();
+        watch.poll();
+
+        assertFalse(knows());
+        assertTrue(ended.await(20, TimeUnit.SECONDS));
+    }
+
+    @Test
+    void whatWasNotConfirmedForSomeIntervalsIsNotKnown() throws IOException, InterruptedException {
+        watch.poll();
+        assertTrue(knows());
+        hurry();
+        watch.poll();
+        TimeUnit.MILLISECONDS.sleep(700); // 3 * 100 + 300 are allowed
+
+        assertFalse(knows());
+    }
+
+    @Test
+    void settingsAreTakenOverWhenTheyChangeAndOnlyIfTheyCanBeUsed() throws IOException, InterruptedException {
+        write("first.score = free higher 0..2");
+        watch.poll();
+        assertEquals(2, watch.settings.judgement("first").terms().get(0).high());
+
+        write("first.score = free higher 5..2");
+        watch.poll();
+        assertEquals(2, watch.settings.judgement("first").terms().get(0).high());
+        assertTrue(watch.refused.contains("first.score says free higher 5..2"), watch.refused);
+        assertTrue(knows());
+
+        write("second.score = free higher 0..3");
+        watch.poll();
+        assertTrue(watch.refused.contains("first.score is missing"), watch.refused);
+
+        write("first.score = free higher 0..4");
+        watch.poll();
+        assertEquals(4, watch.settings.judgement("first").terms().get(0).high());
+        assertEquals("", watch.refused);
+
+        Path away = Files.move(file, folder.resolve("away"));
+        watch.poll();
+        assertTrue(watch.refused.contains("NoSuchFile"), watch.refused);
+        Files.move(away, file);
+        watch.poll();
+        assertEquals("", watch.refused);
+    }
+
+    @Test
+    void valuesAreJudgedByTheSettingsThatTheyWereAskedWith() throws IOException, InterruptedException {
+        watch.poll();
+        status = 500;
+        write("first.score = other higher 0..1");
+        server.removeContext("/");
+        server.createContext("/", exchange -> {
+            assertEquals("free", watch.known().orElseThrow().settings().judgement("first").terms().get(0).name());
+            exchange.sendResponseHeaders(500, -1);
+            exchange.close();
+            asked.add("other");
+        });
+        watch.poll();
+
+        assertEquals("other", asked.get(asked.size() - 1));
+        assertFalse(knows());
+    }
+
+    @Test
+    void anOrderFollowsTheValuesAndIsStocksWithoutThem() throws InterruptedException {
+        List<SchedulerNode> nodes = List.of(Given.node("a"), Given.node("b"), Given.node("c"));
+        Given.place(nodes.get(0), 2048, 1);
+        Given.place(nodes.get(1), 1024, 1);
+        MeasuredOrder<SchedulerNode> order = new MeasuredOrder<>("first", watch) {};
+        order.addAndRefreshNodesSet(nodes, "");
+        assertEquals(List.of("c", "b", "a"), Given.hosts(order.getPreferredNodeIterator(nodes, "")), "stock: the least allocated first");
+
+        body = Given.answer("free", Map.of("a", 0.9, "b", 0.1, "c", 0.5), 1.0, "fresh");
+        watch.poll();
+        assertEquals("", watch.failed);
+        order.addAndRefreshNodesSet(nodes, "");
+        assertEquals(List.of("a", "c", "b"), Given.hosts(order.getPreferredNodeIterator(nodes, "")));
+        assertEquals(3, order.getNodesPerPartition("").size());
+
+        server.stop(0);
+        watch.poll();
+        order.addAndRefreshNodesSet(nodes, "");
+        assertEquals(List.of("c", "b", "a"), Given.hosts(order.getPreferredNodeIterator(nodes, "")));
+        assertEquals(3, order.getNodesPerPartition("").size());
+    }
+}
