@@ -116,7 +116,7 @@ def until(condition: Callable[[], Any], seconds: float, what: str) -> Any:
 @contextmanager
 def stage(home: Path | None, pictures: int, nodes: int = 4, cpus: Sequence[int] | None = None) -> Iterator[Stage]:
     """A stage with `pictures`, if any, at /bench/pictures until the end of the block; a given home is used again."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that everything that was started is ended
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that everything that was started is ended
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         where = (home or Path(directory)).absolute()
         recorded = state.read(where)
@@ -134,6 +134,7 @@ def stage(home: Path | None, pictures: int, nodes: int = 4, cpus: Sequence[int] 
                 made.service.terminate()
                 made.service.wait(30)
             local.down(where)
+            signal.signal(signal.SIGTERM, before)
 
 
 def _load(made: Stage, scratch: Path, pictures: int) -> None:

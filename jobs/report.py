@@ -86,13 +86,17 @@ class LeaseReport:
 
 @dataclass(frozen=True)
 class Failure:
-    """What a node lost on the way: `kind` is one of jobs.partitioner.exits, `seconds` since the work began."""
+    """What a node lost on the way: `kind` is one of jobs.partitioner.exits, `seconds` since the work began.
+
+    `counts` tells whether it speaks against the node; suspected pictures speak against themselves.
+    """
 
     node_name: str
     container_id: str
     kind: str
     seconds: float
     said: str = ""
+    counts: bool = True
 
 
 @dataclass(frozen=True)

@@ -174,8 +174,10 @@ def _kill(chance: random.Random, found: list[psutil.Process]) -> bool:
 
 def _freeze(found: list[psutil.Process]) -> None:
     _signal(found, signal.SIGSTOP)
-    time.sleep(FROZEN_SECONDS)
-    _signal(found, signal.SIGCONT)
+    try:
+        time.sleep(FROZEN_SECONDS)
+    finally:
+        _signal(found, signal.SIGCONT)
 
 
 def _signal(found: list[psutil.Process], number: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
+import subprocess
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -68,10 +69,10 @@ def run(stage: Stage, number: int, kinds: Sequence[str], chance: random.Random, 
             _look_at_rest(stage, outcome)
             _end(client)
             client = _submit(stage, output)
-            client.wait(JOB_SECONDS)
+            client.communicate(timeout=JOB_SECONDS)
             outcome.state = "FINISHED"
         _look(stage, output, outcome)
-    except (BenchError, HdfsError, TimeoutError) as error:
+    except (BenchError, HdfsError, TimeoutError, subprocess.TimeoutExpired) as error:
         outcome.wrong.append(str(error))
         mend(stage)
         for left in _applications(stage):
@@ -91,7 +92,8 @@ def _submit(stage: Stage, output: str) -> Any:
 def _end(client: Any) -> None:
     if client.poll() is None:
         client.terminate()
-    client.communicate()
+    with suppress(ValueError):  # what it said was read before
+        client.communicate()
 
 
 def _ask(url: str) -> Any:

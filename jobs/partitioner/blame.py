@@ -61,6 +61,11 @@ class Blame:
         site = self._sites[node]
         site.announced, site.reported = tuple(names), frozenset()
 
+    def announced(self, node: str, container: str) -> bool:
+        """Whether this container has begun with pictures that are suspected, and is not done with them."""
+        site = self._sites.get(node)
+        return site is not None and site.container_id == container and bool(site.announced)
+
     def process_died(self, node: str, names: Sequence[str], reason: str) -> Death | None:
         """A process of its container ended during these; None if that was said before, because an answer was lost."""
         site = self._sites[node]

@@ -30,6 +30,9 @@ class Work(Protocol):
     def ended(self, node: str, container: str, blame: bool, reason: str) -> object:
         """A container is no more: what it held is given back."""
 
+    def suspects(self, node: str, container: str) -> bool:
+        """Whether what it works on now is suspected of ending containers."""
+
     def heard(self, node: str) -> float:
         """The second at which its worker last said anything, -inf if never."""
 
@@ -129,6 +132,12 @@ class Containers:
         if all(self._is_hopeless(node, now) for node in self._nodes.values()):
             raise JobError(self._nothing_left())
 
+    def excuse(self, seconds: float) -> None:
+        """Time in which YARN did not answer is no delay of the nodes that wait for a container."""
+        for node in self._nodes.values():
+            if not node.container_id:
+                node.since += seconds
+
     @property
     def settled(self) -> bool:
         """Whether there is nothing that YARN is to do."""
@@ -197,15 +206,16 @@ class Containers:
 
     def _fail(self, node_name: str, container_id: str, kind: Exit, said: str, now: float) -> None:
         node = self._nodes[node_name]
+        expected = kind.blames and self._work.suspects(node_name, container_id)
         self._work.ended(node_name, container_id, kind.blames, f"{kind.value}: {said}" if said else kind.value)
         node.container_id, node.request, node.since, node.state = None, 0, now, "waiting"
-        failure = Failure(node_name, container_id, kind.value, now, said)
+        failure = Failure(node_name, container_id, kind.value, now, said, counts=kind.counts and not expected)
         self._blame(node, failure)
         self._note(failure)
 
     def _blame(self, node: _Node, failure: Failure) -> None:
         node.said = f"{failure.kind}: {failure.said}" if failure.said else failure.kind
-        node.failures += any(kind.counts for kind in Exit if kind.value == failure.kind)
+        node.failures += failure.counts
         if node.failures >= self._patience.failures:
             node.state = "left out"
 

@@ -155,6 +155,11 @@ class Dealer:
             except PlanError:
                 return  # it was lost, and has nothing to keep
 
+    def suspects(self, node: str, container: str) -> bool:
+        """Whether what it works on now is suspected of ending containers."""
+        with self._lock:
+            return self._blame.announced(node, container)
+
     def ended(self, node: str, container: str, blame: bool, reason: str) -> dict[str, str]:
         """A container is gone, and with `blame` what it did may be why; the pictures convicted by that.
 

@@ -23,14 +23,17 @@ from jobs.worker.results import SCHEMA
 
 
 class Output:
-    """Everything is put below the staging folder; `commit` moves it to the output path in one step."""
+    """Everything is put below the staging folder; `commit` moves it to the output path in one step.
 
-    def __init__(self, filesystem: FileSystem, settings: JobSettings) -> None:
+    Each attempt has a folder of its own, as one that was taken for dead may still write.
+    """
+
+    def __init__(self, filesystem: FileSystem, settings: JobSettings, attempt: int) -> None:
         self._filesystem = filesystem
         self._target = settings.output
         self._job_id = settings.job_id
-        self._work = f"{settings.staging}/output"
-        self._decision = f"{self._work}/{kept.NAME}"
+        self._work = f"{settings.staging}/output-{attempt}"
+        self._decision = f"{settings.staging}/{kept.NAME}"
         self._owners_folder = settings.staging.rpartition("/")[0]
 
     def prepare(self, decision: Decision) -> None:
@@ -40,7 +43,6 @@ class Output:
         """
         content = decision.to_bytes()
         kept.keep(self._filesystem, self._owners_folder, decision.job_id, content)
-        self._filesystem.make_folder(self._work)
         whole = f"{self._decision}.new"
         self._filesystem.write(whole, content)
         self._filesystem.rename(whole, self._decision)
@@ -72,6 +74,7 @@ class Output:
 
         `rows` has the tables of each node in the order of their leases.
         """
+        self._filesystem.make_folder(self._work)  # one that comes by itself would be as closed as the staging folder
         paths: set[str] = set()
         count = 0
         for node_name, tables in rows.items():
@@ -92,6 +95,7 @@ class Output:
         """Add the report and make everything visible at the output path at once."""
         self._filesystem.write(f"{self._work}/report.json", json.dumps(report.to_json(), indent=1).encode())
         self._filesystem.write(f"{self._work}/report.html", html(report).encode())
+        self._filesystem.write(f"{self._work}/{kept.NAME}", self._filesystem.read(self._decision))
         self._filesystem.make_folder(self._target.rpartition("/")[0] or "/")
         self._filesystem.rename(self._work, self._target)
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 
+from hadoop.errors import HadoopError
 from hadoop.filesystem import FileSystem
 from hadoop.master import Granted, MasterSession
 from infosvc.client import InfoClient
@@ -78,7 +79,7 @@ class Partitioner:
         self._held = held
         self._failures: Sequence[Failure] = ()
         self._clock = _clock(time.time())
-        self._output = Output(filesystem, settings)
+        self._output = Output(filesystem, settings, attempt)
         self._journal_folder = f"{settings.staging}/journal"
 
     def run(self) -> JobReport:
@@ -189,6 +190,7 @@ class Partitioner:
             self._listener.check()
             if (now := clock()) >= due:
                 containers.step(now, progress.done())
+                containers.excuse(clock() - now)
                 due = now + (CALM_SECONDS if containers.settled else HEARTBEAT_SECONDS)
             time.sleep(HEARTBEAT_SECONDS)
         progress.storing()
@@ -219,7 +221,12 @@ class Partitioner:
             note=note(decision),
         )
         report = self._remember(summarise(self._settings, decision, course))
-        self._output.commit(report)
+        try:
+            self._output.commit(report)
+        except HadoopError:  # an attempt that was taken for dead may have been faster, or the answer was lost
+            if stored := self._output.stored():
+                return stored
+            raise
         return report
 
     def _remember(self, report: JobReport) -> JobReport:

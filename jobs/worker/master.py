@@ -11,7 +11,8 @@ from urllib.parse import urlencode, urlsplit
 from jobs.errors import JobError
 from jobs.worker.lookout import Found, Lookout
 
-TIMEOUT_SECONDS = 10.0
+TIMEOUT_SECONDS = 4.0
+"""Below the shortest lease, so that a call that hangs does not cost what is held."""
 PAUSE_SECONDS = 0.3
 """Between two tries."""
 

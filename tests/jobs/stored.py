@@ -27,6 +27,9 @@ class Written(dict[str, bytes]):
     def write(self, name: str, content: bytes) -> None:
         self[name] = content
 
+    def make_folder(self, name: str) -> None:
+        """Folders are where files are."""
+
     def exists(self, name: str) -> bool:
         return any(one == name or one.startswith(f"{name}/") for one in self)
 

@@ -56,6 +56,7 @@ class Noted:
         self.ends: list[tuple[str, str, bool, str]] = []
         self.last: dict[str, float] = {}
         self.kept: list[str] = []
+        self.suspected: set[str] = set()
 
     def joined(self, node: str, container: str, capability: float) -> None:
         self.joins.append((node, container))
@@ -65,6 +66,9 @@ class Noted:
 
     def ended(self, node: str, container: str, blame: bool, reason: str) -> None:
         self.ends.append((node, container, blame, reason))
+
+    def suspects(self, node: str, container: str) -> bool:
+        return container in self.suspected
 
     def heard(self, node: str) -> float:
         return self.last.get(node, float("-inf"))
@@ -190,6 +194,27 @@ def test_a_node_that_fails_three_times_is_left_out(scene: Scene) -> None:
 
     assert scene.state("a") == "left out"
     assert len([name for _, name in scene.session.asked if name == "a"]) == 3
+
+
+def test_suspected_pictures_that_end_containers_do_not_speak_against_the_node(scene: Scene) -> None:
+    scene.grant("b")
+    for _ in range(5):
+        given = scene.grant("a")
+        scene.work.suspected.add(given)
+        scene.end(given, 137)
+        scene.step()
+
+    assert scene.state("a") == "starting"
+    assert {failure.counts for failure in scene.failures} == {False}
+
+
+def test_seconds_in_which_yarn_did_not_answer_are_no_delay_of_a_node(scene: Scene) -> None:
+    scene.containers.excuse(600.0)
+    scene.step(seconds=620.0)
+
+    assert scene.state("a") == "starting"
+    with pytest.raises(JobError, match="no container within 30 s"):
+        scene.step(seconds=20.0)
 
 
 @pytest.mark.parametrize("status", [143, 154])

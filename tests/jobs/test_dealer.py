@@ -306,8 +306,11 @@ def test_a_container_that_ends_by_its_pictures_makes_suspects_of_what_it_announc
     task = take(job)
     own = names(task)
     job.dealer.died("a", "a1", task.lease, own[:2], "signal 9")
+    assert not job.dealer.suspects("a", "a1")
     job.dealer.working("a", "a1", task.lease, own[:1])
 
+    assert job.dealer.suspects("a", "a1")
+    assert not job.dealer.suspects("a", "a2")
     assert job.dealer.ended("a", "a1", True, "memory kill") == {}
     held = take_all(job, "a2")
     (lease,) = {task.lease for task in held if own[0] in names(task)}

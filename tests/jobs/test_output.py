@@ -26,12 +26,12 @@ def test_the_rows_of_a_node_are_one_file_in_the_order_of_their_leases() -> None:
     written = Written()
     rows = {"a": [table("/in/2"), table("/in/1")], "b": [table("/in/3")]}
 
-    Output(written, SETTINGS).store(rows, 3)  # type: ignore[arg-type]
+    Output(written, SETTINGS, 1).store(rows, 3)  # type: ignore[arg-type]
 
     files = {name: pq.read_table(io.BytesIO(content)) for name, content in written.items()}
     assert {name: found.column("path").to_pylist() for name, found in files.items()} == {
-        "/staging/output/part-a.parquet": ["/in/2", "/in/1"],
-        "/staging/output/part-b.parquet": ["/in/3"],
+        "/staging/output-1/part-a.parquet": ["/in/2", "/in/1"],
+        "/staging/output-1/part-b.parquet": ["/in/3"],
     }
     assert all(found.schema.equals(SCHEMA) for found in files.values())
 
@@ -50,7 +50,7 @@ def test_anything_else_is_refused(rows: dict[str, list[str]]) -> None:
     tables = {node: [table(*paths)] for node, paths in rows.items()}
 
     with pytest.raises(JobError, match="nothing was stored"):
-        Output(Written(), SETTINGS).store(tables, 3)  # type: ignore[arg-type]
+        Output(Written(), SETTINGS, 1).store(tables, 3)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_anything_else_is_refused(rows: dict[str, list[str]]) -> None:
 )
 def test_an_output_of_another_one_is_refused_with_the_remedy(files: dict[str, bytes]) -> None:
     with pytest.raises(JobError, match=r"/out exists already and is not of this job: .* another --output"):
-        Output(Written(files), SETTINGS).stored()  # type: ignore[arg-type]
+        Output(Written(files), SETTINGS, 1).stored()  # type: ignore[arg-type]
 
 
 def test_what_this_job_has_stored_is_its_report() -> None:
@@ -73,8 +73,8 @@ def test_what_this_job_has_stored_is_its_report() -> None:
     report = JobReport(job, job, "e", "p", "c", 0, 0, "2026-01-02T03:04:05Z", 0, 0, 0, (), (), Weights("seeded"))
     files = Written({"/out/report.json": json.dumps(report.to_json()).encode()})
 
-    assert Output(files, SETTINGS).stored() == report  # type: ignore[arg-type]
-    assert Output(Written(), SETTINGS).stored() is None  # type: ignore[arg-type]
+    assert Output(files, SETTINGS, 1).stored() == report  # type: ignore[arg-type]
+    assert Output(Written(), SETTINGS, 1).stored() is None  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("site", [None, "<configuration/>", "<configuration>"])

@@ -29,7 +29,7 @@ JOB_KEYS = {
     *("bytes_moved_planned", "first_result_seconds", "attempts", "leases", "failures"),
 }
 LEASE_KEYS = {"node_name", "begin", "end", "images", "local_images", "outcome", "origin"}
-FAILURE_KEYS = {"node_name", "container_id", "kind", "seconds", "said"}
+FAILURE_KEYS = {"node_name", "container_id", "kind", "seconds", "said", "counts"}
 NODE_KEYS = {
     *("node_name", "capability", "planned_images", "images", "local_images", "seconds", "images_per_second"),
     "known_images_per_second",
