@@ -161,12 +161,20 @@ def test_the_loss_of_a_datanode_is_noticed_within_twenty_seconds(pair: Cluster, 
     print(f"DataNode dead after {time.monotonic() - killed:.1f} s")
 
 
+def _is_known_to_run(cluster: Cluster, container: str) -> bool:
+    """Whether the ResourceManager has heard of it from its NodeManager; only its log tells that apart from starting."""
+    log = Daemon(cluster, "resourcemanager").log.read_text()
+    return f"{container} Container Transitioned from ACQUIRED to RUNNING" in log
+
+
 def test_the_containers_of_an_application_master_that_died_go_on_in_the_next_attempt(
     sleepers: Sleepers, eventually: Eventually
 ) -> None:
     before = sleepers.processes()
     masters = [p for p in processes.of_cluster(sleepers.cluster.home, None) if str(SLEEPER) in _words(p)[1:2]]
     assert len(masters) == 1
+    # YARN keeps only those of which it has heard that they run; the others it ends and forgets.
+    eventually(lambda: all(_is_known_to_run(sleepers.cluster, container) for container in before), 60)
     masters[0].kill()
     eventually(lambda: len(sleepers.events("kept")) == 2, 60)
     assert sleepers.processes() == before

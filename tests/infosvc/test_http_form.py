@@ -123,6 +123,7 @@ def test_the_document_lists_every_call(small: Served) -> None:
         ("/data/{data_name}", "get"),
         *(("/data/{data_name}/{node_name}", method) for method in ("get", "put", "delete")),
         ("/data/{data_name}/{node_name}/history", "get"),
+        ("/explain", "get"),
         ("/events", "get"),
         *(("/tokens", method) for method in ("get", "post")),
         ("/tokens/{token_id}", "delete"),
