@@ -23,7 +23,7 @@ from hadoop.errors import HadoopError
 @click.option("--only", "names", multiple=True, type=click.Choice(list(TITLES)), help="Only these.  [default: all]")
 @click.option("--rounds", type=click.IntRange(1), default=3, show_default=True, help="Rounds in turns.")
 @click.option("--containers", type=click.IntRange(1, 3), default=3, show_default=True, help="Of each application.")
-@click.option("--steps", type=click.IntRange(1), default=60_000_000, show_default=True, help="Work of a container.")
+@click.option("--steps", type=click.IntRange(1), default=120_000_000, show_default=True, help="Work of a container.")
 @click.option("--programs", type=click.IntRange(1), default=6, show_default=True, help="What keeps the CPU busy.")
 @click.option(
     "--output", type=click.Path(file_okay=False, path_type=Path), default=RESULTS, help="Folder for the results."
@@ -84,7 +84,7 @@ def _round(
         for name in names:
             settle(made)
             found[name][way] = measured = APPLICATIONS[name](made, containers, steps)
-            said = f"{measured['seconds']:.1f} s, {measured['on_busy']:.0f} of {containers} on busy nodes"
+            said = f"{measured['seconds']:.1f} s, {measured['on_busy']} of {measured['containers']} on busy nodes"
             click.echo(f"round {number + 1}, {way} the plug-in, {name}: {said}", err=True)
     return found
 

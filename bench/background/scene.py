@@ -43,7 +43,8 @@ SHELL = "org.apache.hadoop.yarn.applications.distributedshell.Client"
 @contextmanager
 def busy(cpu: int, programs: int) -> Iterator[None]:
     """As many programs that want all of a CPU."""
-    started = [subprocess.Popen([sys.executable, str(BURN)]) for _ in range(programs)]
+    # Linux shares a CPU between sessions first where it groups by them, so each has one of its own.
+    started = [subprocess.Popen([sys.executable, str(BURN)], start_new_session=True) for _ in range(programs)]
     try:
         for one in started:
             os.sched_setaffinity(one.pid, {cpu})
@@ -61,8 +62,8 @@ def enrol(made: Stage) -> None:
     scripts.mkdir(parents=True, exist_ok=True)
     shutil.copy(PROBE, scripts)
     made.nodewise("node", "add", "-F", str(home / "cluster" / "ssh" / "config"), *names)
-    made.nodewise("producer", "push", "--all")
-    made.nodewise("producer", "put", VALUE, "--cmd", f"scripts/{PROBE.name}", "--time-max", "2", "--unit", "steps/s")
+    how = ("--cmd", f"scripts/{PROBE.name}", "--time-max", "10", "--timeout", "30", "--unit", "steps/s")
+    made.nodewise("producer", "put", VALUE, *how)
     made.nodewise("slot", "start", VALUE)
     policy = POLICY.format(url=made.url, name=VALUE, most=max(settle(made)))
     (made.cluster.conf_dir / site.POLICY_FILE).write_text(policy)
@@ -118,7 +119,7 @@ def shell(made: Stage, containers: int, steps: int) -> dict[str, float]:
             until(lambda: found.update(_containers(made)) or client.poll() is not None, 600, "the shell has ended")
         finally:
             client.kill()
-    if len(found) != containers:
+    if len(found) < containers:  # the distributed shell asks for one too many at times
         raise BenchError(f"{len(found)} of {containers} containers were seen")
     return _measured(made, list(found.values()))
 
@@ -155,5 +156,5 @@ def _measured(made: Stage, nodes: list[str]) -> dict[str, float]:
     until(lambda: last()["finalStatus"] != "UNDEFINED", 60, "the application has ended")
     if last()["finalStatus"] != "SUCCEEDED":
         raise BenchError(f"the application has {last()['finalStatus']}: {last()['diagnostics'][:500]}")
-    busy_nodes = made.cluster.nodes[:BUSY_NODES]
-    return {"seconds": last()["elapsedTime"] / 1000, "on_busy": sum(node in busy_nodes for node in nodes)}
+    on_busy = sum(node in made.cluster.nodes[:BUSY_NODES] for node in nodes)
+    return {"seconds": last()["elapsedTime"] / 1000, "containers": len(nodes), "on_busy": on_busy}

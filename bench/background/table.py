@@ -9,7 +9,7 @@ from typing import Any
 TITLES = {"shell": "Hadoop's distributed shell", "spark": "Spark"}
 
 Rounds = Sequence[Mapping[str, Mapping[str, float]]]
-"""Of each round what was measured with the plug-in (`with`) and without it (`without`): seconds, on_busy."""
+"""Of each round what was measured with the plug-in (`with`) and without: seconds, containers, those on busy nodes."""
 
 
 def ratio(rounds: Rounds) -> float:
@@ -25,9 +25,9 @@ def markdown(record: Mapping[str, Any]) -> str:
         "",
         f"{record['containers']} containers of one core, each with the same work; two nodes share a CPU with "
         f"{record['programs']} busy programs, the other two share one that is free; nodes are ordered by the speed of "
-        "a short loop, measured every two seconds. Makespan from submission to the end, as the ResourceManager tells "
-        f"it; medians of {len(next(iter(record['rounds'].values())))} rounds in turns. {machine['cores']} cores "
-        f"({machine['cpu']}); the load before was {record['load_before']:.1f}, the host gave "
+        "a short loop, the best of five looks in ten seconds. Makespan from submission to the end, as the "
+        f"ResourceManager tells it; medians of {len(next(iter(record['rounds'].values())))} rounds in turns. "
+        f"{machine['cores']} cores ({machine['cpu']}); the load before was {record['load_before']:.1f}, the host gave "
         f"{record['steal_ratio']:.1%} of the CPU time to others.",
         "",
         "| application | without the plug-in: makespan, s | on busy nodes | with it: makespan, s | on busy nodes "
@@ -39,6 +39,6 @@ def markdown(record: Mapping[str, Any]) -> str:
         for way in ("without", "with"):
             cells.append(f"{median(one[way]['seconds'] for one in rounds):.1f}")
             on_busy = sum(one[way]["on_busy"] for one in rounds)
-            cells.append(f"{on_busy:.0f} of {len(rounds) * record['containers']}")
+            cells.append(f"{on_busy:.0f} of {sum(one[way]['containers'] for one in rounds):.0f}")
         lines.append(f"| {' | '.join([*cells, f'{ratio(rounds):.2f}'])} |")
     return "\n".join([*lines, ""])

@@ -8,7 +8,10 @@ MACHINE = {"cores": 2, "cpu": "some"}
 
 
 def one(without: float, on_busy: int, with_it: float) -> dict[str, dict[str, float]]:
-    return {"without": {"seconds": without, "on_busy": on_busy}, "with": {"seconds": with_it, "on_busy": 0}}
+    return {
+        "without": {"seconds": without, "containers": 3, "on_busy": on_busy},
+        "with": {"seconds": with_it, "containers": 4, "on_busy": 0},
+    }
 
 
 def test_the_ratio_is_the_median_of_the_rounds() -> None:
@@ -28,5 +31,5 @@ def test_each_application_has_a_row_with_where_its_containers_were() -> None:
         }
     )
 
-    assert "| Hadoop's distributed shell | 30.0 | 5 of 6 | 10.0 | 0 of 6 | 3.00 |" in text
-    assert "| Spark | 30.0 | 1 of 3 | 30.0 | 0 of 3 | 1.00 |" in text
+    assert "| Hadoop's distributed shell | 30.0 | 5 of 6 | 10.0 | 0 of 8 | 3.00 |" in text
+    assert "| Spark | 30.0 | 1 of 3 | 30.0 | 0 of 4 | 1.00 |" in text
