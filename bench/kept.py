@@ -1,4 +1,4 @@
-"""Where results are kept."""
+"""Where results are kept, and how they are told."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+import click
 
 RESULTS = Path(__file__).resolve().parent / "results"
 
@@ -17,3 +19,10 @@ def keep(directory: Path, bench: str, record: Mapping[str, Any], text: str) -> P
     (directory / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
     (directory / f"{name}.md").write_text(text)
     return directory / f"{name}.md"
+
+
+def tell(bench: str, record: Mapping[str, Any], text: str, as_json: bool, directory: Path | None) -> None:
+    """Print one form, keep both where a directory is given, and say where."""
+    click.echo(json.dumps(record, indent=1) if as_json else text)
+    if directory:
+        click.echo(f"kept in {keep(directory, bench, record, text)}", err=True)

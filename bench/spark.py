@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.info.errors import BenchError
 from bench.info.processes import ROOT
+from bench.programs import said
 from hadoop.local import Cluster
 
 WORKER_PYTHON = ROOT / ".venv-worker" / "bin" / "python"
@@ -55,10 +54,6 @@ def run(
         "PYTHONWARNINGS": "ignore",
         **(more or {}),
     }
-    done = subprocess.run(
-        [str(python), "-m", module, *argv], capture_output=True, text=True, cwd=ROOT, env=environment, timeout=900
-    )
-    if done.returncode:
-        raise BenchError(f"{module} failed: {done.stderr.strip()[-2000:]}")
-    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    printed = said([str(python), "-m", module, *argv], module, environment, seconds=900)
+    found: dict[str, Any] = json.loads(printed.strip().splitlines()[-1])
     return found

@@ -19,7 +19,8 @@ import psutil
 from hdfs import InsecureClient
 
 from bench.info.errors import BenchError
-from hadoop import daemons, local, processes, state
+from hadoop import daemons, health, local, processes, state
+from hadoop.daemons import Daemon
 from hadoop.local import Cluster
 from infosvc.client import InfoClient
 from infosvc.errors import InfoError
@@ -90,6 +91,16 @@ class Stage:
     def _environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if name != "HADOOP_CONF_DIR"}
         return kept | {"NODEWISE_URL": self.url}
+
+
+def restart(cluster: Cluster, kind: str) -> None:
+    """Kill one of the master's daemons and start it anew, with its files as they are now, until all nodes are back."""
+    daemon, nodes = Daemon(cluster, kind), set(cluster.nodes)
+    process = daemons.running(cluster)[daemon]
+    process.kill()
+    process.wait()
+    daemons.start(daemon)
+    until(lambda: health.running_nodemanagers(cluster) == nodes, 120, "all nodes have come back")
 
 
 def module_of(process: psutil.Process) -> str:

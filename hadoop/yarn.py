@@ -93,8 +93,9 @@ class Yarn:
         filesystem: FileSystem,
         tags: Sequence[str] = (),
         attempts: int = 1,
+        queue: str = "default",
     ) -> None:
-        """Submit an application whose application master is `launch`.
+        """Submit an application whose application master is `launch`; HadoopError also when there is no such queue.
 
         It is started up to `attempts` times within ten minutes, not counting what YARN itself ended (a lost node, a
         preemption); the containers of an attempt go on in the next.
@@ -102,6 +103,7 @@ class Yarn:
         with java_errors(f"submitting {name}", REMEDY):
             context.setApplicationName(name)
             context.setApplicationType("NODEWISE")
+            context.setQueue(queue)
             context.setAMContainerSpec(launch_context(launch, filesystem))
             context.setResource(resource(launch))
             context.setMaxAppAttempts(attempts)

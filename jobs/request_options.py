@@ -35,6 +35,7 @@ OPTIONS = (
         type=FILE,
         help="Of the network, see `nodewise job train`  [default: seeded].",
     ),
+    click.option("--queue", default="default", show_default=True, help="Of YARN, to run in."),
     click.option("--labels", type=FILE, help="One class a line."),
     service_options("To keep history."),
     click.option("--master-python", default=sys.executable, help="Python of the application master on the nodes."),

@@ -52,6 +52,7 @@ class Request:
     token: str | None
     master_python: str
     worker_python: str
+    queue: str = "default"
     batch: int = 32
     memory_mb: int | None = None
     vcores: int = 1
@@ -138,7 +139,7 @@ class Submitter:
             )
             tags = kept.tags(settings.output)
             name = f"nodewise {request.engine}"
-            self.yarn.submit(context, name, launch, self.filesystem, tags, attempts=request.attempts)
+            self.yarn.submit(context, name, launch, self.filesystem, tags, request.attempts, request.queue)
         except BaseException:
             self._end_token(application_id)
             self.filesystem.delete(staging)

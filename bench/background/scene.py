@@ -14,12 +14,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bench import spark
+from bench import distributed_shell, spark
+from bench.distributed_shell import first_order, places
 from bench.info.errors import BenchError
 from bench.info.processes import ROOT
-from bench.stage import Stage, until
-from hadoop import daemons, health, site
-from hadoop.daemons import Daemon
+from bench.stage import Stage, restart, until
+from hadoop import site
 from hadoop.direct import open_direct
 from infosvc.client import InfoClient
 
@@ -35,9 +35,8 @@ first.room.memory-mb = 256
 """
 FASTER = 2
 """By how much the slowest of the idle nodes is faster than the fastest of the busy ones, once values show it."""
-CONTAINER_MB, MASTER_MB = 256, 256
+CONTAINER_MB = 256
 BUSY_NODES = 2
-SHELL = "org.apache.hadoop.yarn.applications.distributedshell.Client"
 
 
 @contextmanager
@@ -85,69 +84,45 @@ def settle(made: Stage) -> list[float]:
 def turn(made: Stage, on: bool) -> None:
     """Start the ResourceManager anew, with the plug-in or without."""
     made.cluster = replace(made.cluster, plugin=on)
-    manager = Daemon(made.cluster, "resourcemanager")
-    process = daemons.running(made.cluster)[manager]
-    process.kill()
-    process.wait()
     site.render(made.cluster)
-    daemons.start(manager)
-    nodes = set(made.cluster.nodes)
-    until(lambda: health.running_nodemanagers(made.cluster) == nodes, 120, "all nodes have come back")
+    restart(made.cluster, "resourcemanager")
     if on:
-        until(lambda: _orders(made), 60, "the plug-in has values")
+        until(lambda: first_order(made.cluster).get("StockOrder") is False, 60, "the plug-in has values")
 
 
-def _orders(made: Stage) -> bool:
-    url = f"{made.cluster.rm_http}/jmx?qry=Hadoop:service=ResourceManager,name=NodewiseOrder-first"
-    with open_direct(url, 5) as answer:
-        beans: list[dict[str, Any]] = json.load(answer)["beans"]
-    return bool(beans) and not beans[0]["StockOrder"]
+def shell(made: Stage, containers: int, steps: int) -> list[str]:
+    """Hadoop's distributed shell; the node of each container that worked."""
+    found: dict[str, str] = {}
+    command = [sys.executable, str(BURN), str(steps)]
+    with distributed_shell.shell(made.cluster, command, containers, CONTAINER_MB, "-timeout", "600000") as client:
 
+        def ended() -> bool:
+            found.update({one.container: one.node for one in places(made.cluster)})
+            return client.poll() is not None
 
-def shell(made: Stage, containers: int, steps: int) -> dict[str, float]:
-    """Hadoop's distributed shell: seconds from submission to end, and how many containers ran on busy nodes."""
-    cluster = made.cluster
-    jar = next(cluster.jars.glob("hadoop-yarn-applications-distributedshell-*.jar"))
-    argv = [str(cluster.java), "-cp", f"{cluster.conf_dir}:{cluster.jars}/*", SHELL, "-jar", str(jar)]
-    argv += ["-shell_command", f"{sys.executable} {BURN}", "-shell_args", str(steps)]
-    argv += ["-num_containers", str(containers), "-container_memory", str(CONTAINER_MB), "-container_vcores", "1"]
-    argv += ["-master_memory", str(MASTER_MB), "-timeout", "600000"]
-    quiet = subprocess.DEVNULL
-    with subprocess.Popen(argv, env=daemons.environment(cluster), stdout=quiet, stderr=quiet) as client:
-        found: dict[str, str] = {}
-        try:
-            until(lambda: found.update(_containers(made)) or client.poll() is not None, 600, "the shell has ended")
-        finally:
-            client.kill()
-    if len(found) < containers:  # the distributed shell asks for one too many at times
+        until(ended, 600, "the shell has ended")
+    if len(found) < containers:  # it asks for one too many at times
         raise BenchError(f"{len(found)} of {containers} containers were seen")
-    return _measured(made, list(found.values()))
+    return list(found.values())
 
 
-def spark_job(made: Stage, executors: int, steps: int) -> dict[str, float]:
-    """The same work by Spark: one task an executor."""
+def spark_job(made: Stage, executors: int, steps: int) -> list[str]:
+    """The same work by Spark: one task an executor; the node of each."""
     settings = {"spark": spark.settings(made.cluster, executors), "executors": executors, "steps": steps}
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / "settings.json"
         file.write_text(json.dumps(settings))
-        found = spark.run(made.cluster, spark.SPARK_PYTHON, "bench.background.spark_burn", [str(file)])
-    return _measured(made, found["nodes"])
+        done = spark.run(made.cluster, spark.SPARK_PYTHON, "bench.background.spark_burn", [str(file)])
+    nodes: list[str] = done["nodes"]
+    return nodes
 
 
 APPLICATIONS = {"shell": shell, "spark": spark_job}
 
 
-def _containers(made: Stage) -> dict[str, str]:
-    """Containers that work now, with their nodes; the application master's is not one."""
-    found: dict[str, str] = {}
-    for node in made.cluster.nodes:
-        with open_direct(f"http://{node}:8042/ws/v1/node/containers", 5) as answer:
-            containers = (json.load(answer)["containers"] or {}).get("container", [])
-        found |= {one["id"]: node for one in containers if not one["id"].endswith("_000001")}
-    return found
+def measured(made: Stage, nodes: list[str]) -> dict[str, float]:
+    """Of the last application: seconds from submission to end, and how many of its containers were on busy nodes."""
 
-
-def _measured(made: Stage, nodes: list[str]) -> dict[str, float]:
     def last() -> dict[str, Any]:
         with open_direct(f"{made.cluster.rm_http}/ws/v1/cluster/apps", 5) as answer:
             found: list[dict[str, Any]] = json.load(answer)["apps"]["app"]

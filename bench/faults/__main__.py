@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-import json
 import random
 import sys
 from collections import deque
@@ -18,7 +16,7 @@ from bench.faults import table, trials
 from bench.faults.faults import FAULTS
 from bench.info import machine
 from bench.info.errors import BenchError
-from bench.kept import RESULTS, keep
+from bench.kept import RESULTS, tell
 from bench.stage import Stage, stage
 from hadoop.errors import HadoopError
 
@@ -57,10 +55,7 @@ def main(
     except (BenchError, HadoopError) as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(1)
-    text = table.markdown(record)
-    click.echo(json.dumps(record, indent=1) if as_json else text)
-    kept = keep(output, "faults", record, text)
-    click.echo(f"kept in {kept}", err=True)
+    tell("faults", record, table.markdown(record), as_json, output)
     hit = sum(len(trial["faults"]) for trial in record["trials"])
     sys.exit(hit < count or any(trial["wrong"] for trial in record["trials"]))
 
@@ -82,6 +77,7 @@ def drawn(count: int, seed: int, kinds: Sequence[str]) -> list[list[str]]:
 
 def _run(made: Stage, jobs: Sequence[Sequence[str]], seed: int, pictures: int) -> dict[str, Any]:
     """What came too late, because mending took longer than the rest of the job, has a job of its own in the end."""
+    since = machine.Since()
     made.judge([1.0, 1.0, 1.0, 2.0])
     outcomes: list[dict[str, Any]] = []
     waiting = deque(jobs)
@@ -97,10 +93,7 @@ def _run(made: Stage, jobs: Sequence[Sequence[str]], seed: int, pictures: int) -
         )
         waiting.extend([kind] for kind in outcome.missed)
         outcomes.append(asdict(outcome))
-    return {
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "machine": machine.describe(made.cluster.home),
-        "versions": machine.versions(),
+    return since.heading(made.cluster.home, machine.versions()) | {
         "seed": seed,
         "pictures": pictures,
         "trials": outcomes,

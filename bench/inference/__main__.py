@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -16,7 +14,7 @@ from bench.inference import table
 from bench.inference.ways import PACKED, Found, Work, nodewise, pack, plain, spark
 from bench.info import machine
 from bench.info.errors import BenchError
-from bench.kept import RESULTS, keep
+from bench.kept import RESULTS, tell
 from bench.stage import Stage, stage
 from hadoop.errors import HadoopError
 from jobs.engines import ENGINES
@@ -52,25 +50,17 @@ def main(rounds: int, home: Path | None, output: Path, as_json: bool, **options:
         sys.exit(1)
     first, last = cores[0], cores[-1]
     scenes = {"even": (first, last), "uneven": (first, first, first, last)}
-    steal, begun = machine.Steal(), os.getloadavg()[0]
+    since = machine.Since()
     try:
         found = {name: _scene(name, cpus, rounds, home, options) for name, cpus in scenes.items()}
     except (BenchError, HadoopError) as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(1)
-    record = {
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "machine": machine.describe(output.parent),
-        "versions": machine.versions(),
-        "steal_ratio": steal.ratio(),
-        "load_before": begun,
+    record = since.heading(output.parent, machine.versions()) | {
         **{name: str(value) if value else None for name, value in options.items()},
         "scenes": found,
     }
-    text = table.markdown(record)
-    click.echo(json.dumps(record, indent=1) if as_json else text)
-    kept = keep(output, "inference", record, text)
-    click.echo(f"kept in {kept}", err=True)
+    tell("inference", record, table.markdown(record), as_json, output)
 
 
 def _scene(

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-import json
-import os
 import shutil
 import signal
 import sys
@@ -23,7 +20,7 @@ from bench.info.errors import BenchError
 from bench.info.figures import Found
 from bench.info.scale import FULL, PARTS, QUICK, Scale
 from bench.info.server import enrol, serving
-from bench.kept import RESULTS, keep
+from bench.kept import RESULTS, tell
 
 BUSY = 0.5
 
@@ -138,10 +135,7 @@ def main(
         click.echo(f"Error: {error}", err=True)
         sys.exit(1)
     text = table.markdown(record, found, scale)
-    click.echo(json.dumps(record, indent=1) if as_json else text)
-    if output or not (quick or only):
-        kept = keep(output or RESULTS, "info", record, text)
-        click.echo(f"kept in {kept}", err=True)
+    tell("info", record, text, as_json, output or (None if quick or only else RESULTS))
 
 
 def _parts(only: str | None) -> list[str]:
@@ -153,19 +147,15 @@ def _parts(only: str | None) -> list[str]:
 
 
 def _measure(scale: Scale, parts: list[str]) -> tuple[dict[str, Any], list[table.Row]]:
-    steal, busy = machine.Steal(), os.getloadavg()[0]
-    if busy > BUSY:
-        click.echo(f"Warning: this machine is at work already (load {busy:.1f}), which the figures will show", err=True)
+    since = machine.Since()
+    if since.load > BUSY:
+        said = f"this machine is at work already (load {since.load:.1f}), which the figures will show"
+        click.echo(f"Warning: {said}", err=True)
     with _workplace() as directory:
         bench = Bench(scale, parts, directory)
         bench.run()
         found = table.rows(bench.ours, bench.theirs, parts)
-        record = {
-            "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-            "machine": machine.describe(directory),
-            "versions": machine.versions(),
-            "steal_ratio": steal.ratio(),
-            "load_before": busy,
+        record = since.heading(directory, machine.versions()) | {
             "scale": asdict(scale),
             "figures": [row.to_json() for row in found],
             "senders": bench.senders,

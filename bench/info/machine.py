@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import importlib.metadata
 import os
 import platform
@@ -9,7 +10,9 @@ import re
 import shutil
 import sqlite3
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -28,11 +31,14 @@ def describe(directory: Path) -> dict[str, str | int]:
     }
 
 
+def ours() -> dict[str, str]:
+    """The versions of what every bench needs."""
+    return {"nodewise": importlib.metadata.version("nodewise"), "Python": platform.python_version()}
+
+
 def versions() -> dict[str, str]:
-    """Of everything that takes part; what is not installed is left out."""
-    found = {
-        "nodewise": importlib.metadata.version("nodewise"),
-        "Python": platform.python_version(),
+    """Those, and of what the information service stands on or beside; what is not installed is left out."""
+    found = ours() | {
         "SQLite": sqlite3.sqlite_version,
         "MariaDB": _said(database.program(), r"Ver (\S+)"),
         "Prometheus": _said(shutil.which("prometheus"), r"version (\S+)"),
@@ -41,13 +47,30 @@ def versions() -> dict[str, str]:
     return {name: version for name, version in found.items() if version}
 
 
-class Steal:
-    """Share of the machine's CPU time that the host gave to others since this was made."""
+def hadoop(jars: Path) -> dict[str, str]:
+    """The version of the jars in a folder, one of them hadoop-common's."""
+    (jar,) = jars.glob("hadoop-common-*.jar")
+    return {"Hadoop": jar.stem.removeprefix("hadoop-common-")}
+
+
+class Since:
+    """What else the machine did: its load when this was made, and the CPU time its host gave to others since."""
 
     def __init__(self) -> None:
+        self.load = os.getloadavg()[0]
         self._before = psutil.cpu_times()
 
-    def ratio(self) -> float:
+    def heading(self, directory: Path, versions: Mapping[str, str]) -> dict[str, Any]:
+        """What every record begins with; `directory` is where was stored what was measured."""
+        return {
+            "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            "machine": describe(directory),
+            "versions": dict(versions),
+            "steal_ratio": self.steal_ratio(),
+            "load_before": self.load,
+        }
+
+    def steal_ratio(self) -> float:
         """From 0 to 1."""
         now = psutil.cpu_times()
         # Time of guests is counted in that of users already.

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import datetime
 import json
-import os
 import signal
-import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +14,10 @@ from hdfs import HdfsError, InsecureClient
 
 from bench.info import machine
 from bench.info.errors import BenchError
-from bench.info.processes import ROOT
-from bench.kept import RESULTS, keep
+from bench.kept import RESULTS, tell
 from bench.listing import table
 from bench.listing.ways import WAYS, Found
+from bench.programs import with_jvm
 from bench.stage import cluster_of
 from hadoop import daemons
 from hadoop.daemons import Daemon
@@ -63,22 +59,19 @@ def main(
         click.echo(f"Error: {error}", err=True)
         sys.exit(1)
     text = table.markdown(record)
-    click.echo(json.dumps(record, indent=1) if as_json else text)
-    if output or not quick:
-        kept = keep(output or RESULTS, "listing", record, text)
-        click.echo(f"kept in {kept}", err=True)
+    tell("listing", record, text, as_json, output or (None if quick else RESULTS))
 
 
 def _measure(cluster: Cluster, count: int, rounds: int) -> dict[str, Any]:
-    folder, steal = f"/bench/{count}", machine.Steal()
+    folder = f"/bench/{count}"
     made = None if _files(cluster, folder) == count else _make(cluster, folder, count)
-    busy, found = os.getloadavg()[0], []
+    since, found = machine.Since(), []
     for number in range(1, rounds + 1):
         one: Found = {}
         for way in WAYS:
             click.echo(f"round {number} of {rounds}: {way}", err=True)
             used = _namenode_cpu(cluster)
-            one |= json.loads(_run(cluster, "bench.listing.ways", [way], [folder]))
+            one |= json.loads(with_jvm(cluster, "bench.listing.ways", way, folder))
             if way == "bulk":
                 one["namenode_cpu_seconds"] = (_namenode_cpu(cluster) - used) / 2  # it lists twice
         if one["files"] != count:
@@ -86,12 +79,7 @@ def _measure(cluster: Cluster, count: int, rounds: int) -> dict[str, Any]:
                 f"{one['files']:.0f} of {count} files were listed below {folder}: {_how_to_delete(cluster, folder)}"
             )
         found.append(one)
-    return {
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "machine": machine.describe(cluster.home),
-        "versions": _versions(cluster),
-        "steal_ratio": steal.ratio(),
-        "load_before": busy,
+    return since.heading(cluster.home, machine.ours() | machine.hadoop(cluster.jars)) | {
         "files": count,
         "made_seconds": made,
         "sample_files": found[0]["iterator_sample_files"],
@@ -103,12 +91,6 @@ def _namenode_cpu(cluster: Cluster) -> float:
     """CPU seconds of the NameNode so far."""
     times = daemons.running(cluster)[Daemon(cluster, "namenode")].cpu_times()
     return float(times.user + times.system)
-
-
-def _versions(cluster: Cluster) -> dict[str, str]:
-    (jar,) = cluster.jars.glob("hadoop-common-*.jar")
-    ours = {name: version for name, version in machine.versions().items() if name in ("nodewise", "Python")}
-    return ours | {"Hadoop": jar.stem.removeprefix("hadoop-common-")}
 
 
 def _files(cluster: Cluster, folder: str) -> int:
@@ -128,18 +110,8 @@ def _how_to_delete(cluster: Cluster, folder: str) -> str:
 def _make(cluster: Cluster, folder: str, count: int) -> float:
     click.echo(f"making {count} files", err=True)
     begun = time.monotonic()
-    _run(cluster, "bench.listing.files", [], [folder, str(count)])
+    with_jvm(cluster, "bench.listing.files", folder, str(count))
     return time.monotonic() - begun
-
-
-def _run(cluster: Cluster, module: str, before: Sequence[str], after: Sequence[str]) -> str:
-    """What a program with a JVM of its own prints."""
-    where = [str(cluster.conf_dir), str(cluster.jars), cluster.user]
-    argv = [sys.executable, "-m", module, *before, *where, *after]
-    done = subprocess.run(argv, capture_output=True, text=True, cwd=ROOT, check=False)
-    if done.returncode:
-        raise BenchError(f"{module} {' '.join(before)} failed: {done.stderr.strip()[-1500:]}")
-    return done.stdout
 
 
 if __name__ == "__main__":

@@ -109,5 +109,5 @@ def memory(part: str) -> Found:
 
 
 if __name__ == "__main__":
-    start(HadoopHome(Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]))
-    print(json.dumps(WAYS[sys.argv[1]](FileSystem(), sys.argv[5])))
+    start(HadoopHome(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]))
+    print(json.dumps(WAYS[sys.argv[4]](FileSystem(), sys.argv[5])))

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import datetime
-import json
-import os
 import signal
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 import click
 
 from bench.info import machine
 from bench.info.processes import ROOT
-from bench.kept import RESULTS, keep
+from bench.kept import RESULTS, tell
 from bench.placement import table
 from bench.placement.parts import MEASURES, Found
 from bench.placement.scale import FULL, PARTS, QUICK, Scale
@@ -49,18 +45,15 @@ def main(only: str | None, quick: bool, rounds: int | None, output: Path | None,
     scale = QUICK if quick else FULL
     scale = replace(scale, rounds=rounds or scale.rounds)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was measured until then is kept
-    found, steal, load = Found(), machine.Steal(), os.getloadavg()[0]
+    found, since = Found(), machine.Since()
     try:
         _measure(scale, parts, found)
     finally:
-        record = _record(scale, steal, load) | {"left_out": found.left_out}
+        record = since.heading(ROOT, machine.versions()) | {"scale": asdict(scale), "left_out": found.left_out}
         rows = table.rows(found, parts, scale)
         record["figures"] = [row.to_json() for row in rows]
         text = table.markdown(record, rows, scale)
-        click.echo(json.dumps(record, indent=1) if as_json else text)
-        if output or not (quick or only):
-            kept = keep(output or RESULTS, "placement", record, text)
-            click.echo(f"kept in {kept}", err=True)
+        tell("placement", record, text, as_json, output or (None if quick or only else RESULTS))
 
 
 def _parts(only: str | None) -> list[str]:
@@ -83,17 +76,6 @@ def _measure(scale: Scale, parts: Sequence[str], found: Found) -> None:
         except BaseException:
             found.left_out.append(f"{part}: stopped before its end, and so was all that would come after it")
             raise
-
-
-def _record(scale: Scale, steal: machine.Steal, load: float) -> dict[str, Any]:
-    return {
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "machine": machine.describe(ROOT),
-        "versions": machine.versions(),
-        "steal_ratio": steal.ratio(),
-        "load_before": load,
-        "scale": asdict(scale),
-    }
 
 
 if __name__ == "__main__":

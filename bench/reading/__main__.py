@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import datetime
 import json
-import os
 import signal
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +15,8 @@ from hdfs import InsecureClient
 
 from bench.info import machine
 from bench.info.errors import BenchError
-from bench.info.processes import ROOT
-from bench.kept import RESULTS, keep
+from bench.kept import RESULTS, tell
+from bench.programs import said, with_jvm
 from bench.reading import table
 from bench.reading.readers import WORKER, read
 from bench.reading.table import PROCESSES, WAYS, Found
@@ -69,26 +65,18 @@ def main(
         click.echo(f"Error: {error}", err=True)
         sys.exit(1)
     text = table.markdown(record)
-    click.echo(json.dumps(record, indent=1) if as_json else text)
-    if output or not quick:
-        kept = keep(output or RESULTS, "reading", record, text)
-        click.echo(f"kept in {kept}", err=True)
+    tell("reading", record, text, as_json, output or (None if quick else RESULTS))
 
 
 def _measure(cluster: Cluster, count: int, rounds: int) -> dict[str, Any]:
     folder = f"/bench/reading-{count}"
     stored = _store(cluster, folder, count)
-    busy, steal, found = os.getloadavg()[0], machine.Steal(), []
+    since, found = machine.Since(), []
     with tempfile.TemporaryDirectory(prefix="bench-") as scratch:
         for number in range(1, rounds + 1):
             click.echo(f"round {number} of {rounds}", err=True)
             found.append({way: _way(cluster, f"{folder}/{way}", count, Path(scratch)) for way in WAYS})
-    return {
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "machine": machine.describe(cluster.home),
-        "versions": _versions(cluster),
-        "steal_ratio": steal.ratio(),
-        "load_before": busy,
+    return since.heading(cluster.home, _versions(cluster)) | {
         "images": count,
         "image_bytes": found[0]["packed"]["bytes"] / count,
         "packs": len([name for name in _hdfs(cluster).list(f"{folder}/packed") if name.endswith(".rec")]),
@@ -100,7 +88,7 @@ def _measure(cluster: Cluster, count: int, rounds: int) -> dict[str, Any]:
 
 def _way(cluster: Cluster, folder: str, count: int, scratch: Path) -> Found:
     """All figures of one way, once."""
-    found: dict[str, Any] = json.loads(_run(cluster, "bench.reading.where", [folder]))
+    found: dict[str, Any] = json.loads(with_jvm(cluster, "bench.reading.where", folder))
     pictures = found.pop("pictures")
     if len(pictures) != count:
         raise BenchError(f"{len(pictures)} of {count} pictures are in {folder}: delete the folder, and try again")
@@ -122,7 +110,7 @@ def _store(cluster: Cluster, folder: str, count: int) -> Found:
             if way == "packed":
                 pack(directory, f"{folder}/{way}", cluster.namenode_http, cluster.user)
             else:
-                _run(cluster, "bench.reading.store", [str(directory), f"{folder}/_{way}"])
+                with_jvm(cluster, "bench.reading.store", str(directory), f"{folder}/_{way}")
                 _hdfs(cluster).rename(f"{folder}/_{way}", f"{folder}/{way}")
             seconds[way] = time.monotonic() - begun
     return seconds
@@ -144,22 +132,9 @@ def _hdfs(cluster: Cluster) -> InsecureClient:
 
 
 def _versions(cluster: Cluster) -> dict[str, str]:
-    (jar,) = cluster.jars.glob("hadoop-common-*.jar")
     program = "import importlib.metadata as m; print(m.version('hdfs-native'))"
-    reader = subprocess.run([str(WORKER), "-c", program], capture_output=True, text=True, check=True).stdout.strip()
-    ours = {name: version for name, version in machine.versions().items() if name in ("nodewise", "Python")}
-    return ours | {"Hadoop": jar.stem.removeprefix("hadoop-common-"), "hdfs-native": reader}
-
-
-def _run(cluster: Cluster, module: str, words: Sequence[str]) -> str:
-    """What a program with a JVM of its own prints."""
-    where = [str(cluster.conf_dir), str(cluster.jars), cluster.user]
-    done = subprocess.run(
-        [sys.executable, "-m", module, *where, *words], capture_output=True, text=True, cwd=ROOT, check=False
-    )
-    if done.returncode:
-        raise BenchError(f"{module} failed: {done.stderr.strip()[-1500:]}")
-    return done.stdout
+    reader = said([str(WORKER), "-c", program], "the worker environment").strip()
+    return machine.ours() | machine.hadoop(cluster.jars) | {"hdfs-native": reader}
 
 
 if __name__ == "__main__":

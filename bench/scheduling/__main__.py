@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-import json
-import os
 import re
 import signal
 import sys
@@ -17,7 +14,7 @@ import click
 from bench.info import machine
 from bench.info.errors import BenchError
 from bench.info.processes import ROOT
-from bench.kept import RESULTS, keep
+from bench.kept import RESULTS, tell
 from bench.scheduling import table
 from bench.scheduling.load import PLUGIN, Size, run
 from hadoop.errors import HadoopError
@@ -59,22 +56,13 @@ def main(
     except (BenchError, HadoopError) as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(1)
-    text = table.markdown(record)
-    click.echo(json.dumps(record, indent=1) if as_json else text)
-    if output or not quick:
-        kept = keep(output or RESULTS, "scheduling", record, text)
-        click.echo(f"kept in {kept}", err=True)
+    tell("scheduling", record, table.markdown(record), as_json, output or (None if quick else RESULTS))
 
 
 def _measure(size: Size) -> dict[str, Any]:
-    steal, load = machine.Steal(), os.getloadavg()[0]
+    since = machine.Since()
     trials = run(size)
-    return {
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "machine": machine.describe(ROOT),
-        "versions": _versions(),
-        "steal_ratio": steal.ratio(),
-        "load_before": load,
+    return since.heading(ROOT, _versions()) | {
         "size": asdict(size),
         "idle_ratio": max(trial["found"]["idleTurns"] for trial in trials),
         "figures": table.rows(trials),
@@ -83,8 +71,7 @@ def _measure(size: Size) -> dict[str, Any]:
 
 def _versions() -> dict[str, str]:
     found = re.search(r"<hadoop.version>(\S+)<", (PLUGIN / "pom.xml").read_text())
-    ours = {name: version for name, version in machine.versions().items() if name in ("nodewise", "Python")}
-    return ours | {"Hadoop": found[1] if found else ""}
+    return machine.ours() | {"Hadoop": found[1] if found else ""}
 
 
 if __name__ == "__main__":

@@ -28,8 +28,10 @@ def test_each_application_has_a_row_with_where_its_containers_were() -> None:
             "containers": 3,
             "programs": 4,
             "rounds": {"shell": [one(20, 2, 10), one(40, 3, 10)], "spark": [one(30, 1, 30)]},
+            "followed": {"with": {"spark": [True, True]}, "without": {"spark": [False, True]}},
         }
     )
 
     assert "| Hadoop's distributed shell | 30.0 | 5 of 6 | 10.0 | 0 of 8 | 3.00 |" in text
     assert "| Spark | 30.0 | 1 of 3 | 30.0 | 0 of 4 | 1.00 |" in text
+    assert "| Spark | 2 of 2 | 1 of 2 |" in text

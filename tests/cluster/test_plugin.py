@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from hadoop import daemons, health, local, site
-from hadoop.daemons import Daemon
+from bench.distributed_shell import first_order, places, shell
+from bench.stage import restart
+from hadoop import local, site
 from hadoop.direct import open_direct
 from hadoop.local import Cluster
 from infosvc.client import InfoClient
@@ -23,7 +24,6 @@ from infosvc.errors import InfoError
 from infosvc.records import Kind, Producer
 
 Eventually = Callable[..., None]
-SHELL = "org.apache.hadoop.yarn.applications.distributedshell"
 NAME = "my_order"
 POLICY = """
 service.url = http://{master}:8400
@@ -87,30 +87,13 @@ class Placing:
         until(lambda: [float(line.split()[1]) for line in self.health()["First"]] == sorted(values, reverse=True))
 
     def health(self) -> dict[str, Any]:
-        url = f"{self.cluster.rm_http}/jmx?qry=Hadoop:service=ResourceManager,name=NodewiseOrder-first"
-        with open_direct(url, 5) as answer:
-            beans: list[dict[str, Any]] = json.load(answer)["beans"]
-        return beans[0]
+        return first_order(self.cluster)
 
     @contextmanager
     def shell(self, containers: int, *more: str) -> Iterator[Callable[[], Counter[str]]]:
-        """Hadoop's distributed shell, sleeping in so many containers of one core; gives where they are."""
-        cluster = self.cluster
-        argv = [str(cluster.java), "-cp", f"{cluster.conf_dir}:{cluster.jars}/*", f"{SHELL}.Client"]
-        jar = next(cluster.jars.glob("hadoop-yarn-applications-distributedshell-*.jar"))
-        argv += ["-jar", str(jar), "-shell_command", "sleep", "-shell_args", "600", "-num_containers", str(containers)]
-        argv += ["-container_memory", "128", "-container_vcores", "1", "-master_memory", "256", *more]
-        environment = daemons.environment(cluster)
-        client = subprocess.Popen(argv, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            yield self._sleeping
-        finally:
-            client.terminate()
-            client.wait(20)
-            for one in self._applications():
-                kill = ["--home", str(cluster.home), "job", "kill", one["id"]]
-                subprocess.run([sys.executable, "-m", "nodewise", *kill], capture_output=True, check=True)
-            until(lambda: not self._applications())
+        """Hadoop's distributed shell, sleeping in so many containers; gives how many of them each node has."""
+        with shell(self.cluster, ["sleep", "600"], containers, 128, *more):
+            yield lambda: Counter(one.node for one in places(self.cluster) if one.state == "RUNNING")
 
     def attributes(self) -> dict[str, dict[str, str]]:
         """What the NodeManagers have published, by node."""
@@ -121,21 +104,6 @@ class Placing:
             name: {one["name"]: one["value"] for one in info.get("nodeAttributeInfo", [])}
             for name, info in found.items()
         }
-
-    def _applications(self) -> list[dict[str, Any]]:
-        with open_direct(
-            f"{self.cluster.rm_http}/ws/v1/cluster/apps?states=NEW,SUBMITTED,ACCEPTED,RUNNING", 5
-        ) as answer:
-            return list((json.load(answer)["apps"] or {}).get("app", []))
-
-    def _sleeping(self) -> Counter[str]:
-        """Containers of each node, the application master's not counted."""
-        found: Counter[str] = Counter()
-        for node in self.cluster.nodes:
-            with open_direct(f"http://{node}:8042/ws/v1/node/containers", 5) as answer:
-                containers = (json.load(answer)["containers"] or {}).get("container", [])
-            found[node] = sum(one["state"] == "RUNNING" and not one["id"].endswith("_000001") for one in containers)
-        return +found
 
 
 def until(condition: Callable[[], Any], seconds: float = 60) -> Any:
@@ -244,7 +212,7 @@ def test_two_queues_can_have_opposite_orders(placing: Placing) -> None:
     file = placing.cluster.conf_dir / "capacity-scheduler.xml"
     entries = [f"<property><name>{key}</name><value>{value}</value></property>" for key, value in TWO_QUEUES.items()]
     file.write_text(file.read_text().replace("</configuration>", "\n".join([*entries, "</configuration>"])))
-    restart(Daemon(placing.cluster, "resourcemanager"))
+    restart(placing.cluster, "resourcemanager")
     placing.settle(0.9, 0.6, 0.4, 0.1)
 
     with placing.shell(1) as where:
@@ -253,15 +221,6 @@ def test_two_queues_can_have_opposite_orders(placing: Placing) -> None:
     with placing.shell(1, "-queue", "odd") as where:
         until(lambda: where().total() == 1)
         assert where() == {fourth: 1}
-
-
-def restart(daemon: Daemon) -> None:
-    """With the files as they are now."""
-    process = daemons.running(daemon.cluster)[daemon]
-    process.kill()
-    process.wait()
-    daemons.start(daemon)
-    until(lambda: health.running_nodemanagers(daemon.cluster) == set(daemon.cluster.nodes))
 
 
 def test_without_the_plug_in_values_change_nothing(placing: Placing) -> None:

@@ -5,17 +5,18 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicLong;
 import javax.management.ObjectName;
 import org.apache.hadoop.metrics2.util.MBeans;
 
 /** The state of one policy; `seats` are those of each partition in their order, empty where the order is stock's. */
-record Health(Watch watch, Map<String, List<? extends Seat<?>>> seats, long[] refreshNanos) implements HealthMXBean {
+record Health(Watch watch, Map<String, List<? extends Seat<?>>> seats, AtomicLong refreshNanos) implements HealthMXBean {
     private static final int SHOWN = 20;
     private static final Map<String, ObjectName> REGISTERED = new HashMap<>();
 
     /** In place of the one before: a ResourceManager that becomes active again makes its policies anew. */
     static synchronized Health register(String name, Watch watch) {
-        Health health = new Health(watch, new ConcurrentHashMap<>(), new long[1]);
+        Health health = new Health(watch, new ConcurrentHashMap<>(), new AtomicLong());
         MBeans.unregister(REGISTERED.get(name));
         REGISTERED.put(name, MBeans.register("ResourceManager", "NodewiseOrder-" + name, health));
         return health;
@@ -26,7 +27,7 @@ record Health(Watch watch, Map<String, List<? extends Seat<?>>> seats, long[] re
     @Override public long getFailures() { return watch.failures; }
     @Override public String getComplaint() { return (watch.refused + " " + watch.failed).trim(); }
     @Override public boolean isStockOrder() { return seats.values().stream().allMatch(List::isEmpty); }
-    @Override public long getRefreshMicros() { return refreshNanos[0] / 1000; }
+    @Override public long getRefreshMicros() { return refreshNanos.get() / 1000; }
 
     @Override public int getNodesWithoutValue() {
         return (int) seats.values().stream().flatMap(List::stream).filter(seat -> seat.score().blind()).count();

@@ -55,7 +55,7 @@ public abstract class MeasuredOrder<N extends SchedulerNode> implements MultiNod
             rankings.remove(partition);
         });
         health.seats().put(partition, ranking.map(found -> found.seats).orElse(List.of()));
-        health.refreshNanos()[0] = System.nanoTime() - begun;
+        health.refreshNanos().set(System.nanoTime() - begun);
     }
 
     @Override

@@ -1,9 +1,9 @@
 package nodewise.yarn;
 
-import java.util.HashMap;
 import java.util.Map;
 import java.util.NavigableMap;
 import java.util.TreeMap;
+import java.util.WeakHashMap;
 import org.apache.hadoop.yarn.api.records.NodeId;
 
 /**
@@ -13,7 +13,7 @@ import org.apache.hadoop.yarn.api.records.NodeId;
 final class Placed {
     /** Values older than this count as this old; so much is remembered. */
     private static final long LONGEST = 300_000_000_000L;
-    private final Map<NodeId, NavigableMap<Long, Double>> shares = new HashMap<>();
+    private final Map<NodeId, NavigableMap<Long, Double>> shares = new WeakHashMap<>(); // nodes come and go
 
     /** The share of the node that was given away when its value was true, now that it is `share`. */
     double whenTrue(NodeId node, long at, double share, long now) {

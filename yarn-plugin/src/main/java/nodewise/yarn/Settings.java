@@ -84,7 +84,7 @@ record Settings(URI url, Path tokenFile, Duration interval, Duration timeout, Ma
 
     Judgement judgement(String name) {
         if (!judgements.containsKey(name)) {
-            throw new WrongSetting(name + ".score", "is missing, and a policy of this name is turned on");
+            throw new WrongSetting(name + ".score", "is missing, and YARN was started with the policy " + name);
         }
         return judgements.get(name);
     }

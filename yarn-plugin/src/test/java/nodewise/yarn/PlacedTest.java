@@ -8,9 +8,10 @@ import org.junit.jupiter.api.Test;
 class PlacedTest {
     private static final long SECOND = 1_000_000_000L;
     private final Placed placed = new Placed();
+    private final NodeId node = NodeId.newInstance("a", 1); // held, as the scheduler holds its nodes
 
     private double ask(double at, double share, double now) {
-        return placed.whenTrue(NodeId.newInstance("a", 1), (long) (at * SECOND), share, (long) (now * SECOND));
+        return placed.whenTrue(node, (long) (at * SECOND), share, (long) (now * SECOND));
     }
 
     @Test

@@ -1,8 +1,6 @@
 package nodewise.yarn.load;
 
 import java.lang.management.ManagementFactory;
-import java.util.Arrays;
-import java.util.List;
 import javax.management.JMException;
 import javax.management.MBeanServer;
 import javax.management.ObjectName;
@@ -19,10 +17,6 @@ final class Health {
 
     static long refreshNanos() {
         return (Long) read("RefreshMicros") * 1000;
-    }
-
-    static List<String> first() {
-        return Arrays.asList((String[]) read("First"));
     }
 
     private static Object read(String attribute) {

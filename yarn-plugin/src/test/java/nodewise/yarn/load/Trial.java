@@ -3,9 +3,7 @@ package nodewise.yarn.load;
 import com.sun.management.OperatingSystemMXBean;
 import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
-import java.util.HashSet;
 import java.util.List;
-import java.util.Set;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
@@ -20,7 +18,6 @@ final class Trial {
     private final Manager manager;
     private final List<Job> jobs;
     private final List<Long> refreshesUnderLoad = new ArrayList<>();
-    private final Set<List<String>> orders = new HashSet<>();
     private long sampled;
     private long turns;
     private long idleTurns;
@@ -31,8 +28,8 @@ final class Trial {
      * What was found. The seconds are those of the scheduler: of its heartbeats, or of the clock where its thread runs
      * by itself; CPU seconds are those of its thread, or of the whole process.
      */
-    record Found(long containers, double seconds, double cpuSeconds, double idleTurns, int orders,
-                 List<Long> refreshNanos, List<Long> refreshNanosUnderLoad) {}
+    record Found(long containers, double seconds, double cpuSeconds, double idleTurns, List<Long> refreshNanos,
+                 List<Long> refreshNanosUnderLoad) {}
 
     private Trial(Setup setup, Manager manager, List<Job> jobs) {
         this.setup = setup;
@@ -76,7 +73,7 @@ final class Trial {
         long containers = manager.allocated() - before;
         List<Long> refreshes = setup.asynchronous() ? List.of() : manager.refreshes(REFRESHES);
         return new Found(containers, schedulingNanos / 1e9, schedulingCpuNanos / 1e9, (double) idleTurns / turns,
-            orders.size(), refreshes, refreshesUnderLoad);
+            refreshes, refreshesUnderLoad);
     }
 
     /** A turn of every job, and the time in which the scheduler places what they ask for. */
@@ -118,7 +115,6 @@ final class Trial {
         if (Health.isStockOrder()) {
             throw new IllegalStateException("the plug-in fell back to the order of stock YARN");
         }
-        orders.add(Health.first());
         refreshesUnderLoad.add(Health.refreshNanos());
     }
 }

@@ -1,0 +1,89 @@
+"""Hadoop's distributed shell, an application that knows nothing of nodewise, and where YARN has put it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+from bench.programs import said
+from bench.stage import until
+from hadoop import daemons
+from hadoop.direct import open_direct
+from hadoop.local import Cluster
+
+CLIENT = "org.apache.hadoop.yarn.applications.distributedshell.Client"
+MASTER_MB = 256
+
+
+class Place(NamedTuple):
+    """A container that a NodeManager has now."""
+
+    container: str
+    node: str
+    state: str
+
+
+@contextmanager
+def shell(
+    cluster: Cluster, command: Sequence[str], containers: int, memory_mb: int, *more: str
+) -> Iterator[subprocess.Popen[bytes]]:
+    """The client of an application that runs a command in so many containers of one core; both end with the block."""
+    name = f"shell-{uuid4().hex}"
+    jar = next(cluster.jars.glob("hadoop-yarn-applications-distributedshell-*.jar"))
+    words = {
+        "-jar": str(jar),
+        "-appname": name,
+        "-shell_command": command[0],
+        "-shell_args": " ".join(command[1:]),
+        "-num_containers": str(containers),
+        "-container_memory": str(memory_mb),
+        "-container_vcores": "1",
+        "-master_memory": str(MASTER_MB),
+    }
+    argv = [str(cluster.java), "-cp", f"{cluster.conf_dir}:{cluster.jars}/*", CLIENT, *chain(*words.items()), *more]
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen(argv, env=daemons.environment(cluster), stdout=quiet, stderr=quiet) as client:
+        try:
+            yield client
+        finally:
+            client.terminate()
+            _end(cluster, name)
+
+
+def places(cluster: Cluster) -> list[Place]:
+    """The containers of every node, application masters left out."""
+    found = []
+    for node in cluster.nodes:
+        with open_direct(f"http://{node}:8042/ws/v1/node/containers", 5) as answer:
+            containers = (json.load(answer)["containers"] or {}).get("container", [])
+        found += [Place(one["id"], node, one["state"]) for one in containers if not one["id"].endswith("_000001")]
+    return found
+
+
+def _end(cluster: Cluster, name: str) -> None:
+    """Kill what still runs under a name, and wait until it is gone."""
+    for application in _running(cluster, name):
+        argv = [sys.executable, "-m", "nodewise", "--home", str(cluster.home), "job", "kill", application]
+        said(argv, f"the end of {application}")
+    until(lambda: not _running(cluster, name), 60, f"{name} has ended")
+
+
+def _running(cluster: Cluster, name: str) -> list[str]:
+    url = f"{cluster.rm_http}/ws/v1/cluster/apps?states=NEW,NEW_SAVING,SUBMITTED,ACCEPTED,RUNNING"
+    with open_direct(url, 5) as answer:
+        found = (json.load(answer)["apps"] or {}).get("app", [])
+    return [one["id"] for one in found if one["name"] == name]
+
+
+def first_order(cluster: Cluster) -> dict[str, Any]:
+    """What the plug-in tells of its first policy by JMX; nothing before it has started."""
+    url = f"{cluster.rm_http}/jmx?qry=Hadoop:service=ResourceManager,name=NodewiseOrder-first"
+    with open_direct(url, 5) as answer:
+        beans: list[dict[str, Any]] = json.load(answer)["beans"]
+    return beans[0] if beans else {}

@@ -1,0 +1,28 @@
+"""Programs that run beside a bench, in processes of their own, and what they print."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+
+from bench.info.errors import BenchError
+from bench.info.processes import ROOT
+from hadoop.local import Cluster
+
+TOLD = 3000
+"""Characters from the end of what a program that failed has said."""
+
+
+def said(argv: Sequence[str], what: str, env: Mapping[str, str] | None = None, seconds: float | None = None) -> str:
+    """What a program prints; BenchError with its last words when it fails."""
+    done = subprocess.run(argv, capture_output=True, text=True, cwd=ROOT, env=env, timeout=seconds, check=False)
+    if done.returncode:
+        raise BenchError(f"{what} failed: {(done.stdout + done.stderr).strip()[-TOLD:]}")
+    return done.stdout
+
+
+def with_jvm(cluster: Cluster, module: str, *words: str) -> str:
+    """What one of our modules prints that needs a JVM for itself: it is told the cluster first, then the words."""
+    where = (str(cluster.conf_dir), str(cluster.jars), cluster.user)
+    return said([sys.executable, "-m", module, *where, *words], " ".join([module, *words]))
