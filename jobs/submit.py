@@ -52,7 +52,6 @@ class Request:
     token: str | None
     master_python: str
     worker_python: str
-    queue: str = "default"
     batch: int = 32
     memory_mb: int | None = None
     vcores: int = 1
@@ -67,6 +66,7 @@ class Request:
     weights: Path | None = None
     labels: Path | None = None
     ca_file: Path | None = None
+    queue: str = "default"
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ MANY = 32
     "--weights", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="For engines that need some."
 )
 @click.option("--batch", type=click.IntRange(1), default=32, show_default=True, help="Pictures per inference.")
+@click.option("--spark/--no-spark", default=True, show_default=True, help="The same work by Spark, too.")
 @click.option("--home", type=click.Path(file_okay=False, path_type=Path), help="Folder of the clusters' homes, kept.")
 @click.option(
     "--output", type=click.Path(file_okay=False, path_type=Path), default=RESULTS, help="Folder for the results."
@@ -43,6 +44,7 @@ def main(rounds: int, home: Path | None, output: Path, as_json: bool, **options:
     Examples:
       scripts/bench inference
       scripts/bench inference --pictures 100 --rounds 1 --output /tmp/quick
+      scripts/bench inference --no-spark --engine onnx_alexnet --weights photos.params
     """
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) < 2:
@@ -57,7 +59,7 @@ def main(rounds: int, home: Path | None, output: Path, as_json: bool, **options:
         click.echo(f"Error: {error}", err=True)
         sys.exit(1)
     record = since.heading(output.parent, machine.versions()) | {
-        **{name: str(value) if value else None for name, value in options.items()},
+        **{name: str(value) if value else None for name, value in options.items() if name != "spark"},
         "scenes": found,
     }
     tell("inference", record, table.markdown(record), as_json, output)
@@ -75,20 +77,23 @@ def _scene(
         plain(made, work, "memory", 1)  # the first of all pays for cold disks
         _, speeds = nodewise(made, work, 0)  # the history that the others are judged by
         for number in range(1, rounds + 1):
-            for way, one in _round(made, work, number, speeds):
+            for way, one in _round(made, work, number, speeds, options["spark"]):
                 click.echo(f"{name}, round {number}: {way}: {one['images_per_second']:.1f} images/s", err=True)
                 found.setdefault(way, []).append(one)
     return found
 
 
-def _round(made: Stage, work: Work, number: int, speeds: Sequence[float]) -> Iterator[tuple[str, Found]]:
+def _round(
+    made: Stage, work: Work, number: int, speeds: Sequence[float], with_spark: bool
+) -> Iterator[tuple[str, Found]]:
     yield "ceiling", plain(made, work, "memory", len(work.cpus))
     yield "plain", plain(made, work, "hdfs", 1)
     made.judge(speeds)
     yield "nodewise", nodewise(made, work, number)[0]
     yield "nodewise_packed", nodewise(made, work, number, PACKED)[0]
     size = made.cluster.size
-    yield from spark(made, work, {"spark": size, "spark_warm": size, "spark_many": MANY}).items()
+    if with_spark:
+        yield from spark(made, work, {"spark": size, "spark_warm": size, "spark_many": MANY}).items()
 
 
 if __name__ == "__main__":

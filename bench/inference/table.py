@@ -47,10 +47,10 @@ def markdown(record: Mapping[str, Any]) -> str:
         titles = [title for title, _ in COLUMNS.values()]
         lines += ["", f"## {name.capitalize()} nodes", "", f"| way | {' | '.join(titles)} | per-image overhead, ms |"]
         lines += ["| --- " * (len(titles) + 2) + "|"]
-        lines += [_line(scene, way) for way in WAYS]
+        lines += [_line(scene, way) for way in WAYS if way in scene]
         files, packs = (ratio(scene, way, "ceiling", "images_per_second") for way in ("nodewise", "nodewise_packed"))
         lines += ["", f"nodewise reaches {files:.0%} of the ceiling, with packs {packs:.0%};"]
-        for other in ("spark", "spark_warm", "spark_many"):
+        for other in (way for way in ("spark", "spark_warm", "spark_many") if way in scene):
             lines += [f"{WAYS[other]}: {ratio(scene, other, 'nodewise', 'seconds'):.2f} times its makespan;"]
     return "\n".join([*lines, ""])
 

@@ -16,8 +16,9 @@ from bench.info.errors import BenchError
 from bench.info.processes import ROOT
 from bench.kept import RESULTS, tell
 from bench.scheduling import table
-from bench.scheduling.load import PLUGIN, Size, run
+from bench.scheduling.load import Size, run
 from hadoop.errors import HadoopError
+from hadoop.site import PLUGIN
 
 FULL = Size(nodes=1000, warm_ups=1, rounds=5, seconds=4)
 QUICK = Size(nodes=50, warm_ups=0, rounds=1, seconds=1)

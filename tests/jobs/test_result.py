@@ -77,11 +77,13 @@ def test_every_part_of_a_request_can_be_said_on_the_command_line(tmp_path: Path)
         *("--container-wait", "5", "--capability-wait", "6", "--lease-seconds", "7", "--picture-seconds", "8"),
         *("--no-steal", "--fallback", "f", "--env", "a.tar.gz", "--attempts", "9"),
         *("--weights", f"{tmp_path}/weights", "--labels", f"{tmp_path}/labels", "--ca-file", f"{tmp_path}/ca"),
+        *("--queue", "q"),
     )
 
     assert given(*words) == Request(
         *("i", "o", "e", "p", "c", "u", "x", "m", "w", 3, 999, 4, 5.0, 6.0, 7.0, 8.0, False, "f", "a.tar.gz", 9),
-        *(tmp_path / name for name in ("weights", "labels", "ca")),
+        *(tmp_path / "weights", tmp_path / "labels", tmp_path / "ca"),
+        queue="q",
     )
 
 
