@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
+import psutil
 import pytest
 
 from bench.distributed_shell import places, shell
 from bench.info.errors import BenchError
-from bench.stage import CAPABILITY, Stage, restart, until
+from bench.stage import CAPABILITY, Stage, module_of, restart, until
 from bench.stage import stage as made_stage
 
 PICTURES = 360
@@ -18,6 +20,7 @@ OWNED = {
     "yarn.scheduler.capacity.root.queues": "guests,owner",
     "yarn.scheduler.capacity.root.guests.capacity": "20",
     "yarn.scheduler.capacity.root.guests.maximum-capacity": "100",
+    "yarn.scheduler.capacity.root.guests.user-limit-factor": "5",
     "yarn.scheduler.capacity.root.owner.capacity": "80",
 }
 TAKES_BACK = {
@@ -41,32 +44,44 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 
 def test_what_another_queue_takes_back_is_done_elsewhere_and_speaks_against_no_node(stage: Stage) -> None:
-    words = (
-        "--input",
-        "/bench/pictures",
-        "--output",
-        OUTPUT,
-        "--capability",
-        CAPABILITY,
-        "--batch",
-        "8",
-        "--queue",
-        "guests",
-    )
-    client = stage.begin("job", "submit", *words, "--wait", "--json")
-    until(lambda: len(places(stage.cluster)) == 4, 60, "all workers have their containers")
-    mine = {one.container for one in places(stage.cluster)}
-
-    with shell(stage.cluster, ["sleep", "600"], 6, 128, "-queue", "owner") as owner:
-        until(lambda: not mine <= {one.container for one in places(stage.cluster)}, 60, "YARN took one back")
-        said, complaint = client.communicate(timeout=240)
-        assert owner.poll() is None
+    asked = ("--input", "/bench/pictures", "--output", OUTPUT, "--capability", CAPABILITY, "--batch", "8")
+    how = ("--queue", "guests", "--lease-seconds", "120", "--wait", "--json")
+    with stage.begin("job", "submit", *asked, *how) as client:
+        try:
+            with standing(stage), shell(stage.cluster, ["sleep", "600"], 6, 128, "-queue", "owner"):
+                mine = {one.container for one in places(stage.cluster)}
+                until(lambda: not mine <= {one.container for one in places(stage.cluster)}, 60, "YARN took one back")
+            said, complaint = client.communicate(timeout=240)
+        finally:
+            client.kill()
 
     assert client.returncode == 0, complaint
     report = json.loads(said)
     assert report["images"] == PICTURES and not report["errors"]
     preempted = [failure for failure in report["failures"] if failure["kind"] == "preempted"]
     assert preempted and not any(failure["counts"] for failure in preempted)
+
+
+@contextmanager
+def standing(stage: Stage) -> Iterator[None]:
+    """Workers stand still, lest the job ends before the other queue asks for anything."""
+    stopped: dict[int, psutil.Process] = {}
+
+    def stand() -> bool:
+        """Each from its first moment: they do not all start at once."""
+        for one in stage.working():
+            if module_of(one) == "jobs.worker" and one.pid not in stopped:
+                one.suspend()
+                stopped[one.pid] = one
+        return len(stopped) >= stage.cluster.size
+
+    until(stand, 60, "all workers have started")
+    try:
+        yield
+    finally:
+        for one in stopped.values():
+            with suppress(psutil.NoSuchProcess):
+                one.resume()
 
 
 def test_a_queue_that_is_not_there_is_refused(stage: Stage) -> None:
