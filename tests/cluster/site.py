@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,6 +65,12 @@ def until(condition: Callable[[], Any], seconds: float = 60) -> Any:
 def succeed(done: subprocess.CompletedProcess[str]) -> str:
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def add_properties(file: Path, entries: Mapping[str, str]) -> None:
+    """To a site file of Hadoop; who is to go by them is started anew."""
+    lines = [f"<property><name>{key}</name><value>{value}</value></property>" for key, value in entries.items()]
+    file.write_text(file.read_text().replace("</configuration>", "\n".join([*lines, "</configuration>"])))
 
 
 @contextmanager

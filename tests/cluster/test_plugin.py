@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from hadoop.local import Cluster
 from infosvc.client import InfoClient
 from infosvc.errors import InfoError
 from infosvc.records import Kind, Producer
+from tests.cluster.site import add_properties, until
 
 Eventually = Callable[..., None]
 NAME = "my_order"
@@ -104,14 +104,6 @@ class Placing:
             name: {one["name"]: one["value"] for one in info.get("nodeAttributeInfo", [])}
             for name, info in found.items()
         }
-
-
-def until(condition: Callable[[], Any], seconds: float = 60) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        time.sleep(0.2)
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -209,9 +201,7 @@ def test_constraints_can_name_classes_of_values(placing: Placing) -> None:
 
 def test_two_queues_can_have_opposite_orders(placing: Placing) -> None:
     first, _, _, fourth = placing.cluster.nodes
-    file = placing.cluster.conf_dir / "capacity-scheduler.xml"
-    entries = [f"<property><name>{key}</name><value>{value}</value></property>" for key, value in TWO_QUEUES.items()]
-    file.write_text(file.read_text().replace("</configuration>", "\n".join([*entries, "</configuration>"])))
+    add_properties(placing.cluster.conf_dir / "capacity-scheduler.xml", TWO_QUEUES)
     restart(placing.cluster, "resourcemanager")
     placing.settle(0.9, 0.6, 0.4, 0.1)
 

@@ -13,6 +13,7 @@ from bench.distributed_shell import places, shell
 from bench.info.errors import BenchError
 from bench.stage import CAPABILITY, Stage, module_of, restart, until
 from bench.stage import stage as made_stage
+from tests.cluster.site import add_properties
 
 PICTURES = 360
 OUTPUT = "/bench/out/preempted"
@@ -37,8 +38,8 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     """Most of the cluster belongs to a queue that jobs do not run in."""
     with made_stage(tmp_path_factory.mktemp("preemption"), PICTURES) as stage:
         stage.judge([1.0] * 4)
-        _add(stage, "capacity-scheduler.xml", OWNED)
-        _add(stage, "yarn-site.xml", TAKES_BACK)
+        add_properties(stage.cluster.conf_dir / "capacity-scheduler.xml", OWNED)
+        add_properties(stage.cluster.conf_dir / "yarn-site.xml", TAKES_BACK)
         restart(stage.cluster, "resourcemanager")
         yield stage
 
@@ -75,8 +76,8 @@ def standing(stage: Stage) -> Iterator[None]:
                 stopped[one.pid] = one
         return len(stopped) >= stage.cluster.size
 
-    until(stand, 60, "all workers have started")
     try:
+        until(stand, 60, "all workers have started")
         yield
     finally:
         for one in stopped.values():
@@ -91,9 +92,3 @@ def test_a_queue_that_is_not_there_is_refused(stage: Stage) -> None:
         stage.nodewise("job", "submit", *words)
 
     assert "Traceback" not in str(error.value)
-
-
-def _add(stage: Stage, name: str, entries: dict[str, str]) -> None:
-    file = stage.cluster.conf_dir / name
-    lines = [f"<property><name>{key}</name><value>{value}</value></property>" for key, value in entries.items()]
-    file.write_text(file.read_text().replace("</configuration>", "\n".join([*lines, "</configuration>"])))
