@@ -2,7 +2,8 @@
 
 Standard library only. Each line on stdin is a JSON list of a verb and its arguments, each line on stdout one JSON
 object; `error` in it says why the files of the node stand in the way. Below the node's directory lie `releases`, the
-links `current` and `previous` to two of them, `settings.json`, `token`, and what the agent itself keeps.
+links `current` and `previous` to two of them, `settings.json`, `token`, and what the agent itself keeps. Where a file
+`supervised` lies too, somebody else, such as systemd, runs the agent and starts it again whenever it ends.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from typing import Any
 AGENT = "agent.pyz"
 MANIFEST = "manifest.json"
 SETTINGS = "settings.json"
+SUPERVISED = "supervised"
+OWN_FILES = ("ca.pem", "agent.pem", "agent.key")
 LINKS = ("current", "previous")
 LOCK_SECONDS = 5.0  # the process of a push before may take a moment to end
 
@@ -47,6 +50,8 @@ def look(directory: str, make: bool) -> dict[str, Any]:
         "free": shutil.disk_usage(base).free if base.exists() else 0,
         "settings": settings,
         "certificate": _text(Path(settings["tls_cert"])) if settings.get("tls_cert") else None,
+        "own": {name: _sha256(base / name) for name in OWN_FILES if (base / name).is_file()},
+        "supervised": (base / SUPERVISED).exists(),
         "links": _links(base),
         "releases": {release.name: _version(release) for release in (base / "releases").glob("*")},
     }
@@ -76,6 +81,7 @@ def discard(base: str, release: str) -> dict[str, Any]:
 def switch(base: str, wanted: dict[str, Any]) -> dict[str, Any]:
     """Set links and files as wanted (None removes one) and start the agent anew, which ends the one before.
 
+    An agent with a supervisor is only ended, and it is the supervisor that starts it anew.
     The answer holds what stood there `before`, for a later switch back. An agent that does not start is one that was
     not switched to: all is put back, and `agent` in the answer is what it said.
     """
@@ -83,14 +89,14 @@ def switch(base: str, wanted: dict[str, Any]) -> dict[str, Any]:
     before = {"links": _links(place), "files": {name: _text(place / name) for name in wanted["files"]}}
     try:
         _set(place, wanted)
-        said = _run_agent(place, "--detach")
+        said = _begin_anew(place)
     except BaseException:
         _set(place, before)
         raise
     if said is None:
         return {"before": before}
     _set(place, before)
-    _run_agent(place, "--detach")
+    _begin_anew(place)
     prune(base)
     return {"agent": said}
 
@@ -174,6 +180,11 @@ def _replace(target: Path, content: str | None, make: Any) -> None:
 def _write_private(file: Path, text: str) -> None:
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as opened:
         opened.write(text)
+
+
+def _begin_anew(base: Path) -> str | None:
+    """As `_run_agent`: have the current agent run instead of the one before."""
+    return _run_agent(base, "--stop" if (base / SUPERVISED).exists() else "--detach")
 
 
 def _run_agent(base: Path, word: str) -> str | None:

@@ -31,12 +31,15 @@ else:
 @dataclass(frozen=True)
 class Standing:
     """What stands on a node: its `directory`, the agent's `settings` (none when it is not enrolled) and certificate,
-    the names of the releases in use and before, and the version of each release whose files are whole."""
+    the SHA-256 of each of its `own` files that is there, whether it has a supervisor, the names of the releases in use
+    and before, and the version of each release whose files are whole."""
 
     directory: PurePosixPath
     free: int
     settings: Mapping[str, Any]
     certificate: str | None
+    own: Mapping[str, str]
+    supervised: bool
     links: Mapping[str, str | None]
     releases: Mapping[str, str | None]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import http.client
 import json
 import ssl
@@ -26,9 +27,12 @@ DEFAULT_DIRECTORY = ".nodewise/agents/{node}"
 DEFAULT_AGENT_PORT = 8410
 MAX_HOSTS_AT_ONCE = 50
 HEALTH_SECONDS = 10.0
+SUPERVISED_SECONDS = 30.0
+"""For an agent that its supervisor starts: that may wait a moment before it does."""
 _PROBE_SECONDS = 2.0
 
 Admit = Callable[[str, str], str]
+OwnFiles = dict[str, tuple[str, str | None]]
 
 
 @dataclass(frozen=True)
@@ -121,29 +125,33 @@ class Machine:
 
         `admit(node_name, address)` is called when all is there and only the agent's token is missing, which it returns.
         """
-        settings, files = self._settings(service_url), self._own_files()
+        files = self._own_files()
         standing = self._releases.look(make=True)
         release = self._releases.bring(bundle, standing)
-        settings |= {
-            "token_file": str(standing.directory / "token"),
-            "directory": str(standing.directory / "current"),
-            "state_dir": str(standing.directory / "state"),
-            **{key: str(standing.directory / name) if text is not None else "" for key, (name, text) in files.items()},
-        }
-        token = admit(self.node_name, f"{settings['host']}:{settings['port']}")
-        standing = replace(standing, settings={"allow": []} | dict(standing.settings) | settings)
+        standing = replace(standing, settings=self._settings(standing, service_url, files))
+        token = admit(self.node_name, f"{standing.settings['host']}:{standing.settings['port']}")
         written = dict(files.values()) | {"token": token + "\n", "settings.json": _json(standing.settings)}
         if "tls_cert" in files:
             standing = replace(standing, certificate=files["tls_cert"][1])
         return self._switch(standing, release, bundle.version, written)
 
+    def as_it_is(self, bundle: Bundle, service_url: str) -> Installed | None:
+        """The agent that answers, when `install` would change nothing but its token; None when it would change more."""
+        files, standing = self._own_files(), self._releases.look()
+        wanted = {name: None if text is None else _sha256(text) for name, text in files.values()}
+        if (
+            standing.version != bundle.version
+            or standing.settings != self._settings(standing, service_url, files)
+            or wanted != {name: standing.own.get(name) for name in wanted}
+        ):
+            return None
+        return self._answering(standing, bundle.version)
+
     def push(self, bundle: Bundle) -> Installed:
         """Switch the agent that was enrolled here to the bundle; one that has it already is only looked at."""
         standing = self._enrolled()
-        if standing.version == bundle.version:
-            with suppress(OSError, http.client.HTTPException, ValueError):
-                if _health(standing).get("agent_version") == bundle.version:
-                    return self._installed(standing, bundle.version, changed=False)
+        if standing.version == bundle.version and (there := self._answering(standing, bundle.version)):
+            return there
         return self._switch(standing, self._releases.bring(bundle, standing), bundle.version, {})
 
     def roll_back(self) -> Installed:
@@ -162,16 +170,30 @@ class Machine:
             raise NotFound(f"{self.node_name} has no agent in {standing.directory}: `nodewise node add` enrols it")
         return standing
 
-    def _settings(self, service_url: str) -> dict[str, Any]:
+    def _answering(self, standing: Standing, version: str) -> Installed | None:
+        """The agent, when one of this version answers."""
+        with suppress(OSError, http.client.HTTPException, ValueError):
+            if _health(standing).get("agent_version") == version:
+                return self._installed(standing, version, changed=False)
+        return None
+
+    def _settings(self, standing: Standing, service_url: str, files: OwnFiles) -> dict[str, Any]:
+        """What the agent is to be told, over what it was told before."""
+        place = standing.directory
         settings: dict[str, Any] = {
             "node_name": self.node_name,
             "host": self._way.address,
             "port": self._options.agent_port,
             "service_url": service_url,
+            "token_file": str(place / "token"),
+            "directory": str(place / "current"),
+            "state_dir": str(place / "state"),
+            **{key: str(place / name) if text is not None else "" for key, (name, text) in files.items()},
         }
-        return settings if self._options.allow is None else settings | {"allow": list(self._options.allow)}
+        allow = {} if self._options.allow is None else {"allow": list(self._options.allow)}
+        return {"allow": []} | dict(standing.settings) | settings | allow
 
-    def _own_files(self) -> dict[str, tuple[str, str | None]]:
+    def _own_files(self) -> OwnFiles:
         """What this node alone is given, by the setting that names it: file name there, and content unless it goes."""
         found = {}
         authority, directory = self._options.ca_file, self._options.tls_dir
@@ -208,7 +230,8 @@ class Machine:
         return Installed(self.node_name, address, version, changed, scheme)
 
     def _await_health(self, standing: Standing, version: str) -> None:
-        why, deadline = "it is not the one that was started", time.monotonic() + HEALTH_SECONDS
+        seconds = SUPERVISED_SECONDS if standing.supervised else HEALTH_SECONDS
+        why, deadline = "it is not the one that was started", time.monotonic() + seconds
         while time.monotonic() < deadline:
             try:
                 health = _health(standing)
@@ -218,6 +241,11 @@ class Machine:
                 why = str(error)
             time.sleep(0.1)
         address = self._installed(standing, version).address
+        if standing.supervised:
+            raise Unreachable(
+                f"{address} does not answer from here as it should ({why}): see there whether the supervisor of "
+                f"{self.node_name}'s agent is up (`systemctl status nodewise-agent`), and open that port"
+            )
         raise Unreachable(
             f"the new agent started on {self.node_name}, but {address} does not answer from here as it should ({why}): "
             "open that port between this machine and the node, or choose another one"
@@ -246,6 +274,10 @@ def _given(place: Path, name: str, option: str) -> str | None:
         return file.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{file} cannot be read ({error}): make it, or leave that option out", option) from error
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _json(settings: Mapping[str, Any]) -> str:

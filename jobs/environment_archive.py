@@ -6,14 +6,16 @@ import gzip
 import hashlib
 import io
 import platform
+import secrets
 import struct
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from importlib.util import source_hash
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
+from jobs.environment_lock import locked_files
 from jobs.errors import JobError
 
 FORMAT = 1
@@ -26,7 +28,7 @@ _TOOLS = frozenset((*_INSTALLERS, *_TESTERS))
 """What makes or tests an environment, with what is there for these alone."""
 _FOLDERS = frozenset(("tests", "include", "__pycache__"))
 _TEST_DATA = ("onnx/backend/test/",)
-_BUILD_SUFFIXES = frozenset((".pyc", ".pyi", ".pxd", ".pxi", ".pyx", ".h", ".hpp", ".a", ".lib", ".cmake"))
+_BUILD_SUFFIXES = frozenset((".pyc", ".pxd", ".pxi", ".pyx", ".h", ".hpp", ".a", ".lib", ".cmake"))
 _METADATA = frozenset(("METADATA", "entry_points.txt"))
 _QUICK = 1  # of zlib's levels: an eighth larger than the usual one, in less than half the time
 _UNCHECKED = 1  # a flag of compiled files: trust the hash, look at no source
@@ -68,8 +70,11 @@ class Contents:
         return sum(member.size_bytes for member in self.members)
 
 
-def contents(environment: Path) -> Contents:
-    """Look through a virtual environment; JobError when it is none, or cannot be moved to another folder."""
+def contents(environment: Path, lock: Path | None = None) -> Contents:
+    """Look through a virtual environment; JobError when it is none, or cannot be moved to another folder.
+
+    With `lock`, a requirements file, only the packages that it names are wanted.
+    """
     base = (environment / "bin" / "python").resolve()
     packages = sorted(environment.glob("lib/python3.*/site-packages"))
     if not (environment / "pyvenv.cfg").is_file() or not base.is_file() or len(packages) != 1:
@@ -80,7 +85,7 @@ def contents(environment: Path) -> Contents:
     version = packages[0].parent.name.removeprefix("python")
     members = tuple(
         Member(f"lib/python{version}/site-packages/{name}", packages[0] / name, (packages[0] / name).stat().st_size)
-        for name in sorted(_needed(packages[0]))
+        for name in sorted(_needed(packages[0]) if lock is None else _locked(packages[0], lock))
     )
     for member in members:
         _check_movable(member)
@@ -114,19 +119,41 @@ def pack(found: Contents, sink: BinaryIO, progress: Callable[[int, int], None]) 
             progress(done, found.size_bytes)
 
 
+def pack_file(found: Contents, target: Path, progress: Callable[[int, int], None]) -> int:
+    """Write the archive beside `target`, rename it, and return its size; JobError when it cannot be written."""
+    draft = target.with_name(f"{target.name}.{secrets.token_hex(4)}")
+    try:
+        with draft.open("xb") as sink:
+            pack(found, sink, progress)
+        size_bytes = draft.stat().st_size
+        draft.replace(target)
+    except OSError as error:
+        raise JobError(f"{target} cannot be written ({error}): name a file in a folder with room") from error
+    finally:
+        draft.unlink(missing_ok=True)
+    return size_bytes
+
+
 def _needed(packages: Path) -> Iterator[str]:
     """Names below `packages` of all that a program needs to run."""
     for path in packages.rglob("*"):
         name = path.relative_to(packages).as_posix()
-        if path.is_file() and _is_needed(PurePosixPath(name)):
+        if path.is_file() and _is_needed(PurePosixPath(name), _TOOLS):
             yield name
 
 
-def _is_needed(name: PurePosixPath) -> bool:
+def _locked(packages: Path, lock: Path) -> Iterator[str]:
+    """The same for what a requirements file names, which wants a test program's part only when it says so."""
+    for name in locked_files(packages, lock):
+        if _is_needed(PurePosixPath(name), _INSTALLERS) and (packages / name).is_file():
+            yield name
+
+
+def _is_needed(name: PurePosixPath, tools: Collection[str]) -> bool:
     top = name.parts[0]
     project = top.partition("-")[0].partition(".")[0].lower()
     return not (
-        project in _TOOLS
+        project in tools
         or top == "distutils-precedence.pth"
         or not _FOLDERS.isdisjoint(name.parts[:-1])
         or str(name).startswith(_TEST_DATA)

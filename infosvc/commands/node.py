@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -38,7 +38,7 @@ from infosvc.records import check_node_name
 if TYPE_CHECKING:
     from infosvc.bundle import Bundle
     from infosvc.client import InfoClient
-    from infosvc.remote import Installed, RemoteOptions
+    from infosvc.remote import Installed, Machine, RemoteOptions
 
 
 class Returnable(click.Path):
@@ -115,6 +115,7 @@ def remove(home: Path, url: str, token_file: Path | None, names: tuple[str, ...]
     type=Returnable(),
     help="Certificates and keys of the agents, HOST.pem and HOST.key; '' for none.  [default: as before]",
 )
+@click.option("--unchanged", is_flag=True, help="Leave alone whose agent is ready and just as it is to be.")
 @click.option("--start/--no-start", default=True, show_default=True, help="Start the collectors that ship.")
 @bundle_options
 @ssh_options
@@ -129,6 +130,7 @@ def add(
     hosts: tuple[str, ...],
     start: bool,
     allow: Sequence[str],
+    unchanged: bool,
     files: Path | None,
     replace: bool,
     update: bool,
@@ -138,11 +140,13 @@ def add(
     """Put the agent on machines over SSH, start it, and let it run what ships.
 
     Each agent gets a token of its own, good for its node alone; an https service's --ca-file goes with it, and
-    --ca-file '' takes back the one it has.
+    --ca-file '' takes back the one it has. A machine where somebody else runs the agent, such as systemd, has a file
+    `supervised` in the agent's directory: there it is only ended, and that supervisor starts it with what is new.
 
     \b
     Example:
       nodewise node add -F ~/.nodewise/cluster/ssh/config 127.0.1.11 127.0.1.12
+      nodewise node add --unchanged --json worker1 worker2
     """
     # Paramiko takes half a second to import, which only the commands that use it should cost.
     from infosvc.remote import RemoteOptions
@@ -155,7 +159,7 @@ def add(
     roster, scheme = Roster.of(client), client.agents_scheme()
     shipped = register_shipped(client, update)
     with bundled(home, files, replace) as content:
-        enrolling = _Enrolling(client, roster, options, content, shipped if start else [])
+        enrolling = _Enrolling(client, roster, options, content, shipped if start else [], unchanged)
         results = on_hosts("enrolling", hosts, enrolling.take_in)
     tell(results, as_json, enrolling.line)
     _warn_of_scheme(results, scheme)
@@ -191,18 +195,31 @@ class _Enrolling:
     options: RemoteOptions
     content: Bundle
     names: Sequence[str]
+    unchanged: bool
     started: dict[str, int] = field(default_factory=dict)
 
     def take_in(self, host: str) -> Installed:
         from infosvc.remote import Machine
 
-        with Machine(host, self.options) as machine, Admission(self.client, self.roster, host) as admission:
-            installed = machine.install(self.content, self.client.url, admission.admit)
+        with Machine(host, self.options) as machine:
+            installed = self._left_alone(machine) if self.unchanged else None
+            if installed is None:
+                with Admission(self.client, self.roster, host) as admission:
+                    installed = machine.install(self.content, self.client.url, admission.admit)
         self.started[host] = start_missing(self.client, host, self.names)
-        return installed
+        return replace(installed, changed=installed.changed or self.started[host] > 0)
 
     def line(self, done: Installed) -> str:
-        return f"agent {done.agent_version} at {done.address}, {self.started[done.node_name]} slots started"
+        alone = "" if done.changed else ", unchanged"
+        return f"agent {done.agent_version} at {done.address}, {self.started[done.node_name]} slots started{alone}"
+
+    def _left_alone(self, machine: Machine) -> Installed | None:
+        """The agent, when it is as it is to be and the service hears it: its token is good then."""
+        known, installed = self.roster.nodes.get(machine.node_name), machine.as_it_is(self.content, self.client.url)
+        if known is None or installed is None or known.state != "ready":
+            return None
+        reported = (known.address, known.agent_version)
+        return installed if reported == (installed.address, installed.agent_version) else None
 
 
 def _check_way_back(url: str, hosts: Sequence[str], options: RemoteOptions) -> None:

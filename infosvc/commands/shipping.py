@@ -132,5 +132,5 @@ def end(results: Mapping[str, Installed | InfoError]) -> None:
 
 def _as_json(result: Installed | InfoError) -> dict[str, Any]:
     if isinstance(result, InfoError):
-        return {"ok": False, "version": None, "error": result.message}
-    return {"ok": True, "version": result.agent_version, "error": None}
+        return {"ok": False, "version": None, "changed": False, "error": result.message}
+    return {"ok": True, "version": result.agent_version, "changed": result.changed, "error": None}

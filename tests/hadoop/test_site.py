@@ -94,6 +94,36 @@ def test_values_cannot_break_the_xml(tmp_path: Path) -> None:
     assert _keys(odd.conf_dir / "yarn-site.xml")["yarn.admin.acl"] == "<&>"
 
 
+def test_an_operators_cluster_has_files_users_and_tokens_of_its_own(cluster: Cluster, tmp_path: Path) -> None:
+    own = {
+        "hadoop_plugin": True,
+        "hadoop_exclude_dir": "/etc/hadoop",
+        "hadoop_admin_users": "yarn,boss",
+        "hadoop_permissions_superusergroup": "hadoop",
+        "hadoop_policy_token_file": "/etc/nodewise/tokens/policy",
+        "hadoop_attributes_token_file": "/etc/nodewise/tokens/attributes",
+    }
+
+    site._write(tmp_path / "own", site.values(cluster) | site.node_values(cluster, "127.0.9.12") | own)
+
+    hdfs, yarn = _keys(tmp_path / "own" / "hdfs-site.xml"), _keys(tmp_path / "own" / "yarn-site.xml")
+    assert hdfs["dfs.hosts.exclude"] == "/etc/hadoop/hdfs.exclude"
+    assert yarn["yarn.resourcemanager.nodes.exclude-path"] == "/etc/hadoop/yarn.exclude"
+    assert hdfs["dfs.permissions.superusergroup"] == "hadoop"
+    assert yarn["yarn.admin.acl"] == "yarn,boss"
+    policy = (tmp_path / "own" / site.POLICY_FILE).read_text().splitlines()
+    assert "service.token-file = /etc/nodewise/tokens/policy" in policy
+    attributes = (tmp_path / "own" / site.ATTRIBUTES_FILE).read_text().splitlines()
+    assert "token-file = /etc/nodewise/tokens/attributes" in attributes
+
+
+def test_a_cluster_of_this_machine_names_none_of_an_operators_files(cluster: Cluster) -> None:
+    hdfs, yarn = _node(cluster, "hdfs-site.xml"), _node(cluster, "yarn-site.xml")
+    operators = {"dfs.hosts.exclude", "dfs.permissions.superusergroup", "yarn.resourcemanager.nodes.exclude-path"}
+    assert not operators & {*hdfs, *yarn}
+    assert yarn["yarn.admin.acl"] == cluster.user
+
+
 def test_live_datanodes_are_read_from_jmx() -> None:
     bean = {"Safemode": "", "LiveNodes": '{"127.0.9.11:19001": {}, "127.0.9.12:19002": {}}'}
     assert health.parse_datanodes({"beans": [bean]}) == {"127.0.9.11", "127.0.9.12"}

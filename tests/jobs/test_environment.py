@@ -15,10 +15,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from hadoop.preflight import JARS
 from jobs.environment import python_in
-from jobs.environment_archive import contents, digest, pack
+from jobs.environment_archive import contents, digest, pack, pack_file
+from jobs.environment_cli import env
 from jobs.errors import JobError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,6 +40,7 @@ FILES = {
     "py.py": "",
     "distutils-precedence.pth": "import os",
 }
+RECORD = "".join(f"{file},,\n" for file in FILES if file.startswith("tool")) + "../../../bin/tool,,\n/etc/tool,,\n"
 NEEDED = {"tool/__init__.py", "tool/data.txt", "tool-1.0.dist-info/METADATA", "single.py"}
 Make = Callable[[str], Path]
 SITE = "<configuration><property><name>fs.defaultFS</name><value>file:///</value></property></configuration>"
@@ -193,6 +196,70 @@ def _lay(source: Path, target: Path) -> None:
         target.hardlink_to(source)
     except OSError:
         target.write_bytes(source.read_bytes())
+
+
+def _locked(environment: Path, lock: str) -> Path:
+    """A requirements file, and in the environment the list of files that pip keeps of the one package there."""
+    (environment / PACKAGES / "tool-1.0.dist-info" / "RECORD").write_text(RECORD)
+    file = environment.with_suffix(".txt")
+    file.write_text(lock)
+    return file
+
+
+def test_with_a_lock_only_what_it_names_travels(make: Make) -> None:
+    environment = make("one")
+    lock = _locked(environment, "tool==1.0 \\\n    --hash=sha256:00\n")
+    (environment / PACKAGES / "mine.pth").write_text("/home/me/mine\n")
+    (environment / "bin" / "tool").write_text("")
+    names = {member.name.removeprefix(f"{PACKAGES}/") for member in contents(environment, lock).members}
+    assert names == NEEDED - {"single.py"}
+
+
+@pytest.mark.parametrize(
+    ("lock", "said"),
+    [
+        ("tool==2.0\n", r"names tool 2\.0 and the environment has 1\.0: .*pip install --require-hashes -r "),
+        ("tool==1.0\nMore_Tools==3\n", "names more-tools 3 and the environment lacks it"),
+        ("tool\n", "names no package as NAME==VERSION"),
+    ],
+)
+def test_an_environment_that_is_not_what_the_lock_names_is_refused(make: Make, lock: str, said: str) -> None:
+    environment = make("one")
+    with pytest.raises(JobError, match=said):
+        contents(environment, _locked(environment, lock))
+
+
+def test_a_lock_that_is_not_there_is_named(make: Make, tmp_path: Path) -> None:
+    with pytest.raises(JobError, match=r"missing\.txt cannot be read"):
+        contents(make("one"), tmp_path / "missing.txt")
+
+
+def test_an_environment_is_packed_into_a_file_for_debians_python(make: Make, tmp_path: Path) -> None:
+    environment = make("one")
+    lock = _locked(environment, "tool==1.0\n")
+    target = tmp_path / f"{'long' * 30}.tar.gz"
+    words = [str(target), "--python", str(environment), "--lock", str(lock)]
+
+    said = CliRunner().invoke(env, ["pack", *words])
+
+    assert said.stdout.startswith(f"{target}: "), said.output
+    assert len(said.stdout.splitlines()) == 1
+    packed = target.read_bytes()
+    told = json.loads(CliRunner().invoke(env, ["pack", *words, "--json"]).stdout)
+    assert target.read_bytes() == packed
+    assert (told["path"], told["packed_bytes"], told["files"]) == (str(target), len(packed), len(NEEDED) - 1)
+    unpacked = _unpack(packed, tmp_path / "elsewhere")
+    done = _run(unpacked, "import os, sys, tool; print(tool.ANSWER, sys.prefix, os.readlink('/proc/self/exe'))")
+    assert done.stdout.split() == ["41", str(unpacked), str(Path("/usr/bin/python3.11").resolve())], done.stderr
+    assert sorted(tmp_path.glob("*.gz*")) == [target]
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing_behind(make: Make, tmp_path: Path) -> None:
+    environment = make("one")
+    (tmp_path / "full.tar.gz").mkdir()
+    with pytest.raises(JobError, match=r"full\.tar\.gz cannot be written"):
+        pack_file(contents(environment), tmp_path / "full.tar.gz", lambda done, total: None)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["full.tar.gz", "one"]
 
 
 def test_a_container_finds_the_interpreter_in_the_archive() -> None:

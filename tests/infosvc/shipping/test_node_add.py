@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import socket
 import stat
 from collections.abc import Callable
@@ -271,6 +273,34 @@ def test_what_an_enrolment_gave_stays_until_it_is_taken_back(
     assert hand.add(*NO_START, "--ca-file", "", "--tls-dir", "", "--allow", "").stderr == ""
     assert set(told()) == {False}
     eventually(lambda: served.reader.nodes()[0].state == "ready")
+
+
+def test_a_new_certificate_is_a_change_and_the_same_one_is_not(
+    hand: Hand, served: Served, agents: Path, tmp_path: Path, eventually: Eventually
+) -> None:
+    first, _ = self_signed(tmp_path / "first", HOSTS[0])
+    second, _ = self_signed(tmp_path / "second", HOSTS[0])
+
+    def added(tls: Path) -> bool:
+        done = hand.add(*NO_START, "--unchanged", "--json", "--tls-dir", str(tls.parent))
+        assert done.exit_code == 0, done.output
+        eventually(lambda: served.reader.nodes()[0].state == "ready")
+        changed: bool = json.loads(done.stdout)[HOSTS[0]]["changed"]
+        return changed
+
+    assert [added(tls) for tls in (first, first, second, second)] == [True, False, True, False]
+    assert (agents / HOSTS[0] / "agent.pem").read_bytes() == second.read_bytes()
+
+
+def test_an_agent_that_the_service_does_not_hear_is_enrolled_anew(
+    hand: Hand, served: Served, agents: Path, eventually: Eventually
+) -> None:
+    assert hand.add(*NO_START).exit_code == 0
+    eventually(lambda: served.reader.nodes()[0].state == "ready")
+    os.kill(int((agents / HOSTS[0] / "agent.pid").read_text()), signal.SIGSTOP)
+    assert hand.add(*NO_START, "--unchanged").stdout.endswith("0 slots started\n")
+    eventually(lambda: served.reader.nodes()[0].state == "ready")
+    assert hand.add(*NO_START, "--unchanged").stdout.endswith("0 slots started, unchanged\n")
 
 
 def self_signed(directory: Path, address: str) -> tuple[Path, Path]:

@@ -248,7 +248,7 @@ def test_the_command_says_what_came_of_each_host(hand: Hand, agents: Path) -> No
     assert done.exit_code == 1
     told = json.loads(done.stdout)
     assert list(told) == [*HOSTS, "127.0.77.13"]
-    assert told[HOST] == {"ok": True, "version": current(agents), "error": None}
+    assert told[HOST] == {"ok": True, "version": current(agents), "changed": False, "error": None}
     assert told["127.0.77.13"]["version"] is None
     assert "cannot be reached over SSH" in told["127.0.77.13"]["error"]
     assert "no release before" in hand.push("--rollback", HOST).stderr
