@@ -1,0 +1,158 @@
+"""What the inventory alone shows to be wrong is refused in one sentence, before any machine is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.ansible.conftest import Inventory, Play
+
+REMEDY = "as ansible/example/inventory.yml does."
+
+
+def no_master(groups: Inventory) -> None:
+    del groups["master"]
+
+
+def empty_master(groups: Inventory) -> None:
+    groups["master"]["hosts"] = {}
+
+
+def two_masters(groups: Inventory) -> None:
+    groups["master"]["hosts"]["other"] = {"ansible_host": "192.0.2.20"}
+
+
+def no_workers(groups: Inventory) -> None:
+    del groups["workers"]
+
+
+def nobody(groups: Inventory) -> None:
+    groups.clear()
+
+
+def in_both(groups: Inventory) -> None:
+    groups["workers"]["hosts"]["head"] = {}
+
+
+def two_names(groups: Inventory) -> None:
+    groups["workers"]["hosts"]["worker3"] = {"ansible_host": "192.0.2.12"}
+
+
+def named(name: str) -> Callable[[Inventory], None]:
+    def change(groups: Inventory) -> None:
+        groups["workers"]["hosts"][name] = {"ansible_host": "192.0.2.13"}
+
+    return change
+
+
+def placed(address: str) -> Callable[[Inventory], None]:
+    def change(groups: Inventory) -> None:
+        groups["workers"]["hosts"]["worker2"] = {"ansible_host": address} if address else {}
+
+    return change
+
+
+NO_NAME = (
+    "in the inventory is no host name, as which HDFS and YARN would know the machine: "
+    "use small letters, digits and hyphens, and put the address into ansible_host."
+)
+NO_ADDRESS = (
+    "as its ansible_host, which is no IPv4 address by which others reach it: "
+    "write that there, or set common_manage_hosts to false where DNS knows all machines."
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (no_master, f"The inventory has no host in group master: name one machine there, {REMEDY}"),
+        (empty_master, f"The inventory has no host in group master: name one machine there, {REMEDY}"),
+        (nobody, f"The inventory has no host in group master: name one machine there, {REMEDY}"),
+        (
+            two_masters,
+            "Group master has 2 hosts (head, other), and a cluster has one master: leave one there and move the others "
+            "to group workers.",
+        ),
+        (no_workers, f"The inventory has no host in group workers: name one machine there at least, {REMEDY}"),
+        (in_both, "Host head is in group master and in group workers: take it out of one of them."),
+        (
+            two_names,
+            "worker2 and worker3 have the same ansible_host 192.0.2.12: give each its own address, or take one out "
+            "of the inventory.",
+        ),
+        *((named(name), f"{name} {NO_NAME}") for name in ("Node_3", "-a", "10.0.0.7", "localhost", "a..b", "x" * 64)),
+        *((placed(at), f'worker2 has "{at}" {NO_ADDRESS}') for at in ("", "node2.example.org", "127.0.0.1")),
+    ],
+    ids=lambda value: getattr(value, "__name__", None) or str(value)[:30],
+)
+def test_a_wrong_inventory_is_refused(
+    play: Play, inventory: Inventory, payload: Path, change: Callable[[Inventory], None], sentence: str
+) -> None:
+    change(inventory["all"]["children"])
+
+    answer = play("preflight.yml", inventory, "-e", f"nodewise_payload={payload}")
+
+    assert answer.returncode != 0
+    assert sentence in _words(answer.stdout)
+    assert "unreachable=1" not in answer.stdout
+    assert "Traceback" not in answer.stdout + answer.stderr
+
+
+@pytest.mark.parametrize("limit", ["worker1", "worker1,master"])
+def test_a_wrong_inventory_is_refused_to_who_adds_one_node_too(
+    play: Play, inventory: Inventory, payload: Path, limit: str
+) -> None:
+    two_names(inventory["all"]["children"])
+
+    answer = play("site.yml", inventory, "-e", f"nodewise_payload={payload}", "--limit", limit)
+
+    assert "worker2 and worker3 have the same ansible_host 192.0.2.12" in _words(answer.stdout)
+    assert "unreachable=1" not in answer.stdout
+
+
+def test_without_a_payload_nothing_begins(play: Play, inventory: Inventory, tmp_path: Path) -> None:
+    answer = play("preflight.yml", inventory, "-e", f"nodewise_payload={tmp_path}/none")
+
+    wanted = f"There is no {tmp_path}/none/payload.json: run scripts/payload, which makes what machines are given."
+    assert wanted in _words(answer.stdout)
+
+
+@pytest.mark.parametrize(("text", "said"), [(None, "missing"), ("half of it", "not what payload.json says")])
+def test_a_payload_that_is_not_complete_is_refused(
+    play: Play, inventory: Inventory, payload: Path, text: str | None, said: str
+) -> None:
+    part = payload / "hadoop.tar.gz"
+    part.unlink()
+    if text:
+        part.write_text(text)
+
+    answer = play("preflight.yml", inventory, "-e", f"nodewise_payload={payload}")
+
+    assert f"{part} is {said}: run scripts/payload again." in _words(answer.stdout)
+    assert "unreachable=1" not in answer.stdout
+
+
+@pytest.mark.parametrize(
+    ("settings", "address"), [({}, "192.0.2.12"), ({"common_manage_hosts": False}, "node2.example.org")]
+)
+def test_a_right_inventory_goes_on_to_its_machines(
+    play: Play, inventory: Inventory, payload: Path, tmp_path: Path, settings: dict[str, bool], address: str
+) -> None:
+    unreachable = tmp_path / "ssh"
+    unreachable.write_text("#!/bin/sh\nexit 255\n")
+    unreachable.chmod(0o755)
+    inventory["all"]["vars"] = {"ansible_ssh_executable": str(unreachable), **settings}
+    placed(address)(inventory["all"]["children"])
+
+    answer = play("preflight.yml", inventory, "-e", f"nodewise_payload={payload}")
+
+    assert answer.stdout.count("unreachable=1") == 3
+    assert "failed=1" not in answer.stdout
+
+
+def _words(text: str) -> str:
+    """What was said, however it was broken into lines."""
+    # YAML doubles the quotes of a text that it quotes.
+    return " ".join(text.split()).replace("''", "'")

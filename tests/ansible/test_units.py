@@ -1,0 +1,200 @@
+"""What Ansible writes onto machines: site files as the local cluster has them, commands, checks."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jinja2 import Environment, meta
+
+from hadoop import jre, site
+from tests.ansible.conftest import ROOT, played
+
+ROLES = ROOT / "ansible" / "roles"
+DEFAULTS = [ROLES / room for room in ("nodewise/defaults/main.yml", "hadoop/defaults/main.yml", "hadoop/vars/main.yml")]
+FILES = sorted(template.stem for template in site.TEMPLATES.glob("*.j2"))
+UNITS = ["namenode", "resourcemanager", "datanode", "nodemanager"]
+# What only some machines have, or only a cluster on one machine.
+OPTIONAL = {"hadoop_node_name", "hadoop_container_env", "hadoop_user"}
+
+
+def named() -> set[str]:
+    """Every variable that a template of the site files names."""
+    texts = [template.read_text() for template in site.TEMPLATES.glob("*.j2")]
+    return {name for text in texts for name in meta.find_undeclared_variables(Environment(autoescape=True).parse(text))}
+
+
+def template(source: str, items: list[str], name: str = "{{ item }}", **keywords: object) -> dict[str, Any]:
+    """A task that writes a template of the role once for each item."""
+    made = {"src": f"{site.TEMPLATES}/{source}.j2", "dest": "{{ folder }}/" + name, "mode": "0755"}
+    return {"template": made, "loop": items, **keywords}
+
+
+def tasks(names: list[str]) -> list[dict[str, Any]]:
+    """Write all that Ansible writes, by the roles' own defaults, and what these variables are."""
+    node = {"hadoop_node_name": "{{ inventory_hostname }}"}
+    variables = {"content": "{{ dict(names | zip(q('vars', *names))) | to_json }}", "mode": "0644"}
+    return [
+        {"file": {"path": "{{ folder }}", "state": "directory", "mode": "0755"}},
+        template("{{ item }}", FILES, when="inventory_hostname in groups.master"),
+        template("{{ item }}", FILES, when="inventory_hostname in groups.workers", vars=node),
+        template("bin/program", ["hdfs", "yarn"]),
+        template("systemd/daemon.service", UNITS, "{{ item }}.service"),
+        {"copy": variables | {"dest": "{{ folder }}/variables.json"}, "vars": {"names": names}},
+    ]
+
+
+@pytest.fixture(scope="module")
+def machines(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of all that Ansible wrote for a master and a worker, with a Java that says what it was given."""
+    folder = tmp_path_factory.mktemp("machines")
+    java = folder / "java" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text('#!/bin/sh\nprintf "%s\\n" "$HADOOP_CONF_DIR" "$@"\n')
+    java.chmod(0o755)
+    book = {
+        "hosts": "all",
+        "gather_subset": ["!all", "hardware"],
+        "vars_files": [str(file) for file in DEFAULTS],
+        "vars": {"folder": f"{folder}/{{{{ inventory_hostname }}}}"},
+        "tasks": tasks(sorted(named() - OPTIONAL)),
+    }
+    (folder / "write.yml").write_text(json.dumps([book]))
+    groups: dict[str, Any] = {"master": {"hosts": {"head": {}}}, "workers": {"hosts": {"worker1": {}}}}
+    inventory = {"all": {"children": groups, "vars": {"ansible_connection": "local"}}}
+
+    answer = played(folder, folder / "write.yml", inventory, "-e", f"nodewise_java_home={folder}/java")
+
+    assert answer.returncode == 0, answer.stdout
+    return folder
+
+
+@pytest.mark.parametrize("host", ["head", "worker1"])
+@pytest.mark.parametrize("file", FILES)
+def test_ansible_and_the_local_cluster_write_the_same_text(
+    machines: Path, tmp_path: Path, host: str, file: str
+) -> None:
+    variables = json.loads((machines / host / "variables.json").read_text())
+    node = {"hadoop_node_name": host} if host == "worker1" else {}
+
+    site._write(tmp_path, variables | node)
+
+    assert (machines / host / file).read_text() == (tmp_path / file).read_text()
+
+
+def test_an_operator_finds_every_setting_among_the_defaults() -> None:
+    documented = (ROLES / "hadoop/defaults/main.yml").read_text()
+
+    assert [
+        name for name in sorted(named() - {"hadoop_node_name", "hadoop_user"}) if f"{name}: " not in documented
+    ] == []
+
+
+def test_a_worker_is_known_by_its_name_in_the_inventory(machines: Path) -> None:
+    for file, key in (("hdfs-site.xml", "dfs.datanode.hostname"), ("yarn-site.xml", "yarn.nodemanager.hostname")):
+        assert f"<name>{key}</name><value>worker1</value>" in (machines / "worker1" / file).read_text()
+        assert key not in (machines / "head" / file).read_text()
+
+
+def test_no_daemon_listens_on_every_address(machines: Path) -> None:
+    assert [path for path in machines.glob("*/*.xml") if "0.0.0.0" in path.read_text()] == []
+
+
+def run(machines: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    program, *arguments = words
+    argv = [str(machines / "head" / program), *arguments]
+    return subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_commands_give_java_what_hadoop_needs(machines: Path) -> None:
+    folder, *said = run(machines, "hdfs", "dfs", "-put", "a file", "/there").stdout.splitlines()
+
+    assert folder == "/etc/hadoop"
+    assert {*jre.OPENS, "-Xmx256m"} <= set(said)
+    assert said[-6:] == [
+        "-cp",
+        "/etc/hadoop:/opt/nodewise/hadoop/*",
+        "org.apache.hadoop.fs.FsShell",
+        "-put",
+        "a file",
+        "/there",
+    ]
+
+
+def test_the_plugin_is_on_the_class_path_of_the_resourcemanager_alone(machines: Path) -> None:
+    class_paths = {
+        kind: run(machines, "yarn", kind).stdout.splitlines()[-2] for kind in ("resourcemanager", "nodemanager")
+    }
+
+    assert class_paths == {
+        "resourcemanager": "/etc/hadoop:/opt/nodewise/plugin/nodewise-yarn.jar:/opt/nodewise/hadoop/*",
+        "nodemanager": "/etc/hadoop:/opt/nodewise/hadoop/*",
+    }
+
+
+def test_daemons_have_their_units_options_in_place_of_the_commands(machines: Path) -> None:
+    said = run(machines, "yarn", "nodemanager", HADOOP_DAEMON_OPTS="-Xmx9m -Dkey=value").stdout.splitlines()
+
+    assert said[1:3] == ["-Xmx9m", "-Dkey=value"]
+    assert "-Xmx256m" not in said
+
+
+@pytest.mark.parametrize("words", [["hdfs"], ["hdfs", "resourcemanager"], ["yarn", "dfs"]])
+def test_a_command_that_is_none_says_which_there_are(machines: Path, words: list[str]) -> None:
+    answer = run(machines, *words)
+
+    assert answer.returncode == 2
+    assert answer.stderr.startswith(f"usage: {words[0]} ")
+
+
+@pytest.mark.parametrize("program", ["hdfs", "yarn"])
+def test_commands_are_sound_shell(machines: Path, program: str) -> None:
+    checked = subprocess.run(
+        [ROOT / ".venv/bin/shellcheck", machines / "head" / program], capture_output=True, text=True, check=False
+    )
+
+    assert checked.stdout == ""
+
+
+@pytest.mark.parametrize("kind", UNITS)
+def test_no_daemon_runs_as_root_or_can_become_it(machines: Path, kind: str) -> None:
+    unit = (machines / "head" / f"{kind}.service").read_text().splitlines()
+
+    assert {"User=hdfs", "User=yarn"} & set(unit)
+    assert {"NoNewPrivileges=true", "CapabilityBoundingSet=", "ProtectHome=true"} <= set(unit)
+
+
+def test_containers_outlive_their_nodemanager(machines: Path) -> None:
+    unit = (machines / "worker1" / "nodemanager.service").read_text().splitlines()
+
+    assert {"KillMode=process", "OOMPolicy=continue"} <= set(unit)
+    # Its end would take the containers' /tmp away.
+    assert "PrivateTmp=true" not in unit
+
+
+def check(name: str, *arguments: str) -> list[str]:
+    script = (ROLES / "preflight/files" / name).read_text()
+    # As Ansible runs it: the text as an argument.
+    done = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+def test_taken_ports_are_found() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        taken, free = server.getsockname()[1], other.getsockname()[1]
+        other.close()
+
+        assert check("taken_ports.py", str(taken), str(free)) == [str(taken)]
+
+
+def test_names_that_only_this_machine_could_reach_are_unknown() -> None:
+    assert check("unknown_names.py", "localhost", "192.0.2.1", "no-such-name.invalid") == [
+        "localhost",
+        "no-such-name.invalid",
+    ]

@@ -1,0 +1,27 @@
+"""The lab as tests want it: bare, or a cluster that the playbook has made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import lab
+from tests.lab.playbooks import lift_limits
+
+
+@pytest.fixture(scope="module")
+def bare() -> Iterator[list[lab.Machine]]:
+    """Machines that nobody has touched; whatever ran before is gone, and so are they at the end."""
+    lab.down(forget=True)
+    lab.up(provision=False)
+    yield lab.machines()
+    lab.down(forget=True)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> list[lab.Machine]:
+    """Machines that the playbook has made a cluster; they stay up for who wants to look, until `scripts/lab down`."""
+    lab.up()
+    lift_limits()
+    return lab.machines()
