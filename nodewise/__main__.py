@@ -22,12 +22,15 @@ COMMANDS = {
     "node": "infosvc.commands.node:node",
     "slot": "infosvc.commands.slot:slot",
     "data": "infosvc.commands.data:data",
+    "top": "infosvc.commands.top:top",
     "token": "infosvc.commands.token:token",
     "audit": "infosvc.commands.audit:audit",
     "images": "jobs.images_cli:images",
     "locality": "jobs.placement.cli:locality",
     "env": "jobs.environment_cli:env",
     "job": "jobs.cli:job",
+    "doctor": "nodewise.doctor.command:doctor",
+    "completion": "nodewise.completion:completion",
 }
 """The list of commands; to add one, write its file and name it here."""
 

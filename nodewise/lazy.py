@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 
 class LazyGroup(click.Group):
@@ -27,3 +28,8 @@ class LazyGroup(click.Group):
         module, _, attribute = self._places[cmd_name].partition(":")
         found: click.Command = getattr(importlib.import_module(module), attribute)
         return found
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+        """Names come from the list, so that completing one imports none; what they do is told by --help."""
+        names = [CompletionItem(name) for name in self._places if name.startswith(incomplete)]
+        return names + click.Command.shell_complete(self, ctx, incomplete)

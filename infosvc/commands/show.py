@@ -30,9 +30,14 @@ def as_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], empty: str) 
     for row in rows:
         table.add_row(*(_cell(item) for item in row))
     if table.row_count:
-        Console(width=None if sys.stdout.isatty() else PIPE_WIDTH).print(table)
+        console().print(table)
     else:
         click.echo(empty)
+
+
+def console() -> Console:
+    """Where tables go: as wide as the terminal, PIPE_WIDTH elsewhere."""
+    return Console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
 
 
 def seconds(number: float | None) -> str:

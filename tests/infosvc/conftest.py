@@ -230,10 +230,10 @@ Serving = Callable[..., Any]
 
 
 @contextmanager
-def serving(database: str, hands: Hands | None = None, **settings: Any) -> Iterator[Served]:
-    """A service on a database, on a free port, until the block ends."""
+def serving(database: str, hands: Hands | None = None, port: int = 0, **settings: Any) -> Iterator[Served]:
+    """A service on a database, on a free port if none is given, until the block ends."""
     clock = hands.clock() if hands else None
-    server = Server(Settings(database=database, token=TOKEN, **settings), "127.0.0.1", 0, clock)
+    server = Server(Settings(database=database, token=TOKEN, **settings), "127.0.0.1", port, clock)
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
@@ -246,7 +246,7 @@ def serving(database: str, hands: Hands | None = None, **settings: Any) -> Itera
 
 @pytest.fixture
 def serve() -> Serving:
-    """serve(DATABASE, HANDS, **SETTINGS): a context manager with a running service."""
+    """serve(DATABASE, HANDS, PORT, **SETTINGS): a context manager with a running service."""
     return serving
 
 

@@ -1,0 +1,104 @@
+"""Reads everything side by side, then judges it: the list of the checks, in the order in which they are shown."""
+
+from __future__ import annotations
+
+import sys
+from time import monotonic
+
+from infosvc.records import Node
+from nodewise.doctor import agents, cluster, local_cluster, machine, service
+from nodewise.doctor.asked import Asked
+from nodewise.doctor.clock import clock
+from nodewise.doctor.cluster import NameNode, ResourceManager
+from nodewise.doctor.finding import Finding, Problem, Reading
+from nodewise.doctor.local_cluster import LocalCluster
+from nodewise.doctor.service import Service
+
+LONGEST_SECONDS = 20.0
+"""After which nothing is waited for; each single answer has less."""
+LONGEST_LOGINS_SECONDS = 60.0
+
+
+def look(asked: Asked) -> list[Finding]:
+    """Every finding, in the order of the report; takes as long as the slowest answer."""
+    deadline = monotonic() + LONGEST_SECONDS
+    service_read = Reading(lambda: service.read_service(asked))
+    hdfs_read = Reading(lambda: cluster.read_hdfs(asked.conf_dir))
+    yarn_read = Reading(lambda: cluster.read_yarn(asked.conf_dir))
+    local_read = Reading(lambda: local_cluster.read_local_cluster(asked.home))
+    jars_read = Reading(lambda: machine.read_jars(asked.jars))
+    here = _this_machine(asked, jars_read, deadline)
+    local, jars = local_read.result(deadline), jars_read.result(deadline)
+    hdfs, yarn = hdfs_read.result(deadline), yarn_read.result(deadline)
+    found = service_read.result(deadline)
+    return [
+        *here,
+        local_cluster.cluster_ports(local, asked.hadoop_conf is not None),
+        *_hadoop(asked, local, hdfs, yarn),
+        cluster.hadoop_version(_only_version(jars), _versions(hdfs, yarn)),
+        *_service(asked, found, deadline),
+        *_nodes(asked, None if isinstance(found, Problem) else found.nodes, deadline),
+        clock(_clocks(found, hdfs, yarn)),
+    ]
+
+
+def _this_machine(asked: Asked, jars: Reading[machine.Jars], deadline: float) -> list[Finding]:
+    worker = Reading(lambda: machine.read_worker(asked.worker_python))
+    java, disk = Reading(machine.read_java), Reading(lambda: machine.read_disk(asked.home))
+    elsewhere = asked.hadoop_conf is not None
+    return [
+        machine.python(sys.version_info[:2], machine.read_release()),
+        machine.worker_python(asked.worker_python, worker.result(deadline), elsewhere),
+        machine.java(java.result(deadline)),
+        machine.jars(jars.result(deadline)),
+        machine.disk(disk.result(deadline)),
+    ]
+
+
+def _hadoop(
+    asked: Asked, local: LocalCluster | Problem, hdfs: NameNode | Problem, yarn: ResourceManager | Problem
+) -> list[Finding]:
+    recorded, stopped = (None, False) if isinstance(local, Problem) else (local.daemons > 0, local.stopped)
+    given = asked.hadoop_conf is not None
+    return [
+        cluster.hdfs(hdfs, cluster.absent("hdfs", given, recorded, stopped)),
+        cluster.yarn(yarn, cluster.absent("yarn", given, recorded, stopped)),
+    ]
+
+
+def _service(asked: Asked, found: Service | Problem, deadline: float) -> list[Finding]:
+    port = Reading(lambda: service.read_port(asked.url))
+    file = Reading(lambda: service.read_token_file(asked.home, asked.token_file))
+    absent = service.absent_service(asked.url_given, (asked.home / "service").exists())
+    return [
+        service.service_port(asked.url, port.result(deadline), found),
+        service.service(found, absent),
+        service.token(found),
+        service.token_file(file.result(deadline)),
+    ]
+
+
+def _nodes(asked: Asked, nodes: tuple[Node, ...] | None, deadline: float) -> list[Finding]:
+    ours = Reading(lambda: agents.read_version(asked.home, asked.files)) if nodes else None
+    options = asked.ssh
+    logins = None if options is None else Reading(lambda: agents.read_logins(nodes or (), options))
+    return [
+        agents.agents(nodes),
+        agents.agent_versions(nodes, ours.result(deadline) if ours else ""),
+        agents.ssh(logins.result(monotonic() + LONGEST_LOGINS_SECONDS) if logins else None),
+    ]
+
+
+def _only_version(jars: machine.Jars | Problem) -> str | None:
+    return jars.versions[0] if not isinstance(jars, Problem) and len(jars.versions) == 1 else None
+
+
+def _versions(hdfs: NameNode | Problem, yarn: ResourceManager | Problem) -> dict[str, str]:
+    found = {"NameNode": hdfs, "ResourceManager": yarn}
+    return {who: server.version for who, server in found.items() if not isinstance(server, Problem)}
+
+
+def _clocks(found: Service | Problem, hdfs: NameNode | Problem, yarn: ResourceManager | Problem) -> dict[str, float]:
+    servers = {"information service": found, "NameNode": hdfs, "ResourceManager": yarn}
+    offsets = {who: server.clock for who, server in servers.items() if not isinstance(server, Problem)}
+    return {who: seconds for who, seconds in offsets.items() if seconds is not None}

@@ -1,0 +1,114 @@
+"""What a check found, and the ways in which reading may fail."""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import Future
+from dataclasses import dataclass
+from enum import StrEnum
+from threading import Thread
+from time import monotonic
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from hadoop.errors import HadoopError
+from infosvc.errors import InfoError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+# The last colon is the one between, unless it stands in a command, which backquotes enclose.
+_SENTENCE = re.compile(r"(.+): ((?:[^`]|`[^`]*`)+)", re.DOTALL)
+_AGAIN = "mend what that names, then run `nodewise doctor` again"
+
+PATIENCE_SECONDS = 5.0
+"""For each answer of another machine or program."""
+
+
+class State(StrEnum):
+    """How it stands; only `fail` makes the command fail."""
+
+    OK = "ok"
+    WARN = "warn"  # works, but not as it should
+    FAIL = "fail"  # something will not work
+    SKIPPED = "skipped"  # not there, or nothing to look at
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check found; `remedy` is empty only when nothing is to be done."""
+
+    name: str
+    state: State
+    what: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Why something could not be read, and what to do."""
+
+    what: str
+    remedy: str
+
+    def failed(self, name: str) -> Finding:
+        """The finding of a check that cannot go on without what is missing."""
+        return Finding(name, State.FAIL, self.what, self.remedy)
+
+
+def ok(name: str, what: str) -> Finding:
+    """All is well."""
+    return Finding(name, State.OK, what)
+
+
+def warn(name: str, what: str, remedy: str) -> Finding:
+    """It works, but not as it should."""
+    return Finding(name, State.WARN, what, remedy)
+
+
+def fail(name: str, what: str, remedy: str) -> Finding:
+    """Something will not work."""
+    return Finding(name, State.FAIL, what, remedy)
+
+
+def skipped(name: str, what: str, remedy: str = "") -> Finding:
+    """There was nothing to look at."""
+    return Finding(name, State.SKIPPED, what, remedy)
+
+
+def problem(error: Exception) -> Problem:
+    """Take one of our errors apart, whose sentence is `what: remedy`; any other error is told as it is."""
+    if isinstance(error, HadoopError | InfoError):
+        parts = _SENTENCE.fullmatch(str(error))
+        return Problem(parts[1], parts[2]) if parts else Problem(str(error), _AGAIN)
+    if isinstance(error, PermissionError):
+        return Problem(
+            f"{error.filename} is not for this user",
+            "run this as the user who owns it, for example `sudo -u nodewise nodewise doctor`",
+        )
+    return Problem(f"it could not be looked at ({error!r})", _AGAIN)
+
+
+class Reading(Generic[T]):
+    """Something that is being read in a thread of its own, which ends with the program at the latest."""
+
+    def __init__(self, read: Callable[[], T]) -> None:
+        self._future: Future[T | Problem] = Future()
+        # A daemon, as no silent server may keep the command from ending; the pools of the library are waited for.
+        Thread(target=self._run, args=(read,), daemon=True).start()
+
+    def _run(self, read: Callable[[], T]) -> None:
+        try:
+            self._future.set_result(read())
+        except Exception as error:
+            self._future.set_result(problem(error))
+
+    def result(self, deadline: float) -> T | Problem:
+        """What was read, or why not; waits until the monotonic second `deadline`."""
+        try:
+            return self._future.result(max(0.0, deadline - monotonic()))
+        except TimeoutError:
+            return Problem(
+                "it took too long to look at", "see what is slow (network, name server, disk), then try again"
+            )
