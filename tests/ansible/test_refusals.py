@@ -54,13 +54,21 @@ def placed(address: str) -> Callable[[Inventory], None]:
     return change
 
 
+def with_ssh_elsewhere(groups: Inventory) -> None:
+    groups["workers"]["hosts"]["worker2"]["ansible_port"] = 2222
+
+
+def known_by_a_public_address(groups: Inventory) -> None:
+    groups["workers"]["hosts"]["worker2"]["nodewise_address"] = "203.0.113.9"
+
+
 NO_NAME = (
     "in the inventory is no host name, as which HDFS and YARN would know the machine: "
     "use small letters, digits and hyphens, and put the address into ansible_host."
 )
 NO_ADDRESS = (
     "as its ansible_host, which is no IPv4 address by which others reach it: "
-    "write that there, or set common_manage_hosts to false where DNS knows all machines."
+    "write that there, or set machine_manage_hosts to false where DNS knows all machines."
 )
 
 
@@ -81,6 +89,15 @@ NO_ADDRESS = (
             two_names,
             "worker2 and worker3 have the same ansible_host 192.0.2.12: give each its own address, or take one out "
             "of the inventory.",
+        ),
+        (
+            with_ssh_elsewhere,
+            "worker2 has ansible_port 2222, but the master reaches workers on port 22: let sshd listen there for the "
+            "master.",
+        ),
+        *(
+            (change, f"worker2 would be reached at {at}, a public address, and Hadoop asks nobody for a password")
+            for change, at in ((placed("198.51.100.7"), "198.51.100.7"), (known_by_a_public_address, "203.0.113.9"))
         ),
         *((named(name), f"{name} {NO_NAME}") for name in ("Node_3", "-a", "10.0.0.7", "localhost", "a..b", "x" * 64)),
         *((placed(at), f'worker2 has "{at}" {NO_ADDRESS}') for at in ("", "node2.example.org", "127.0.0.1")),
@@ -135,7 +152,12 @@ def test_a_payload_that_is_not_complete_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("settings", "address"), [({}, "192.0.2.12"), ({"common_manage_hosts": False}, "node2.example.org")]
+    ("settings", "address"),
+    [
+        ({}, "192.0.2.12"),
+        ({"machine_manage_hosts": False}, "node2.example.org"),
+        ({"preflight_public_addresses": True}, "198.51.100.7"),
+    ],
 )
 def test_a_right_inventory_goes_on_to_its_machines(
     play: Play, inventory: Inventory, payload: Path, tmp_path: Path, settings: dict[str, bool], address: str
