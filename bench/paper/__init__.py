@@ -1,0 +1,1 @@
+"""The paper's experiment on five machines of one kind, and what came after it, beside Spark and Hadoop itself."""
