@@ -26,9 +26,7 @@ T = TypeVar("T")
 DEFAULT_DIRECTORY = ".nodewise/agents/{node}"
 DEFAULT_AGENT_PORT = 8410
 MAX_HOSTS_AT_ONCE = 50
-HEALTH_SECONDS = 10.0
-SUPERVISED_SECONDS = 30.0
-"""For an agent that its supervisor starts: that may wait a moment before it does."""
+HEALTH_SECONDS = 30.0  # a busy machine takes its time, and so does a supervisor before it starts an agent again
 _PROBE_SECONDS = 2.0
 
 Admit = Callable[[str, str], str]
@@ -230,8 +228,7 @@ class Machine:
         return Installed(self.node_name, address, version, changed, scheme)
 
     def _await_health(self, standing: Standing, version: str) -> None:
-        seconds = SUPERVISED_SECONDS if standing.supervised else HEALTH_SECONDS
-        why, deadline = "it is not the one that was started", time.monotonic() + seconds
+        why, deadline = "it is not the one that was started", time.monotonic() + HEALTH_SECONDS
         while time.monotonic() < deadline:
             try:
                 health = _health(standing)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lab import daemons, disks, keys, power
-from lab.commands import docker, follow, step
+from lab.commands import LabError, docker, follow, step
 from lab.inventory import Machine, machines, read, remember
 from lab.places import ANSIBLE, INVENTORY, PLAYBOOKS, ROOT, SPARE, STATE
 
@@ -43,10 +43,10 @@ def up(provision: bool = True, spare: bool = False) -> None:
         if provision:
             for machine in machines():
                 power.lift_limit(machine)  # else what is done once would take minutes more
-            # Machines that were made by just these sources have only to prove that they work.
-            tags = "--tags=cluster" if disks.provisioned() and not spare else "--tags=all"
+            known = disks.provisioned() and not spare
             disks.remember_provisioned(False)
-            playbook(inventories, tags)
+            if not (known and proven(inventories)):
+                playbook(inventories)
             disks.remember_provisioned(True)
         limits()
 
@@ -69,11 +69,21 @@ def power_on(usual: Sequence[Machine], known: Sequence[Machine], spare: bool) ->
     return any(machine in usual for machine in new)
 
 
-def playbook(inventories: Sequence[Path], tags: str) -> None:
+def proven(inventories: Sequence[Path]) -> bool:
+    """Whether machines that were made by just these sources prove that they work; somebody may have changed them."""
+    try:
+        playbook(inventories, "--tags=cluster")
+    except LabError as error:
+        print(f"Lab: {error}: all of the playbook runs again", flush=True)
+        return False
+    return True
+
+
+def playbook(inventories: Sequence[Path], *more: str) -> None:
     """Make the machines a cluster."""
     words = [word for inventory in inventories for word in ("-i", inventory)]
     config = PLAYBOOKS / "ansible.cfg"
-    argv = [ANSIBLE / "ansible-playbook", *words, PLAYBOOKS / "site.yml", tags]
+    argv = [ANSIBLE / "ansible-playbook", *words, PLAYBOOKS / "site.yml", *more]
     follow(argv, {**os.environ, "ANSIBLE_CONFIG": str(config)})
 
 

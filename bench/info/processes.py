@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -17,6 +19,7 @@ from bench.info.errors import BenchError
 
 START_SECONDS = 60.0
 END_SECONDS = 20.0
+ENDING = (signal.SIGTERM, signal.SIGINT)
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -43,14 +46,33 @@ def running(
     argv: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A program in the foreground, its output in `log`, until the block ends."""
-    with log.open("ab") as output:
-        process = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment, cwd=ROOT
-        )
+    process = None
     try:
+        with log.open("ab") as output, _signals_wait():
+            process = subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment, cwd=ROOT
+            )
         yield process
     finally:
-        end(process)
+        if process is not None:
+            end(process)
+
+
+@contextmanager
+def _signals_wait() -> Iterator[None]:
+    """What asks the main thread to end comes after the block: a program that has just been started is known then."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = {number: signal.signal(number, lambda given, _: came.append(given)) for number in ENDING}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    for number in came:
+        signal.raise_signal(number)
 
 
 def end(process: subprocess.Popen[bytes]) -> None:

@@ -31,7 +31,7 @@ File = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--pictures", type=click.IntRange(40), default=2600, show_default=True, help="How many.")
+@click.option("--pictures", type=click.IntRange(40), default=4200, show_default=True, help="How many.")
 @click.option("--rounds", type=click.IntRange(1), default=3, show_default=True, help="Rounds in turns.")
 @click.option("--cpus", type=click.FloatRange(0.1, 8), default=0.4, show_default=True, help="Of each worker.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Of the background load and of who is killed.")
@@ -50,7 +50,7 @@ def main(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Divide the same pictures among four unevenly busy workers of the lab in eight ways, and kill one on the way.
+    """Divide the same pictures among four unevenly busy workers of the lab in many ways, and kill one on the way.
 
     It takes about an hour. The lab must be up: scripts/lab up.
 

@@ -7,7 +7,7 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bench.info.errors import BenchError
@@ -21,6 +21,7 @@ from bench.paper.stage import (
     MASTER,
     OUTPUT,
     PICTURES,
+    SINGLE,
     SLICE,
     USER,
     WORKER_PYTHON,
@@ -42,13 +43,17 @@ Found = dict[str, Any]
 
 @dataclass(frozen=True)
 class Work:
-    """What all methods do; `speeds` are what the nodes have been seen to do in a job, in images/s."""
+    """What all methods do; `speeds` are what the nodes have been seen to do in a job, in images/s.
+
+    `folder` is where the pictures are for a job of nodewise.
+    """
 
     pictures: int
     engine: str
     batch: int
     seed: int
     speeds: Mapping[str, float]
+    folder: str = PICTURES
 
     @property
     def expected_seconds(self) -> float:
@@ -141,7 +146,18 @@ def listed(stage: Stage, folder: str) -> list[str]:
 
 def _words(work: Work, capability: str, policy: str, *more: str) -> list[str]:
     output = f"{OUTPUT}/{time.time_ns()}"
-    words = ["job", "submit", "--input", PICTURES, "--output", output, "--capability", capability, "--policy", policy]
+    words = [
+        "job",
+        "submit",
+        "--input",
+        work.folder,
+        "--output",
+        output,
+        "--capability",
+        capability,
+        "--policy",
+        policy,
+    ]
     words += ["--engine", work.engine, "--batch", str(work.batch), "--memory", str(CONTAINER_MB)]
     # On a node that can do a third of what it could, an engine loads three times as long.
     return [*words, "--container-wait", "120", "--capability-wait", "90", "--wait", "--json", *more]
@@ -200,6 +216,7 @@ TITLES = {
     "cpu": "cpu, Algorithm 1 (the paper's)",
     "history": "history, Algorithm 1 (the paper's)",
     "maxflow": "history, maxflow, stealing",
+    "single": "history, maxflow, stealing; one replica",
     "spark": "Spark on YARN, a partition an executor",
     "spark_many": f"Spark on YARN, {MANY} partitions",
     "hadoop": "Hadoop's own order (distributed shell)",
@@ -215,6 +232,7 @@ def methods(number: int, cpus: float, loads: Mapping[str, int]) -> dict[str, Cal
         "cpu": lambda stage, work: rested(stage, work, "perf_cpu", *PAPER),
         "history": lambda stage, work: job(stage, work, "perf_history", *PAPER),
         "maxflow": lambda stage, work: job(stage, work, "perf_history", "maxflow"),
+        "single": lambda stage, work: job(stage, replace(work, folder=SINGLE), "perf_history", "maxflow"),
         "spark": lambda stage, work: spark(stage, work, len(WORKERS)),
         "spark_many": lambda stage, work: spark(stage, work, MANY),
         "hadoop": shell,

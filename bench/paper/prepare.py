@@ -17,6 +17,7 @@ from bench.paper.stage import (
     FOLDER,
     FROM_HDFS,
     PICTURES,
+    SINGLE,
     SLICE,
     SUPERUSER,
     USER,
@@ -46,7 +47,7 @@ def store(stage: Stage, pictures: int, with_spark: bool, say: Say) -> None:
     control.hdfs("-put", "-f", str(code), CODE)
     control.hdfs("-put", "-f", str(slice_script()), SLICE)
     say("the programs are in HDFS")
-    if len(listed(stage, PICTURES)) != pictures:
+    if any(len(listed(stage, folder)) != pictures for folder in (PICTURES, SINGLE)):
         _store_pictures(stage, pictures)
         say(f"{pictures} pictures are in HDFS")
     if with_spark and SPARK_JARS not in listed(stage, FOLDER):
@@ -104,8 +105,9 @@ def _store_pictures(stage: Stage, pictures: int) -> None:
     said([*NODEWISE, "images", "make", str(folder), "-n", str(pictures)], "nodewise images make")
     for other in (one for one in folder.iterdir() if one.suffix != ".jpg"):  # the table of what they show
         other.unlink()
-    stage.control.hdfs("-rm", "-r", "-f", "-skipTrash", PICTURES)
-    stage.control.hdfs("-put", "-t", "4", str(folder), PICTURES)
+    for place, replicas in ((PICTURES, ()), (SINGLE, ("-D", "dfs.replication=1"))):
+        stage.control.hdfs("-rm", "-r", "-f", "-skipTrash", place)
+        stage.control.hdfs(*replicas, "-put", "-t", "4", str(folder), place)
+        if (found := len(listed(stage, place))) != pictures:
+            raise BenchError(f"{found} of {pictures} pictures are in {place}")
     shutil.rmtree(folder)
-    if (found := len(listed(stage, PICTURES))) != pictures:
-        raise BenchError(f"{found} of {pictures} pictures are in {PICTURES}")

@@ -28,6 +28,8 @@ MASTER, WORKERS = "master", ("worker1", "worker2", "worker3", "worker4")
 USER, SUPERUSER = "nodewise", "hdfs"
 FOLDER = "/bench/paper"
 PICTURES, CODE, SLICE, OUTPUT = f"{FOLDER}/pictures", f"{FOLDER}/code.zip", f"{FOLDER}/slice.py", f"{FOLDER}/out"
+SINGLE = f"{FOLDER}/pictures-once"
+"""The same pictures with one replica each, of which some have to move to wherever they are done soonest."""
 CONF = "/etc/hadoop"
 WORKER_PYTHON = "/opt/nodewise/worker/bin/python"
 FROM_HDFS = (WORKER_PYTHON, "-c", "import hdfs_native, sys; exec(hdfs_native.Client().read(sys.argv.pop(1)).read())")

@@ -14,7 +14,7 @@ from typing import Any
 
 from collectors.agent import marked
 
-LOCK_SECONDS = 5.0
+LOCK_SECONDS = 15.0
 _LOCK = ".lock"
 _POLL_SECONDS = 0.02
 # The one thing it inherits: the mark of a test cluster, by which its shutdown finds every process it has.

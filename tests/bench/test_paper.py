@@ -120,8 +120,18 @@ def test_bytes_are_set_beside_an_optimum_that_may_be_nothing(moved: int, optimal
 
 def test_targets_are_reached_at_their_bounds_and_not_beyond() -> None:
     rows = {"rows": 100, "paths": 100}
-    good = [run("maxflow", 0, 11, **moving(105, 100)), run("even", 0, 14.4), run("killed", 0, 11.5, **rows)]
-    bad = [run("maxflow", 0, 11.1, **moving(106, 100)), run("even", 0, 14.4), run("killed", 0, 11.6, **rows)]
+    good = [
+        run("maxflow", 0, 11),
+        run("single", 0, 11, **moving(105, 100)),
+        run("even", 0, 14.4),
+        run("killed", 0, 11.5, **rows),
+    ]
+    bad = [
+        run("maxflow", 0, 11.1),
+        run("single", 0, 9, **moving(106, 100)),
+        run("even", 0, 14.4),
+        run("killed", 0, 11.6, **rows),
+    ]
 
     assert reached(good) == [True, True, True, True, True]
     assert reached(bad) == [False, False, False, False, True]

@@ -16,8 +16,8 @@ import sys, time
 from pathlib import Path
 from hadoop.jvm import HadoopHome, start
 start(HadoopHome(Path(sys.argv[1]), Path(sys.argv[2]), "somebody"))
-print("ready", flush=True)
 try:
+    print("ready", flush=True)
     time.sleep(60)
 except KeyboardInterrupt:
     sys.exit(7)

@@ -59,10 +59,11 @@ NAMES = {
 
 @dataclass
 class Seen:
-    """What the calls of one run were answered with."""
+    """What the calls of one run were answered with; `own` are the labels of which no other run has more cases."""
 
     cases: int = 0
     statuses: Counter[tuple[str, int]] = field(default_factory=Counter)
+    own: set[str] = field(default_factory=set)
     wrong: list[str] = field(default_factory=list)
 
 
@@ -87,8 +88,11 @@ def filled(serve: Serving, database: str, agent: Heard) -> Iterator[Served]:
         yield served
 
 
-def fill(service: Served, address: str) -> None:
-    """One of everything, as far as what was called meanwhile allows; nobody calls anything by the name untouched."""
+def fill(service: Served, address: str, sequence: int = 1) -> None:
+    """One of everything, as far as what was called meanwhile allows; nobody calls anything by the name untouched.
+
+    A report with a `sequence` that was there before would be left aside.
+    """
     client = service.client
     runs = (Run("cpu", Outcome.OK, 0.1, value="0.5"), Run("both", Outcome.FAILED, 0.1, reason="broken"))
     steps: list[Callable[[], Any]] = [
@@ -101,8 +105,8 @@ def fill(service: Served, address: str) -> None:
         *(partial(client.put_slot, node, "cpu", True) for node in ("n1", "n2", "untouched")),
         partial(client.put_slot, "n1", "both", True),
         partial(client.put_slot, "*", "sum", True),
-        partial(client.report, "n1", Report("b", 1, runs=runs)),
-        *(partial(client.put_value, name, "n1", "1") for name in ("cpu", "told")),
+        *(partial(client.report, node, Report("b", sequence, runs=runs)) for node in ("n1", "n2")),
+        *(partial(client.put_value, name, node, "1") for name in ("cpu", "told") for node in ("n1", "n2")),
         partial(client.put_value, "untouched", "untouched", "still here"),
     ]
     for step in steps:
@@ -226,10 +230,12 @@ def make_calls(service: Served, address: str, tag: str) -> Seen:
     @given(case=cases(schema, tag, known))
     def call(case: Case[Any]) -> None:
         if seen.cases % 50 == 0:
-            fill(service, address)  # what was deleted comes back, or most calls would lead nowhere soon
+            fill(service, address, seen.cases + 2)  # what was deleted comes back, or most calls would lead nowhere soon
         answer = case.call(session=session, headers={"Authorization": f"Bearer {token}"}, timeout=20)
         seen.cases += 1
         seen.statuses[case.operation.label, answer.status_code] += 1
+        if tag != "all" or not CASES.keys() & set(case.operation.tags):
+            seen.own.add(case.operation.label)
         seen.wrong += [f"{said}\n{case.as_curl_command()}\n{answer.text[:500]}" for said in faults(case, answer)]
 
     with session:
@@ -246,8 +252,7 @@ def test_generated_calls_are_answered_as_the_document_says(serve: Serving, url: 
         print(seen.cases, sorted(seen.statuses.items()))
         assert not seen.wrong, f"{len(seen.wrong)} wrong answers, for example:\n" + "\n\n".join(seen.wrong[:20])
         assert seen.cases >= CASES[tag]
-        labels = {label for label, _ in seen.statuses}
-        assert labels == {label for label, status in seen.statuses if status < 300}  # each got somewhere
+        assert seen.own <= {label for label, status in seen.statuses if status < 300}  # each got somewhere
         assert service.ask("GET", "/readyz").status == 200
         assert service.client.data("untouched")[0].data_value == "still here"
     before = stored(service)  # once it is down: what it still moved between nodes has a part in it

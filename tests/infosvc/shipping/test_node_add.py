@@ -298,7 +298,8 @@ def test_an_agent_that_the_service_does_not_hear_is_enrolled_anew(
     assert hand.add(*NO_START).exit_code == 0
     eventually(lambda: served.reader.nodes()[0].state == "ready")
     os.kill(int((agents / HOSTS[0] / "agent.pid").read_text()), signal.SIGSTOP)
-    assert hand.add(*NO_START, "--unchanged").stdout.endswith("0 slots started\n")
+    anew = hand.add(*NO_START, "--unchanged")
+    assert anew.stdout.endswith("0 slots started\n"), anew.output
     eventually(lambda: served.reader.nodes()[0].state == "ready")
     assert hand.add(*NO_START, "--unchanged").stdout.endswith("0 slots started, unchanged\n")
 
