@@ -71,8 +71,8 @@ def _signals_wait() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    for number in came:
-        signal.raise_signal(number)
+    for one in came:
+        signal.raise_signal(one)
 
 
 def end(process: subprocess.Popen[bytes]) -> None:

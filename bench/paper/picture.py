@@ -15,7 +15,7 @@ from bench.paper.methods import TITLES
 from bench.paper.table import node_seconds
 
 WIDTH, TOP, LEFT, RIGHT = 920, 64, 300, 70
-BAR, GAP = 13, 16
+BAR, GAP, NUMBER = 13, 16, 28
 COLOURS = ("#1f6f8b", "#5aa469", "#d9a441", "#b5523b")
 INK, SOFT, PAPER = "#222222", "#888888", "#ffffff"
 SHARPER = 2
@@ -81,12 +81,14 @@ def _group(
     runs: Sequence[Run], method: str, names: Sequence[str], y: float, across: Callable[[float], float]
 ) -> Iterator[Shape]:
     yield Words(LEFT - 10, y + BAR * len(names) / 2, TITLES[method], to_the_left=True)
+    line = LEFT + across(median(one["bound"] for one in measured(runs, method)))
     for at, name in enumerate(names):
         seconds = node_seconds(runs, method, name) or 0.0
-        yield Box(LEFT, y + BAR * at, across(seconds), BAR - 1, COLOURS[at % len(COLOURS)])
-        yield Words(LEFT + across(seconds) + 5, y + BAR * (at + 0.5), f"{seconds:.0f}", 11, SOFT)
-    bound = median(one["bound"] for one in measured(runs, method))
-    yield Box(LEFT + across(bound), y - 4, 2, BAR * len(names) + 7, INK)
+        end = LEFT + across(seconds)
+        yield Box(LEFT, y + BAR * at, end - LEFT, BAR - 1, COLOURS[at % len(COLOURS)])
+        free = line + 2 if end <= line <= end + NUMBER else end  # the line would go through the number
+        yield Words(free + 5, y + BAR * (at + 0.5), f"{seconds:.0f}", 11, SOFT)
+    yield Box(line, y - 4, 2, BAR * len(names) + 7, INK)
 
 
 def _svg(shapes: Sequence[Shape], height: float) -> str:
