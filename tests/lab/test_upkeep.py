@@ -21,6 +21,7 @@ from tests.lab.playbooks import agents, changes, datanodes, everywhere, fsck, no
 pytestmark = [pytest.mark.usefixtures("cluster"), pytest.mark.timeout(3600)]
 
 NAMES = ("master", "worker1", "worker2", "worker3", "worker4")
+PICTURES = 1200  # several seconds of work for all four workers
 STOP = "/var/lib/nodewise/stop-writing"
 # Writes numbers until it is told to end, and says which of them were acknowledged.
 WRITER = f"""
@@ -117,18 +118,21 @@ def test_who_is_no_worker_is_not_removed(name: str) -> None:
 
 def test_a_job_ends_whole_although_a_worker_dies_in_the_middle_of_it() -> None:
     sweep("/data/killed", "/out/killed")
-    playbooks.pictures(240, "/data/killed")
+    playbooks.pictures(PICTURES, "/data/killed")
     words = ["--input", "hdfs:///data/killed", "--output", "hdfs:///out/killed", "--policy", "maxflow", "--batch", "8"]
     job = json.loads(lab.nodewise("job", "submit", *words, "--capability", "perf_cpu", "--json"))["job_id"]
 
-    def busy() -> set[str]:
-        """Workers in the middle of their part, of which the application master's is none."""
+    busy: list[str] = []
+
+    def in_the_middle() -> bool:
+        """Whether a worker has done some of its part and not all; those who have are `busy`."""
         said = json.loads(lab.nodewise("job", "status", job, "--json"))["status"]
         nodes = said["nodes"] if said else []
-        return {node["node_name"] for node in nodes if node["images"] and node["images"] < node["planned"]}
+        busy[:] = sorted(node["node_name"] for node in nodes if 0 < node["images"] < node["planned"])
+        return bool(busy)
 
-    until(lambda: bool(busy()), 300)
-    victim = min(busy())
+    until(in_the_middle, 300)
+    victim = busy[0]
     lab.kill(victim)
     lab.nodewise("job", "status", job, "--watch", timeout=1200)
     rows = playbooks.results("/out/killed")
@@ -136,7 +140,7 @@ def test_a_job_ends_whole_although_a_worker_dies_in_the_middle_of_it() -> None:
     until(lambda: everywhere(victim), 240)
     sweep("/data/killed", "/out/killed")
 
-    assert len({row["path"] for row in rows}) == len(rows) == 240
+    assert len({row["path"] for row in rows}) == len(rows) == PICTURES
     assert [row["error"] for row in rows if row["error"]] == []
 
 
