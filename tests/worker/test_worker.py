@@ -333,6 +333,7 @@ def test_rows_computed_before_are_committed_to_the_next_application_master(place
 def test_an_application_master_that_refuses_old_leases_gets_the_pictures_done_anew(place: Place) -> None:
     pictures = place.pictures(*[SLOW] * 8)
     first = job(place, pictures)
+    first.refuses = lambda path: 503 if path == "/commit" else None
     place.start()
     first.until(lambda: "1-0" in first.given)
     first.close()
