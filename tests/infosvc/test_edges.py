@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import threading
 import time
@@ -65,6 +66,22 @@ def test_bodies_in_chunks_without_a_token_hold_nobody_up(lite: Served, stack: Ex
 def test_the_body_of_a_read_is_not_waited_for(lite: Served, stack: ExitStack, path: str) -> None:
     head = f"GET {path} HTTP/1.1\nHost: x\nAuthorization: Bearer {ADMIN}\nContent-Length: 100\n\nhello"
     assert [_status(connection) for connection in _begin(lite, stack, head, 3)] == [200] * 3
+
+
+def test_no_answer_waits_for_the_word_that_a_part_of_it_came(lite: Served, stack: ExitStack) -> None:
+    (connection,) = _begin(lite, stack, "GET /healthz HTTP/1.1\nHost: x\n\n", 1)
+    assert _status(connection) == 200
+    assert _options_of_the_end_towards(connection.getsockname(), socket.TCP_NODELAY) == [1]
+
+
+def _options_of_the_end_towards(peer: object, option: int) -> list[int]:
+    """Of the sockets of this process, in which the service runs too."""
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        with suppress(OSError), socket.socket(fileno=os.dup(int(name))) as end:
+            if end.family == socket.AF_INET and end.getpeername() == peer:
+                found.append(end.getsockopt(socket.IPPROTO_TCP, option))
+    return found
 
 
 @pytest.mark.parametrize("call", ["POST /api/v1/nodes/n1/report", "PUT /api/v1/data/cpu/n1"])
