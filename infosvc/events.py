@@ -31,7 +31,10 @@ _Happening = tuple[str, Mapping[str, Any]]  # type, data
 
 @dataclass(frozen=True)
 class Filter:
-    """Which events a watcher wants; an empty set wants all. An event without a name passes no filter of names."""
+    """Which events a watcher wants; an empty set wants all.
+
+    An event without a data name, as those of nodes are, passes a filter of names if its type is asked for.
+    """
 
     types: frozenset[str] = frozenset()
     names: frozenset[str] = frozenset()
@@ -39,9 +42,10 @@ class Filter:
 
     def takes(self, kind: str, data_name: str | None, node_name: str | None) -> bool:
         """Whether an event passes."""
+        named = kind in self.types if data_name is None else data_name in self.names
         return (
             (not self.types or kind in self.types)
-            and (not self.names or data_name in self.names)
+            and (not self.names or named)
             and (not self.nodes or node_name in self.nodes)
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -37,6 +38,7 @@ class Keeper:
         self._now = latest.clock.monotonic
         self._listening_since = self._stepped_at = self._pruned_at = self._now()
         self._states = self._look()
+        self._gone: deque[str] = deque()
         self._placed: set[str] = set()
         self._placed_changed = True
         self._orphans: dict[str, Wish] = {}
@@ -56,9 +58,11 @@ class Keeper:
 
     def note(self, commit: Commit) -> None:
         """Called after a commit: other producers may be placed now, or a node that was forgotten ran the only slot."""
+        gone = commit.before.nodes.keys() - commit.after.nodes.keys()
+        self._gone.extend(gone)
         if not any(table == "slots" for table, _ in commit.changed):
             return
-        for node_name in commit.before.nodes.keys() - commit.after.nodes.keys():
+        for node_name in gone:
             for name, wish in commit.before.slots.get(node_name, {}).items():
                 if wish.placed and wish.running and not placed(commit.after, name):
                     self._orphans[name] = wish
@@ -94,7 +98,9 @@ class Keeper:
         return {name: self._latest.state(name) for name in self._latest.picture.nodes}
 
     def _tell_states(self) -> None:
-        before, self._states = self._states, self._look()
+        # A node that came and went between two looks is told of too: who listed it in between shows it.
+        before = dict.fromkeys([self._gone.popleft() for _ in range(len(self._gone))], "") | self._states
+        self._states = self._look()
         gone = dict.fromkeys(before.keys() - self._states.keys(), FORGOTTEN)
         for node_name, state in (self._states | gone).items():
             if before.get(node_name) != state:

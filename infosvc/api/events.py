@@ -41,7 +41,12 @@ class Events(Resource):
         **SEVERAL,
         **{"x-example": ["value"]},
     )
-    @ns.param("name", "only events of this data name; may stand several times", **NAMES, **{"x-example": ["load_1m"]})
+    @ns.param(
+        "name",
+        "only events of this data name, and those of type node if that is asked for; may stand several times",
+        **NAMES,
+        **{"x-example": ["load_1m"]},
+    )
     @ns.param("node", "only events of this node; may stand several times", **NAMES, **{"x-example": ["127.0.1.11"]})
     @ns.param(
         "Last-Event-ID",

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -77,8 +78,8 @@ def test_no_answer_waits_for_the_word_that_a_part_of_it_came(lite: Served, stack
 def _options_of_the_end_towards(peer: object, option: int) -> list[int]:
     """Of the sockets of this process, in which the service runs too."""
     found = []
-    for name in os.listdir("/proc/self/fd"):
-        with suppress(OSError), socket.socket(fileno=os.dup(int(name))) as end:
+    for descriptor in list(Path("/proc/self/fd").iterdir()):
+        with suppress(OSError), socket.socket(fileno=os.dup(int(descriptor.name))) as end:
             if end.family == socket.AF_INET and end.getpeername() == peer:
                 found.append(end.getsockopt(socket.IPPROTO_TCP, option))
     return found

@@ -91,12 +91,29 @@ def test_a_nodes_state_is_told_when_it_changes(served: Served) -> None:
         assert "ready" in (said["state"] for said in states)
 
 
+def test_a_node_that_is_removed_is_told_as_forgotten_however_short_it_was_there(served: Served) -> None:
+    with served.reader.events(["node"], nodes=["n2"]) as stream:
+        with parts_of(served.server.app).keeper._lock:  # no look of the keeper's falls in between
+            served.client.put_node("n2", "127.0.0.1:9")
+            served.client.delete_node("n2")
+        assert _told(stream, 1) == [{"node_name": "n2", "state": "forgotten"}]
+
+
 def test_a_watcher_gets_only_the_names_and_nodes_it_asked_for(served: Served) -> None:
     with served.reader.events(names=["cpu"], nodes=["n1"]) as stream:
         served.client.put_value("load", "n1", 1)
         served.client.put_value("cpu", "n2", 2)
         served.client.put_value("cpu", "n1", 3)
         assert [said["data_value"] for said in _told(stream, 1)] == ["3"]
+
+
+@pytest.mark.parametrize(("types", "passes"), [({"node", "value"}, True), ({"value"}, False), (set(), False)])
+def test_events_of_nodes_pass_a_filter_of_names_if_their_type_is_asked_for(types: set[str], passes: bool) -> None:
+    broker = Broker(Clock(), 1)
+    watcher = broker.watch(Filter(frozenset(types), frozenset({"cpu"})))
+    broker.publish("node", {"node_name": "n1", "state": "lost"})
+    broker.publish("slot", {"node_name": "n1", "data_name": "load", "change": "deleted"})
+    assert [event.type for event in watcher.events(0)] == ["node"] * passes
 
 
 @pytest.mark.parametrize(
