@@ -27,13 +27,16 @@ class Piece:
         return self.begin + len(self.content)
 
 
-def read_on(container_id: str, address: str, stream: str, user: str, seen: int) -> Piece | None:
+def read_on(
+    container_id: str, address: str, stream: str, user: str, seen: int, most: int = sys.maxsize
+) -> Piece | None:
     """What a container wrote to `stream` since its byte `seen`; None when its NodeManager has no such log (yet).
 
-    HadoopError when the NodeManager at `address` does not answer.
+    What lies more than `most` bytes before the end is passed over: the piece then begins later. HadoopError when the
+    NodeManager at `address` does not answer.
     """
     url = f"http://{address}/ws/v1/node/containerlogs/{container_id}/{stream}?user.name={quote(user)}"
-    wanted = sys.maxsize if seen == 0 else OVERLAP_BYTES
+    wanted = min(most, sys.maxsize if seen == 0 else OVERLAP_BYTES)
     while True:
         try:
             answer = get(f"{url}&size=-{wanted}", f"the {stream} of {container_id}")
@@ -43,9 +46,9 @@ def read_on(container_id: str, address: str, stream: str, user: str, seen: int) 
         begin = length - len(content)
         if begin <= seen <= length:
             return Piece(seen, content[seen - begin :])
-        if begin == 0:
-            return Piece(0, content)
-        wanted = length - seen + OVERLAP_BYTES if length > seen else sys.maxsize
+        if begin == 0 or wanted >= most:
+            return Piece(begin, content)
+        wanted = min(most, length - seen + OVERLAP_BYTES if length > seen else sys.maxsize)
 
 
 def parse_tail(answer: bytes, wanted: int) -> tuple[int, bytes]:

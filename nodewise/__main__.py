@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
 import click
 
 from hadoop.errors import HadoopError
 from infosvc.errors import InfoError
+from infosvc.extras import EXTRAS
 from jobs.errors import JobError
 from locality.types import PlanError
-from nodewise.lazy import LazyGroup
+from nodewise.lazy import LazyGroup, lazily
 
 DEFAULT_HOME = Path("~/.nodewise")
 COMMANDS = {
@@ -34,8 +36,14 @@ COMMANDS = {
 }
 """The list of commands; to add one, write its file and name it here."""
 
+WATCHED = {"cluster": ["status"], "node": ["list"], "slot": ["list"], "data": ["get"], "job": ["list"]}
+"""The listings of these groups that can be shown again and again: they get --watch."""
 
-@click.group(cls=LazyGroup, places=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+MOUNTED = ["nodewise.board:mount"]
+"""What `nodewise serve` answers beside the service's own calls: functions of home and application, imported by it."""
+
+
+@click.group(cls=LazyGroup, places=COMMANDS, watched=WATCHED, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="nodewise")
 @click.option(
     "--home",
@@ -57,6 +65,7 @@ def cli(ctx: click.Context, home: Path) -> None:
       nodewise job submit --input hdfs:///data/images --output hdfs:///out/run1 --capability perf_cpu --wait
     """
     ctx.obj = home.expanduser().absolute()
+    ctx.meta[EXTRAS] = [partial(lazily(place), ctx.obj) for place in MOUNTED]
 
 
 def main() -> None:

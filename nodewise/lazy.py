@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
 
-class LazyGroup(click.Group):
-    """Knows for each command where it is: name -> `module:attribute`."""
+def lazily(place: str) -> Callable[..., Any]:
+    """The function at `module:attribute`, imported as late as it is called."""
 
-    def __init__(self, *arguments: Any, places: Mapping[str, str], **options: Any) -> None:
+    def call(*arguments: Any) -> Any:
+        return _at(place)(*arguments)
+
+    return call
+
+
+class LazyGroup(click.Group):
+    """Knows for each command where it is: name -> `module:attribute`, and which commands of a group get --watch."""
+
+    def __init__(
+        self, *arguments: Any, places: Mapping[str, str], watched: Mapping[str, Sequence[str]], **options: Any
+    ) -> None:
         super().__init__(*arguments, **options)
         self._places = dict(places)
+        self._watched = dict(watched)
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
         """All names, in the order of the listing."""
@@ -25,11 +37,21 @@ class LazyGroup(click.Group):
         """One command, None when there is none of this name."""
         if cmd_name not in self._places:
             return None
-        module, _, attribute = self._places[cmd_name].partition(":")
-        found: click.Command = getattr(importlib.import_module(module), attribute)
+        found: click.Command = _at(self._places[cmd_name])
+        if isinstance(found, click.Group) and cmd_name in self._watched:
+            from nodewise.watch import watchable
+
+            for name in self._watched[cmd_name]:
+                watchable(found.commands[name])
         return found
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
         """Names come from the list, so that completing one imports none; what they do is told by --help."""
         names = [CompletionItem(name) for name in self._places if name.startswith(incomplete)]
         return names + click.Command.shell_complete(self, ctx, incomplete)
+
+
+def _at(place: str) -> Any:
+    """What stands at `module:attribute`."""
+    module, _, attribute = place.partition(":")
+    return getattr(importlib.import_module(module), attribute)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,12 +14,14 @@ from infosvc.audit import Chain
 from infosvc.client import InfoClient
 from infosvc.commands import show
 from infosvc.commands.options import connect, json_option, service_options
+from infosvc.commands.staying import AWAY
 from infosvc.errors import Conflict
 from infosvc.records import AuditEntry
 
 COLUMNS = ("sequence", "at", "who", "address", "call", "status", "detail")
 SHOWN_DETAIL = 80
 PAGE = 1_000
+FOLLOW_SECONDS = 1.0  # between two looks for what was added
 
 
 @click.group()
@@ -33,21 +37,56 @@ def audit() -> None:
 @audit.command("list")
 @click.option("--since", type=click.IntRange(min=0), default=0, help="Only entries after this number.")
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many entries.  [default: all]")
+@click.option("-f", "--follow", "follows", is_flag=True, help="Go on with what is added, until Ctrl-C or --limit.")
 @json_option
 @service_options
 @click.pass_obj
-def list_all(home: Path, url: str, token_file: Path | None, since: int, limit: int | None, as_json: bool) -> None:
-    """List the entries, oldest first.
+def list_all(
+    home: Path, url: str, token_file: Path | None, since: int, limit: int | None, follows: bool, as_json: bool
+) -> None:
+    """List the entries, oldest first. With --follow, one a line, with --json then one object a line.
 
     \b
-    Example:
+    Examples:
       nodewise audit list --since 1200 --json
+      nodewise audit list --follow
     """
+    if follows:
+        try:
+            _follow(connect(home, url, token_file), since, limit, as_json)
+        except KeyboardInterrupt:
+            click.echo()
+        return
     found = [entry for page in _pages(connect(home, url, token_file), since, limit) for entry in page]
     if as_json:
         show.as_json([entry.to_json() for entry in found])
     else:
         show.as_table(COLUMNS, [_row(entry) for entry in found], "no entry")
+
+
+def _follow(client: InfoClient, since: int, limit: int | None, as_json: bool) -> None:
+    """Print entries as they are added, `limit` at most; while the service is away, say so once and go on trying."""
+    told, begun, silent = 0, False, False
+    while True:
+        try:
+            for page in _pages(client, since, None if limit is None else limit - told):
+                for entry in page:
+                    click.echo(json.dumps(entry.to_json()) if as_json else _line(entry))
+                since, told = max(since, page[-1].sequence), told + len(page)
+            begun, silent = True, False
+        except AWAY as error:
+            if not begun:
+                raise
+            if not silent:
+                click.echo(show.plain(f"nothing comes for now: {error}"), err=True)
+            silent = True
+        if told == limit:
+            return
+        time.sleep(FOLLOW_SECONDS)
+
+
+def _line(entry: AuditEntry) -> str:
+    return show.plain("  ".join(str(item) for item in _row(entry)))
 
 
 def _noted(_context: click.Context, _option: click.Parameter, text: str | None) -> tuple[int, str] | None:

@@ -18,6 +18,7 @@ from infosvc.auth import is_loopback, token_from
 from infosvc.client import token_path
 from infosvc.commands.options import token_option
 from infosvc.errors import InvalidInput
+from infosvc.extras import EXTRAS
 from infosvc.settings import Ack, Settings
 
 if TYPE_CHECKING:
@@ -84,9 +85,9 @@ def serve(
 ) -> None:
     """Run the information service until it is told to end.
 
-    It keeps which data exists, what runs where and the latest values, and answers over REST; Swagger UI is at
-    /api/v1/. The first admin's token is made on the first start; `nodewise token create` makes others. Beyond
-    loopback every call needs a token.
+    It keeps which data exists, what runs where and the latest values, and answers over REST; the dashboard is at /,
+    Swagger UI at /api/v1/. The first admin's token is made on the first start; `nodewise token create` makes others.
+    Beyond loopback every call needs a token, but those for the dashboard's files and to log in.
 
     \b
     Examples:
@@ -105,7 +106,9 @@ def serve(
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     url = parse_url(database or f"sqlite:///{home / 'service' / 'infosvc.db'}", _password(database_password_file))
     path = token_path(home, token_file)
-    server = Server(Settings(url.render_as_string(hide_password=False), token_from(path), **given), host, port)
+    settings = Settings(url.render_as_string(hide_password=False), token_from(path), **given)
+    extras = click.get_current_context().meta.get(EXTRAS, ())
+    server = Server(settings, host, port, extras=extras)
     if not is_loopback(host) and given["tls_cert"] is None:
         click.echo(
             f"Warning: {host} can be reached from other machines, and tokens and values travel unencrypted: "

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,22 +18,14 @@ from infosvc.client import InfoClient
 from infosvc.commands import show
 from infosvc.commands.options import connect, json_option, service_options
 from infosvc.commands.spans import Span
+from infosvc.commands.staying import AWAY, often, signals_leave
 from infosvc.commands.top_table import NODE, STATE, Look, Order, counted, look, table
-from infosvc.errors import NotFound, NotReady, TooManyRequests, Unreachable
+from infosvc.errors import NotFound
 
 USUAL = ("cpu_free_ratio", "load_1m", "memory_available_bytes", "perf_cpu")
 EVERY_SECONDS = 2.0
-SHORTEST, LONGEST = 0.1, 3600.0
 DRAWN_PER_SECOND = 2.0  # so that ages grow, and a terminal of another size is filled, between two looks
 PATIENCE_SECONDS = 3.0  # a look may take this long before its absence is told
-AWAY = (Unreachable, NotReady, TooManyRequests)
-"""What passes by itself; anything else, such as a token that was revoked, ends the command."""
-
-
-def _seconds(_context: click.Context, _option: click.Parameter, seconds: float) -> float:
-    if not SHORTEST <= seconds <= LONGEST:
-        raise click.BadParameter(f"{seconds:g} s is too often or too seldom: give {SHORTEST:g} to {LONGEST:g} seconds")
-    return seconds
 
 
 @click.command()
@@ -51,7 +41,7 @@ def _seconds(_context: click.Context, _option: click.Parameter, seconds: float) 
     metavar="SECONDS",
     default=EVERY_SECONDS,
     show_default=True,
-    callback=_seconds,
+    callback=often,
     help="How often to ask.",
 )
 @click.option("--once", is_flag=True, help="Print one table with all nodes and end, as elsewhere than on a terminal.")
@@ -178,7 +168,7 @@ def _stay(client: InfoClient, picture: Picture) -> None:
     drawing = Live(
         console=picture.console, get_renderable=picture.draw, screen=True, refresh_per_second=DRAWN_PER_SECOND
     )
-    with _signals_leave(), drawing:
+    with signals_leave(), drawing:
         while True:
             drawing.refresh()
             time.sleep(picture.every)
@@ -186,15 +176,3 @@ def _stay(client: InfoClient, picture: Picture) -> None:
                 picture.take(look(client, list(picture.units)))
             except AWAY as error:
                 picture.trouble = str(error)
-
-
-@contextmanager
-def _signals_leave() -> Iterator[None]:
-    """SIGTERM and a terminal that goes away leave by the same door as Ctrl-C, but with their own exit status."""
-    ends = (signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, lambda number, _frame: sys.exit(128 + number)) for number in ends}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

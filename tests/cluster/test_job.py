@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from hadoop.local import Cluster
 from infosvc.client import InfoClient
 from infosvc.records import Kind, Producer, Role
 from tests.cluster.site import BROKEN, EXAMPLES, PICTURES, Site, running, succeed, until
+from tests.recipes.readme import block
 
 pytestmark = pytest.mark.cluster
 
@@ -91,9 +91,7 @@ def test_a_broken_picture_has_a_row_with_the_reason(site: Site, first: dict[str,
 
 
 def test_the_line_of_the_readme_opens_the_results(site: Site, first: dict[str, Any]) -> None:
-    found = re.search(r"^pyarrow\.parquet\.read_table\(.*\)$", (ROOT / "README.md").read_text(), re.MULTILINE)
-    assert found
-    line = found.group().replace("127.0.2.1:9870/out/run1", f"{site.cluster.master}:9870/out/even")
+    line = block("read-results").strip().replace("127.0.2.1:9870/out/run1", f"{site.cluster.master}:9870/out/even")
     program = f"import pyarrow.parquet; print({line}.num_rows)"
 
     printed = succeed(subprocess.run([WORKER_PYTHON, "-c", program], capture_output=True, text=True, timeout=60))

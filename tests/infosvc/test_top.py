@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import re
-import select
 import signal
 import subprocess
-import sys
-import termios
-import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from infosvc.records import Outcome, Producer, Report, Run
 from tests.infosvc.conftest import Hands, Served, Serving, free_port
+from tests.infosvc.terminal import LEAVE_SCREEN, NODEWISE, STYLE, Terminal, settings
 
 Done = subprocess.CompletedProcess[str]
 Command = Callable[..., Done]
 
 NAMES = ("cpu_free_ratio", "memory_available_bytes", "rack")
-NODEWISE = (sys.executable, "-m", "nodewise")
-HOME = "\x1b[H"  # every drawing begins with it
-STYLE = re.compile(r"\x1b\[[0-9;]*m")
-SHOW_CURSOR, LEAVE_SCREEN = "\x1b[?25h", "\x1b[?1049l"
 
 
 @pytest.fixture
@@ -49,10 +39,6 @@ def served(sqlite_url: str, serve: Serving, hands: Hands) -> Iterator[Served]:
         client.put_value("memory_available_bytes", "n1", 950_000)
         client.put_value("rack", "other", "r7")
         yield service
-
-
-def settings(url: str) -> dict[str, str]:
-    return {**os.environ, "NODEWISE_URL": url, "NODEWISE_HOME": "/nowhere", "TERM": "xterm"}
 
 
 @pytest.fixture
@@ -82,73 +68,12 @@ def first_words(done: Done) -> list[str]:
     return [line.split()[0] for line in fine(done).splitlines()[2:]]
 
 
-class Terminal:
-    """A real terminal of some lines with `nodewise top` on it."""
-
-    def __init__(self, url: str, *words: str, lines: int = 20) -> None:
-        self._ours, self._theirs = pty.openpty()
-        self.resize(lines)
-        self.settings = termios.tcgetattr(self._theirs)
-        self.text = ""
-        # A session whose terminal this is, so that Ctrl-C arrives as it does everywhere.
-        self.process = subprocess.Popen(
-            ["setsid", "--ctty", "--wait", *NODEWISE, "top", "--every", "0.1", *words],
-            stdin=self._theirs,
-            stdout=self._theirs,
-            stderr=self._theirs,
-            env=settings(url),
-        )
-
-    def resize(self, lines: int) -> None:
-        termios.tcsetwinsize(self._theirs, (lines, 100))
-
-    def until(self, fits: Callable[[str], Any]) -> str:
-        """The first drawing that fits, of those begun from now on."""
-        begun, deadline = len(self.text), time.monotonic() + 30
-        while True:
-            for drawing in self.text[begun:].split(HOME)[1:-1]:  # the last one may be half there
-                if fits(STYLE.sub("", drawing)):
-                    return drawing
-            assert time.monotonic() < deadline and self.process.poll() is None, self.text[-3000:]
-            self._read()
-
-    def type(self, keys: str) -> None:
-        os.write(self._ours, keys.encode())
-
-    def ended(self) -> int:
-        """Exit status; all of its output has been read then."""
-        status = self.process.wait(30)
-        while self._read():
-            pass
-        return status
-
-    def left_as_it_was(self) -> bool:
-        """The cursor is shown and the screen of before is back, whatever came last."""
-        hidden, shown = self.text.rfind("\x1b[?25l"), self.text.rfind(SHOW_CURSOR)
-        entered, left = self.text.rfind("\x1b[?1049h"), self.text.rfind(LEAVE_SCREEN)
-        return 0 <= hidden < shown and 0 <= entered < left and termios.tcgetattr(self._theirs) == self.settings
-
-    def close(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        os.close(self._ours)
-        os.close(self._theirs)
-
-    def _read(self) -> bool:
-        if not select.select([self._ours], [], [], 0.2)[0]:
-            return False
-        with suppress(OSError):
-            self.text += os.read(self._ours, 65536).decode(errors="replace")
-        return True
-
-
 @pytest.fixture
 def terminal(stack: ExitStack) -> Callable[..., Terminal]:
     """terminal(URL, *WORDS, lines=20): one on which `nodewise top` runs."""
 
     def start(url: str, *words: str, **size: int) -> Terminal:
-        made = Terminal(url, *words, **size)
+        made = Terminal(url, "top", "--every", "0.1", *words, **size)
         stack.callback(made.close)
         return made
 
