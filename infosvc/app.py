@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cache, partial
+from importlib.metadata import PackageNotFoundError, version
+
 from flask import Flask, Response, g, jsonify, request
 from flask.typing import ResponseReturnValue
 
-from infosvc import api
-from infosvc.api import explain, metrics
+from infosvc import api, pages
+from infosvc.api import explain, metrics, session
 from infosvc.api.restx import error_response
 from infosvc.audit import Refusals
-from infosvc.auth import ANONYMOUS, SHORTEST_TOKEN, needed, needs, open_to_all
+from infosvc.auth import ANONYMOUS, SHORTEST_TOKEN, Caller, needed, needs, open_to_all
 from infosvc.bodies import Bodies
-from infosvc.errors import InfoError, InvalidInput, LengthRequired
-from infosvc.gate import Gate
+from infosvc.errors import InfoError, InvalidInput, LengthRequired, TooLarge
+from infosvc.extras import Extra
+from infosvc.gate import HOLDER, Gate
 from infosvc.parts import Parts, parts_of
 from infosvc.records import Role
 from infosvc.settings import Clock, Settings
 
+LARGEST_OF_STRANGERS = 4096  # bytes: all that they have to send is the token with which they log in
+
 _CHANGES = ("PUT", "POST", "DELETE", "PATCH")
 
 
-def create_app(settings: Settings, clock: Clock | None = None) -> Flask:
+def create_app(settings: Settings, clock: Clock | None = None, extras: Sequence[Extra] = ()) -> Flask:
     """The service on an open database, its writer running; end it with close_app.
 
+    Each of `extras` is called with the application once it answers all that it answers by itself.
     Raises InvalidInput for a token that is too short or a database URL of another kind, NotReady when the database
     does not answer, Conflict when a newer version made it.
     """
@@ -34,17 +42,29 @@ def create_app(settings: Settings, clock: Clock | None = None) -> Flask:
     app.register_error_handler(Exception, error_response)
     metrics.add(app, parts.metrics)
     explain.add(app)
+    pages.add(app)
+    session.add(app, f"{api.PREFIX}/session", partial(_note, app))
     app.before_request(lambda: _admit(app))
     app.before_request(lambda: _take_body(app))
     app.after_request(lambda response: _note_refused_change(app, response))
     app.add_url_rule("/healthz", "healthz", open_to_all(lambda: jsonify({"status": "ok"})))
     app.add_url_rule("/readyz", "readyz", needs(Role.READER)(lambda: _ready(app)))
+    _mount(app, extras)
     return app
 
 
 def close_app(app: Flask) -> None:
     """Store what waits and let the database go."""
     parts_of(app).close()
+
+
+def _mount(app: Flask, extras: Sequence[Extra]) -> None:
+    try:
+        for extra in extras:
+            extra(app)
+    except BaseException:
+        close_app(app)
+        raise
 
 
 def _admit(app: Flask) -> None:
@@ -71,8 +91,14 @@ def _take_body(app: Flask) -> None:
     if "HTTP_TRANSFER_ENCODING" in request.environ:
         raise LengthRequired("the body comes in chunks: send it whole, with its Content-Length")
     if request.method in _CHANGES and request.routing_exception is None:
-        bodies: Bodies = parts_of(app).bodies
-        bodies.read(g.caller.token_id, request.get_data)
+        known: Bodies = parts_of(app).bodies
+        strangers: Bodies = parts_of(app).strangers
+        if g.caller is not ANONYMOUS:
+            known.read(g.caller.token_id, request.get_data)
+        elif (request.content_length or 0) <= LARGEST_OF_STRANGERS:
+            strangers.read(request.remote_addr or "", request.get_data)
+        else:
+            raise TooLarge(f"a call without a token may send {LARGEST_OF_STRANGERS} bytes: send less, or show a token")
 
 
 def _note_refused_change(app: Flask, response: Response) -> Response:
@@ -86,13 +112,23 @@ def _note_refused_change(app: Flask, response: Response) -> Response:
 def _note(app: Flask, status: int, message: str) -> None:
     call = f"{request.method} {request.path[:255]}"
     refusals: Refusals = parts_of(app).refusals
-    refusals.note(g.caller.name, request.remote_addr or "", call, status, message)
+    caller: Caller = request.environ.get(HOLDER, g.caller)
+    refusals.note(caller.name, request.remote_addr or "", call, status, message)
 
 
 def _ready(app: Flask) -> ResponseReturnValue:
     parts_of(app).readiness.check()
     agents = "https" if parts_of(app).settings.agent_ca else "http"
-    return jsonify({"status": "ready", "agents": agents})
+    return jsonify({"status": "ready", "agents": agents, "version": _version()})
+
+
+@cache
+def _version() -> str:
+    """That of the distribution; a checkout that was never installed has none."""
+    try:
+        return version("nodewise")
+    except PackageNotFoundError:
+        return "unknown"
 
 
 def _check_token(token: str) -> None:

@@ -33,12 +33,16 @@ SHORTEST_TOKEN = 16  # characters of the first admin's token
 
 
 class Caller(NamedTuple):
-    """One caller whose token was checked; `name` is what the audit log calls it, `token_id` is empty for nobody's."""
+    """One caller whose token was checked; `name` is what the audit log calls it, `token_id` is empty for nobody's.
+
+    `session` is the key of the session by which a browser called, and empty for all who showed the token itself.
+    """
 
     name: str
     role: Role
     node_name: str | None = None
     token_id: str = ""
+    session: str = ""
 
 
 ANONYMOUS = Caller("anonymous", Role.READER)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import hmac
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 from infosvc.auth import ANONYMOUS, FIRST_ADMIN, MAY, Caller, sha256
 from infosvc.errors import Forbidden, InfoError, Revoked, Unauthorized
 from infosvc.latest import Latest, StoredToken
+from infosvc.origin import Environ, check_change
 from infosvc.rates import Rates, TooFast
 from infosvc.records import Role
+from infosvc.sessions import COOKIE, Session, Sessions
 from infosvc.settings import Settings
 from infosvc.tokens import check_expiry, id_of
 
-Environ = dict[str, Any]
-
 MOST_KNOWN = 5_000
+HOLDER = "infosvc.holder"  # where a call keeps whose session its cookie shows, which a refusal then names
 _REFUSED = "infosvc.refused"
 
 
@@ -28,15 +30,16 @@ class _Known(NamedTuple):
 
 
 class Gate:
-    """Knows who calls by the token that the call shows.
+    """Knows who calls by the token that the call shows, or by the session whose cookie it shows without any token.
 
     Raises Unauthorized, Revoked, Forbidden or TooFast when the call may not go on. Headers that were good are
     remembered, but each call looks at the token's present row, so a revocation counts at once.
     """
 
-    def __init__(self, settings: Settings, latest: Latest) -> None:
+    def __init__(self, settings: Settings, latest: Latest, sessions: Sessions) -> None:
         self._open = settings.open_reading
         self._latest = latest
+        self._sessions = sessions
         self._monotonic, self._wall = latest.clock.monotonic, latest.clock.wall
         self._first_admin = sha256(settings.token)
         self._known: dict[str, _Known] = {}
@@ -81,6 +84,8 @@ class Gate:
         """Whether a caller who was let in a while ago would still be known."""
         if not caller.token_id:
             return self._open
+        if caller.session and self._sessions.held(caller.session) is None:
+            return False
         if caller.token_id == FIRST_ADMIN:
             return True
         stored = self._latest.picture.tokens.get(caller.token_id)
@@ -88,43 +93,91 @@ class Gate:
             return False
         return stored.token.expires_at is None or self._wall() < stored.token.expires_at
 
+    def log_in(self, token: str, environ: Environ) -> str:
+        """Begin a session for whoever shows a token, in place of the one that the call shows; the cookie's text."""
+        address = str(environ.get("REMOTE_ADDR", ""))
+        known = self._patiently(address, lambda: self._typed(token))
+        self._count(known.caller.token_id)
+        old = self.session(environ)
+        if old is not None:
+            self._sessions.end(old.caller.session)
+        return self._sessions.begin(known.caller, known.expires_at)[0]
+
+    def log_out(self, environ: Environ) -> None:
+        """End the session that the call shows, if it shows any; Forbidden when another site's page asks for it."""
+        found = self.session(environ)
+        if found is not None:
+            check_change(environ, found.csrf_token)
+            self._sessions.end(found.caller.session)
+
+    def session(self, environ: Environ) -> Session | None:
+        """The session whose cookie a call shows, None without any that goes on."""
+        cookies = environ.get("HTTP_COOKIE")
+        text = _cookie(cookies) if cookies else ""
+        found = self._sessions.find(text) if text else None
+        if found is None:
+            return None
+        if not self.still_valid(found.caller):
+            self._sessions.end(found.caller.session)
+            return None
+        environ[HOLDER] = found.caller
+        return found
+
     def _judge(self, environ: Environ) -> Caller:
         header: str = environ.get("HTTP_AUTHORIZATION", "")
         known = self._known.get(header)
         if known is not None and self._holds(known):
             self._count(known.caller.token_id)
             return known.caller
+        session = None if header else self.session(environ)
+        if session is not None:
+            self._count(session.caller.token_id)
+            check_change(environ, session.csrf_token)
+            return session.caller
         address = str(environ.get("REMOTE_ADDR", ""))
         if not header and self._open:
             self._count(address)
             return ANONYMOUS
-        return self._look_up(header, address)
+        known = self._patiently(address, lambda: self._identify(header))
+        self._remember(header, known)
+        self._count(known.caller.token_id)
+        return known.caller
 
-    def _look_up(self, header: str, address: str) -> Caller:
-        """Who shows a header that is new here; an address that was refused too often must wait with any such."""
+    def _patiently(self, address: str, look: Callable[[], _Known]) -> _Known:
+        """Look up what is new here; an address that was refused too often must wait with any such."""
         now = self._monotonic()
         wait = self._refusals.wait(address, now)
         if wait:
             raise TooFast(f"too many calls from {address} were refused: call again in {wait:.1f} s", wait)
         try:
-            known = self._identify(header)
+            return look()
         except InfoError:
             self._refusals.take(address, now)
             raise
-        self._remember(header, known)
-        self._count(known.caller.token_id)
-        return known.caller
 
     def _identify(self, header: str) -> _Known:
         kind, _, shown = header.partition(" ")
-        digest = sha256(shown.strip())
-        if kind.lower() != "bearer":
+        known = self._recognise(shown.strip()) if kind.lower() == "bearer" else None
+        if known is None:
             raise _unknown(shown=bool(header))
+        return known
+
+    def _typed(self, token: str) -> _Known:
+        known = self._recognise(token)
+        if known is None:
+            raise Unauthorized(
+                "this service does not know that token: an admin makes one with `nodewise token create`", "token"
+            )
+        return known
+
+    def _recognise(self, text: str) -> _Known | None:
+        """Whose token a text is, None for nobody's; Revoked or Unauthorized when it does not count any more."""
+        digest = sha256(text)
         if hmac.compare_digest(digest, self._first_admin):
             return _Known(Caller(FIRST_ADMIN, Role.ADMIN, None, FIRST_ADMIN))
         stored = self._latest.picture.tokens.get(id_of(digest))
         if stored is None or not hmac.compare_digest(digest, stored.sha256):
-            raise _unknown(shown=True)
+            return None
         token = stored.token
         if token.revoked_at is not None:
             raise Revoked(f"the token {token.name!r} was revoked: an admin can make another one", "Authorization")
@@ -150,6 +203,19 @@ class Gate:
         wait = self._calls.take(key, self._monotonic())
         if wait:
             raise TooFast(f"this is more than one caller may ask: call again in {wait:.3f} s", wait)
+
+
+def _cookie(header: str) -> str:
+    """What the session's cookie says, empty without one.
+
+    >>> _cookie("theme=dark; nodewise_session=abc")
+    'abc'
+    """
+    for part in header.split(";"):
+        name, _, text = part.strip().partition("=")
+        if name == COOKIE:
+            return text
+    return ""
 
 
 def _unknown(shown: bool) -> Unauthorized:

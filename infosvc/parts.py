@@ -16,6 +16,7 @@ from infosvc.latest import Latest
 from infosvc.metrics import Metrics
 from infosvc.notices import Notices
 from infosvc.readiness import Readiness
+from infosvc.sessions import Sessions
 from infosvc.settings import Clock, Settings
 from infosvc.store import Store, parse_url
 from infosvc.writer import Writer
@@ -31,6 +32,7 @@ class Parts:
     writer: Writer
     gate: Gate
     bodies: Bodies
+    strangers: Bodies  # bodies of callers that show no token, who must hold up nobody else
     readiness: Readiness
     refusals: Refusals
     agents: Agents
@@ -59,8 +61,9 @@ class Parts:
             store,
             latest,
             writer,
-            Gate(settings, latest),
+            Gate(settings, latest, Sessions(clock)),
             Bodies(settings.threads),
+            Bodies(settings.threads // 4),
             Readiness(writer),
             Refusals(writer, clock),
             agents,

@@ -12,6 +12,7 @@ import os
 import socket
 import sys
 import threading
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -23,6 +24,7 @@ from granian.wsgi import ResponseIterWrap
 from infosvc.app import close_app, create_app
 from infosvc.auth import is_loopback
 from infosvc.errors import InvalidInput
+from infosvc.extras import Extra
 from infosvc.lane import FastLane
 from infosvc.settings import Clock, Settings
 
@@ -48,8 +50,10 @@ _ENVIRON = {
 class Server:
     """The service listening on one address; `run` serves until `stop` is called."""
 
-    def __init__(self, settings: Settings, host: str, port: int, clock: Clock | None = None) -> None:
-        """Take the port (0: a free one), then open the database.
+    def __init__(
+        self, settings: Settings, host: str, port: int, clock: Clock | None = None, extras: Sequence[Extra] = ()
+    ) -> None:
+        """Take the port (0: a free one), then open the database; `extras` are those of create_app.
 
         InvalidInput when the port cannot be had, or when other machines could read without a token.
         """
@@ -60,7 +64,7 @@ class Server:
             )
         with _listen(host, port) as listener:
             port = listener.getsockname()[1]
-            self.app = create_app(settings, clock)
+            self.app = create_app(settings, clock, extras)
             # From here on the descriptor is granian's to close.
             self._worker = _worker(listener.detach(), settings)
         self._lane = FastLane(self.app)

@@ -11,6 +11,14 @@ NAMESPACES = (producers.ns, nodes.ns, slots.ns, data.ns, tokens.ns, audit.ns, ev
 
 PREFIX = "/api/v1"
 
+ABOUT = (
+    "What every node of the cluster can do right now. Beyond reading on loopback, calls take a token: `Authorization: "
+    'Bearer TOKEN`. A browser shows its token once, `POST /api/v1/session` with `{"token": "..."}`, and has a cookie '
+    "from then on; its changes carry the `csrf_token` that `GET /api/v1/session` tells, as X-CSRF-Token, and `DELETE` "
+    "ends that. Beside these calls, `/metrics` is for Prometheus, `/healthz` and `/readyz` say whether it lives and "
+    "can answer, and `/explain` is a page."
+)
+
 
 def build() -> Blueprint:
     """All namespaces under /api/v1, with Swagger UI at its root."""
@@ -19,7 +27,7 @@ def build() -> Blueprint:
         blueprint,
         version="1",
         title="nodewise information service",
-        description="What every node of the cluster can do right now. Beyond reading on loopback, calls take a token.",
+        description=ABOUT,
         doc="/",
         authorizations={"token": {"type": "apiKey", "in": "header", "name": "Authorization"}},
         security="token",

@@ -26,13 +26,19 @@ entry = ns.model(
     "AuditEntry",
     {
         "sequence": fields.Integer(required=True, description="grows by one from 1", example=1),
-        "at": fields.Float(required=True, description="Unix seconds"),
-        "who": fields.String(required=True, description="name and id of the token"),
+        "at": fields.Float(required=True, description="Unix seconds", example=1700000000.0),
+        "who": fields.String(required=True, description="name and id of the token", example="first admin"),
         "address": fields.String(required=True, description="where the call came from", example="127.0.0.1"),
         "call": fields.String(required=True, example="PUT /api/v1/nodes/worker1"),
         "status": fields.Integer(required=True, description="200 for a change, else why it was refused", example=200),
-        "detail": fields.String(required=True, description="the body of a change, or why a call was refused"),
-        "hash": fields.String(required=True, description="SHA-256 of this entry and the hash before it"),
+        "detail": fields.String(
+            required=True,
+            description="the body of a change, or why a call was refused",
+            example='{"address": "127.0.1.11:8410"}',
+        ),
+        "hash": fields.String(
+            required=True, description="SHA-256 of this entry and the hash before it", example="0f" * 32
+        ),
     },
 )
 entry_list = ns.model("AuditEntryList", {"entries": fields.List(fields.Nested(entry), required=True)})
@@ -48,6 +54,7 @@ class Audit(Resource):
     @ns.param("limit", "at most so many entries", type=int, default=DEFAULT_LIMIT, minimum=1)
     @ns.response(200, "the next entries; none after the newest", entry_list)
     @ns.response(422, "since or limit is wrong")
+    @ns.response(503, "the database, which keeps the log, does not answer")
     @needs(Role.ADMIN)
     def get(self) -> Any:
         """Read entries, oldest first.

@@ -63,7 +63,7 @@ values_said = ns.model(
     {
         "data_name": fields.String(required=True, example="load_1m"),
         "unit": fields.String(required=True, example="processes"),
-        "time": fields.Float(required=True, description="Unix seconds when the ages were true"),
+        "time": fields.Float(required=True, description="Unix seconds when the ages were true", example=1700000000.0),
         "values": fields.List(fields.Nested(value_said), required=True, description="by node"),
     },
 )
@@ -74,11 +74,13 @@ history_said = ns.model(
         "data_name": fields.String(required=True, example="load_1m"),
         "node_name": fields.String(required=True, example="127.0.1.11"),
         "unit": fields.String(required=True, example="processes"),
-        "since": fields.Float(required=True, description="Unix seconds"),
-        "until": fields.Float(required=True, description="Unix seconds"),
-        "count": fields.Integer(required=True, description="how many points there are"),
+        "since": fields.Float(required=True, description="Unix seconds", example=1699996400.0),
+        "until": fields.Float(required=True, description="Unix seconds", example=1700000000.0),
+        "count": fields.Integer(required=True, description="how many points there are", example=1),
         **{
-            name: or_null(fields.Float(required=True, description="of the numbers; null when there is none"))
+            name: or_null(
+                fields.Float(required=True, description="of the numbers; null when there is none", example=0.93)
+            )
             for name in ("min", "max", "mean", "p50", "p90", "p99")
         },
         "points": fields.List(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from infosvc.errors import BY_STATUS
 from infosvc.records import NAME
 from infosvc.records import NODE_NAME as NODE
 
@@ -33,8 +34,17 @@ REFUSAL = {
     },
 }
 _REFUSED = {"$ref": "#/definitions/Refusal"}
-_ANY_OTHER = "refused: 401 for a token that is missing or wrong, 403 for one of another role, 413 for a body that is "
-_ANY_OTHER += "too large, 429 for too many calls, 503 for a service that cannot answer now"
+_ANY_OTHER = "refused for what HTTP itself asks of a call, or 500 for a fault of the service's own"
+_OF_ALL = {
+    401: "no token where one is needed, or one that is wrong, has expired or was revoked",
+    429: "more calls than one caller may make; Retry-After says in how many seconds to call again",
+}
+_OF_WHAT_READERS_MAY_NOT = {403: "the token is of another role, or a browser's call came without its X-CSRF-Token"}
+_OF_CHANGES = {503: "the change cannot be stored now: the database does not answer, or too many bodies come in"}
+_OF_BODIES = {
+    411: "the body comes in chunks: send it whole, with its Content-Length",
+    413: "the body is larger than the service takes: send it in smaller parts",
+}
 
 
 def said(field: Any, **more: Any) -> Any:
@@ -56,11 +66,28 @@ def add_refusals(document: dict[str, Any]) -> None:
     for path in document["paths"].values():
         for method, call in path.items():
             if method != "parameters":
+                for code, text in _refusals(method, call).items():
+                    call["responses"].setdefault(str(code), {"description": text})
                 call["responses"].setdefault("default", {"description": _ANY_OTHER})
                 _give_form(call["responses"])
+
+
+def _refusals(method: str, call: dict[str, Any]) -> dict[int, str]:
+    """By status, what may befall a call whatever it is about."""
+    found = dict(_OF_ALL)
+    if call.get("security") != []:  # without a list of its own, it takes a token
+        found |= _OF_WHAT_READERS_MAY_NOT
+    if method != "get":
+        found |= _OF_CHANGES
+    if any(one["in"] == "body" for one in call.get("parameters", [])):
+        found |= _OF_BODIES
+    return found
 
 
 def _give_form(responses: dict[str, Any]) -> None:
     for code, response in responses.items():
         if code == "default" or int(code) >= 400:
             response["schema"] = _REFUSED
+        if code != "default" and int(code) >= 400:
+            said = {"code": BY_STATUS[int(code)].code, "message": response["description"], "field": None}
+            response["examples"] = {"application/json": {"error": said}}

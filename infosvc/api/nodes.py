@@ -38,9 +38,11 @@ node_said = ns.model(
         "state": fields.String(
             required=True, description="lost after 15 s of silence", enum=["ready", "stale", "lost"]
         ),
-        "last_seen": or_null(fields.Float(required=True, description="Unix seconds; null before the first report")),
-        "agent_version": fields.String(required=True, description="empty as long as no agent said it"),
-        "dropped": fields.Integer(required=True, description="runs that the agent has lost since its start"),
+        "last_seen": or_null(
+            fields.Float(required=True, description="Unix seconds; null before the first report", example=1700000000.0)
+        ),
+        "agent_version": fields.String(required=True, description="empty as long as no agent said it", example="0.1.0"),
+        "dropped": fields.Integer(required=True, description="runs that the agent has lost since its start", example=0),
     },
 )
 nodes_said = ns.model("Nodes", {"nodes": fields.List(fields.Nested(node_said), required=True)})
@@ -88,9 +90,15 @@ report_body = ns.model(
 receipt_said = ns.model(
     "Receipt",
     {
-        "wanted_version": fields.Integer(required=True, description="the wanted state that is current"),
+        "wanted_version": fields.Integer(
+            required=True, description="the wanted state that is current", example=1700000003
+        ),
         "inputs": said(
-            fields.Raw(required=True, description="how often each input of a cluster's processors has changed"),
+            fields.Raw(
+                required=True,
+                description="how often each input of a cluster's processors has changed",
+                example={"load_1m": 12},
+            ),
             additionalProperties={"type": "integer"},
         ),
     },

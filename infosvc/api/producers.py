@@ -65,7 +65,7 @@ producer_body = ns.model(
             unique=True,
         ),
         "inputs": fields.List(
-            ONE_NAME, description="names whose changes run it at once", example=["load_1m"], unique=True
+            ONE_NAME, description="names whose changes run it at once", example=["cpu_free_ratio"], unique=True
         ),
     },
 )

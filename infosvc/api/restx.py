@@ -11,6 +11,7 @@ from flask import current_app as app
 from werkzeug.exceptions import HTTPException
 
 from infosvc.api.document import add_refusals
+from infosvc.api.examples import add_examples
 from infosvc.errors import BY_STATUS, InfoError
 from infosvc.rates import TooFast
 
@@ -69,6 +70,7 @@ class Api(ApiBase):
         """The OpenAPI document."""
         document = super().__schema__
         add_refusals(document)
+        add_examples(document)
         return document
 
 

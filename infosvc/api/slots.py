@@ -43,24 +43,24 @@ slot_said = ns.model(
         "cmd": fields.String(required=True, example="scripts/load_1m.sh"),
         "interval": fields.Float(required=True, description="seconds between two runs", example=5),
         "timeout": fields.Float(required=True, description="seconds until a run is killed", example=10),
-        "running": fields.Boolean(required=True, description="what is wanted"),
+        "running": fields.Boolean(required=True, description="what is wanted", example=True),
         "sha256": or_null(fields.String(description="checksum that the command's file must have")),
         "scope": fields.String(required=True, enum=list(Scope)),
-        "emits": fields.List(fields.String, required=True),
-        "inputs": fields.List(fields.String, required=True),
-        "epoch": fields.Integer(required=True, description="how often its quarantine was lifted"),
-        "skipped": fields.Integer(required=True, description="ticks that it has missed"),
+        "emits": fields.List(fields.String, required=True, example=[]),
+        "inputs": fields.List(fields.String, required=True, example=[]),
+        "epoch": fields.Integer(required=True, description="how often its quarantine was lifted", example=0),
+        "skipped": fields.Integer(required=True, description="ticks that it has missed", example=0),
         "outcome": or_null(fields.String(enum=list(Outcome), description="of the last run; null before the first")),
-        "duration": or_null(fields.Float(description="seconds that the last run took")),
+        "duration": or_null(fields.Float(description="seconds that the last run took", example=0.1)),
         "reason": or_null(fields.String(description="what the last run complained")),
-        "age": or_null(fields.Float(description="seconds since the last run")),
+        "age": or_null(fields.Float(description="seconds since the last run", example=1.5)),
     },
 )
 slots_said = ns.model(
     "Wanted",
     {
         "node_name": fields.String(required=True, example="127.0.1.11"),
-        "version": fields.Integer(required=True, description="grows with each change"),
+        "version": fields.Integer(required=True, description="grows with each change", example=1700000003),
         "slots": fields.List(fields.Nested(slot_said), required=True),
     },
 )
@@ -69,10 +69,12 @@ placement_said = ns.model(
     {
         "data_name": fields.String(required=True, example="access_cost"),
         "node_name": fields.String(required=True, enum=[ANYWHERE]),
-        "running": fields.Boolean(required=True),
+        "running": fields.Boolean(required=True, example=True),
         "interval": fields.Float(required=True, description="seconds between two runs", example=5),
         "replicas": fields.Integer(required=True, description="on how many nodes it should run", example=1),
-        "nodes": fields.List(fields.String, required=True, description="where the service runs it now"),
+        "nodes": fields.List(
+            fields.String, required=True, description="where the service runs it now", example=["127.0.1.11"]
+        ),
     },
 )
 log_said = ns.model(
@@ -85,14 +87,16 @@ log_said = ns.model(
                 ns.model(
                     "PastRun",
                     {
-                        "ended_at": fields.Float(required=True, description="Unix seconds by the node's clock"),
-                        "outcome": fields.String(required=True, enum=list(Outcome)),
-                        "duration": fields.Float(required=True, description="seconds"),
-                        "exit_status": or_null(
-                            fields.Integer(description="negative for a signal, null if it never started")
+                        "ended_at": fields.Float(
+                            required=True, description="Unix seconds by the node's clock", example=1700000000.0
                         ),
-                        "value": or_null(fields.String(description="what it printed")),
-                        "stderr": fields.String(required=True, description="the end of what it complained"),
+                        "outcome": fields.String(required=True, enum=list(Outcome)),
+                        "duration": fields.Float(required=True, description="seconds", example=0.1),
+                        "exit_status": or_null(
+                            fields.Integer(description="negative for a signal, null if it never started", example=0)
+                        ),
+                        "value": or_null(fields.String(description="what it printed", example="0.93")),
+                        "stderr": fields.String(required=True, description="the end of what it complained", example=""),
                     },
                 )
             ),

@@ -48,13 +48,17 @@ token_row = ns.model(
         "name": fields.String(required=True, description="what the audit log calls its holder", example="grafana"),
         "role": fields.String(required=True, enum=list(Role), description="what it may do"),
         "node_name": or_null(fields.String(required=True, description="the node whose agent it is for")),
-        "created_at": fields.Float(required=True, description="Unix seconds, as all times here"),
+        "created_at": fields.Float(required=True, description="Unix seconds, as all times here", example=1700000000.0),
         "expires_at": or_null(fields.Float(required=True, description="from when it is refused; null for never")),
         "revoked_at": or_null(fields.Float(required=True, description="when it was taken back; null if it was not")),
     },
 )
 token_list = ns.model("TokenList", {"tokens": fields.List(fields.Nested(token_row), required=True)})
-new_token = ns.inherit("NewToken", token_row, {"token": fields.String(required=True, description="shown this once")})
+new_token = ns.inherit(
+    "NewToken",
+    token_row,
+    {"token": fields.String(required=True, description="shown this once", example="nw_reader_TEXT-THAT-IS-SECRET")},
+)
 
 
 @ns.route("")

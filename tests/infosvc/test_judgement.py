@@ -11,6 +11,7 @@ import pytest
 from infosvc.errors import InvalidInput
 from infosvc.judgement import parse
 from infosvc.records import Datum, Outcome, State
+from tests.recipes.readme import block
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -66,9 +67,6 @@ def test_what_the_plug_in_refuses_is_refused_with_its_key(line: str) -> None:
 
 
 def test_the_settings_that_the_readme_shows_are_right() -> None:
-    text = (ROOT / "README.md").read_text()
-    shown = text.split("```properties\n")[1].split("```")[0]
-
-    (judgement,) = parse("\n".join(line.strip() for line in shown.splitlines()))
+    (judgement,) = parse(block("plugin-settings"))
 
     assert judgement.terms and judgement.conditions

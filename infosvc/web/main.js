@@ -1,0 +1,117 @@
+/**
+ * The frame of all pages: which one the address names, and the header above it.
+ */
+
+import { isAbort } from "./api.js";
+import { fill, h, messageOf } from "./dom.js";
+import { startLive } from "./live.js";
+import { onSession, startSession } from "./session.js";
+
+/**
+ * @typedef {object} Params what the address says behind the page's name, as `#/data/NAME?sort=age`
+ * @property {string | null} name the decoded part behind the page's name, here NAME; null when there is none
+ * @property {string | null} id the same, for pages that call it so
+ * @property {URLSearchParams} query here sort=age
+ */
+
+// Per first part of the address: the page without a name behind it, the page with one, and which link is lit.
+const PAGES = {
+  cluster: { list: () => import("./pages/cluster.js"), title: "Cluster", lit: "cluster" },
+  node: { one: () => import("./pages/node.js"), title: "Node", lit: "cluster" },
+  data: {
+    list: () => import("./pages/data_names.js"),
+    one: () => import("./pages/data_name.js"),
+    title: "Data names",
+    lit: "data",
+  },
+  path: { list: () => import("./pages/path.js"), title: "HDFS path", lit: "path" },
+  jobs: { list: () => import("./pages/jobs.js"), title: "Jobs", lit: "jobs" },
+  job: { one: () => import("./pages/job.js"), title: "Job", lit: "jobs" },
+};
+
+const main = document.getElementById("main");
+let leaving = new AbortController();
+
+/**
+ * What an address names; the cluster when it names nothing.
+ *
+ * @param {string} hash for example "#/node/n1?x=y"
+ * @returns {{load: (() => Promise<any>) | undefined, title: string, lit: string, params: Params}}
+ */
+export function parseHash(hash) {
+  const [place, query = ""] = hash.replace(/^#\/?/, "").split(/\?(.*)/s);
+  const [first, ...others] = place.split("/");
+  const name = others.length ? decoded(others.join("/")) : "";
+  const known = first || "cluster";
+  const page = Object.hasOwn(PAGES, known) ? PAGES[known] : { title: "No such page", lit: "" };
+  const title = name ? `${name} \u2013 ${page.title}` : page.title;
+  const params = { name: name || null, id: name || null, query: new URLSearchParams(query) };
+  return { load: name ? (page.one ?? page.list) : page.list, title, lit: page.lit, params };
+}
+
+async function route({ focus = true } = {}) {
+  leaving.abort();
+  leaving = new AbortController();
+  const { signal } = leaving;
+  const { load, title, lit, params } = parseHash(location.hash);
+  document.title = `${title} \u2013 nodewise`;
+  light(lit);
+  // A page that was left may still hold on to its element; what it writes there is seen by nobody.
+  const place = h("div");
+  fill(main, place);
+  try {
+    if (!load) throw new Error(`There is no page at ${location.hash}: choose one above`);
+    const page = await load();
+    if (signal.aborted) return;
+    const shown = page.show(place, params, signal);
+    if (focus) takeFocus(place); // a page makes its heading before it waits for anything
+    await shown;
+  } catch (error) {
+    if (signal.aborted || isAbort(error)) return;
+    broken(place, error);
+    if (focus) takeFocus(place);
+  }
+}
+
+/** Tell a screen reader that another page is there, unless somebody is at work in it already. */
+function takeFocus(place) {
+  const at = document.activeElement;
+  if (at && at !== document.body && at !== main && main.contains(at)) return;
+  if (at?.closest("dialog")) return;
+  (place.querySelector("h1[tabindex]") ?? main).focus({ preventScroll: true });
+}
+
+function broken(place, error) {
+  const again = h("button", { type: "button", onclick: () => route() }, "Try again");
+  const heading = place.querySelector("h1") ? null : h("h1", { tabindex: "-1" }, "This page cannot be shown");
+  place.append(...[heading, h("p", { class: "problem", role: "alert" }, messageOf(error)), again].filter(Boolean));
+}
+
+function light(lit) {
+  for (const link of document.querySelectorAll("header nav a")) {
+    if (link.dataset.page === lit) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+}
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+async function start() {
+  document.getElementById("skip").addEventListener("click", (event) => {
+    event.preventDefault(); // the address names the page, not a place in it
+    main.focus();
+  });
+  startLive(document.getElementById("connection"));
+  await startSession(document.getElementById("session"));
+  onSession(() => route({ focus: false }));
+  window.addEventListener("hashchange", () => route());
+  await route({ focus: false });
+}
+
+start();

@@ -1,0 +1,280 @@
+/**
+ * One node: how its agent is, all its values with what they were lately, and its slots.
+ */
+
+import { ageText, everySecond, heard, isBad, momentText, outcomeText, reading } from "../age.js";
+import { serverNow, stateOf, syncClock } from "../age.js";
+import { get, isAbort, path } from "../api.js";
+import { fill, h, heading, problemBox, setText } from "../dom.js";
+import { watch } from "../live.js";
+import { numberOf, valueText } from "../scale.js";
+import { sparkline } from "../spark.js";
+import { slotsSection } from "./node_slots.js";
+
+const NAMES_PER_CALL = 60; // an address must not grow too long
+const HISTORY_SECONDS = 3_600;
+const HISTORY_AGAIN_SECONDS = 60;
+const STATES = {
+  ready: "ready: its agent reports",
+  stale: "silent: its agent has missed three heartbeats",
+  lost: "lost: its agent has not reported for a while",
+  forgotten: "not enrolled any more",
+};
+
+/**
+ * Show the page of the node `params.name`.
+ *
+ * @param {HTMLElement} main
+ * @param {import("../main.js").Params} params
+ * @param {AbortSignal} signal
+ */
+export async function show(main, params, signal) {
+  const name = params.name;
+  const problem = problemBox();
+  const facts = h("dl", { class: "facts" });
+  const values = new Values(name, signal);
+  const slots = slotsSection(name, signal);
+  const back = h("p", null, h("a", { href: "#/cluster" }, "All nodes"));
+  fill(main, back, heading(`Node ${name}`), problem.element, facts, values.element, slots.element);
+  let node = null;
+  const load = async () => {
+    try {
+      const found = await loadNode(name, signal);
+      if (signal.aborted) return;
+      problem.say(null);
+      node = found.node;
+      showFacts(facts, node);
+      values.take(found.producers, found.slots, found.data);
+      slots.take(found.slots, found.producers);
+    } catch (error) {
+      if (!isAbort(error)) problem.say(error);
+    }
+  };
+  const value = (datum) => {
+    values.hear(datum);
+    slots.hear(datum);
+  };
+  const changed = (event) => node && showFacts(facts, (node = { ...node, state: event.state }));
+  watch({ nodes: [name] }, { value, node: changed, slot: slots.reload, refresh: load }, signal);
+}
+
+/** All that the page shows, in as few calls as there can be; a node that is not enrolled may still have values. */
+async function loadNode(name, signal) {
+  const orNull = (error) => {
+    if (error.status === 404) return null;
+    throw error;
+  };
+  const [{ producers }, node, wanted] = await Promise.all([
+    get("/producers", { signal }),
+    get(path("nodes", name), { signal }).catch(orNull),
+    get(path("nodes", name, "slots"), { signal }).catch(orNull),
+  ]);
+  const names = producers.map((producer) => producer.data_name);
+  const parts = [];
+  for (let at = 0; at < names.length; at += NAMES_PER_CALL) parts.push(names.slice(at, at + NAMES_PER_CALL));
+  const answers = await Promise.all(
+    parts.map((part) => get("/data", { params: { name: part, node: name }, signal })),
+  );
+  return { producers, node, slots: wanted?.slots ?? [], data: answers.flatMap((answer) => answer.data) };
+}
+
+function showFacts(list, node) {
+  const facts = node
+    ? {
+        State: STATES[node.state] ?? node.state,
+        "Agent listens at": node.address,
+        "Agent's version": node.agent_version || "not told yet",
+        "Last heard of": momentText(node.last_seen),
+        "Runs lost by its agent": node.dropped,
+      }
+    : { State: "not enrolled: values about it come from programs" };
+  fill(list, Object.entries(facts).map(([term, text]) => h("div", null, h("dt", null, term), h("dd", null, text))));
+}
+
+/** The table of all values; rows are made once, and their texts follow. */
+class Values {
+  constructor(nodeName, signal) {
+    this.nodeName = nodeName;
+    this.signal = signal;
+    /** @type {Map<string, Row>} */
+    this.rows = new Map();
+    this.producers = new Map();
+    this.body = h("tbody");
+    this.empty = h("p", { class: "quiet" }, "Loading\u2026");
+    this.frame = 0;
+    this.sight = new IntersectionObserver((entries) => this.seen(entries), { rootMargin: "100px" });
+    const columns = ["Data name", "Value", "Age", "Last run", "Last hour"];
+    this.table = h(
+      "div",
+      { class: "scroll", role: "region", "aria-label": "Table of values", tabindex: "0", hidden: true },
+      h(
+        "table",
+        null,
+        h("caption", { class: "unseen" }, "Values of this node"),
+        h("thead", null, h("tr", null, columns.map((column) => h("th", { scope: "col" }, column)))),
+        this.body,
+      ),
+    );
+    this.element = h(
+      "section",
+      { "aria-labelledby": "values-title" },
+      h("h2", { id: "values-title" }, "Values"),
+      this.empty,
+      this.table,
+    );
+    everySecond(() => this.drawSoon(), signal);
+    signal.addEventListener("abort", () => this.end(), { once: true });
+  }
+
+  end() {
+    this.sight.disconnect();
+    cancelAnimationFrame(this.frame);
+  }
+
+  take(producers, slots, data) {
+    this.producers = new Map(producers.map((producer) => [producer.data_name, producer]));
+    const running = slots.filter((slot) => slot.running);
+    const awaited = new Set(running.flatMap((slot) => [slot.data_name, ...slot.emits]));
+    const readings = new Map();
+    for (const { data_name, time, values } of data) {
+      syncClock(time);
+      if (values.length) readings.set(data_name, reading(values[0], time));
+    }
+    for (const name of this.producers.keys()) {
+      if (readings.has(name) || awaited.has(name)) this.row(name).reading = readings.get(name) ?? null;
+    }
+    for (const [name, row] of this.rows) {
+      if (!readings.has(name) && !awaited.has(name)) this.drop(row);
+    }
+    setText(this.empty, "No value yet: no slot runs here, and no program has written one.");
+    this.arrange();
+  }
+
+  hear(event) {
+    const producer = this.producers.get(event.data_name);
+    if (!producer) return;
+    const isNew = !this.rows.has(event.data_name);
+    const row = this.row(event.data_name);
+    const turned = row.reading?.outcome !== event.outcome;
+    row.reading = heard(row.reading, event, producer.ttl);
+    if (isNew) this.arrange();
+    if (turned && isBad(event.outcome)) this.askReason(row);
+    this.drawSoon();
+  }
+
+  /** Events do not say what a run complained. */
+  async askReason(row) {
+    try {
+      const datum = await get(path("data", row.name, this.nodeName), { signal: this.signal });
+      row.reading = reading(datum);
+      this.drawSoon();
+    } catch {
+      // The outcome itself is shown already; the next load brings the reason.
+    }
+  }
+
+  row(name) {
+    const known = this.rows.get(name);
+    if (known) return known;
+    const made = new Row(this.producers.get(name));
+    this.rows.set(name, made);
+    this.sight.observe(made.element);
+    return made;
+  }
+
+  drop(row) {
+    this.rows.delete(row.name);
+    this.sight.unobserve(row.element);
+    row.element.remove();
+  }
+
+  arrange() {
+    const rows = [...this.rows.values()].sort((one, other) => (one.name < other.name ? -1 : 1));
+    const there = this.body.children;
+    const same = there.length === rows.length && rows.every((row, at) => there[at] === row.element);
+    if (!same) this.body.replaceChildren(...rows.map((row) => row.element));
+    this.table.hidden = rows.length === 0;
+    this.empty.hidden = rows.length > 0;
+    this.drawSoon();
+  }
+
+  drawSoon() {
+    this.frame ||= requestAnimationFrame(() => {
+      this.frame = 0;
+      const now = serverNow();
+      for (const row of this.rows.values()) {
+        row.draw(now);
+        if (row.inSight && row.isDue(now)) this.loadHistory(row, now);
+      }
+    });
+  }
+
+  seen(entries) {
+    const rows = new Map([...this.rows.values()].map((row) => [row.element, row]));
+    for (const { target, isIntersecting } of entries) {
+      const row = rows.get(target);
+      if (row) row.inSight = isIntersecting;
+    }
+    this.drawSoon();
+  }
+
+  async loadHistory(row, now) {
+    row.asked = now;
+    const params = { since: Math.max(0, now - Math.min(row.producer.keep, HISTORY_SECONDS)) };
+    try {
+      const where = path("data", row.name, this.nodeName, "history");
+      row.showHistory(await get(where, { params, signal: this.signal }));
+    } catch (error) {
+      if (!isAbort(error)) setText(row.history, `history not available: ${error.message}`);
+    }
+  }
+}
+
+/** One value. */
+class Row {
+  constructor(producer) {
+    this.producer = producer;
+    this.name = producer.data_name;
+    this.reading = null;
+    this.inSight = false;
+    this.asked = 0;
+    [this.value, this.age, this.outcome, this.history] = Array.from({ length: 4 }, () => h("td"));
+    this.reason = h("p", { class: "reason" });
+    this.ended = h("span");
+    fill(this.outcome, this.ended, this.reason);
+    if (!producer.keep) fill(this.history, h("span", { class: "quiet" }, "not kept"));
+    const link = h("a", { href: `#${path("data", this.name)}`, title: producer.help || null }, this.name);
+    const head = h("th", { scope: "row" }, link);
+    this.element = h("tr", null, head, this.value, this.age, this.outcome, this.history);
+  }
+
+  draw(now) {
+    const state = stateOf(this.reading, now);
+    const { text = null, measured = null, outcome = null, reason = null } = this.reading ?? {};
+    setText(this.value, valueText(text, this.producer.unit));
+    setText(this.age, measured === null ? "" : `${ageText(now - measured)}${state === "stale" ? ", stale" : ""}`);
+    setText(this.ended, outcomeText(outcome));
+    setText(this.reason, reason ?? "");
+    this.reason.hidden = !reason;
+    this.element.className = `is-${state}`;
+  }
+
+  /** Whether the history should be loaded, for the first time or again. */
+  isDue(now) {
+    return this.producer.keep > 0 && now - this.asked > HISTORY_AGAIN_SECONDS;
+  }
+
+  showHistory({ points }) {
+    const numbers = points.map(([at, text]) => [at, numberOf(text)]).filter(([, number]) => number !== null);
+    if (numbers.length < 2) {
+      const why = points.length ? "no line: too few numbers" : "nothing kept yet";
+      fill(this.history, h("span", { class: "quiet" }, why));
+      return;
+    }
+    const all = numbers.map(([, number]) => number);
+    const [low, high] = [all.reduce((a, b) => Math.min(a, b)), all.reduce((a, b) => Math.max(a, b))];
+    const told = (number) => valueText(String(number), this.producer.unit);
+    const label = `${this.name}: from ${told(low)} to ${told(high)}, ${numbers.length} points`;
+    fill(this.history, sparkline(numbers, label));
+  }
+}

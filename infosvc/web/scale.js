@@ -1,0 +1,157 @@
+/**
+ * From a value to what is shown: a number with its unit, and one of five steps of colour.
+ */
+
+import { h } from "./dom.js";
+
+export const STEPS = 5;
+
+// Units whose numbers span many powers of ten, and what stands behind the prefix.
+const PREFIXED = { bytes: "B", "bytes/second": "B/s", "bits/second": "bit/s", hertz: "Hz" };
+const PREFIXES = ["", "k", "M", "G", "T", "P", "E"];
+const SHORT = { seconds: "s", celsius: "\u00b0C" };
+const LONGEST = 80;
+
+/**
+ * A value as a finite number; null when it is none.
+ *
+ * @param {string | null | undefined} text
+ * @returns {number | null}
+ */
+export function numberOf(text) {
+  const bare = (text ?? "").trim();
+  if (!/^[+-]?(\d|\.\d)/.test(bare) || /^[+-]?0[xob]/i.test(bare)) return null;
+  const number = Number(bare);
+  return Number.isFinite(number) ? number : null;
+}
+
+/**
+ * A number and its unit as people read them: (1.5e9, "bytes") is ["1.5", "GB"].
+ *
+ * @param {number} number
+ * @param {string} unit
+ * @returns {[string, string]}
+ */
+export function numberParts(number, unit) {
+  const base = PREFIXED[unit];
+  if (!base) return [digits(number), SHORT[unit] ?? unit];
+  const size = Math.abs(number);
+  const power = size < 1000 ? 0 : Math.min(PREFIXES.length - 1, Math.floor(Math.log10(size) / 3));
+  return [digits(number / 1000 ** power), PREFIXES[power] + base];
+}
+
+/**
+ * A value with its unit as text: "1.5 GB", "0.93 processes"; what is no number as it is, cut off when it is long.
+ *
+ * @param {string | null} text
+ * @param {string} unit
+ * @returns {string} "no data" for null
+ */
+export function valueText(text, unit) {
+  if (text === null || text === undefined) return "no data";
+  const number = numberOf(text);
+  if (number !== null) return numberParts(number, unit).join(" ").trim();
+  return text.length > LONGEST ? `${text.slice(0, LONGEST)}\u2026` : text;
+}
+
+/**
+ * @typedef {object} Scale five steps of equal width with round bounds, or one when all numbers are equal
+ * @property {number[]} bounds one more than there are steps; [n, n] for a single step
+ */
+
+/**
+ * The scale of some numbers; null when there is none.
+ *
+ * @param {number[]} numbers
+ * @returns {Scale | null}
+ */
+export function scaleOf(numbers) {
+  if (!numbers.length) return null;
+  let low = Infinity;
+  let high = -Infinity;
+  for (const number of numbers) {
+    if (number < low) low = number;
+    if (number > high) high = number;
+  }
+  const span = high - low;
+  // Numbers that differ by no more than rounding would get bounds that read the same.
+  const least = Math.max(1e-300, Math.abs(low) * 1e-9, Math.abs(high) * 1e-9);
+  if (!(span > least) || !Number.isFinite(span)) return { bounds: [low, high] };
+  return { bounds: roundBounds(low, high) };
+}
+
+/**
+ * The step of a number, 1 to 5; numbers beyond the ends belong to the last steps, a single step is the middle one.
+ *
+ * @param {Scale} scale
+ * @param {number} number
+ * @returns {number}
+ */
+export function stepOf({ bounds }, number) {
+  if (bounds.length === 2) return Math.ceil(STEPS / 2);
+  const inner = bounds.slice(1, -1);
+  return 1 + inner.filter((bound) => number >= bound).length;
+}
+
+/**
+ * Whether a number lies beyond the ends of a scale.
+ *
+ * @param {Scale} scale
+ * @param {number} number
+ * @returns {boolean}
+ */
+export function isBeyond({ bounds }, number) {
+  return number < bounds[0] || number > bounds[bounds.length - 1];
+}
+
+/**
+ * What the colours mean: a list with the numbers of each step, and what stale and missing values look like.
+ *
+ * @param {Scale | null} scale
+ * @param {string} unit
+ * @returns {HTMLElement}
+ */
+export function legend(scale, unit) {
+  const keys = (scale ? ranges(scale, unit) : []).map(([step, text]) => key(`step-${step}`, text));
+  return h(
+    "ul",
+    { class: "legend", "aria-label": "What the colours mean" },
+    keys.length ? keys : key("no-step", "no numbers, so no colours"),
+    key("is-stale", "stale: older than it may be"),
+    key("is-failed", "failed: the last run went wrong"),
+    key("is-none", "no data"),
+  );
+}
+
+function key(look, text) {
+  return h("li", null, h("span", { class: ["swatch", look], "aria-hidden": "true" }), text);
+}
+
+function ranges(scale, unit) {
+  const { bounds } = scale;
+  const told = (number) => numberParts(number, unit).join(" ").trim();
+  if (bounds.length === 2) return [[stepOf(scale, bounds[0]), told(bounds[0])]];
+  return bounds.slice(1).map((upper, at) => [at + 1, `${told(bounds[at])} to ${told(upper)}`]);
+}
+
+/** Bounds of five steps whose width is 1, 2, 2.5 or 5 times a power of ten and that hold both numbers. */
+function roundBounds(low, high) {
+  let power = 10 ** Math.floor(Math.log10((high - low) / STEPS));
+  for (;;) {
+    for (const factor of [1, 2, 2.5, 5]) {
+      const width = factor * power;
+      const first = Math.floor(low / width);
+      if ((first + STEPS) * width >= high) {
+        return Array.from({ length: STEPS + 1 }, (_, at) => Number(((first + at) * width).toPrecision(12)));
+      }
+    }
+    power *= 10;
+  }
+}
+
+function digits(number) {
+  const size = Math.abs(number);
+  if (size !== 0 && (size < 1e-4 || size >= 1e7)) return number.toExponential(2);
+  const fraction = size < 1 ? 4 : size < 10 ? 3 : size < 1000 ? 2 : 0;
+  return number.toLocaleString("en", { maximumFractionDigits: fraction });
+}

@@ -1,0 +1,72 @@
+/**
+ * A small line of what a value was, as SVG; its text says the same to who cannot see it.
+ */
+
+import { svg } from "./dom.js";
+
+const WIDTH = 160;
+const HEIGHT = 36;
+const SIZE = { width: WIDTH, height: HEIGHT };
+const EDGE = 3;
+const GAP = 5; // times the usual distance of two points: then the line is broken, for nothing is known between
+
+/**
+ * The line of some points, oldest first.
+ *
+ * @param {[number, number][]} points Unix seconds and number
+ * @param {string} label what it shows, for a screen reader and as a tooltip
+ * @returns {SVGElement}
+ */
+export function sparkline(points, label) {
+  const drawn = thinned(points, WIDTH);
+  const place = placer(drawn);
+  const last = drawn.length ? place(drawn[drawn.length - 1]) : null;
+  return svg(
+    "svg",
+    { class: "spark", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, ...SIZE, role: "img", "aria-label": label },
+    svg("title", null, label),
+    svg("path", { d: line(drawn, place, GAP * usualStep(points)), fill: "none" }),
+    last && svg("circle", { cx: last[0], cy: last[1], r: 2.5 }),
+  );
+}
+
+/**
+ * At most `2 * most` of the points: the lowest and the highest of each slice, so that no peak is lost.
+ *
+ * @param {[number, number][]} points
+ * @param {number} most
+ * @returns {[number, number][]}
+ */
+export function thinned(points, most) {
+  if (points.length <= 2 * most) return points;
+  const size = points.length / most;
+  return Array.from({ length: most }, (_, at) => {
+    const slice = points.slice(Math.floor(at * size), Math.floor((at + 1) * size));
+    const low = slice.reduce((best, point) => (point[1] < best[1] ? point : best));
+    const high = slice.reduce((best, point) => (point[1] > best[1] ? point : best));
+    if (low === high) return [low];
+    return low[0] < high[0] ? [low, high] : [high, low];
+  }).flat();
+}
+
+function placer(points) {
+  const numbers = points.map((point) => point[1]);
+  const [low, high] = [Math.min(...numbers), Math.max(...numbers)];
+  const [first, last] = [points[0]?.[0], points[points.length - 1]?.[0]];
+  const share = (value, from, to) => (to > from ? (value - from) / (to - from) : 0.5);
+  const x = (at) => EDGE + share(at, first, last) * (WIDTH - 2 * EDGE);
+  const y = (number) => HEIGHT - EDGE - share(number, low, high) * (HEIGHT - 2 * EDGE);
+  return ([at, number]) => [x(at).toFixed(1), y(number).toFixed(1)];
+}
+
+/** The usual distance of two points in seconds, at least that of two points of the picture. */
+function usualStep(points) {
+  const steps = points.slice(1).map((point, at) => point[0] - points[at][0]);
+  const middle = steps.sort((a, b) => a - b)[Math.floor(steps.length / 2)] ?? 0;
+  return Math.max(middle, steps.length ? (points[points.length - 1][0] - points[0][0]) / WIDTH : 0);
+}
+
+function line(points, place, longest) {
+  const begins = (at) => at === 0 || points[at][0] - points[at - 1][0] > longest;
+  return points.map((point, at) => `${begins(at) ? "M" : "L"}${place(point).join(" ")}`).join("");
+}

@@ -1,0 +1,135 @@
+"""A Hadoop that is played over real HTTP: what a NameNode, a ResourceManager and a NodeManager answer to the board."""
+
+from __future__ import annotations
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from tests.jobs.decisions import NODES
+
+JOB = "application_1700000000000_0001"
+MASTER = "container_1700000000000_0001_01_000001"
+WORKER = "container_1700000000000_0001_01_000002"
+FILES = {f"{number}.jpg": NODES[number % 3] for number in range(6)}
+
+
+class Hadoop:
+    """A NameNode with pictures, a ResourceManager with one job, its NodeManager, all at one address."""
+
+    def __init__(self) -> None:
+        self.app: dict[str, Any] = {
+            "id": JOB,
+            "name": "nodewise mxnet_alexnet",
+            "user": "me",
+            "queue": "default",
+            "state": "RUNNING",
+            "finalStatus": "UNDEFINED",
+            "progress": 25.0,
+            "startedTime": 1_700_000_000_000,
+            "finishedTime": 0,
+            "applicationTags": "output=/out/a",
+        }
+        self.logs = {(MASTER, "stdout"): f"plan\nstarted {WORKER} at ", (WORKER, "stdout"): "one\ntwo\nthr"}
+        self.stored: dict[str, bytes] = {}
+        hadoop = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                where = urlsplit(self.path)
+                status, body = hadoop.answer(unquote(where.path), parse_qs(where.query))
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Tests need no log."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.address = f"127.0.0.1:{self._server.server_port}"
+        self.logs[MASTER, "stdout"] += f"{self.address}\n"
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def answer(self, path: str, query: dict[str, list[str]]) -> tuple[int, bytes]:
+        if path.startswith("/webhdfs/v1"):
+            found = self.hdfs(path.removeprefix("/webhdfs/v1"), query["op"][0])
+        elif path == "/jmx":
+            live = {f"{node}:9866": {"location": "/default-rack"} for node in NODES}
+            found = {"beans": [{"LiveNodes": json.dumps(live)}]}
+        else:
+            found = self.yarn(path.split("/")[1:], query)
+        if found is None:
+            return 404, b"{}"
+        return 200, found if isinstance(found, bytes) else json.dumps(found).encode()
+
+    def hdfs(self, path: str, operation: str) -> Any:
+        name = path.rpartition("/")[2]
+        match operation:
+            case "GETHOMEDIRECTORY":
+                return {"Path": "/user/me"}
+            case "GETFILESTATUS" if path in self.stored:
+                return {"FileStatus": {"length": len(self.stored[path]), "type": "FILE"}}
+            case "OPEN" if path in self.stored:
+                return self.stored[path]
+            case "LISTSTATUS" if path == "/data":
+                rows = [{"pathSuffix": one, "type": "FILE", "length": 1000, "replication": 1} for one in FILES]
+                hidden = [{"pathSuffix": "_tmp", "type": "DIRECTORY", "length": 0}]
+                return {"FileStatuses": {"FileStatus": [*rows, *hidden]}}
+            case "GETFILEBLOCKLOCATIONS" if name in FILES:
+                row = {"offset": 0, "length": 1000, "hosts": [FILES[name]], "corrupt": False}
+                return {"BlockLocations": {"BlockLocation": [row]}}
+        return None
+
+    def yarn(self, words: list[str], query: dict[str, list[str]]) -> Any:
+        match words:
+            case ["ws", "v1", "cluster", "nodes"]:
+                return {"nodes": {"node": [{"nodeHostName": node, "state": "RUNNING"} for node in NODES]}}
+            case ["ws", "v1", "cluster", "apps"]:
+                assert query["applicationTypes"] == ["NODEWISE"]
+                return {"apps": {"app": [self.app]}}
+            case ["ws", "v1", "cluster", "apps", application_id] if application_id == JOB:
+                return {"app": self.app}
+            case ["ws", "v1", "cluster", "apps", application_id, "appattempts"] if application_id == JOB:
+                row = {"id": 1, "containerId": MASTER, "nodeHttpAddress": self.address}
+                return {"appAttempts": {"appAttempt": [row]}}
+            case ["ws", "v1", "node", "containerlogs", container_id, stream] if (container_id, stream) in self.logs:
+                content = self.logs[container_id, stream]
+                size = -int(query["size"][0])
+                return f"LogLength:{len(content)}\nLogContents:\n{content[-size:]}".encode()
+            case ["proxy", application_id, "status"] if application_id == JOB:
+                return STATUS
+        return None
+
+
+STATUS = {
+    "job_id": JOB,
+    "state": "running",
+    "attempt": 1,
+    "images": 40,
+    "done": 10,
+    "errors": 0,
+    "seconds": 5.0,
+    "seconds_left": 15.0,
+    "news": [],
+    "nodes": [
+        {
+            "node_name": "alpha",
+            "state": "working",
+            "planned": 5,
+            "images": 6,
+            "errors": 0,
+            "local_images": 5,
+            "running": 2,
+            "images_per_second": 2.0,
+            "failures": 0,
+            "said": "",
+        }
+    ],
+}

@@ -1,0 +1,346 @@
+"""The board's calls: what they read of Hadoop's answers, and how they refuse; Hadoop is played over real HTTP."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask, Response
+from flask.testing import FlaskClient
+
+from hadoop.blocks import BlockState
+from infosvc.api.restx import error_response
+from infosvc.errors import InvalidInput, NotFound
+from infosvc.records import Datum, Outcome, Role, State
+from jobs.board import mount
+from jobs.board.hdfs import plain_path
+from jobs.board.listing import as_snapshot, stored_file
+from jobs.board.log_pieces import whole_lines
+from jobs.board.planning import matrix, plans, replicas
+from jobs.board.showing import reported
+from jobs.board.site import Place, Site
+from jobs.board.yarn import parse_known
+from jobs.report import JobReport, LeaseReport, NodeReport, Weights
+from locality.cost import AccessCost
+from locality.policies import POLICIES
+from locality.types import Terms
+from tests.jobs.decisions import NODES, WEIGHTS, decide, make_blocks
+from tests.jobs.played import JOB, MASTER, WORKER, Hadoop
+
+
+class Values:
+    """A service that knows one capability, on every node."""
+
+    def data(self, data_name: str) -> list[Datum]:
+        if data_name != "weight":
+            raise NotFound(f"no producer is registered under {data_name!r}", "data_name")
+        return [
+            Datum("weight", node, str(value), 1.0, 60.0, State.FRESH, Outcome.OK) for node, value in WEIGHTS.items()
+        ]
+
+
+@pytest.fixture
+def hadoop() -> Iterator[Hadoop]:
+    made = Hadoop()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def declared() -> dict[str, Role]:
+    """Which role each view was declared with, by its name."""
+    return {}
+
+
+@pytest.fixture
+def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, declared: dict[str, Role]) -> FlaskClient:
+    """The calls alone, on a home without a cluster."""
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+    monkeypatch.setenv("HADOOP_USER_NAME", "me")
+    app = Flask("board")
+
+    def needs(role: Role) -> Callable[[Any], Any]:
+        def declare(view: Any) -> Any:
+            declared[view.__name__] = role
+            return view
+
+        return declare
+
+    app.register_error_handler(Exception, _answer)
+    mount(app, needs, tmp_path, Values())
+    return app.test_client()
+
+
+def _answer(error: Exception) -> Response:
+    return error_response(error)
+
+
+@pytest.fixture
+def known(board: FlaskClient, hadoop: Hadoop, monkeypatch: pytest.MonkeyPatch) -> FlaskClient:
+    """The calls on the cluster that is played."""
+    http = f"http://{hadoop.address}"
+    monkeypatch.setattr(Site, "place", lambda self: Place(self.home, http, http, "me"))
+    return board
+
+
+def test_reading_takes_a_reader_and_ending_a_job_an_admin(board: FlaskClient, declared: dict[str, Role]) -> None:
+    assert declared.pop("end") is Role.ADMIN
+    assert set(declared) == {"path", "jobs", "job", "logs", "decision"}
+    assert set(declared.values()) == {Role.READER}
+
+
+@pytest.mark.parametrize("call", ["/path?path=/data", "/jobs", f"/jobs/{JOB}", f"/jobs/{JOB}/logs"])
+def test_without_a_cluster_every_call_says_what_to_set(board: FlaskClient, call: str) -> None:
+    answer = board.get(f"/api/v1{call}")
+
+    assert answer.status_code == 503
+    assert "set HADOOP_CONF_DIR" in answer.get_json()["error"]["message"]
+
+
+REFUSED = {
+    "relative": ("/path?path=data", 422, "path"),
+    "nothing": ("/path", 422, "path"),
+    "upwards": ("/path?path=/a/../b", 422, "path"),
+    "capability": ("/path?path=/data&capability=a%20b", 422, "capability"),
+    "strange path": ("/path?path=/nowhere", 404, None),
+    "no id": ("/jobs/job_1", 422, "job_id"),
+    "strange id": ("/jobs/application_1_0009", 404, None),
+    "strange container": (f"/jobs/{JOB}/logs?container=container_9", 404, "container"),
+    "stream": (f"/jobs/{JOB}/logs?container={MASTER}&stream=syslog", 422, "stream"),
+    "offset": (f"/jobs/{JOB}/logs?container={MASTER}&offset=-1", 422, "offset"),
+    "no decision": (f"/jobs/{JOB}/decision", 404, None),
+}
+
+
+@pytest.mark.parametrize(("call", "status", "field"), REFUSED.values(), ids=REFUSED)
+def test_what_makes_no_sense_is_refused(known: FlaskClient, call: str, status: int, field: str | None) -> None:
+    answer = known.get(f"/api/v1{call}")
+
+    assert answer.status_code == status
+    assert answer.get_json()["error"]["field"] == field
+
+
+def test_a_path_is_shown_with_its_nodes_and_every_policy(known: FlaskClient) -> None:
+    body = known.get("/api/v1/path?path=hdfs:///data&capability=weight").get_json()
+
+    assert (body["state"], body["path"], body["files"], body["blocks"]) == ("ready", "/data", 6, 6)
+    assert [(node["node_name"], node["blocks"], node["takes_work"]) for node in body["nodes"]] == [
+        (node, 2, True) for node in NODES
+    ]
+    assert body["replicas"] == [{"replicas": 1, "blocks": 6}]
+    assert [plan["policy"] for plan in body["plans"]] == list(POLICIES)
+    for plan in body["plans"]:
+        assert sum(node["images"] for node in plan["nodes"]) == 6
+        assert sum(node["moved_bytes"] for node in plan["nodes"]) == plan["bytes_moved"]
+        assert max(node["makespan"] for node in plan["nodes"]) == pytest.approx(plan["makespan_seconds"])
+    assert not body["access_cost"]["measured"]
+    assert len(body["access_cost"]["entries"]) == 9
+
+
+@pytest.mark.parametrize(("asked", "said"), [("", "name a capability"), ("&capability=other", "other")])
+def test_without_values_the_blocks_are_shown_and_why_nothing_is_planned(
+    known: FlaskClient, asked: str, said: str
+) -> None:
+    body = known.get(f"/api/v1/path?path=/data{asked}").get_json()
+
+    assert body["blocks"] == 6
+    assert body["plans"] == []
+    assert said in body["no_plans"]
+
+
+def test_a_running_job_is_shown_live(known: FlaskClient) -> None:
+    (listed,) = known.get("/api/v1/jobs").get_json()["jobs"]
+    job = known.get(f"/api/v1/jobs/{JOB}").get_json()
+
+    assert (listed["job_id"], listed["progress"], listed["output"]) == (JOB, 0.25, "/out/a")
+    assert (listed["started_at"], listed["finished_at"]) == (1_700_000_000.0, None)
+    assert {key: job[key] for key in listed} == listed
+    assert job["headline"] == "works"
+    assert job["status"]["nodes"][0]["beyond_plan"] == 3
+    assert (job["report"], job["no_report"], job["ending"]) == (None, None, None)
+
+
+def test_a_job_that_succeeded_has_its_report(known: FlaskClient, hadoop: Hadoop) -> None:
+    hadoop.app |= {"state": "FINISHED", "finalStatus": "SUCCEEDED", "finishedTime": 1_700_000_060_000}
+    hadoop.stored["/out/a/report.json"] = json.dumps(make_report().to_json()).encode()
+
+    job = known.get(f"/api/v1/jobs/{JOB}").get_json()
+
+    assert job["status"] is None
+    assert job["headline"] == "succeeded"
+    assert job["report"]["images"] == 4
+    assert job["finished_at"] == 1_700_000_060.0
+
+
+def test_a_report_that_a_later_job_wrote_there_is_not_shown(known: FlaskClient, hadoop: Hadoop) -> None:
+    hadoop.app |= {"state": "FINISHED", "finalStatus": "SUCCEEDED"}
+    later = make_report().to_json() | {"application_id": "application_1700000000000_0002"}
+    hadoop.stored["/out/a/report.json"] = json.dumps(later).encode()
+
+    job = known.get(f"/api/v1/jobs/{JOB}").get_json()
+
+    assert job["report"] is None
+    assert "application_1700000000000_0002" in job["no_report"]
+
+
+def test_a_decision_is_explained_by_the_job_s_id(known: FlaskClient, hadoop: Hadoop) -> None:
+    hadoop.stored[f"/user/me/.nodewise/decisions/{JOB}.json"] = decide().to_bytes()
+
+    body = known.get(f"/api/v1/jobs/{JOB}/decision").get_json()
+
+    assert [node["node_name"] for node in body["nodes"]] == list(NODES)
+    assert body["heading"][0].startswith(JOB)
+
+
+def test_logs_come_piece_by_piece_in_whole_lines(known: FlaskClient, hadoop: Hadoop) -> None:
+    where = f"/api/v1/jobs/{JOB}/logs"
+    found = known.get(where).get_json()["containers"]
+    first = known.get(f"{where}?container={WORKER}").get_json()
+    hadoop.logs[WORKER, "stdout"] += "ee\n"
+    second = known.get(f"{where}?container={WORKER}&offset={first['next']}").get_json()
+
+    assert [(one["container_id"], one["role"]) for one in found] == [(MASTER, "master"), (WORKER, "worker")]
+    assert (first["text"], first["next"], first["more"]) == ("one\ntwo\n", 8, False)
+    assert second["text"] == "three\n"
+
+
+def test_of_a_long_log_the_end_is_answered(known: FlaskClient, hadoop: Hadoop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jobs.board.log_pieces.MOST_TAIL", 8)
+    hadoop.logs[WORKER, "stdout"] = "one\ntwo\nthree\n"
+    where = f"/api/v1/jobs/{JOB}/logs?container={WORKER}"
+
+    for asked in (0, 3, 99):
+        piece = known.get(f"{where}&offset={asked}").get_json()
+        assert (piece["offset"], piece["next"], piece["text"]) == (6, 14, "o\nthree\n")
+    assert known.get(f"{where}&offset=8").get_json()["text"] == "three\n"
+
+
+def test_what_a_job_prints_leads_to_no_other_pages(known: FlaskClient, hadoop: Hadoop) -> None:
+    hadoop.logs[MASTER, "stdout"] += (
+        f"started container_1/../../jmx at {hadoop.address}\nstarted container_2 at {hadoop.address}/jmx?x=:1\n"
+    )
+
+    found = known.get(f"/api/v1/jobs/{JOB}/logs").get_json()["containers"]
+
+    assert [one["container_id"] for one in found] == [MASTER, WORKER]
+
+
+def test_a_job_that_has_ended_is_not_ended_again(known: FlaskClient, hadoop: Hadoop) -> None:
+    hadoop.app |= {"state": "KILLED", "finalStatus": "KILLED"}
+
+    answer = known.delete(f"/api/v1/jobs/{JOB}")
+
+    assert answer.status_code == 409
+
+
+def test_hadoop_that_is_away_is_said_to_be(known: FlaskClient, hadoop: Hadoop) -> None:
+    hadoop.close()
+
+    answer = known.get("/api/v1/jobs")
+
+    assert answer.status_code == 503
+    assert "does not answer" in answer.get_json()["error"]["message"]
+
+
+PATHS = {"hdfs:///a/b/": "/a/b", "hdfs://host:8020/a": "/a", " /a ": "/a", "/": "/"}
+
+
+@pytest.mark.parametrize(("said", "path"), PATHS.items(), ids=list(PATHS))
+def test_paths_lose_their_scheme_and_host(said: str, path: str) -> None:
+    assert plain_path(said) == path
+
+
+@pytest.mark.parametrize("said", ["", "a", "s3:///a", "/a/../b"])
+def test_what_is_no_path_is_refused(said: str) -> None:
+    with pytest.raises(InvalidInput):
+        plain_path(said)
+
+
+def test_an_application_without_times_or_tags_has_none() -> None:
+    known = parse_known({"id": JOB, "state": "ACCEPTED", "finalStatus": "UNDEFINED", "progress": 0, "startedTime": 0})
+
+    assert (known.started_at, known.finished_at, known.application.tags) == (None, None, frozenset())
+
+
+STATES = {
+    "live": ({}, {"hosts": ["alpha"]}, BlockState.LIVE, ("alpha",)),
+    "missing": ({}, {"hosts": []}, BlockState.MISSING, ()),
+    "corrupt": ({}, {"hosts": ["alpha"], "corrupt": True}, BlockState.CORRUPT, ()),
+    "coded": ({"ecPolicy": "RS-6-3-1024k"}, {"hosts": ["alpha"]}, BlockState.ERASURE_CODED, ("alpha",)),
+}
+
+
+@pytest.mark.parametrize(("more", "row", "state", "hosts"), STATES.values(), ids=STATES)
+def test_a_block_is_read_as_webhdfs_tells_it(
+    more: dict[str, Any], row: dict[str, Any], state: BlockState, hosts: tuple[str, ...]
+) -> None:
+    file = stored_file("/f", {"length": 10, **more}, [{"offset": 0, "length": 10, **row}])
+
+    assert (file.blocks[0].state, file.blocks[0].hosts) == (state, hosts)
+    assert list(as_snapshot("/", [file], {}).files()) == [file]
+    assert replicas([file]) == [{"replicas": len(hosts), "blocks": 1}]
+
+
+def test_every_policy_is_tried() -> None:
+    found = plans(make_blocks(), WEIGHTS, Terms())
+
+    assert [plan["policy"] for plan in found] == list(POLICIES)
+    assert all(plan["makespan_over_bound"] >= 1 for plan in found if not plan["error"])
+
+
+def test_a_matrix_of_too_many_nodes_is_left_out() -> None:
+    nodes = [f"n{number}" for number in range(100)]
+
+    assert matrix(AccessCost(), nodes)["entries"] == []
+    assert len(matrix(AccessCost(), nodes[:3])["entries"]) == 9
+
+
+PIECES = {
+    "whole": (b"a\nb\n", 100, False, b"a\nb\n"),
+    "begun": (b"a\nb", 100, False, b"a\n"),
+    "nothing yet": (b"a", 100, False, b""),
+    "last": (b"a\nb", 100, True, b"a\nb"),
+    "more": (b"aa\nbb\n", 4, True, b"aa\n"),
+    "endless line": (b"aaaaaaaa", 4, False, b"aaaa"),
+}
+
+
+@pytest.mark.parametrize(("content", "most", "ended", "shown"), PIECES.values(), ids=PIECES)
+def test_a_piece_ends_with_a_line(content: bytes, most: int, ended: bool, shown: bytes) -> None:
+    assert whole_lines(content, most, ended) == shown
+
+
+def make_report() -> JobReport:
+    return JobReport(
+        job_id=JOB,
+        application_id=JOB,
+        engine="mxnet_alexnet",
+        policy="even",
+        capability="weight",
+        images=4,
+        errors=0,
+        started_at="2026-01-02T03:04:05+00:00",
+        bytes_read=4000,
+        bytes_moved=0,
+        bytes_moved_optimal=0,
+        nodes=(NodeReport("alpha", 1.0, 2, 3, 3, 1.5, 2.0), NodeReport("beta", 1.0, 2, 1, 1, 1.0, 1.0)),
+        inputs=(),
+        weights=Weights("seeded"),
+        leases=(
+            LeaseReport("alpha", 0.0, 1.0, 2, 2, "accepted", "alpha"),
+            LeaseReport("alpha", 1.0, 1.5, 1, 1, "accepted", "beta"),
+            LeaseReport("beta", 0.0, 1.0, 1, 1, "accepted", "beta"),
+        ),
+    )
+
+
+def test_what_a_node_stole_is_counted_and_leases_become_bars() -> None:
+    body = reported(make_report())
+
+    assert {node["node_name"]: node["stolen_images"] for node in body["nodes"]} == {"alpha": 1, "beta": 0}
+    assert [bar["kind"] for bar in body["timeline"]["lanes"][0]["bars"]] == ["local", "stolen"]
+    assert "leases" not in body
+    assert json.dumps(body)

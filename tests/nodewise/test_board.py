@@ -1,0 +1,33 @@
+"""What `nodewise serve` answers beside the service's own calls."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+from infosvc.app import close_app, create_app
+from infosvc.settings import Settings
+from nodewise.__main__ import MOUNTED
+from nodewise.lazy import lazily
+
+TOKEN = "a-token-for-the-tests"
+
+
+def test_everything_that_is_mounted_is_there(tmp_path: Path) -> None:
+    extras = [partial(lazily(place), tmp_path) for place in MOUNTED]
+    app = create_app(Settings(database=f"sqlite:///{tmp_path / 'infosvc.db'}", token=TOKEN), extras=extras)
+    try:
+        rules = {rule.rule for rule in app.url_map.iter_rules()}
+        assert {"/api/v1/path", "/api/v1/jobs"} <= rules
+        answer = app.test_client().get("/api/v1/path?path=/")
+        assert (answer.status_code, answer.get_json()["error"]["code"]) == (503, "not_ready"), "there is no cluster"
+    finally:
+        close_app(app)
+
+
+def test_no_other_command_pays_for_it() -> None:
+    asked = "import sys, nodewise.__main__ as front; front.cli(['top', '--help'], standalone_mode=False);"
+    said = "sys.exit([name for name in ('flask', 'jobs.board', 'nodewise.board') if name in sys.modules] != [])"
+    assert subprocess.run([sys.executable, "-c", asked + said], capture_output=True, timeout=60).returncode == 0

@@ -1,0 +1,173 @@
+"""Jobs and a path of HDFS without a cluster: invented facts, put into words and numbers by the board's own code.
+
+The calls and their shapes are those of `jobs.board.calls`; tests/web/test_real_cluster.py looks at the real ones.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from flask import Blueprint, Flask, jsonify, request
+from flask.typing import ResponseReturnValue
+
+from hadoop import block_table
+from hadoop.block_snapshot import Folder, Snapshot
+from hadoop.blocks import BlockState, StoredBlock, StoredFile
+from hadoop.listing import Stamp, Summary
+from hadoop.yarn import Application
+from infosvc.auth import needs
+from infosvc.errors import NotFound
+from infosvc.parts import parts_of
+from infosvc.records import Role
+from jobs import kept
+from jobs.board import planning, showing
+from jobs.board.yarn import Known
+from jobs.follow import Sight
+from jobs.report import JobReport
+from jobs.status import JobStatus, NodeStatus
+from tests.jobs.decisions import decide
+
+REPORT = Path(__file__).resolve().parents[1] / "fixtures" / "report_sample.json"
+NODES = ("n1", "n2", "n3")
+RUNNING, ENDED, FAILED = (f"application_1700000000000_000{number}" for number in (3, 2, 1))
+LOG = "127.0.0.1 began\n<b>3 of 40</b> pictures\n"
+
+
+@dataclass
+class Invented:
+    """A cluster's word on three jobs, one of which runs; tests may change it while pages look at it."""
+
+    done: int = 12
+    ending: dict[str, str] | None = None
+    jobs: dict[str, Known] = field(default_factory=lambda: {one.application.application_id: one for one in _jobs()})
+
+    def mount(self, app: Flask) -> None:
+        """Answer the board's calls."""
+        made = Blueprint("board", __name__, url_prefix="/api/v1")
+        for rule, view in (
+            ("/path", self.path),
+            ("/jobs", self.all),
+            ("/jobs/<job_id>", self.job),
+            ("/jobs/<job_id>/logs", self.logs),
+            ("/jobs/<job_id>/decision", self.decision),
+        ):
+            made.add_url_rule(rule, view.__name__, needs(Role.READER)(_plain(view)), methods=["GET"])
+        made.add_url_rule("/jobs/<job_id>", "end", needs(Role.ADMIN)(_plain(self.end)), methods=["DELETE"])
+        app.register_blueprint(made)
+        self._latest = parts_of(app).latest
+
+    def finish(self, final: str) -> None:
+        """The running job ends so."""
+        state = "KILLED" if final == "KILLED" else "FINISHED"
+        known = self.jobs[RUNNING]
+        application = replace(known.application, state=state, final=final, progress=1.0)
+        self.jobs[RUNNING] = replace(known, application=application, finished_at=time.time())
+
+    def path(self) -> ResponseReturnValue:
+        """GET /path."""
+        if request.args["path"] != "/data/images":
+            raise NotFound(f"{request.args['path']} is not in HDFS")
+        return jsonify(planning.picture(_snapshot(), NODES, self._latest, request.args.get("capability")))
+
+    def all(self) -> ResponseReturnValue:
+        """GET /jobs."""
+        return jsonify({"jobs": [showing.row(known) for known in self.jobs.values()]})
+
+    def job(self, job_id: str) -> ResponseReturnValue:
+        """GET /jobs/ID."""
+        known = self._known(job_id)
+        status = _status(self.done) if job_id == RUNNING and not known.application.ended else None
+        body = showing.live(known, Sight(known.application, status))
+        report = showing.reported(_report()) if job_id == ENDED else None
+        none = None if report or not known.application.ended else "only a job that succeeded has a report"
+        return jsonify(
+            body | {"report": report, "no_report": none, "ending": self.ending if job_id == RUNNING else None}
+        )
+
+    def logs(self, job_id: str) -> ResponseReturnValue:
+        """GET /jobs/ID/logs."""
+        ended = self._known(job_id).application.ended
+        said: dict[str, Any] = {"job_id": job_id, "ended": ended}
+        container = {"container_id": "container_1_0003_01_000001", "node_name": "n1", "role": "master"}
+        if "container" not in request.args:
+            return jsonify(said | {"streams": ["stdout", "stderr"], "containers": [container]})
+        offset = int(request.args.get("offset", 0))
+        piece = {"stream": request.args["stream"], "offset": offset, "next": len(LOG), "more": False}
+        return jsonify(said | container | piece | {"text": LOG[offset:]})
+
+    def decision(self, job_id: str) -> ResponseReturnValue:
+        """GET /jobs/ID/decision."""
+        self._known(job_id)
+        return jsonify(showing.explained(decide(), None))
+
+    def end(self, job_id: str) -> ResponseReturnValue:
+        """DELETE /jobs/ID."""
+        self._known(job_id)
+        self.ending = {"state": "asked", "said": ""}
+        return jsonify({"job_id": job_id, "ending": self.ending}), 202
+
+    def _known(self, job_id: str) -> Known:
+        if job_id not in self.jobs:
+            raise NotFound(f"YARN knows no {job_id}")
+        return self.jobs[job_id]
+
+
+def _plain(view: Any) -> Any:
+    """A function of its own for each view, because methods take no attributes."""
+
+    def call(**named: str) -> ResponseReturnValue:
+        answer: ResponseReturnValue = view(**named)
+        return answer
+
+    return call
+
+
+def _jobs() -> list[Known]:
+    now = time.time()
+
+    def known(job_id: str, state: str, final: str, progress: float, said: str, ended: float | None) -> Known:
+        tags = frozenset({f"{kept.TAG}/out/{job_id[-1]}"})
+        application = Application(job_id, "nodewise", state, final, progress, said, "N/A", now - 90, tags)
+        return Known(application, "me", "default", now - 90, ended)
+
+    return [
+        known(RUNNING, "RUNNING", "UNDEFINED", 0.3, "", None),
+        known(ENDED, "FINISHED", "SUCCEEDED", 1.0, "", now - 60),
+        known(FAILED, "FINISHED", "FAILED", 0.0, "no node has a fresh <perf_cpu>", now - 70),
+    ]
+
+
+def _status(done: int) -> JobStatus:
+    nodes = (
+        NodeStatus("n1", "working", 20, done, 0, done, 2, 4.5),
+        NodeStatus("n2", "lost", 20, 0, 0, 0, 0, 0.0, 1, "its container was lost"),
+    )
+    news = ("n2 was lost, its pictures go to the others",)
+    return JobStatus(RUNNING, "running", 1, 40, done, 0, 30.0, 60.0, nodes, news)
+
+
+def _report() -> JobReport:
+    body: dict[str, Any] = json.loads(REPORT.read_text())
+    return JobReport.from_json(body | {"application_id": ENDED})
+
+
+def _snapshot() -> Snapshot:
+    """Nine files of one block, each on two of three nodes, and one that no live node holds."""
+    files = [
+        StoredFile(
+            f"/data/images/{number}.jpg", 1000 * (number + 1), (StoredBlock(0, 1000 * (number + 1), holders),), 2
+        )
+        for number, holders in enumerate((NODES[one % 3], NODES[(one + 1) % 3]) for one in range(9))
+    ]
+    files.append(StoredFile("/data/images/gone.jpg", 500, (StoredBlock(0, 500, (), state=BlockState.MISSING),), 2))
+    table = pa.Table.from_batches([block_table.from_files(files)], block_table.SCHEMA)
+    size = sum(file.size_bytes for file in files)
+    folder = Folder(Stamp(1, 1), "", len(files), size, 2 * size, table.num_rows, (), True)
+    racks = dict.fromkeys(NODES, "/default-rack")
+    totals = Summary(len(files), 1, size, 2 * size)
+    return Snapshot("/data/images", time.time(), totals, racks, {"/data/images": folder}, table)

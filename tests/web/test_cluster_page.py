@@ -1,0 +1,173 @@
+"""#/cluster: every node at a glance, as it is now."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from infosvc.records import Kind, Outcome, Producer, Report, Run
+from tests.infosvc.conftest import free_port, serving
+from tests.web.browser import Tabs, Unreloaded, press_until
+from tests.web.conftest import Known, ran
+
+MANY = 1000
+
+
+def nodes(page: Page) -> Locator:
+    """The cells that are shown."""
+    return page.get_by_role("list", name="Nodes").get_by_role("listitem")
+
+
+def cell(page: Page, name: str) -> Locator:
+    """The cell of one node."""
+    return page.get_by_role("list", name="Nodes").get_by_role("link", name=re.compile(rf"^{re.escape(name)}\b"))
+
+
+def choose(page: Page, label: str, value: str) -> None:
+    page.get_by_label(label, exact=True).select_option(value)
+
+
+def test_every_node_has_a_cell_with_its_value_and_unit(tabs: Tabs, known: Known) -> None:
+    page = tabs.open(known.url)
+
+    expect(page.get_by_role("heading", level=1)).to_have_text("Cluster")
+    expect(nodes(page)).to_have_count(3)
+    expect(cell(page, "n1")).to_contain_text("0.25 ratio")
+    expect(cell(page, "n2")).to_contain_text("0.9312 ratio")
+    expect(cell(page, "n3")).to_contain_text("no data")
+    expect(page.get_by_text("3 nodes: 2 fresh, 1 without data, 1 node not ready")).to_be_visible()
+    expect(page).to_have_title(re.compile("Cluster.*nodewise"))
+
+
+def test_another_value_is_chosen_and_the_address_keeps_it(tabs: Tabs, known: Known) -> None:
+    page = tabs.open(known.url)
+    choose(page, "Value", "load_1m")
+
+    expect(cell(page, "n1")).to_contain_text("3.5 processes")
+    expect(cell(page, "n2")).to_contain_text("failed")
+    page.reload()
+    expect(page.get_by_label("Value", exact=True)).to_have_value("load_1m")
+    expect(cell(page, "n1")).to_contain_text("3.5 processes")
+
+
+def test_what_is_reported_is_seen_without_loading_anew(tabs: Tabs, known: Known) -> None:
+    page = tabs.open(known.url)
+    expect(cell(page, "n1")).to_contain_text("0.25 ratio")
+    with Unreloaded(page):
+        known.client.report("n1", Report("b", 2, "1.0", (ran("cpu_free_ratio", "0.5"),)))
+        expect(cell(page, "n1")).to_contain_text("0.5 ratio")
+        known.client.put_value("cpu_free_ratio", "n9", 0.125)
+        expect(cell(page, "n9")).to_contain_text("0.125 ratio")
+        known.client.report("n2", Report("b", 2, "1.0", (Run("cpu_free_ratio", Outcome.TIMEOUT, 9.0, None, "slow"),)))
+        expect(cell(page, "n2")).to_contain_text("0.9312 ratio")
+        expect(cell(page, "n2")).to_contain_text("timed out")
+        known.client.delete_node("n3")
+        expect(cell(page, "n3")).to_have_count(0)
+
+
+def test_an_old_value_says_that_it_is_stale_until_the_next_comes(tabs: Tabs, known: Known) -> None:
+    known.client.put_producer(Producer("quick", "", 1.0, Kind.PROGRAM, ttl=1.5))
+    known.client.put_value("quick", "n1", 1)
+    page = tabs.open(known.url, "#/cluster?name=quick")
+    with Unreloaded(page):
+        expect(cell(page, "n1")).to_contain_text("stale")
+        expect(page.get_by_text(re.compile("1 stale"))).to_be_visible()
+        known.client.put_value("quick", "n1", 2)
+        expect(cell(page, "n1")).not_to_contain_text("stale", timeout=1_400)
+
+
+def test_a_node_that_falls_silent_says_so(tabs: Tabs, tmp_path: Path) -> None:
+    with serving(f"sqlite:///{tmp_path / 'infosvc.db'}", heartbeat=0.5, lost_after=4.0) as service:
+        service.client.put_producer(Producer("cpu_free_ratio", "x", 2.0, ttl=600))
+        service.client.put_node("n1", "127.0.0.1:9")
+        service.client.put_slot("n1", "cpu_free_ratio", True)
+        page = tabs.open(service.url)
+        expect(cell(page, "n1")).to_be_visible()
+        with Unreloaded(page):
+            service.client.report("n1", Report("b", 1, "1.0", (ran("cpu_free_ratio", "0.5"),)))
+            expect(cell(page, "n1")).to_contain_text("0.5")
+            expect(cell(page, "n1")).to_contain_text("agent is silent")
+            expect(cell(page, "n1")).to_contain_text("node lost")
+            service.client.report("n1", Report("b", 2, "1.0", ()))
+            expect(cell(page, "n1")).not_to_contain_text("node lost")
+
+
+def test_while_the_service_is_away_the_page_stays_says_so_and_goes_on_when_it_is_back(
+    tabs: Tabs, tmp_path: Path
+) -> None:
+    database, port = f"sqlite:///{tmp_path / 'infosvc.db'}", free_port()
+    with serving(database, port=port) as service:
+        service.client.put_producer(Producer("rack", "", 600.0, Kind.PROGRAM))
+        service.client.put_value("rack", "n1", "seven")
+        page = tabs.open(service.url)
+        expect(cell(page, "n1")).to_contain_text("seven")
+        expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    with Unreloaded(page):
+        expect(page.get_by_text("Connection away")).to_be_visible()
+        expect(cell(page, "n1")).to_contain_text("seven")
+        with serving(database, port=port) as service:
+            service.client.put_value("rack", "n1", "eight")
+            expect(cell(page, "n1")).to_contain_text("eight", timeout=60_000)
+            expect(page.get_by_text("Live", exact=True)).to_be_visible()
+
+
+def test_what_looks_like_markup_is_shown_as_text(tabs: Tabs, known: Known) -> None:
+    known.client.put_value("rack", "n1", "<img src='http://198.51.100.1/x' onerror='alert(1)'>")
+    page = tabs.open(known.url, "#/cluster?name=rack")
+
+    expect(cell(page, "n1")).to_contain_text("<img src=")
+    expect(page.locator("main img")).to_have_count(0)
+
+
+def test_a_cell_leads_to_its_node_by_keyboard(tabs: Tabs, known: Known) -> None:
+    page = tabs.open(known.url)
+    expect(cell(page, "n1")).to_contain_text("0.25")
+    press_until(page, re.compile(r"^n1\b"))
+    page.keyboard.press("Enter")
+
+    expect(page).to_have_url(re.compile(r"#/node/n1$"))
+    expect(page.get_by_role("heading", level=1)).to_contain_text("n1")
+
+
+def test_a_service_that_knows_nothing_says_what_to_do(tabs: Tabs, tmp_path: Path) -> None:
+    with serving(f"sqlite:///{tmp_path / 'infosvc.db'}") as service:
+        page = tabs.open(service.url)
+        expect(page.get_by_text("No data name is registered yet")).to_be_visible()
+
+
+@pytest.fixture
+def many(known: Known) -> Known:
+    """A thousand nodes more, whose values fall as their numbers grow."""
+    known.client.put_producer(Producer("wide", "", 600.0, Kind.PROGRAM, unit="bytes"))
+    for number in range(MANY):
+        known.client.put_value("wide", f"node{number:04}", (MANY - number) * 1000)
+    for name in ("n1", "n2", "n3"):
+        known.client.delete_node(name)
+    return known
+
+
+def test_a_thousand_nodes_are_there_are_filtered_and_are_sorted(tabs: Tabs, many: Known) -> None:
+    page = tabs.open(many.url, "#/cluster?name=wide")
+    expect(nodes(page)).to_have_count(MANY)
+    expect(nodes(page).first).to_contain_text("node0000")
+    expect(nodes(page).last).to_contain_text("node0999")
+    expect(cell(page, "node0000")).to_contain_text("1 MB")
+
+    page.get_by_label("Nodes whose name has").fill("NODE07")
+    expect(nodes(page)).to_have_count(100)
+    expect(page.get_by_text("100 nodes shown")).to_be_attached()
+    page.get_by_label("Nodes whose name has").fill("nothing like that")
+    expect(nodes(page)).to_have_count(0)
+    page.get_by_label("Nodes whose name has").fill("")
+    expect(nodes(page)).to_have_count(MANY)
+
+    many.client.put_value("wide", "node0500", 5_000_000)
+    choose(page, "Order", "value")
+    expect(nodes(page).first).to_contain_text("node0500")
+    expect(nodes(page).last).to_contain_text("node0999")
+    choose(page, "Order", "age")
+    expect(nodes(page).first).to_contain_text("node0000")
+    expect(nodes(page).last).to_contain_text("node0500")

@@ -1,0 +1,81 @@
+"""#/node/NAME: what one node is worth, what runs there, and how it went."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Locator, Page, expect
+
+from infosvc.records import Outcome, Report, Run
+from tests.web.browser import Tabs, Unreloaded
+from tests.web.conftest import Known, ran
+
+
+def row(page: Page, table: str, name: str) -> Locator:
+    """The row of one data name."""
+    head = page.get_by_role("rowheader", name=name, exact=True)
+    return page.get_by_role("table", name=table).get_by_role("row").filter(has=head)
+
+
+def test_it_shows_how_the_agent_is_and_every_value(tabs: Tabs, known: Known) -> None:
+    page = tabs.open(known.url, "#/node/n1")
+
+    expect(page.get_by_role("heading", level=1)).to_have_text("Node n1")
+    expect(page.locator("main")).to_contain_text("ready: its agent reports")
+    expect(page.locator("main")).to_contain_text("127.0.0.1:9")
+    expect(row(page, "Values of this node", "cpu_free_ratio")).to_contain_text("0.25 ratio")
+    expect(row(page, "Values of this node", "load_1m")).to_contain_text("3.5 processes")
+    expect(row(page, "Values of this node", "rack")).to_contain_text("r7")
+
+
+def test_it_shows_each_slot_with_what_went_wrong(tabs: Tabs, known: Known) -> None:
+    page = tabs.open(known.url, "#/node/n2")
+
+    expect(row(page, "Slots of this node", "cpu_free_ratio")).to_contain_text("running")
+    expect(row(page, "Slots of this node", "load_1m")).to_contain_text("7 s")
+    expect(row(page, "Slots of this node", "load_1m")).to_contain_text("failed")
+    expect(row(page, "Slots of this node", "load_1m")).to_contain_text("no file <b>/proc/loadavg</b>")
+    expect(row(page, "Slots of this node", "gpu_usage")).to_contain_text("in quarantine")
+    expect(row(page, "Slots of this node", "gpu_usage")).to_contain_text("ten failures in a row")
+
+
+def test_values_and_slots_follow_what_happens_without_loading_anew(tabs: Tabs, known: Known) -> None:
+    page = tabs.open(known.url, "#/node/n1")
+    expect(row(page, "Values of this node", "load_1m")).to_contain_text("3.5")
+    with Unreloaded(page):
+        failed = Run("load_1m", Outcome.TIMEOUT, 9.0, None, "too slow", exit_status=-9)
+        known.client.report("n1", Report("b", 2, "1.0", (ran("cpu_free_ratio", "0.75"), failed)))
+        expect(row(page, "Values of this node", "cpu_free_ratio")).to_contain_text("0.75 ratio")
+        expect(row(page, "Values of this node", "load_1m")).to_contain_text("timed out")
+        expect(row(page, "Values of this node", "load_1m")).to_contain_text("too slow")
+        known.client.put_slot("n1", "load_1m", False)
+        expect(row(page, "Slots of this node", "load_1m")).to_contain_text("stopped")
+        known.client.delete_slot("n1", "load_1m")
+        expect(row(page, "Slots of this node", "load_1m")).to_have_count(0)
+
+
+def test_history_that_is_kept_is_drawn(tabs: Tabs, known: Known) -> None:
+    for number, value in enumerate(("0.1", "0.4", "0.2"), start=2):
+        known.client.report("n1", Report("b", number, "1.0", (ran("cpu_free_ratio", value),)))
+    page = tabs.open(known.url, "#/node/n1")
+
+    line = row(page, "Values of this node", "cpu_free_ratio").get_by_role("img")
+    expect(line).to_have_accessible_name(re.compile(r"cpu_free_ratio: from 0\.1 ratio to 0\.4 ratio, 4 points"))
+    expect(row(page, "Values of this node", "load_1m")).to_contain_text("not kept")
+
+
+def test_a_node_without_an_agent_that_answers_has_no_log_and_says_why(tabs: Tabs, known: Known) -> None:
+    page = tabs.open(known.url, "#/node/n1")
+    tabs.expect(page, r"status of 503")
+    page.get_by_role("button", name="Log of load_1m").click()
+
+    expect(page.get_by_role("table", name="Slots of this node").get_by_role("alert")).to_contain_text("n1")
+
+
+def test_a_node_that_is_not_enrolled_says_so(tabs: Tabs, known: Known) -> None:
+    known.client.put_value("rack", "elsewhere", "r8")
+    page = tabs.open(known.url, "#/node/elsewhere")
+    tabs.expect(page, r"status of 404")
+
+    expect(page.locator("main")).to_contain_text("not enrolled")
+    expect(row(page, "Values of this node", "rack")).to_contain_text("r8")

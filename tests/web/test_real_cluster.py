@@ -1,0 +1,84 @@
+"""#/path, #/jobs and #/job/ID over a real Hadoop, as `nodewise serve` answers them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from playwright.sync_api import expect
+
+from hadoop import local
+from tests.cluster.site import BROKEN, PICTURES, Site, running, succeed
+from tests.web.browser import Tabs, Unreloaded, press_until
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+
+NODES = 2
+SLOW_MS = 120_000  # a JVM starts, YARN gives containers, engines load
+GIVEN = ("--input", "hdfs:///data/images", "--capability", "perf_even", "--batch", "8", "--json")
+
+
+@dataclass(frozen=True)
+class Dashboard:
+    """A site, its page, and the token of who may do everything there."""
+
+    site: Site
+    token: str
+
+    def submit(self, output: str, *words: str) -> str:
+        """The id of a job that is on its way, or done with --wait."""
+        said = json.loads(succeed(self.site.nodewise("job", "submit", "--output", output, *GIVEN, *words)))
+        return str(said.get("application_id") or said["job_id"])
+
+
+@pytest.fixture(scope="module")
+def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
+    """A cluster of its own, beside that of tests/cluster, with its service, agents and pictures."""
+    home = tmp_path_factory.mktemp("home")
+    try:
+        cluster = local.up(home, nodes=NODES)
+        with running(cluster, tmp_path_factory.mktemp("pictures")) as site:
+            yield Dashboard(site, site.token_file.read_text().strip())
+    finally:
+        local.down(home)
+
+
+def test_a_path_shows_the_holders_of_its_blocks(tabs: Tabs, dashboard: Dashboard) -> None:
+    page = tabs.open(dashboard.site.url, "#/path?path=%2Fdata%2Fimages")
+
+    expect(page.get_by_text(f"/data/images: {PICTURES + len(BROKEN)} files")).to_be_visible(timeout=SLOW_MS)
+    held = page.get_by_role("table", name="What each node holds").get_by_role("rowheader")
+    expect(held).to_have_text(sorted(dashboard.site.cluster.nodes))
+
+
+def test_a_job_is_followed_to_its_report(tabs: Tabs, dashboard: Dashboard) -> None:
+    page = tabs.open(dashboard.site.url, "#/jobs")
+    job_id = dashboard.submit("hdfs:///out/seen")
+    page.get_by_role("link", name=job_id).click(timeout=SLOW_MS)
+    with Unreloaded(page):
+        report = page.get_by_role("region", name="Report")
+        expect(report).to_contain_text("perf_even", timeout=2 * SLOW_MS)
+    each = report.get_by_role("table", name="What each node did").get_by_role("rowheader")
+    expect(each).to_have_text(sorted(dashboard.site.cluster.nodes))
+    page.locator("summary").filter(has_text="Why each node got its share").click()
+    shares = page.get_by_role("table", name="Shares by the decision").get_by_role("rowheader")
+    expect(shares).to_have_text(sorted(dashboard.site.cluster.nodes))
+    page.locator("summary").filter(has_text="Logs").click()
+
+    expect(page.get_by_role("region", name="Log", exact=True)).not_to_be_empty()
+
+
+def test_a_job_is_ended_by_keyboard(tabs: Tabs, dashboard: Dashboard) -> None:
+    job_id = dashboard.submit("hdfs:///out/ended")
+    page = tabs.open(dashboard.site.url, f"#/job/{job_id}", dashboard.token)
+    expect(page.get_by_role("button", name="End this job")).to_be_visible()
+    press_until(page, "End this job")
+    page.keyboard.press("Enter")
+    press_until(page, "End it")
+    page.keyboard.press("Enter")
+
+    expect(page.get_by_text(f"{job_id} killed")).to_be_visible(timeout=SLOW_MS)
+    listed = json.loads(succeed(dashboard.site.nodewise("job", "list", "--json")))
+    assert {one["application_id"]: one["final"] for one in listed}[job_id] == "KILLED"
