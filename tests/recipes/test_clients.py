@@ -1,0 +1,95 @@
+"""The clients of examples/clients write and read values of a real service, in plain and over https."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from infosvc.client import InfoClient
+from infosvc.records import Kind, Producer
+from tests.infosvc.conftest import TOKEN, Served, serving
+from tests.infosvc.test_tls import Authority
+from tests.recipes.readme import block
+from tests.recipes.shell import Shell, changed
+
+PROGRAMS = ("python3 examples/clients/client.py", "sh examples/clients/client.sh", "java examples/clients/Client.java")
+ODD = 'a "quoted" \\word'
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    """A caller's shell, with the token where `nodewise serve` leaves it."""
+    made = Shell(tmp_path / "home", tmp_path / "work")
+    token = made.home / ".nodewise" / "service" / "token"
+    token.parent.mkdir(parents=True)
+    token.write_text(TOKEN + "\n")
+    return made
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Served]:
+    """A service that knows nothing."""
+    with serving(f"sqlite:///{tmp_path / 'infosvc.db'}") as served:
+        yield served
+
+
+def test_the_recipe_writes_and_reads_in_each_language(shell: Shell, service: Served) -> None:
+    shell.settings["NODEWISE_URL"] = service.url
+    register, *calls = block("clients").splitlines()
+    shell.run(register)
+
+    assert len(calls) == 3
+    for line, language in zip(calls, ("Python", "the shell", "Java"), strict=True):
+        said = shell.run(changed(line, ("http://127.0.0.1:8400", service.url)))
+        assert f"from {language}" in said and "fresh" in said
+        assert service.client.data("note")[0].data_value == f"from {language}"
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_value_with_quotes_arrives_as_it_is(shell: Shell, service: Served, program: str) -> None:
+    service.client.put_producer(Producer("note", "", 60, Kind.PROGRAM))
+
+    said = shell.run(f"{program} {service.url} ~/.nodewise/service/token note n1 '{ODD}'")
+
+    assert service.client.data("note")[0].data_value == ODD
+    assert ODD in said or json.loads(said)["data_value"] == ODD
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_over_https_the_authority_is_a_file(shell: Shell, tmp_path: Path, program: str) -> None:
+    authority = Authority(tmp_path / "ours")
+    cert, key = authority.issue("service")
+    database = f"sqlite:///{tmp_path / 'infosvc.db'}"
+    with serving(database, tls_cert=str(cert), tls_key=str(key)) as secure:
+        client = InfoClient(secure.url, TOKEN, ca_file=authority.file)
+        client.put_producer(Producer("note", "", 60, Kind.PROGRAM))
+        call = f"{program} {secure.url} ~/.nodewise/service/token note n1 safe"
+        assert refused(shell, call)
+        shell.settings["NODEWISE_CA_FILE"] = str(authority.file)
+        said = shell.run(call)
+
+        assert secure.url.startswith("https:") and "safe" in said
+        assert client.data("note")[0].data_value == "safe"
+        client.close()
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_refusal_is_told_with_the_services_words(shell: Shell, service: Served, program: str) -> None:
+    call = f"{program} {service.url} ~/.nodewise/service/token unknown n1 x"
+
+    assert "unknown" in refused(shell, call)
+    (shell.home / ".nodewise" / "service" / "token").write_text("no-token-of-this-service\n")
+    assert "token" in refused(shell, call)
+
+
+def refused(shell: Shell, call: str) -> str:
+    """What a call says that must fail."""
+    done = subprocess.run(
+        ["bash", "-c", call], cwd=shell.folder, env=shell.environment(), capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode != 0 and TOKEN not in done.stdout + done.stderr
+    return done.stdout + done.stderr

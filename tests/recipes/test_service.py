@@ -1,0 +1,150 @@
+"""What the README shows of the information service, with real agents on two machines."""
+
+from __future__ import annotations
+
+import json
+import select
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import IO
+
+import pyarrow as pa
+import pytest
+
+from infosvc.client import InfoClient
+from infosvc.records import State
+from infosvc.remote import RemoteOptions
+from tests.infosvc.conftest import TOKEN, Served, serving
+from tests.infosvc.shipping.conftest import HOSTS, Hand, Sshd, end_agents
+from tests.recipes.readme import ROOT, block
+from tests.recipes.shell import Shell, changed, stop
+
+SHOWN = "http://127.0.0.1:8400"
+DEADLINE_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Enrolled:
+    """A service whose machines run what ships, a shell that knows it, and how ssh reaches the machines."""
+
+    service: Served
+    shell: Shell
+    reaching: str
+
+    def data(self, name: str, node: str) -> list[str | None]:
+        """The fresh values of a name on a node."""
+        return [one.data_value for one in self.service.client.data(name, node=node) if one.state is State.FRESH]
+
+
+@pytest.fixture(scope="module")
+def enrolled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Enrolled]:
+    """Two machines, one of which is worker1 to the README."""
+    place = tmp_path_factory.mktemp("agents")
+    token = place / "home" / "service" / "token"
+    token.parent.mkdir(parents=True)
+    token.write_text(TOKEN + "\n")
+    (place / "sshd").mkdir()
+    with serving(f"sqlite:///{place / 'infosvc.db'}") as service, Sshd(place / "sshd") as sshd:
+        options = sshd.options(place / "nodes")
+        told = {"NODEWISE_URL": service.url, "NODEWISE_TOKEN_FILE": str(token)}
+        try:
+            done = Hand(service, options, place / "home").add(*HOSTS)
+            assert done.exit_code == 0, done.output
+            made = Enrolled(service, Shell(place / "reader", place / "work", told), _reaching(options))
+            until(lambda: made.data("perf_cpu", HOSTS[0]) and made.data("cpu_free_ratio", HOSTS[1]))
+            yield made
+        finally:
+            end_agents(place / "nodes")
+
+
+def _reaching(options: RemoteOptions) -> str:
+    """The words that lead `node add` to the machines of the tests."""
+    files = f"-F {options.ssh_config} --identity {options.identity} --known-hosts {options.known_hosts}"
+    return f"{files} --directory '{options.directory}' --port {options.agent_port}"
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Wait for a condition, at most a minute."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not come true in time"
+        time.sleep(0.1)
+
+
+def test_the_commands_show_what_is_known(enrolled: Enrolled) -> None:
+    text = changed(
+        block("info-commands"),
+        ("data watch cpu_free_ratio", "data watch cpu_free_ratio --count 2"),  # else it ends with Ctrl-C
+        ("worker1", HOSTS[0]),
+    )
+
+    said = enrolled.shell.run(text)
+
+    assert HOSTS[0] in said and HOSTS[1] in said
+
+
+def _passes(client: InfoClient, output: IO[str]) -> bool:
+    """A node comes and goes; whether whoever listens has said something of it."""
+    for change in (lambda: client.put_node("passing", "127.0.0.1:9"), lambda: client.delete_node("passing")):
+        change()
+        if select.select([output], [], [], 2.0)[0]:
+            return True
+    return False
+
+
+def test_the_program_in_python_reads_values_and_follows_events(enrolled: Enrolled) -> None:
+    program = enrolled.shell.folder / "program.py"
+    program.write_text(changed(block("info-python"), (SHOWN, enrolled.service.url)))
+    running = enrolled.shell.start("exec python3 program.py")
+    try:
+        assert running.stdout
+        until(partial(_passes, enrolled.service.client, running.stdout))
+        line = running.stdout.readline()
+    finally:
+        stop(running)
+
+    name, state = line.split()
+    assert name in ("passing", *HOSTS) and state.isalpha()
+
+
+def test_curl_reads_values_events_and_metrics(enrolled: Enrolled) -> None:
+    shell = enrolled.shell
+    lines = [line.partition(" #")[0].strip() for line in block("info-curl").splitlines()]
+    said = {}
+    for line in lines:
+        call = changed(line, (SHOWN, enrolled.service.url))
+        if "/events" in call:  # a stream has no end, and curl calls it a failure, 28, when its time is over
+            call = changed(call, ("curl -N", "curl -N -s --max-time 10")) + " || [ $? = 28 ]"
+        said[line.rpartition(SHOWN)[2]] = shell.run(call)
+
+    assert json.loads(said["/api/v1/data/cpu_free_ratio"])["data_name"] == "cpu_free_ratio"
+    with pa.ipc.open_stream((shell.folder / "load.arrow").read_bytes()) as stream:
+        assert set(stream.read_all()["node_name"].to_pylist()) >= set(HOSTS)
+    assert "event: value" in said["/api/v1/events?type=value"]
+    assert "nodewise_" in said["/metrics"]
+    assert len(said) == len(lines)
+
+
+def test_a_program_of_an_allowed_folder_is_started(enrolled: Enrolled, tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    shutil.copy(ROOT / "examples" / "getCpuUsage.sh", tmp_path)
+    text = changed(
+        block("allowed-program"),
+        ("node add worker1", f"node add {enrolled.reaching} {HOSTS[1]}"),
+        ("/usr/Apps/bin", str(tmp_path)),
+    )
+
+    enrolled.shell.run(text)
+
+    until(lambda: enrolled.data("getCpuUsage", HOSTS[1]))
+    (value,) = enrolled.data("getCpuUsage", HOSTS[1])
+    assert 0 <= float(value or "nan") <= 1
+
+
+def test_the_reader_of_the_page_needs_no_token_on_this_machine(enrolled: Enrolled) -> None:
+    with InfoClient(enrolled.service.url) as client:
+        assert {node.node_name for node in client.nodes()} >= set(HOSTS)
