@@ -9,10 +9,10 @@ from typing import NamedTuple
 from infosvc.auth import ANONYMOUS, FIRST_ADMIN, MAY, Caller, sha256
 from infosvc.errors import Forbidden, InfoError, Revoked, Unauthorized
 from infosvc.latest import Latest, StoredToken
-from infosvc.origin import Environ, check_change
+from infosvc.origin import Environ, check_change, is_called_locally
 from infosvc.rates import Rates, TooFast
 from infosvc.records import Role
-from infosvc.sessions import COOKIE, Session, Sessions
+from infosvc.sessions import Session, Sessions, cookie_name
 from infosvc.settings import Settings
 from infosvc.tokens import check_expiry, id_of
 
@@ -80,6 +80,10 @@ class Gate:
         self._count(str(environ.get("REMOTE_ADDR", "")))
         return ANONYMOUS
 
+    def reads_openly(self, environ: Environ) -> bool:
+        """Whether a call may read without a token: where reading is open, and by no name that strangers can own."""
+        return self._open and is_called_locally(environ)
+
     def still_valid(self, caller: Caller) -> bool:
         """Whether a caller who was let in a while ago would still be known."""
         if not caller.token_id:
@@ -113,7 +117,7 @@ class Gate:
     def session(self, environ: Environ) -> Session | None:
         """The session whose cookie a call shows, None without any that goes on."""
         cookies = environ.get("HTTP_COOKIE")
-        text = _cookie(cookies) if cookies else ""
+        text = _cookie(cookies, cookie_name(environ)) if cookies else ""
         found = self._sessions.find(text) if text else None
         if found is None:
             return None
@@ -137,6 +141,8 @@ class Gate:
         address = str(environ.get("REMOTE_ADDR", ""))
         if not header and self._open:
             self._count(address)
+            if not is_called_locally(environ):
+                raise _unknown_name(environ)
             return ANONYMOUS
         known = self._patiently(address, lambda: self._identify(header))
         self._remember(header, known)
@@ -205,17 +211,25 @@ class Gate:
             raise TooFast(f"this is more than one caller may ask: call again in {wait:.3f} s", wait)
 
 
-def _cookie(header: str) -> str:
-    """What the session's cookie says, empty without one.
+def _cookie(header: str, wanted: str) -> str:
+    """What a cookie says, empty without it.
 
-    >>> _cookie("theme=dark; nodewise_session=abc")
+    >>> _cookie("theme=dark; nodewise_session=abc", "nodewise_session")
     'abc'
     """
     for part in header.split(";"):
         name, _, text = part.strip().partition("=")
-        if name == COOKIE:
+        if name == wanted:
             return text
     return ""
+
+
+def _unknown_name(environ: Environ) -> Unauthorized:
+    return Unauthorized(
+        f"the call goes to {str(environ.get('HTTP_HOST'))[:200]!r}, a name that a stranger's page could use as well: "
+        "call the service by its address, or show a token",
+        "Authorization",
+    )
 
 
 def _unknown(shown: bool) -> Unauthorized:

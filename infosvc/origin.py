@@ -1,8 +1,14 @@
-"""Whether a browser's call comes from our own pages: it shows us its cookies whichever site made it call."""
+"""Whether a browser's call comes from our own pages: it shows us its cookies whichever site made it call.
+
+And by which name it calls: who owns a name can let it lead to this machine, and is of one origin with us then.
+"""
 
 from __future__ import annotations
 
 import hmac
+import ipaddress
+import socket
+from functools import lru_cache
 from typing import Any
 
 from infosvc.errors import Forbidden
@@ -10,6 +16,7 @@ from infosvc.errors import Forbidden
 Environ = dict[str, Any]
 
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
+LONGEST_PORT = 5
 
 
 def check_change(environ: Environ, csrf_token: str) -> None:
@@ -33,6 +40,31 @@ def check_origin(environ: Environ) -> None:
         raise _from_elsewhere("Sec-Fetch-Site", site)
     if origin is not None and not _is_own(origin, environ):
         raise _from_elsewhere("Origin", origin)
+
+
+def is_called_locally(environ: Environ) -> bool:
+    """Whether a call names no host, or none that strangers can own: an address, localhost, this machine.
+
+    >>> [is_called_locally({"HTTP_HOST": said}) for said in ("127.0.0.1:8400", "[::1]:8400", "localhost", "a.example")]
+    [True, True, True, False]
+    """
+    return _is_local(environ.get("HTTP_HOST", ""))
+
+
+def port_of(environ: Environ) -> str:
+    """The port by which a call names us, empty when it names none."""
+    port = str(environ.get("HTTP_HOST", "")).rpartition(":")[2]
+    return port if port.isascii() and port.isdecimal() and len(port) <= LONGEST_PORT else ""
+
+
+@lru_cache(maxsize=256)
+def _is_local(said: str) -> bool:
+    host = said[1:].partition("]")[0] if said.startswith("[") else said.partition(":")[0]
+    host = host.lower().rstrip(".")
+    try:
+        return bool(ipaddress.ip_address(host))
+    except ValueError:
+        return "." not in host or host.endswith(".localhost") or host == socket.gethostname().lower()
 
 
 def _is_own(origin: str, environ: Environ) -> bool:

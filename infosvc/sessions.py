@@ -10,12 +10,23 @@ import threading
 from dataclasses import dataclass
 
 from infosvc.auth import Caller, sha256
+from infosvc.origin import Environ, port_of
 from infosvc.settings import Clock
 
-COOKIE = "nodewise_session"
+_COOKIE = "nodewise_session"
 SECONDS = 12 * 3600.0
 MOST = 1_000
 MOST_OF_ONE = 20  # of one token, so that nobody can push out other people's
+
+
+def cookie_name(environ: Environ) -> str:
+    """What the cookie is called: browsers show it to every port of a host, and another service there has its own.
+
+    >>> cookie_name({"HTTP_HOST": "127.0.0.1:8400"})
+    'nodewise_session_8400'
+    """
+    port = port_of(environ)
+    return f"{_COOKIE}_{port}" if port else _COOKIE
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,17 @@ COMMANDS = {
 }
 """The list of commands; to add one, write its file and name it here."""
 
-WATCHED = {"cluster": ["status"], "node": ["list"], "slot": ["list"], "data": ["get"], "job": ["list"]}
+WATCHED = {
+    "cluster": ["status"],
+    "producer": ["list"],
+    "node": ["list"],
+    "slot": ["list", "log"],
+    "data": ["get"],
+    "token": ["list"],
+    "locality": ["blocks", "cost", "plan"],
+    "env": ["list"],
+    "job": ["list"],
+}
 """The listings of these groups that can be shown again and again: they get --watch."""
 
 MOUNTED = ["nodewise.board:mount"]

@@ -16,7 +16,7 @@ from infosvc.errors import InfoError, InvalidInput, Unauthorized
 from infosvc.gate import Gate
 from infosvc.origin import check_origin
 from infosvc.parts import parts_of
-from infosvc.sessions import COOKIE
+from infosvc.sessions import cookie_name
 
 LONGEST_TOKEN = 1024
 
@@ -45,7 +45,7 @@ def _who() -> Response:
     """GET -> {name, role, csrf_token, expires_at}; without a session, role null says that reading takes a token."""
     found = _gate().session(request.environ)
     if found is None:
-        role = ANONYMOUS.role.value if parts_of(current_app).settings.open_reading else None
+        role = ANONYMOUS.role.value if _gate().reads_openly(request.environ) else None
         said: dict[str, Any] = {"name": ANONYMOUS.name, "role": role, "csrf_token": None, "expires_at": None}
     else:
         who = {"name": found.caller.name, "role": found.caller.role.value}
@@ -61,7 +61,7 @@ def _log_in(token: str) -> Response:
     except Unauthorized as error:
         raise type(error)(error.message, "token") from error
     answer = _unkept(Response(status=204))
-    answer.set_cookie(COOKIE, text, **_flags())
+    answer.set_cookie(cookie_name(request.environ), text, **_flags())
     return answer
 
 
@@ -69,7 +69,7 @@ def _log_out() -> Response:
     """DELETE -> 204, also when there is no session, or none any more."""
     _gate().log_out(request.environ)
     answer = _unkept(Response(status=204))
-    answer.delete_cookie(COOKIE, **_flags())
+    answer.delete_cookie(cookie_name(request.environ), **_flags())
     return answer
 
 

@@ -6,8 +6,8 @@ import { counted, fill, h, setText, svg } from "./dom.js";
 
 const WIDTH = 560;
 const HEIGHT = 180;
-const LEFT = 40; // room for the counts
-const RIGHT = 24; // the last edge's number is as wide to both sides
+const LEFT = 44; // the first edge's number, too
+const RIGHT = 44; // the last edge's number is as wide to both sides
 const TOP = 18;
 const BOTTOM = 26; // room for the values
 const GAP = 2;

@@ -131,7 +131,13 @@ function ranges(scale, unit) {
   const { bounds } = scale;
   const told = (number) => numberParts(number, unit).join(" ").trim();
   if (bounds.length === 2) return [[stepOf(scale, bounds[0]), told(bounds[0])]];
-  return bounds.slice(1).map((upper, at) => [at + 1, `${told(bounds[at])} to ${told(upper)}`]);
+  return bounds.slice(1).map((upper, at) => [at + 1, `${lowerText(bounds[at], upper, unit)} to ${told(upper)}`]);
+}
+
+/** The lower end of a range, without its unit where the upper end says the same. */
+function lowerText(lower, upper, unit) {
+  const [number, its] = numberParts(lower, unit);
+  return its === numberParts(upper, unit)[1] ? number : `${number} ${its}`;
 }
 
 /** Bounds of five steps whose width is 1, 2, 2.5 or 5 times a power of ten and that hold both numbers. */
@@ -151,7 +157,7 @@ function roundBounds(low, high) {
 
 function digits(number) {
   const size = Math.abs(number);
-  if (size !== 0 && (size < 1e-4 || size >= 1e7)) return number.toExponential(2);
+  if (size !== 0 && (size < 1e-4 || size >= 1e15)) return number.toExponential(2);
   const fraction = size < 1 ? 4 : size < 10 ? 3 : size < 1000 ? 2 : 0;
   return number.toLocaleString("en", { maximumFractionDigits: fraction });
 }

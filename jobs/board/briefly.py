@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 MOST_KEPT = 256
+KEPT_SECONDS = 60.0
+"""What is older helps nobody who waits, and would fill memory."""
 
 
 class Briefly:
@@ -39,6 +41,9 @@ class Briefly:
                 self._asking[key] = answer
         if mine:
             self._ask(key, answer, ask)
+        failure = answer.exception()
+        if failure is not None:
+            raise failure.with_traceback(None)  # else it would hold the frames of everybody who was told so
         found: T = answer.result()
         return found
 
@@ -46,10 +51,22 @@ class Briefly:
         try:
             answer.set_result(ask())
         except BaseException as error:  # whoever waits must hear of it, whatever it is
-            answer.set_exception(error)
+            answer.set_exception(bare(error))
+        now = self._clock()
         with self._lock:
             self._asking.pop(key, None)
             self._kept.pop(key, None)
-            self._kept[key] = answer, self._clock()
+            self._kept[key] = answer, now
+            for old in [one for one, (_, at) in self._kept.items() if now - at > KEPT_SECONDS]:
+                del self._kept[old]
             while len(self._kept) > MOST_KEPT:  # the one that was asked for longest ago
                 del self._kept[next(iter(self._kept))]
+
+
+def bare(error: BaseException) -> BaseException:
+    """A failure without the frames that led to it and to its causes, which hold whatever was read in them."""
+    found: BaseException | None = error
+    while found is not None:
+        found.__traceback__ = None
+        found = found.__cause__ or found.__context__
+    return error

@@ -87,7 +87,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 View = Callable[..., ResponseReturnValue]
 
-JOB_ID = re.compile(r"application_\d{1,20}_\d{1,20}")
+JOB_ID = re.compile(r"application_[0-9]{1,20}_[0-9]{1,20}")
+MOST_AT_ONCE = 32
+"""Calls under way: a Hadoop that hangs must leave the service its other threads."""
 LIVE_SECONDS = 1.0
 LIST_SECONDS = 2.0
 SETTLED_SECONDS = 20.0
@@ -157,7 +159,11 @@ class Calls:
         place = self._site.place()
         known = self._known(place, job_id)
         key = ("containers", place, job_id)
-        found = self._briefly.get(key, LIST_SECONDS, lambda: log_pieces.containers(place, job_id))
+
+        def noted() -> list[log_pieces.Container]:
+            return log_pieces.containers(place, known.application.application_id, self._yarn(place).doors())
+
+        found = self._briefly.get(key, LIST_SECONDS, noted)
         container = request.args.get("container")
         if not container:
             return jsonify(log_pieces.listed(known, found))
@@ -179,8 +185,7 @@ class Calls:
         known = self._yarn(place).known(_checked(job_id))
         if known.application.ended:
             raise Conflict(f"{job_id} has ended already: {known.application.final.lower()}")
-        self._note()
-        self._endings().begin(place, job_id)
+        self._endings().begin(place, job_id, self._note)
         return jsonify({"job_id": job_id, "ending": self._endings().of(job_id)}), 202
 
     def _known(self, place: Place, job_id: str) -> Known:
@@ -221,6 +226,7 @@ class Calls:
 def blueprint(needs: Callable[[Role], Callable[[View], View]], calls: Calls) -> Blueprint:
     """All calls, each declared with who may make it."""
     made = Blueprint("board", __name__, url_prefix="/api/v1")
+    room = threading.BoundedSemaphore(MOST_AT_ONCE)
     readings: tuple[tuple[str, str, View], ...] = (
         ("/path", "path", calls.path),
         ("/jobs", "jobs", calls.jobs),
@@ -229,16 +235,21 @@ def blueprint(needs: Callable[[Role], Callable[[View], View]], calls: Calls) -> 
         ("/jobs/<job_id>/decision", "decision", calls.decision),
     )
     for rule, name, view in readings:
-        made.add_url_rule(rule, name, needs(Role.READER)(answered(view)), methods=["GET"])
-    made.add_url_rule("/jobs/<job_id>", "end", needs(Role.ADMIN)(answered(calls.end)), methods=["DELETE"])
+        made.add_url_rule(rule, name, needs(Role.READER)(answered(view, room)), methods=["GET"])
+    made.add_url_rule("/jobs/<job_id>", "end", needs(Role.ADMIN)(answered(calls.end, room)), methods=["DELETE"])
     return made
 
 
-def answered(view: View) -> View:
-    """The view with what can go wrong in the service's own errors: the one place where Hadoop's become those."""
+def answered(view: View, room: threading.BoundedSemaphore) -> View:
+    """The view with what can go wrong in the service's own errors: the one place where Hadoop's become those.
+
+    NotReady, at once, when there is no `room` for one more call.
+    """
 
     @wraps(view)
     def call(**named: str) -> ResponseReturnValue:
+        if not room.acquire(blocking=False):
+            raise NotReady(f"{MOST_AT_ONCE} calls wait for Hadoop already: try again in a few seconds")
         try:
             return view(**named)
         except NotKnown as error:
@@ -247,6 +258,8 @@ def answered(view: View) -> View:
             raise NotReady(str(error)) from error
         except JobError as error:
             raise NotFound(str(error)) from error
+        finally:
+            room.release()
 
     return call
 

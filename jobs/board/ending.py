@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -40,8 +41,11 @@ class Endings:
         ending = self._endings.get(job_id)
         return asdict(ending) if ending else None
 
-    def begin(self, place: Place, job_id: str) -> None:
-        """Have a job ended, unless that is being done already; NotReady when too many are."""
+    def begin(self, place: Place, job_id: str, note: Callable[[], None] = lambda: None) -> None:
+        """Have a job ended, unless that is being done already; NotReady when too many are.
+
+        `note` is called before; nothing is begun when it raises.
+        """
         with self._lock:
             asked = [name for name, ending in self._endings.items() if ending.state == "asked"]
             if job_id in asked:
@@ -49,6 +53,12 @@ class Endings:
             if len(asked) >= MOST_AT_ONCE:
                 raise NotReady(f"{' and '.join(asked)} are just being ended: try again in a few seconds")
             self._note(job_id, Ending("asked"))
+        try:
+            note()
+        except BaseException:
+            with self._lock:
+                del self._endings[job_id]
+            raise
         threading.Thread(target=self._run, args=(place, job_id), name="board-ending", daemon=True).start()
 
     def _run(self, place: Place, job_id: str) -> None:
@@ -60,6 +70,7 @@ class Endings:
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
+                errors="replace",  # whatever it prints, the wish must not be left open
                 timeout=PATIENCE_SECONDS,
                 check=False,
             )

@@ -19,7 +19,8 @@ from jobs.board.site import Place
 TIMEOUTS = (2.0, 10.0)
 """Seconds to connect, seconds without an answer."""
 MOST_BYTES = 64 * 1024 * 1024
-"""Of a file that is read whole into the service."""
+"""Of one answer, such as a file that is read whole into the service or a folder of 150,000 files."""
+CHUNK_BYTES = 1024 * 1024
 CONNECTIONS = 8
 _HDFS = re.compile(r"^hdfs:(//[^/]*)?(?=/)")
 
@@ -91,19 +92,21 @@ class WebHdfs:
                 f"{path} has {status['length'] / 1e6:,.0f} MB, too many for the dashboard: `nodewise job explain` and "
                 "`nodewise job report` show it"
             )
-        return self._ask(path, "OPEN").content
+        return self._ask(path, "OPEN")
 
     def _json(self, path: str, operation: str) -> dict[str, Any]:
         try:
-            found: dict[str, Any] = self._ask(path, operation).json()
+            found: dict[str, Any] = json.loads(self._ask(path, operation))
         except ValueError as error:
             raise HadoopError(f"{self._namenode_http} answers, but is no NameNode: check hdfs-site.xml") from error
         return found
 
-    def _ask(self, path: str, operation: str) -> Response:
+    def _ask(self, path: str, operation: str) -> bytes:
         url = f"{self._namenode_http}/webhdfs/v1{quote(path)}"
+        said = {"op": operation, "user.name": self._user}
         try:
-            answer = self._session.get(url, params={"op": operation, "user.name": self._user}, timeout=TIMEOUTS)
+            with self._session.get(url, params=said, timeout=TIMEOUTS, stream=True) as answer:
+                content = _content(answer, path)
         except RequestException as error:
             raise HadoopError(
                 f"HDFS does not answer at {self._namenode_http} ({type(error).__name__}): "
@@ -112,13 +115,23 @@ class WebHdfs:
         if answer.status_code == 404:
             raise NotKnown(f"{path} is not in HDFS: check the path, `hdfs:///` begins at the root")
         if answer.status_code >= 400:
-            raise HadoopError(f"HDFS refused {path} to {self._user}: {_reason(answer)}")
-        return answer
+            raise HadoopError(f"HDFS refused {path} to {self._user}: {_reason(content, answer.status_code)}")
+        return content
 
 
-def _reason(answer: Response) -> str:
+def _content(answer: Response, path: str) -> bytes:
+    """The body of an answer; HadoopError for one that would fill the service's memory."""
+    content = bytearray()
+    for chunk in answer.iter_content(CHUNK_BYTES):
+        content += chunk
+        if len(content) > MOST_BYTES:
+            raise HadoopError(f"what HDFS tells of {path} is more than {MOST_BYTES / 1e6:,.0f} MB: name what is in it")
+    return bytes(content)
+
+
+def _reason(content: bytes, status: int) -> str:
     """The first line of what the NameNode says, which is JSON if it is the NameNode's."""
     try:
-        return str(answer.json()["RemoteException"]["message"]).partition("\n")[0]
+        return str(json.loads(content)["RemoteException"]["message"]).partition("\n")[0]
     except (ValueError, KeyError, TypeError):
-        return f"status {answer.status_code}"
+        return f"status {status}"

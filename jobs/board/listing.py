@@ -21,6 +21,7 @@ from hadoop.block_snapshot import Folder, Snapshot
 from hadoop.blocks import BlockState, StoredBlock, StoredFile
 from hadoop.errors import HadoopError
 from hadoop.listing import Stamp, Summary
+from jobs.board.briefly import bare
 from jobs.board.hdfs import CONNECTIONS, WebHdfs
 
 MOST_FILES = 20_000
@@ -76,16 +77,20 @@ def take(hdfs: WebHdfs, path: str, progress: Progress, clock: Callable[[], float
     Names that begin with `_` or `.` are passed over, as by the jobs.
     """
     deadline = clock() + LISTING_SECONDS
+
+    def in_time() -> None:
+        if clock() > deadline:
+            raise HadoopError(f"{path} takes longer than {LISTING_SECONDS:.0f} s to list: {_instead(path)}")
+
     racks = hdfs.racks()
-    found = _found(hdfs, path, progress)
+    found = _found(hdfs, path, progress, in_time)
     files: list[StoredFile] = []
     pool = ThreadPoolExecutor(CONNECTIONS, "board-blocks")
     try:
         for file in pool.map(lambda one: _with_blocks(hdfs, *one), found.items()):
             files.append(file)
             progress.listed += 1
-            if clock() > deadline:
-                raise HadoopError(f"{path} takes longer than {LISTING_SECONDS:.0f} s to list: {_instead(path)}")
+            in_time()
     finally:
         pool.shutdown(cancel_futures=True)
     return as_snapshot(path, files, racks)
@@ -100,10 +105,11 @@ def as_snapshot(path: str, files: Sequence[StoredFile], racks: Mapping[str, str]
     return Snapshot(path, time.time(), summary, dict(racks), {path: folder}, table)
 
 
-def _found(hdfs: WebHdfs, path: str, progress: Progress) -> dict[str, dict[str, Any]]:
-    """The FileStatus of each file below a path."""
+def _found(hdfs: WebHdfs, path: str, progress: Progress, in_time: Callable[[], None]) -> dict[str, dict[str, Any]]:
+    """The FileStatus of each file below a path; `in_time` raises what ends the search."""
     todo, files = [path], dict[str, dict[str, Any]]()
     while todo:
+        in_time()
         folder = todo.pop()
         for status in hdfs.listed(folder):
             name = str(status["pathSuffix"])
@@ -141,9 +147,12 @@ class Listings:
         """The blocks of a path, or how far their listing is after so many seconds; HadoopError."""
         entry = self._entry(hdfs, (namenode, path))
         try:
-            return entry.answer.result(seconds)
+            failure = entry.answer.exception(seconds)
         except TooSoon:
             return entry.progress
+        if failure is not None:
+            raise bare(failure)
+        return entry.answer.result()
 
     def _entry(self, hdfs: WebHdfs, key: tuple[str, str]) -> _Entry:
         with self._lock:

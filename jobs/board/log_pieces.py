@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Any
 
 from hadoop.errors import HadoopError
@@ -17,30 +18,31 @@ MOST_BYTES = 256 * 1024
 """Of one answer."""
 MOST_TAIL = 2 * 1024 * 1024
 """Of a log that is asked of its node at a time: whoever may read could fill this service's memory by a longer one."""
+MOST_OF_MASTER = 16 * 1024 * 1024
+"""Of what a master prints, in which it notes its workers."""
 
 Container = dict[str, str]
 
-_CONTAINER = re.compile(r"container_\w{1,100}")
-_ADDRESS = re.compile(r"[\w.:\[\]-]{1,255}:\d{1,5}")
 
-
-def containers(place: Place, job_id: str) -> list[Container]:
+def containers(place: Place, job_id: str, doors: Collection[str]) -> list[Container]:
     """The application masters of a job, and the workers that they noted in what they print; HadoopError.
 
     A master whose node does not answer hides the workers that only it has noted. What a job prints is its owner's word,
-    so what is no container's name or no address in it is passed over: this service must not ask for other pages.
+    so what is no container of this job, or at none of the `doors` of NodeManagers, is passed over: this service must
+    neither ask for other pages nor show what others print.
     """
     found: dict[str, Container] = {}
+    own = re.compile(rf"container_(e[0-9]{{1,10}}_)?{job_id.removeprefix('application_')}_[0-9]{{1,10}}_[0-9]{{1,20}}")
     masters = master_containers(place.rm_http, job_id)
     for container_id, address in masters:
         found[container_id] = _container(container_id, address, "master")
     for container_id, address in masters:
         try:
-            piece = read_on(container_id, address, "stdout", place.user, 0)
+            piece = read_on(container_id, address, "stdout", place.user, 0, MOST_OF_MASTER)
         except HadoopError:
             continue
         for worker, where in parse_started(piece.content.decode(errors="replace")) if piece else ():
-            if _CONTAINER.fullmatch(worker) and _ADDRESS.fullmatch(where):
+            if own.fullmatch(worker) and where in doors:
                 found.setdefault(worker, _container(worker, where, "worker"))
     return list(found.values())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http.client import HTTPException
@@ -13,14 +14,18 @@ from urllib.parse import quote
 from hadoop.direct import open_direct
 from hadoop.errors import HadoopError
 from hadoop.health import parse_nodemanagers
-from hadoop.logs import get
+from hadoop.logs import NotKnown, get
 from hadoop.yarn import Application
 from jobs.board.site import Place
 from jobs.follow import ASK_SECONDS
 from jobs.status import JobStatus
 
 KIND = "NODEWISE"
-"""Applications of this type are ours."""
+"""Applications of this type are ours; of others nothing is shown, nor are they ended."""
+MOST_STATUS_BYTES = 16 * 1024 * 1024
+STATUS_SECONDS = 5.0
+"""At most so much, in so long, of what an application master says, which is its owner's program."""
+CHUNK_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True)
@@ -76,13 +81,20 @@ class RestYarn:
         return sorted(map(parse_known, rows), key=lambda known: known.started_at or 0.0, reverse=True)
 
     def known(self, application_id: str) -> Known:
-        """One application."""
+        """One application of ours."""
         said = self._ask(f"/apps/{quote(application_id)}?user.name={self._user}", f"application {application_id}")
+        if said["app"].get("applicationType") != KIND:
+            raise NotKnown(f"{application_id} is no job of nodewise: `nodewise job list` shows jobs")
         return parse_known(said["app"])
 
     def application(self, application_id: str) -> Application:
         """The same as hadoop.yarn tells it."""
         return self.known(application_id).application
+
+    def doors(self) -> frozenset[str]:
+        """Where NodeManagers answer over HTTP (host:port), those too that take no work."""
+        nodes = (self._ask("/nodes", "the list of nodes").get("nodes") or {}).get("node") or []
+        return frozenset(str(node.get("nodeHTTPAddress")) for node in nodes)
 
     def running_nodes(self) -> list[str]:
         """Host names of the NodeManagers that take work, sorted."""
@@ -98,7 +110,7 @@ class RestYarn:
         try:
             url = f"{self._rm_http}/proxy/{quote(application.application_id)}/status"
             with open_direct(url, ASK_SECONDS) as answer:
-                return JobStatus.from_json(json.loads(answer.read()))
+                return JobStatus.from_json(json.loads(_promptly(answer)))
         except HTTPError as error:
             error.close()
             return None
@@ -112,3 +124,13 @@ class RestYarn:
         except ValueError as error:
             raise HadoopError(f"{self._rm_http} answers, but is no ResourceManager: check yarn-site.xml") from error
         return found
+
+
+def _promptly(answer: Any) -> bytes:
+    """All that an answer says; nothing when it goes on for too long, for that would hold a thread and memory."""
+    content, deadline = bytearray(), time.monotonic() + STATUS_SECONDS
+    while chunk := answer.read1(CHUNK_BYTES):
+        content += chunk
+        if len(content) > MOST_STATUS_BYTES or time.monotonic() > deadline:
+            return b""
+    return bytes(content)

@@ -17,7 +17,7 @@ from infosvc.gate import Gate
 from infosvc.origin import check_change
 from infosvc.parts import parts_of
 from infosvc.records import Producer, Role
-from infosvc.sessions import COOKIE, SECONDS, Sessions
+from infosvc.sessions import SECONDS, Sessions, cookie_name
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Answer, Hands, Served, Serving
@@ -80,6 +80,15 @@ def _gate(service: Served) -> Gate:
     return found
 
 
+def _session(service: Served, browser: Browser) -> sessions.Session | None:
+    host = service.url.removeprefix("http://")
+    return _gate(service).session({"HTTP_HOST": host, "HTTP_COOKIE": browser.cookie})
+
+
+def _cookie_of(service: Served) -> str:
+    return cookie_name({"HTTP_HOST": service.url.removeprefix("http://")})
+
+
 def test_a_token_shown_once_becomes_a_session(closed: Served, browser: Browser, hands: Hands) -> None:
     token, text = closed.client.create_token("ada", Role.SCHEDULER)
     assert browser.who == NOBODY
@@ -93,9 +102,9 @@ def test_a_token_shown_once_becomes_a_session(closed: Served, browser: Browser, 
     assert browser.ask("GET", "/api/v1/events", Last_Event_ID="x").status == 422, "also let in, and asked wrongly"
 
 
-def test_the_cookie_is_kept_from_scripts_and_other_sites(browser: Browser) -> None:
+def test_the_cookie_is_kept_from_scripts_and_other_sites(browser: Browser, closed: Served) -> None:
     answer = browser.log_in()
-    said = SimpleCookie(answer.headers["set-cookie"])[COOKIE]
+    said = SimpleCookie(answer.headers["set-cookie"])[_cookie_of(closed)]
     assert (said["httponly"], said["samesite"], said["path"], said["domain"]) == (True, "Strict", "/", "")
     assert not said["secure"] and not said["max-age"] and not said["expires"]
     assert ADMIN not in answer.headers["set-cookie"]
@@ -104,7 +113,22 @@ def test_the_cookie_is_kept_from_scripts_and_other_sites(browser: Browser) -> No
 def test_the_cookie_travels_encrypted_where_the_page_does(browser: Browser, closed: Served) -> None:
     host = closed.url.removeprefix("http://")
     answer = browser.log_in(Origin=f"https://{host}")
-    assert SimpleCookie(answer.headers["set-cookie"])[COOKIE]["secure"] is True
+    assert SimpleCookie(answer.headers["set-cookie"])[_cookie_of(closed)]["secure"] is True
+
+
+def test_two_services_of_one_host_take_no_notice_of_each_other(closed: Served, browser: Browser) -> None:
+    browser.log_in()
+    other = f"nodewise_session_1={browser.cookie.partition('=')[2]}"
+    for cookies, role in ((f"{other}; {browser.cookie}", "admin"), (other, None)):
+        assert closed.ask("GET", SESSION, None, None, {"Cookie": cookies}).json["role"] == role
+
+
+@pytest.mark.parametrize("wrong", ["\xff", "\xe9" * 40, '"', "=" * 3_000])
+def test_headers_that_make_no_sense_are_refused_as_any(browser: Browser, closed: Served, wrong: str) -> None:
+    assert browser.ask("GET", "/api/v1/nodes", Cookie=f"{_cookie_of(closed)}={wrong}").status == 401
+    browser.log_in()
+    assert browser.ask("PUT", NODE, BODY, X_CSRF_Token=wrong).status == 403
+    assert browser.ask("PUT", NODE, BODY, Origin=wrong).status == 403
 
 
 @pytest.mark.parametrize("open_reading", [True, False])
@@ -113,10 +137,28 @@ def test_nobody_is_a_reader_where_reading_is_open(sqlite_url: str, serve: Servin
         browser = Browser(service)
         assert browser.who == NOBODY | {"role": "reader" if open_reading else None}
         assert browser.ask("GET", "/api/v1/nodes").status == (200 if open_reading else 401)
-        browser.cookie = f"{COOKIE}=made-up"
+        browser.cookie = f"{_cookie_of(service)}=made-up"
         assert browser.who == NOBODY | {"role": "reader" if open_reading else None}
         assert browser.ask("GET", "/api/v1/nodes").status == (200 if open_reading else 401)
         assert browser.ask("PUT", NODE, BODY).status == 401
+
+
+HOSTS = {"127.0.0.1:1": 200, "[::1]:1": 200, "localhost": 200, "a.localhost:1": 200, "thishost:1": 200} | {
+    "evil.example:1": 401,
+    "127.0.0.1.evil.example": 401,
+    "localhost.evil.example.": 401,
+}
+
+
+def test_a_strangers_name_for_this_machine_opens_nothing(sqlite_url: str, serve: Serving) -> None:
+    with serve(sqlite_url) as service:
+        service.client.put_producer(Producer("cpu", "x", 1))
+        for host, status in HOSTS.items():
+            for path in ("/api/v1/nodes", "/api/v1/data/cpu", "/metrics"):
+                assert service.ask("GET", path, None, None, {"Host": host}).status == status, host
+                assert service.ask("GET", path, None, ADMIN, {"Host": host}).status == 200, host
+            said = service.ask("GET", SESSION, None, None, {"Host": host}).json
+            assert said == NOBODY | {"role": "reader" if status == 200 else None}
 
 
 @pytest.mark.parametrize("shown", ["wrong", f"{ADMIN}x", ADMIN[:-1], f"Bearer {ADMIN}", "nw_admin_" + "x" * 43])
@@ -270,7 +312,7 @@ def test_the_audit_log_names_the_persons_token(closed: Served, browser: Browser,
 def test_a_session_ends_with_its_token(closed: Served, browser: Browser, hands: Hands) -> None:
     gone, text = closed.client.create_token("a", Role.ADMIN)
     browser.log_in(text)
-    caller = _gate(closed).session({"HTTP_COOKIE": browser.cookie})
+    caller = _session(closed, browser)
     assert caller is not None and _gate(closed).still_valid(caller.caller)
     closed.client.revoke_token(gone.token_id)
     assert not _gate(closed).still_valid(caller.caller), "streams of events end too"
@@ -288,7 +330,7 @@ def test_a_session_ends_with_its_token(closed: Served, browser: Browser, hands: 
 
 def test_a_session_ends_after_twelve_hours(closed: Served, browser: Browser, hands: Hands) -> None:
     browser.log_in()
-    found = _gate(closed).session({"HTTP_COOKIE": browser.cookie})
+    found = _session(closed, browser)
     hands.turn(SECONDS - 1)
     assert browser.who["role"] == "admin" and browser.change().status == 201
     hands.turn(1)

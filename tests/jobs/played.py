@@ -23,6 +23,7 @@ class Hadoop:
         self.app: dict[str, Any] = {
             "id": JOB,
             "name": "nodewise mxnet_alexnet",
+            "applicationType": "NODEWISE",
             "user": "me",
             "queue": "default",
             "state": "RUNNING",
@@ -90,7 +91,8 @@ class Hadoop:
     def yarn(self, words: list[str], query: dict[str, list[str]]) -> Any:
         match words:
             case ["ws", "v1", "cluster", "nodes"]:
-                return {"nodes": {"node": [{"nodeHostName": node, "state": "RUNNING"} for node in NODES]}}
+                rows = [{"nodeHostName": node, "nodeHTTPAddress": self.address, "state": "RUNNING"} for node in NODES]
+                return {"nodes": {"node": rows}}
             case ["ws", "v1", "cluster", "apps"]:
                 assert query["applicationTypes"] == ["NODEWISE"]
                 return {"apps": {"app": [self.app]}}

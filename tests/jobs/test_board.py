@@ -163,6 +163,17 @@ def test_a_running_job_is_shown_live(known: FlaskClient) -> None:
     assert (job["report"], job["no_report"], job["ending"]) == (None, None, None)
 
 
+@pytest.mark.parametrize("bound", ["MOST_STATUS_BYTES", "STATUS_SECONDS"])
+def test_an_application_master_that_goes_on_and_on_says_nothing(
+    known: FlaskClient, monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    monkeypatch.setattr(f"jobs.board.yarn.{bound}", -1)
+
+    job = known.get(f"/api/v1/jobs/{JOB}").get_json()
+
+    assert (job["job_id"], job["status"]) == (JOB, None)
+
+
 def test_a_job_that_succeeded_has_its_report(known: FlaskClient, hadoop: Hadoop) -> None:
     hadoop.app |= {"state": "FINISHED", "finalStatus": "SUCCEEDED", "finishedTime": 1_700_000_060_000}
     hadoop.stored["/out/a/report.json"] = json.dumps(make_report().to_json()).encode()
@@ -219,13 +230,43 @@ def test_of_a_long_log_the_end_is_answered(known: FlaskClient, hadoop: Hadoop, m
 
 
 def test_what_a_job_prints_leads_to_no_other_pages(known: FlaskClient, hadoop: Hadoop) -> None:
-    hadoop.logs[MASTER, "stdout"] += (
-        f"started container_1/../../jmx at {hadoop.address}\nstarted container_2 at {hadoop.address}/jmx?x=:1\n"
+    own = WORKER[:-1]
+    hadoop.logs[MASTER, "stdout"] += "".join(
+        f"started {container} at {where}\n"
+        for container, where in (
+            ("container_1/../../jmx", hadoop.address),
+            ("container_1700000000000_0002_01_000001", hadoop.address),
+            (f"{own}\N{SUPERSCRIPT TWO}", hadoop.address),
+            (f"{own}3", f"{hadoop.address}/jmx?x=:1"),
+            (f"{own}4", "192.0.2.1:80"),
+            (f"{own}5", "127.0.0.1:99999"),
+        )
     )
 
     found = known.get(f"/api/v1/jobs/{JOB}/logs").get_json()["containers"]
 
     assert [one["container_id"] for one in found] == [MASTER, WORKER]
+
+
+@pytest.mark.parametrize("kind", ["SPARK", None])
+def test_what_is_no_job_of_ours_is_neither_shown_nor_ended(known: FlaskClient, hadoop: Hadoop, kind: str) -> None:
+    hadoop.app["applicationType"] = kind
+    where = f"/api/v1/jobs/{JOB}"
+
+    for answer in (known.get(where), known.get(f"{where}/logs?container={MASTER}"), known.delete(where)):
+        assert answer.status_code == 404
+        assert "no job of nodewise" in answer.get_json()["error"]["message"]
+
+
+def test_an_answer_that_would_fill_the_memory_is_not_read_to_its_end(
+    known: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jobs.board.hdfs.MOST_BYTES", 100)
+
+    answer = known.get("/api/v1/path?path=/data")
+
+    assert answer.status_code == 503
+    assert "what HDFS tells of /data is more than" in answer.get_json()["error"]["message"]
 
 
 def test_a_job_that_has_ended_is_not_ended_again(known: FlaskClient, hadoop: Hadoop) -> None:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from hadoop.errors import HadoopError
 from infosvc.errors import NotReady
-from jobs.board.briefly import Briefly
+from jobs.board.briefly import KEPT_SECONDS, Briefly
+from jobs.board.calls import answered
 from jobs.board.ending import Ending, Endings
+from jobs.board.hdfs import WebHdfs
+from jobs.board.listing import LISTING_SECONDS, Progress, take
 from jobs.board.site import Place
 from tests.jobs.played import JOB
 
@@ -43,6 +49,39 @@ def test_a_failure_is_kept_too() -> None:
     assert asked == [1]
 
 
+def test_a_failure_that_is_kept_holds_nothing_of_what_was_read() -> None:
+    briefly = Briefly(lambda: 0.0)
+
+    class Read:
+        """What was read before it went wrong."""
+
+    kept: list[weakref.ref[Read]] = []
+
+    def ask() -> None:
+        read = Read()
+        kept.append(weakref.ref(read))
+        try:
+            raise ValueError(read.__doc__)
+        except ValueError as error:
+            raise HadoopError("wrong") from error
+
+    for _ in range(2):
+        with pytest.raises(HadoopError, match="wrong"):
+            briefly.get("a", 2, ask)
+    gc.collect()
+    assert [one() for one in kept] == [None]
+
+
+def test_what_is_old_is_let_go_of() -> None:
+    now = [0.0]
+    briefly = Briefly(lambda: now[0])
+    briefly.get("a", 2, lambda: "old")
+    now[0] = KEPT_SECONDS + 1
+    briefly.get("b", 2, lambda: "new")
+
+    assert list(briefly._kept) == ["b"]
+
+
 def test_while_one_asks_again_others_get_the_answer_before() -> None:
     now = [0.0]
     briefly = Briefly(lambda: now[0])
@@ -64,6 +103,36 @@ def test_while_one_asks_again_others_get_the_answer_before() -> None:
     assert briefly.get("a", 2, lambda: "never") == "new"
 
 
+def test_a_hadoop_that_hangs_holds_up_only_so_many_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jobs.board.calls.MOST_AT_ONCE", 2)
+    room, begun, go_on = threading.BoundedSemaphore(2), threading.Barrier(3), threading.Event()
+
+    def hanging() -> str:
+        begun.wait(10)
+        assert go_on.wait(10)
+        return "found"
+
+    threads = [threading.Thread(target=answered(hanging, room)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    begun.wait(10)
+    with pytest.raises(NotReady, match="2 calls wait for Hadoop"):
+        answered(lambda: "never", room)()
+    go_on.set()
+    for thread in threads:
+        thread.join(10)
+
+    assert answered(lambda: "again", room)() == "again"
+
+
+def test_folders_that_take_too_long_are_given_up() -> None:
+    now = count(step=LISTING_SECONDS + 1)
+    nowhere = WebHdfs(Place(Path(), "http://127.0.0.1:1", "http://127.0.0.1:1", "me"))
+
+    with pytest.raises(HadoopError, match="takes longer than 120 s to list"):
+        take(nowhere, "/data", Progress(), lambda: float(next(now)))
+
+
 def test_what_becomes_of_ending_a_job_is_told(tmp_path: Path) -> None:
     place = Place(tmp_path, "", "", "me")
     endings = Endings(tmp_path, ("sh", "-c", "echo Error: it would not end >&2; exit 1"))
@@ -76,11 +145,36 @@ def test_what_becomes_of_ending_a_job_is_told(tmp_path: Path) -> None:
     assert endings.of(JOB) == {"state": "failed", "said": "it would not end"}
 
 
+def test_a_job_is_not_ended_when_that_cannot_be_noted(tmp_path: Path) -> None:
+    endings = Endings(tmp_path, ("sh", "-c", "exit 0"))
+
+    def note() -> None:
+        raise NotReady("the database does not answer")
+
+    with pytest.raises(NotReady, match="database"):
+        endings.begin(Place(tmp_path, "", "", "me"), JOB, note)
+
+    assert endings.of(JOB) is None
+
+
+def test_what_the_command_prints_leaves_no_wish_open(tmp_path: Path) -> None:
+    endings = Endings(tmp_path, ("sh", "-c", r"printf '\377'"))
+
+    endings.begin(Place(tmp_path, "", "", "me"), JOB)
+    for thread in threading.enumerate():
+        if thread.name == "board-ending":
+            thread.join(10)
+
+    assert endings.of(JOB) == {"state": "done", "said": "\N{REPLACEMENT CHARACTER}"}
+
+
 def test_not_too_many_jobs_are_ended_at_once(tmp_path: Path) -> None:
     endings = Endings(tmp_path, ("sleep", "0.5", "#"))
     monitored = Place(tmp_path, "", "", "me")
     endings._note("a", Ending("asked"))
     endings._note("b", Ending("asked"))
 
+    noted: list[str] = []
     with pytest.raises(NotReady, match="a and b"):
-        endings.begin(monitored, JOB)
+        endings.begin(monitored, JOB, lambda: noted.append(JOB))
+    assert not noted, "what is refused was not done"

@@ -94,14 +94,14 @@ def test_after_a_change_the_focus_is_still_in_the_row(tabs: Tabs, known: Known) 
 def test_a_slot_gets_another_interval_and_a_wrong_one_is_refused(tabs: Tabs, known: Known) -> None:
     page = tabs.open(known.url, "#/node/n1", TOKEN)
     press_until(page, "Stop: load_1m")
-    typed(page, "Seconds between runs", "9")
+    typed(page, "Seconds between runs of load_1m", "9")
     page.keyboard.press("Enter")
     expect(state(page, "load_1m")).to_contain_text("9 s")
     assert slot(known, "n1", "load_1m").interval == 9.0
 
     tabs.expect(page, r"status of 422")
     press_until(page, "Stop: load_1m")
-    typed(page, "Seconds between runs", "0")
+    typed(page, "Seconds between runs of load_1m", "0")
     page.keyboard.press("Enter")
     expect(page.get_by_role("table", name="Slots of this node").get_by_role("alert")).to_contain_text("interval")
     assert slot(known, "n1", "load_1m").interval == 9.0

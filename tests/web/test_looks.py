@@ -1,28 +1,21 @@
-"""What holds for every page: anybody can use it, in light and dark; it obeys its own policy; and how it looks."""
+"""What holds for every page: anybody can use it, in light and dark; and it obeys its own policy."""
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Literal
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from infosvc.records import Report
 from tests.infosvc.conftest import TOKEN
 from tests.web.browser import Tabs
-from tests.web.conftest import Known, ran
+from tests.web.conftest import Known
 from tests.web.invented import ENDED, NODES, RUNNING
 
 Scheme = Literal["light", "dark"]
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
-
-SHOTS = Path(__file__).resolve().parents[2] / "docs" / "screenshots"
-ASKED = "NODEWISE_SCREENSHOTS"  # set it to anything, and docs/screenshots is made anew
 
 PATH = "#/path?path=%2Fdata%2Fimages&capability=perf_cpu"
 PLACES = {
@@ -165,35 +158,3 @@ def test_the_policy_allows_nothing_but_the_service_itself(tabs: Tabs, known: Kno
     assert answer.ok
     assert "default-src 'none'" in policy and "script-src 'self'" in policy and "frame-ancestors 'none'" in policy
     assert "unsafe" not in policy and "http:" not in policy and "*" not in policy
-
-
-@pytest.fixture
-def crowd(judged: Known) -> Known:
-    """Some dozens of nodes, whose values differ."""
-    for number in range(60):
-        name = f"worker{number:02}"
-        judged.client.put_node(name, f"192.0.2.{number}:8410")
-        value = f"{(number * 37 % 60) / 60:.3f}"
-        judged.client.report(name, Report("b", 1, "1.0", (ran("cpu_free_ratio", value),)))
-    for sequence in range(2, 30):
-        value = f"{0.5 + (sequence * 7 % 11) / 30:.3f}"
-        judged.client.report("n2", Report("b", sequence, "1.0", (ran("cpu_free_ratio", value),)))
-    return judged
-
-
-@pytest.mark.skipif(ASKED not in os.environ, reason=f"pictures are taken when {ASKED} is set")
-def test_pictures_for_the_documentation(tabs: Tabs, crowd: Known) -> None:
-    SHOTS.mkdir(parents=True, exist_ok=True)
-    page = tabs.open(crowd.url, token=TOKEN)
-    for name, place, complete in (
-        ("cluster", "#/cluster", "62 fresh"),
-        ("node", "#/node/n2", "ten failures in a row"),
-        ("data", "#/data/cpu_free_ratio", "worker59"),
-        ("path", PATH, "algorithm1"),
-        ("job", f"#/job/{ENDED}", "perf_history"),
-    ):
-        page.goto(f"/{place}")
-        expect(page.locator("main")).to_contain_text(complete)
-        expect(page.get_by_text(re.compile("Loading|Asking YARN"))).to_have_count(0)
-        page.screenshot(path=SHOTS / f"{name}.png", animations="disabled")
-        assert (SHOTS / f"{name}.png").stat().st_size > 0

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
 from hadoop import local
-from tests.cluster.site import BROKEN, PICTURES, Site, running, succeed
-from tests.web.browser import Tabs, Unreloaded, press_until
+from tests.cluster.site import BROKEN, PICTURES, Site, running, succeed, until
+from tests.web.browser import WIDTH, Tabs, Unreloaded, go, press_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
-NODES = 2
+SHOTS = Path(__file__).resolve().parents[2] / "docs" / "screenshots"
+ASKED = "NODEWISE_SCREENSHOTS"  # set it to anything, and docs/screenshots is made anew
+NODES = 4 if ASKED in os.environ else 2
 SLOW_MS = 120_000  # a JVM starts, YARN gives containers, engines load
 GIVEN = ("--input", "hdfs:///data/images", "--capability", "perf_even", "--batch", "8", "--json")
 
@@ -82,3 +87,29 @@ def test_a_job_is_ended_by_keyboard(tabs: Tabs, dashboard: Dashboard) -> None:
     expect(page.get_by_text(f"{job_id} killed")).to_be_visible(timeout=SLOW_MS)
     listed = json.loads(succeed(dashboard.site.nodewise("job", "list", "--json")))
     assert {one["application_id"]: one["final"] for one in listed}[job_id] == "KILLED"
+
+
+@pytest.mark.skipif(ASKED not in os.environ, reason=f"pictures for the documentation are taken when {ASKED} is set")
+def test_pictures_for_the_documentation(tabs: Tabs, dashboard: Dashboard) -> None:
+    node = dashboard.site.cluster.nodes[0]
+    succeed(dashboard.site.nodewise("slot", "start", "access_cost"))
+    job_id = dashboard.submit("hdfs:///out/pictured", "--policy", "maxflow", "--wait")
+    page = tabs.open(dashboard.site.url, token=dashboard.token)
+    expect(page.locator("main")).to_contain_text(f"{NODES} fresh", timeout=SLOW_MS)
+    go(page, f"#/node/{node}", f"Node {node}")
+    expect(page.get_by_role("link", name="perf_history", exact=True).first).to_be_visible(timeout=SLOW_MS)
+    until(lambda: dashboard.site.client().data("access_cost"), 240)
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    path = "#/path?path=%2Fdata%2Fimages&capability=perf_history"
+    for name, place, complete, height in (
+        ("cluster", "#/cluster?name=cpu_free_ratio", f"{NODES} fresh", 420),
+        ("node", f"#/node/{node}", "ready: its agent reports", 900),
+        ("data", "#/data/memory_available_bytes", "half of them", 900),
+        ("path", path, "algorithm1", 1100),
+        ("job", f"#/job/{job_id}", "maxflow", 900),
+    ):
+        page.set_viewport_size({"width": WIDTH, "height": height})
+        page.goto(f"/{place}")
+        expect(page.locator("main")).to_contain_text(complete, timeout=SLOW_MS)
+        expect(page.get_by_text(re.compile("Loading|Asking YARN|Listing"))).to_have_count(0)
+        page.screenshot(path=SHOTS / f"{name}.png", animations="disabled")

@@ -20,10 +20,8 @@ const COLUMNS = [
   "Unit",
   "Interval",
   "Timeout",
-  "Emitted by",
-  "Inputs",
-  "Nodes with a value",
-  "What it says",
+  "Comes from",
+  "Values",
 ];
 
 const inSlot = ({ kind }) => kind !== "program";
@@ -228,16 +226,14 @@ function entriesOf(producers) {
     const emitter = emitters.get(name);
     const values = h("span", null, "…");
     const cells = [
-      link(name),
+      [link(name), h("p", { class: "data-help" }, help)],
       kind,
       scope === "cluster" ? `cluster, ${counted(producer.replicas, "replica")}` : scope,
       unit,
       spanText(producer.time_max),
       spanText(producer.timeout),
-      emitter ? link(emitter) : "",
-      inputs.map((each, at) => [at > 0 && ", ", link(each)]),
+      [emitter, ...inputs].filter(Boolean).map((each, at) => [at > 0 && ", ", link(each)]),
       values,
-      help,
     ];
     const text = [name, kind, scope, unit, help, emitter, ...inputs].join(" ").toLowerCase();
     return { name, values, text, row: row(cells) };

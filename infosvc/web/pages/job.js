@@ -49,7 +49,8 @@ export async function show(main, { id }, signal) {
 }
 
 function draw({ said, facts, live, report, end }, job, before) {
-  setText(said, `${stateText(job)}: ${job.headline}`);
+  const state = stateText(job);
+  setText(said, job.headline === state ? state : `${state}: ${job.headline}`);
   if (before && before.headline !== job.headline && (job.ended || !before.status)) announce(job.headline);
   fill(facts, factsOf(job));
   end.draw(job);

@@ -238,7 +238,9 @@ class Row {
     this.reading = null;
     this.inSight = false;
     this.asked = 0;
-    [this.value, this.age, this.outcome, this.history] = Array.from({ length: 4 }, () => h("td"));
+    [this.value, this.age, this.outcome, this.history] = ["value", "age", "outcome", "history"].map((look) =>
+      h("td", { class: look }),
+    );
     this.reason = h("p", { class: "reason" });
     this.ended = h("span");
     fill(this.outcome, this.ended, this.reason);

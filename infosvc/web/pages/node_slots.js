@@ -245,7 +245,7 @@ class SlotRow {
     if (this.lastRun === null) return "soon";
     const left = this.lastRun + slot.interval - serverNow();
     const when = left > 1 ? `in about ${spanText(Math.ceil(left))}` : "due";
-    return slot.inputs.length ? `${when}, or when an input changes` : when;
+    return slot.inputs.length ? `${when}, or on a change` : when;
   }
 
   /** Where the service runs the producer, when this slot is one of those that it placed. */
@@ -338,9 +338,10 @@ function intervalForm(name, save) {
   const element = h(
     "form",
     { class: "inline" },
-    h("label", { for: id }, "Seconds between runs"),
+    h("label", { for: id, class: "unseen" }, `Seconds between runs of ${name}`),
     input,
-    h("button", { "aria-label": `Change the interval of ${name}` }, "Change interval"),
+    " s ",
+    h("button", { "aria-label": `Change the interval of ${name}` }, "Set interval"),
   );
   element.addEventListener("submit", (event) => {
     event.preventDefault();

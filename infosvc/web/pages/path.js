@@ -11,7 +11,7 @@ import { numberParts } from "../scale.js";
 const AGAIN_MS = 1000;
 const HELD = ["Node", "Rack", "Takes work", "Blocks", "Bytes", "Of all", "Files"];
 const PLANS = ["Policy", "Makespan", "Over the bound", "Moves", "Over the fewest", "Stays", "Reading", "Planned in"];
-const HINT = "A data name such as perf_cpu; without one nothing is planned.";
+const HINT = "Nodes are judged by a data name such as perf_cpu; without one nothing is planned.";
 const JUDGES = ["processor", "program"];
 
 /**
@@ -74,17 +74,16 @@ function form(asked, signal) {
   };
   return h(
     "form",
-    { onsubmit: go, class: "form" },
-    h("div", { class: "form-field" }, h("label", { for: "path" }, "Path"), path),
+    { onsubmit: go },
     h(
       "div",
-      { class: "form-field" },
-      h("label", { for: "capability" }, "Judged by"),
-      h("p", { class: "form-hint", id: "capability-hint" }, HINT),
-      capability,
+      { class: "controls" },
+      h("p", { class: "path-field" }, h("label", { for: "path" }, "Path"), path),
+      h("p", null, h("label", { for: "capability" }, "Judged by"), capability),
+      h("button", { class: "primary" }, "Show"),
     ),
+    h("p", { class: "quiet", id: "capability-hint" }, HINT),
     names,
-    h("div", { class: "actions" }, h("button", { class: "primary" }, "Show")),
   );
 }
 
@@ -110,8 +109,12 @@ function pictureOf(picture) {
   return [
     missing(picture),
     h("h2", null, "Where the blocks are"),
-    table("What each node holds", HELD, picture.nodes.map((node) => held(node))),
-    table("Live holders of the blocks", ["Holders", "Blocks"], holders),
+    h(
+      "div",
+      { class: "beside" },
+      table("What each node holds", HELD, picture.nodes.map((node) => held(node))),
+      table("Live holders of the blocks", ["Holders", "Blocks"], holders),
+    ),
     h("h2", null, "What reading costs"),
     cost(picture.access_cost),
     h("h2", null, "What each policy would do"),
@@ -125,7 +128,7 @@ function missing(picture) {
   return h(
     "div",
     { class: "problem", role: "alert" },
-    h("p", null, `${counted(picture.missing_files, "file")} have a block that no live node holds:`),
+    h("p", null, `Blocks that no live node holds, in ${counted(picture.missing_files, "file")}:`),
     h("ul", null, picture.missing.map((name) => h("li", null, name)), rest > 0 && h("li", null, `and ${rest} more`)),
   );
 }
@@ -196,7 +199,7 @@ function planCells(plan) {
     plan.makespan_seconds.toFixed(1),
     plan.makespan_over_bound.toFixed(2),
     bytes(plan.bytes_moved),
-    over === null ? "infinitely many times" : over.toFixed(2),
+    over === null ? "\u221e, as nothing had to move" : over.toFixed(2),
     `${(100 * plan.locality_ratio).toFixed(1)} %`,
     `${plan.access_seconds.toFixed(2)} s`,
     `${(1000 * plan.planning_seconds).toFixed(1)} ms`,
