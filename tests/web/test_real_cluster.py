@@ -13,8 +13,9 @@ import pytest
 from playwright.sync_api import expect
 
 from hadoop import local
+from infosvc.records import State
 from tests.cluster.site import BROKEN, PICTURES, Site, running, succeed, until
-from tests.web.browser import WIDTH, Tabs, Unreloaded, go, press_until
+from tests.web.browser import WIDTH, Tabs, Unreloaded, press_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
@@ -36,6 +37,10 @@ class Dashboard:
         """The id of a job that is on its way, or done with --wait."""
         said = json.loads(succeed(self.site.nodewise("job", "submit", "--output", output, *GIVEN, *words)))
         return str(said.get("application_id") or said["job_id"])
+
+    def known(self, name: str) -> int:
+        """How many nodes have a fresh value."""
+        return sum(datum.state is State.FRESH for datum in self.site.client().data(name))
 
 
 @pytest.fixture(scope="module")
@@ -90,26 +95,30 @@ def test_a_job_is_ended_by_keyboard(tabs: Tabs, dashboard: Dashboard) -> None:
 
 
 @pytest.mark.skipif(ASKED not in os.environ, reason=f"pictures for the documentation are taken when {ASKED} is set")
-def test_pictures_for_the_documentation(tabs: Tabs, dashboard: Dashboard) -> None:
+def test_pictures_for_the_documentation(tabs: Tabs, dashboard: Dashboard, tmp_path: Path) -> None:
+    nodewise = dashboard.site.nodewise
     node = dashboard.site.cluster.nodes[0]
-    succeed(dashboard.site.nodewise("slot", "start", "access_cost"))
-    job_id = dashboard.submit("hdfs:///out/pictured", "--policy", "maxflow", "--wait")
+    succeed(nodewise("slot", "start", "access_cost"))
+    succeed(nodewise("images", "make", str(tmp_path), "-n", "400"))
+    succeed(nodewise("images", "load", str(tmp_path), "hdfs:///data/many"))
+    given = ("--input", "hdfs:///data/many", "--policy", "maxflow", "--batch", "32", "--wait")
+    dashboard.submit("hdfs:///out/before", *given)
+    until(lambda: dashboard.known("access_cost") == 1 and dashboard.known("perf_history") == NODES, 300)
+    job_id = dashboard.submit("hdfs:///out/pictured", *given, "--capability", "perf_history")
     page = tabs.open(dashboard.site.url, token=dashboard.token)
-    expect(page.locator("main")).to_contain_text(f"{NODES} fresh", timeout=SLOW_MS)
-    go(page, f"#/node/{node}", f"Node {node}")
-    expect(page.get_by_role("link", name="perf_history", exact=True).first).to_be_visible(timeout=SLOW_MS)
-    until(lambda: dashboard.site.client().data("access_cost"), 240)
+    path = "#/path?path=%2Fdata%2Fmany&capability=perf_history"
     SHOTS.mkdir(parents=True, exist_ok=True)
-    path = "#/path?path=%2Fdata%2Fimages&capability=perf_history"
-    for name, place, complete, height in (
-        ("cluster", "#/cluster?name=cpu_free_ratio", f"{NODES} fresh", 420),
-        ("node", f"#/node/{node}", "ready: its agent reports", 900),
-        ("data", "#/data/memory_available_bytes", "half of them", 900),
-        ("path", path, "algorithm1", 1100),
-        ("job", f"#/job/{job_id}", "maxflow", 900),
+    for name, place, complete, height, top in (
+        ("cluster", "#/cluster?name=load_1m", f"{NODES} fresh", 420, "Cluster"),
+        ("node", f"#/node/{node}", "ready: its agent reports", 800, f"Node {node}"),
+        ("data", "#/data", "perf_history.spread", 1000, "Who makes what from what"),
+        ("name", "#/data/memory_available_bytes", "half of them", 720, "memory_available_bytes"),
+        ("path", path, "algorithm1", 1350, "HDFS path"),
+        ("job", f"#/job/{job_id}", "maxflow", 900, f"Job {job_id}"),
     ):
         page.set_viewport_size({"width": WIDTH, "height": height})
         page.goto(f"/{place}")
         expect(page.locator("main")).to_contain_text(complete, timeout=SLOW_MS)
-        expect(page.get_by_text(re.compile("Loading|Asking YARN|Listing"))).to_have_count(0)
+        expect(page.get_by_text(re.compile("Loading|Asking YARN|Listing"))).to_have_count(0, timeout=SLOW_MS)
+        page.get_by_role("heading", name=top, exact=True).evaluate("heading => heading.scrollIntoView()")
         page.screenshot(path=SHOTS / f"{name}.png", animations="disabled")
