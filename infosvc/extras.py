@@ -7,8 +7,9 @@ the form of all errors, and `flask.g.caller` is who calls.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from flask import Flask
@@ -16,3 +17,19 @@ if TYPE_CHECKING:
 Extra: TypeAlias = "Callable[[Flask], None]"
 
 EXTRAS = "infosvc.extras"  # under which name a command's context holds those that `nodewise serve` mounts
+
+
+def describe(app: Flask, calls: Mapping[str, Any]) -> None:
+    """Have the OpenAPI document, and so Swagger UI, show calls that are not made with Flask-RESTX.
+
+    `calls` are `tags`, `paths` (below /api/v1) and `definitions` of Swagger 2.0; how any call is refused is added.
+    """
+    app.extensions.setdefault(_DESCRIBED, []).append(calls)
+
+
+def described(app: Flask) -> Iterator[Mapping[str, Any]]:
+    """What was said of such calls, each time anew: the document adds to it."""
+    return iter(deepcopy(app.extensions.get(_DESCRIBED, [])))
+
+
+_DESCRIBED = "infosvc.described"

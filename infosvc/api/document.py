@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from infosvc.errors import BY_STATUS
@@ -56,6 +57,16 @@ def said(field: Any, **more: Any) -> Any:
 def or_null(field: Any) -> Any:
     """The field of a model, which may be null."""
     return said(field, **{"x-nullable": True})
+
+
+def add_described(document: dict[str, Any], calls: Iterable[Mapping[str, Any]]) -> None:
+    """Take in what was said of calls that are not made with Flask-RESTX."""
+    if "error" in document:  # it could not be made
+        return
+    for one in calls:
+        document["tags"] += one["tags"]
+        document["paths"] |= one["paths"]
+        document["definitions"] |= one["definitions"]
 
 
 def add_refusals(document: dict[str, Any]) -> None:

@@ -10,9 +10,10 @@ from flask import Blueprint, Response, jsonify, request
 from flask import current_app as app
 from werkzeug.exceptions import HTTPException
 
-from infosvc.api.document import add_refusals
+from infosvc.api.document import add_described, add_refusals
 from infosvc.api.examples import add_examples
 from infosvc.errors import BY_STATUS, InfoError
+from infosvc.extras import described
 from infosvc.rates import TooFast
 
 C = TypeVar("C")
@@ -69,6 +70,7 @@ class Api(ApiBase):
     def __schema__(self) -> dict[str, Any]:
         """The OpenAPI document."""
         document = super().__schema__
+        add_described(document, described(app))
         add_refusals(document)
         add_examples(document)
         return document

@@ -11,8 +11,10 @@ from typing import Any
 from flask import Flask, Response, current_app, jsonify, request
 
 from infosvc.api.exchange import body
+from infosvc.api.session_document import SESSION
 from infosvc.auth import ANONYMOUS, open_to_all
 from infosvc.errors import InfoError, InvalidInput, Unauthorized
+from infosvc.extras import describe
 from infosvc.gate import Gate
 from infosvc.origin import check_origin
 from infosvc.parts import parts_of
@@ -35,6 +37,7 @@ def add(app: Flask, path: str, note: Note) -> None:
     def log_out() -> Response:
         return _noting(note, _log_out)
 
+    describe(app, SESSION)
     app.add_url_rule(path, "session", _who, methods=["GET"])
     app.add_url_rule(path, "log_in", log_in, methods=["POST"])
     app.add_url_rule(path, "log_out", log_out, methods=["DELETE"])

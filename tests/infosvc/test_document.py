@@ -78,7 +78,7 @@ def document(sqlite_url: str, serve: Serving) -> Iterator[Document]:
             Call(method, path, said, methods.get("parameters", []) + said.get("parameters", []))
             for path, methods in found["paths"].items()
             for method, said in methods.items()
-            if method != "parameters"
+            if method != "parameters" and said["tags"] != ["session"]  # whose caller is who shows the cookie
         ]
         yield Document(service, calls, found["definitions"])
 
@@ -203,6 +203,18 @@ def shown(call: Call, status: int) -> dict[str, Any]:
     """The refusal that the document shows."""
     found: dict[str, Any] = call.said["responses"][str(status)]["examples"]["application/json"]["error"]
     return found
+
+
+def test_the_browsers_session_is_shown_with_an_example_that_it_takes(document: Document) -> None:
+    said = document.service.ask("GET", "/api/v1/swagger.json").json
+    calls = said["paths"]["/session"]
+    shown_who = calls["get"]["responses"]["200"]["examples"]["application/json"]
+    given = said["definitions"]["LogIn"]["example"]
+
+    assert set(calls) == {"get", "post", "delete"}
+    assert set(document.service.ask("GET", "/api/v1/session").json) == set(shown_who)
+    assert document.service.ask("POST", "/api/v1/session", given).status == 401  # nobody's token
+    assert document.service.ask("POST", "/api/v1/session", given | {"token": TOKEN}).status == 204
 
 
 def test_a_model_whose_field_has_no_example_is_found() -> None:

@@ -128,6 +128,7 @@ def test_the_document_lists_every_call(small: Served) -> None:
         *(("/tokens", method) for method in ("get", "post")),
         ("/tokens/{token_id}", "delete"),
         ("/audit", "get"),
+        *(("/session", method) for method in ("get", "post", "delete")),
     }
     assert document["basePath"] == "/api/v1"
 

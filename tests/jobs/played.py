@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from jobs.report import JobReport, LeaseReport, NodeReport, Weights
 from tests.jobs.decisions import NODES
 
 JOB = "application_1700000000000_0001"
@@ -135,3 +136,27 @@ STATUS = {
         }
     ],
 }
+
+
+def make_report() -> JobReport:
+    return JobReport(
+        job_id=JOB,
+        application_id=JOB,
+        engine="mxnet_alexnet",
+        policy="even",
+        capability="weight",
+        images=4,
+        errors=0,
+        started_at="2026-01-02T03:04:05+00:00",
+        bytes_read=4000,
+        bytes_moved=0,
+        bytes_moved_optimal=0,
+        nodes=(NodeReport("alpha", 1.0, 2, 3, 3, 1.5, 2.0), NodeReport("beta", 1.0, 2, 1, 1, 1.0, 1.0)),
+        inputs=(),
+        weights=Weights("seeded"),
+        leases=(
+            LeaseReport("alpha", 0.0, 1.0, 2, 2, "accepted", "alpha"),
+            LeaseReport("alpha", 1.0, 1.5, 1, 1, "accepted", "beta"),
+            LeaseReport("beta", 0.0, 1.0, 1, 1, "accepted", "beta"),
+        ),
+    )

@@ -11,24 +11,15 @@ import pytest
 from flask import Flask, Response
 from flask.testing import FlaskClient
 
-from hadoop.blocks import BlockState
 from infosvc.api.restx import error_response
-from infosvc.errors import InvalidInput, NotFound
+from infosvc.errors import NotFound
 from infosvc.records import Datum, Outcome, Role, State
 from jobs.board import mount
-from jobs.board.hdfs import plain_path
-from jobs.board.listing import as_snapshot, stored_file
-from jobs.board.log_pieces import whole_lines
-from jobs.board.planning import matrix, plans, replicas
-from jobs.board.showing import reported
+from jobs.board.document import BOARD
 from jobs.board.site import Place, Site
-from jobs.board.yarn import parse_known
-from jobs.report import JobReport, LeaseReport, NodeReport, Weights
-from locality.cost import AccessCost
 from locality.policies import POLICIES
-from locality.types import Terms
-from tests.jobs.decisions import NODES, WEIGHTS, decide, make_blocks
-from tests.jobs.played import JOB, MASTER, WORKER, Hadoop
+from tests.jobs.decisions import NODES, WEIGHTS, decide
+from tests.jobs.played import JOB, MASTER, WORKER, Hadoop, make_report
 
 
 class Values:
@@ -269,6 +260,29 @@ def test_an_answer_that_would_fill_the_memory_is_not_read_to_its_end(
     assert "what HDFS tells of /data is more than" in answer.get_json()["error"]["message"]
 
 
+@pytest.mark.parametrize(
+    ("path", "query"),
+    [("/path", "?path=/data"), ("/jobs", ""), ("/jobs/{job_id}", ""), ("/jobs/{job_id}/logs", f"?container={WORKER}")],
+)
+def test_the_examples_of_the_document_are_of_the_form_that_is_answered(
+    known: FlaskClient, path: str, query: str
+) -> None:
+    shown = BOARD["paths"][path]["get"]["responses"]["200"]["examples"]["application/json"]
+    answer = known.get(f"/api/v1{path.format(job_id=JOB)}{query}")
+
+    assert answer.status_code == 200
+    assert form(answer.get_json()) == form(shown)
+
+
+def form(said: Any) -> Any:
+    """Keys without their values, but for `access_cost`, whose lists may be empty."""
+    if isinstance(said, list):
+        return [form(said[0])] if said else []
+    if isinstance(said, dict):
+        return {key: None if key == "access_cost" else form(value) for key, value in said.items()}
+    return None
+
+
 def test_a_job_that_has_ended_is_not_ended_again(known: FlaskClient, hadoop: Hadoop) -> None:
     hadoop.app |= {"state": "KILLED", "finalStatus": "KILLED"}
 
@@ -284,104 +298,3 @@ def test_hadoop_that_is_away_is_said_to_be(known: FlaskClient, hadoop: Hadoop) -
 
     assert answer.status_code == 503
     assert "does not answer" in answer.get_json()["error"]["message"]
-
-
-PATHS = {"hdfs:///a/b/": "/a/b", "hdfs://host:8020/a": "/a", " /a ": "/a", "/": "/"}
-
-
-@pytest.mark.parametrize(("said", "path"), PATHS.items(), ids=list(PATHS))
-def test_paths_lose_their_scheme_and_host(said: str, path: str) -> None:
-    assert plain_path(said) == path
-
-
-@pytest.mark.parametrize("said", ["", "a", "s3:///a", "/a/../b"])
-def test_what_is_no_path_is_refused(said: str) -> None:
-    with pytest.raises(InvalidInput):
-        plain_path(said)
-
-
-def test_an_application_without_times_or_tags_has_none() -> None:
-    known = parse_known({"id": JOB, "state": "ACCEPTED", "finalStatus": "UNDEFINED", "progress": 0, "startedTime": 0})
-
-    assert (known.started_at, known.finished_at, known.application.tags) == (None, None, frozenset())
-
-
-STATES = {
-    "live": ({}, {"hosts": ["alpha"]}, BlockState.LIVE, ("alpha",)),
-    "missing": ({}, {"hosts": []}, BlockState.MISSING, ()),
-    "corrupt": ({}, {"hosts": ["alpha"], "corrupt": True}, BlockState.CORRUPT, ()),
-    "coded": ({"ecPolicy": "RS-6-3-1024k"}, {"hosts": ["alpha"]}, BlockState.ERASURE_CODED, ("alpha",)),
-}
-
-
-@pytest.mark.parametrize(("more", "row", "state", "hosts"), STATES.values(), ids=STATES)
-def test_a_block_is_read_as_webhdfs_tells_it(
-    more: dict[str, Any], row: dict[str, Any], state: BlockState, hosts: tuple[str, ...]
-) -> None:
-    file = stored_file("/f", {"length": 10, **more}, [{"offset": 0, "length": 10, **row}])
-
-    assert (file.blocks[0].state, file.blocks[0].hosts) == (state, hosts)
-    assert list(as_snapshot("/", [file], {}).files()) == [file]
-    assert replicas([file]) == [{"replicas": len(hosts), "blocks": 1}]
-
-
-def test_every_policy_is_tried() -> None:
-    found = plans(make_blocks(), WEIGHTS, Terms())
-
-    assert [plan["policy"] for plan in found] == list(POLICIES)
-    assert all(plan["makespan_over_bound"] >= 1 for plan in found if not plan["error"])
-
-
-def test_a_matrix_of_too_many_nodes_is_left_out() -> None:
-    nodes = [f"n{number}" for number in range(100)]
-
-    assert matrix(AccessCost(), nodes)["entries"] == []
-    assert len(matrix(AccessCost(), nodes[:3])["entries"]) == 9
-
-
-PIECES = {
-    "whole": (b"a\nb\n", 100, False, b"a\nb\n"),
-    "begun": (b"a\nb", 100, False, b"a\n"),
-    "nothing yet": (b"a", 100, False, b""),
-    "last": (b"a\nb", 100, True, b"a\nb"),
-    "more": (b"aa\nbb\n", 4, True, b"aa\n"),
-    "endless line": (b"aaaaaaaa", 4, False, b"aaaa"),
-}
-
-
-@pytest.mark.parametrize(("content", "most", "ended", "shown"), PIECES.values(), ids=PIECES)
-def test_a_piece_ends_with_a_line(content: bytes, most: int, ended: bool, shown: bytes) -> None:
-    assert whole_lines(content, most, ended) == shown
-
-
-def make_report() -> JobReport:
-    return JobReport(
-        job_id=JOB,
-        application_id=JOB,
-        engine="mxnet_alexnet",
-        policy="even",
-        capability="weight",
-        images=4,
-        errors=0,
-        started_at="2026-01-02T03:04:05+00:00",
-        bytes_read=4000,
-        bytes_moved=0,
-        bytes_moved_optimal=0,
-        nodes=(NodeReport("alpha", 1.0, 2, 3, 3, 1.5, 2.0), NodeReport("beta", 1.0, 2, 1, 1, 1.0, 1.0)),
-        inputs=(),
-        weights=Weights("seeded"),
-        leases=(
-            LeaseReport("alpha", 0.0, 1.0, 2, 2, "accepted", "alpha"),
-            LeaseReport("alpha", 1.0, 1.5, 1, 1, "accepted", "beta"),
-            LeaseReport("beta", 0.0, 1.0, 1, 1, "accepted", "beta"),
-        ),
-    )
-
-
-def test_what_a_node_stole_is_counted_and_leases_become_bars() -> None:
-    body = reported(make_report())
-
-    assert {node["node_name"]: node["stolen_images"] for node in body["nodes"]} == {"alpha": 1, "beta": 0}
-    assert [bar["kind"] for bar in body["timeline"]["lanes"][0]["bars"]] == ["local", "stolen"]
-    assert "leases" not in body
-    assert json.dumps(body)
