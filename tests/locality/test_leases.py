@@ -64,6 +64,14 @@ def test_a_node_reads_its_own_queue_in_the_order_of_the_plan_in_batches_that_shr
     assert leases.left == 0
 
 
+def test_what_a_node_must_fetch_is_read_last_so_that_it_is_the_first_to_be_stolen() -> None:
+    fetched, own = part("f", "b", images=4), part("o", "a", images=4)
+    leases = Leases(Plan({"a": (fetched, own), "b": ()}), {"a": 1.0, "b": 1.0}, 0.0, RULES)
+
+    assert names(taken(leases, "a", 0.0)) == ["o"]
+    assert names(taken(leases, "b", 0.0)) == ["f"]
+
+
 def test_a_batch_ends_inside_a_block_where_it_must() -> None:
     whole = part("b", "a", images=20)
     leases = Leases(Plan({"a": (whole,)}), {"a": 1.0}, 0.0, RULES)
