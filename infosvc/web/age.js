@@ -64,6 +64,19 @@ export function heard(before, event, ttl) {
 }
 
 /**
+ * Of what was heard of one value and what an answer says of it the later one: an event may overtake an answer.
+ *
+ * @param {Reading | null | undefined} heardOf
+ * @param {Reading | null | undefined} answered
+ * @param {number} time when the answer was made
+ * @returns {Reading | null}
+ */
+export function later(heardOf, answered, time) {
+  const overtaken = heardOf && heardOf.measured > (answered?.measured ?? time) + 0.5; // ages are rounded
+  return overtaken ? { ...heardOf, ttl: answered?.ttl ?? heardOf.ttl } : (answered ?? null);
+}
+
+/**
  * What a reading is worth now: fresh, stale, failed (its last run went wrong), or none (nothing was ever brought).
  *
  * @param {Reading | null | undefined} found
@@ -120,6 +133,17 @@ export function spanText(seconds) {
   if (seconds < 7_200) return `${Math.round(seconds / 60)} min`;
   if (seconds < 172_800) return `${Math.round(seconds / 3_600)} h`;
   return `${Math.round(seconds / 86_400)} d`;
+}
+
+/**
+ * A span of time as it was set, which must not be rounded: "2.5 s", "150 s (about 3 min)".
+ *
+ * @param {number} seconds
+ * @returns {string}
+ */
+export function exactSpan(seconds) {
+  const exact = `${seconds.toLocaleString("en", { maximumFractionDigits: 6 })} s`;
+  return seconds < 120 ? exact : `${exact} (about ${spanText(seconds)})`;
 }
 
 /**

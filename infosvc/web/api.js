@@ -4,7 +4,7 @@
 
 export const PREFIX = "/api/v1";
 
-/** Dispatched on `document` when the service answers 401: `detail` is the ApiError. */
+/** Dispatched on `document` when the service answers 401 or 403: `detail` is the ApiError. */
 export const UNAUTHORIZED = "nodewise:unauthorized";
 
 const PATIENCE_MS = 60_000;
@@ -113,6 +113,7 @@ export async function call(method, where, body, { params, signal, headers, timeo
     headers: { Accept: "application/json", ...changing(method, body), ...headers },
     body: body === undefined ? undefined : JSON.stringify(body),
     credentials: "same-origin",
+    cache: "no-store", // a kept answer tells an old time and old ages, also where its ETag still holds
     signal: signal ? AbortSignal.any([signal, patience]) : patience,
   };
   try {
@@ -133,6 +134,16 @@ export async function call(method, where, body, { params, signal, headers, timeo
  */
 export function isAbort(error) {
   return error instanceof DOMException && error.name === "AbortError";
+}
+
+/**
+ * Whether the same call may go well a little later: the service is away, is busy, or has a fault.
+ *
+ * @param {any} error
+ * @returns {boolean}
+ */
+export function isPassing(error) {
+  return error instanceof ApiError && (error.status === 0 || error.status === 429 || error.status >= 500);
 }
 
 let csrfToken = null;
@@ -177,7 +188,8 @@ function refusal(response, said) {
   const given = said?.error ?? {};
   const message = given.message ?? `The service answered ${response.status} ${response.statusText}`.trim();
   const error = new ApiError(response.status, given.code ?? "fault", message, given.field ?? null);
-  if (error.status === 401) document.dispatchEvent(new CustomEvent(UNAUTHORIZED, { detail: error }));
+  const forWant = error.status === 401 || error.status === 403;
+  if (forWant) document.dispatchEvent(new CustomEvent(UNAUTHORIZED, { detail: error }));
   return error;
 }
 

@@ -13,6 +13,8 @@ const BOTTOM = 26; // room for the values
 const GAP = 2;
 const MOST_BINS = 12;
 const MOST_LABELS = 6;
+const LETTER = 6.6; // about the width of one at the 12 px of pages.css
+const LONGEST = 13; // letters of a number and its unit below an edge, as many as its place in the corner takes
 
 /**
  * @typedef {object} Bin
@@ -142,11 +144,19 @@ function edgeLabels(bins, step, text) {
     return svg("text", { class: "bars-edge", x: LEFT + step / 2, y: baseline }, text(bins[0].from));
   }
   const edges = [...bins.map((bin) => bin.from), bins.at(-1).to];
-  const every = Math.ceil(edges.length / MOST_LABELS);
-  return edges
-    .map((edge, at) => ({ edge, at }))
+  const texts = edges.map((edge) => shortened(text(edge)));
+  const longest = Math.max(...texts.map((each) => each.length)) + 2;
+  const fitting = Math.floor((WIDTH - LEFT - RIGHT) / (longest * LETTER));
+  const every = Math.ceil(edges.length / Math.min(MOST_LABELS, fitting));
+  return texts
+    .map((said, at) => ({ said, at }))
     .filter(({ at }) => at % every === 0)
-    .map(({ edge, at }) => svg("text", { class: "bars-edge", x: LEFT + at * step, y: baseline }, text(edge)));
+    .map(({ said, at }) => svg("text", { class: "bars-edge", x: LEFT + at * step, y: baseline }, said));
+}
+
+/** The whole stands in the table. */
+function shortened(said) {
+  return said.length > LONGEST ? `${said.slice(0, LONGEST - 1)}\u2026` : said;
 }
 
 function asTable(bins, text, title) {

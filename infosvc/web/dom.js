@@ -78,11 +78,13 @@ export function setText(element, text) {
 /**
  * Say something to who cannot see the change; it goes into the page's one polite live region.
  *
+ * What is said twice gets a blank that nobody hears, because a region is only read out when its text is another one.
+ *
  * @param {string} text
  */
 export function announce(text) {
   const region = document.getElementById("live");
-  if (region) setText(region, text);
+  if (region) region.textContent = region.textContent === text ? `${text}\u00a0` : text;
 }
 
 /**

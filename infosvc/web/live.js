@@ -14,6 +14,7 @@ const HIDDEN_MS = 30_000;
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 30_000;
 const AWAY_MS = 2_000; // a shorter break is not worth a word
+const AGAIN_MS = 5_000; // until what could not be loaded is loaded again
 const TYPES = ["value", "node", "slot", "producer"];
 
 /**
@@ -31,7 +32,8 @@ const TYPES = ["value", "node", "slot", "producer"];
  * @property {(event: {node_name: string, state: string}) => void} [node] ready, stale, lost or forgotten
  * @property {(event: {node_name: string, data_name: string, change: string, running?: boolean}) => void} [slot]
  * @property {(event: {data_name: string, change: string, version?: number}) => void} [producer]
- * @property {() => void} [refresh] load what is shown: called once at the start, and whenever events were missed
+ * @property {() => (void | boolean | Promise<void | boolean>)} [refresh] load what is shown: called once at the start,
+ *   whenever events were missed, and again a little later when it comes to false
  */
 
 /**
@@ -87,10 +89,10 @@ class Stream {
 
   add(listener) {
     this.listeners.add(listener);
-    listener.timer = setTimeout(() => refresh(listener), PATIENCE_MS);
+    listener.timer = setTimeout(() => this.refresh(listener), PATIENCE_MS);
     const covered = this.source !== null && [...listener.names].every((name) => this.asked.has(name));
     if (!covered) this.openIn(0);
-    else if (!this.first) queueMicrotask(() => this.listeners.has(listener) && refresh(listener));
+    else if (!this.first) queueMicrotask(() => this.refresh(listener));
   }
 
   remove(listener) {
@@ -118,7 +120,7 @@ class Stream {
     this.source = new EventSource(PREFIX + "/events" + this.query());
     this.source.addEventListener("open", () => this.opened());
     this.source.addEventListener("error", () => this.broke());
-    this.source.addEventListener("gap", () => this.listeners.forEach(refresh));
+    this.source.addEventListener("gap", () => this.refreshAll());
     for (const type of this.types.length ? this.types : TYPES) {
       this.source.addEventListener(type, (event) => this.pass(type, JSON.parse(event.data)));
     }
@@ -141,7 +143,7 @@ class Stream {
   /** A stream that the browser itself opened again goes on where it broke off, so only a new one misses things. */
   opened() {
     this.attempt = 0;
-    if (this.first) this.listeners.forEach(refresh);
+    if (this.first) this.refreshAll();
     this.first = false;
     tell();
   }
@@ -162,11 +164,20 @@ class Stream {
       if (names.size === 0 || named) handlers[type]?.(data);
     }
   }
-}
 
-function refresh(listener) {
-  clearTimeout(listener.timer);
-  listener.handlers.refresh?.();
+  refreshAll() {
+    this.listeners.forEach((listener) => this.refresh(listener));
+  }
+
+  /** An open stream does not load again what could not be loaded, so that is tried until it comes. */
+  async refresh(listener) {
+    clearTimeout(listener.timer);
+    if (!this.listeners.has(listener)) return;
+    const loaded = await listener.handlers.refresh?.();
+    if (loaded !== false || !this.listeners.has(listener)) return;
+    clearTimeout(listener.timer);
+    listener.timer = setTimeout(() => this.refresh(listener), AGAIN_MS);
+  }
 }
 
 function seen() {

@@ -29,6 +29,8 @@ const PAGES = {
   job: { one: () => import("./pages/job.js"), title: "Job", lit: "jobs" },
 };
 
+const SETTLED_MS = 3_000; // by then the first page has all that it asks for
+
 const main = document.getElementById("main");
 let leaving = new AbortController();
 
@@ -59,16 +61,18 @@ async function route({ focus = true } = {}) {
   // A page that was left may still hold on to its element; what it writes there is seen by nobody.
   const place = h("div");
   fill(main, place);
+  let again = () => location.reload(); // the only way to a module that once did not come
   try {
     if (!load) throw new Error(`There is no page at ${location.hash}: choose one above`);
     const page = await load();
+    again = () => route();
     if (signal.aborted) return;
     const shown = page.show(place, params, signal);
     if (focus) takeFocus(place); // a page makes its heading before it waits for anything
     await shown;
   } catch (error) {
     if (signal.aborted || isAbort(error)) return;
-    broken(place, error);
+    broken(place, error, again);
     if (focus) takeFocus(place);
   }
 }
@@ -81,8 +85,8 @@ function takeFocus(place) {
   (place.querySelector("h1[tabindex]") ?? main).focus({ preventScroll: true });
 }
 
-function broken(place, error) {
-  const again = h("button", { type: "button", onclick: () => route() }, "Try again");
+function broken(place, error, tryAgain) {
+  const again = h("button", { type: "button", onclick: tryAgain }, "Try again");
   const heading = place.querySelector("h1") ? null : h("h1", { tabindex: "-1" }, "This page cannot be shown");
   place.append(...[heading, h("p", { class: "problem", role: "alert" }, messageOf(error)), again].filter(Boolean));
 }
@@ -111,7 +115,14 @@ async function start() {
   await startSession(document.getElementById("session"));
   onSession(() => route({ focus: false }));
   window.addEventListener("hashchange", () => route());
+  setTimeout(loadOthers, SETTLED_MS);
   await route({ focus: false });
+}
+
+/** Load pages before they are asked for, so that they open also while the service is away. */
+function loadOthers() {
+  const loads = Object.values(PAGES).flatMap(({ list, one }) => [list, one]);
+  for (const load of loads) load?.().catch(() => {}); // opening the page tells why
 }
 
 start();

@@ -7,9 +7,9 @@ import { h } from "./dom.js";
 export const STEPS = 5;
 
 // Units whose numbers span many powers of ten, and what stands behind the prefix.
-const PREFIXED = { bytes: "B", "bytes/second": "B/s", "bits/second": "bit/s", hertz: "Hz" };
+const PREFIXED = { __proto__: null, bytes: "B", "bytes/second": "B/s", "bits/second": "bit/s", hertz: "Hz" };
 const PREFIXES = ["", "k", "M", "G", "T", "P", "E"];
-const SHORT = { seconds: "s", celsius: "\u00b0C" };
+const SHORT = { __proto__: null, seconds: "s", celsius: "\u00b0C" };
 const LONGEST = 80;
 
 /**

@@ -12,6 +12,7 @@ import { announce, fill, h, problemBox } from "./dom.js";
 export const SESSION = "nodewise:session";
 
 const WHERE = "/session";
+const AGAIN_MS = 5_000;
 
 // Which roles may do what takes one of these; the same as MAY in infosvc/auth.py.
 const MAY = {
@@ -92,10 +93,15 @@ export async function startSession(place) {
   onSession(draw);
   document.addEventListener(UNAUTHORIZED, sessionEnded);
   draw();
+  await firstLook();
+}
+
+/** Until it is known who this is; meanwhile the page says what is wrong, and reading may be open to all. */
+async function firstLook() {
   try {
     await refresh();
   } catch {
-    // The page below says that the service does not answer; reading may still be open to all.
+    setTimeout(firstLook, AGAIN_MS);
   }
 }
 
@@ -196,7 +202,11 @@ async function logIn(token) {
 let looking = false;
 let asked = false; // for a token, by itself: once is enough for who does not give one
 
-/** A call was refused for want of a session: find out whether one has ended, and ask for a token if so. */
+/**
+ * A call was refused: find out whether the session has ended, and ask for a token if so.
+ *
+ * Another tab may have logged in meanwhile; then this one learns here who it is, and what its changes must carry.
+ */
 async function sessionEnded() {
   if (looking || document.querySelector("dialog.login")) return;
   looking = true;

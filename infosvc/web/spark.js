@@ -53,7 +53,8 @@ function placer(points) {
   const numbers = points.map((point) => point[1]);
   const [low, high] = [Math.min(...numbers), Math.max(...numbers)];
   const [first, last] = [points[0]?.[0], points[points.length - 1]?.[0]];
-  const share = (value, from, to) => (to > from ? (value - from) / (to - from) : 0.5);
+  // Halves, because the ends may lie farther apart than the largest number.
+  const share = (value, from, to) => (to > from ? (value / 2 - from / 2) / (to / 2 - from / 2) : 0.5);
   const x = (at) => EDGE + share(at, first, last) * (WIDTH - 2 * EDGE);
   const y = (number) => HEIGHT - EDGE - share(number, low, high) * (HEIGHT - 2 * EDGE);
   return ([at, number]) => [x(at).toFixed(1), y(number).toFixed(1)];

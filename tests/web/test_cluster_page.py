@@ -10,7 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from infosvc.records import Kind, Outcome, Producer, Report, Run
 from tests.infosvc.conftest import free_port, serving
-from tests.web.browser import Tabs, Unreloaded, press_until
+from tests.web.browser import Tabs, Unreloaded, focused, go, press_until
 from tests.web.conftest import Known, ran
 
 MANY = 1000
@@ -79,6 +79,40 @@ def test_an_old_value_says_that_it_is_stale_until_the_next_comes(tabs: Tabs, kno
         expect(cell(page, "n1")).not_to_contain_text("stale", timeout=1_400)
 
 
+def test_an_age_goes_on_where_it_was_when_the_page_is_loaded_anew(tabs: Tabs, known: Known) -> None:
+    """The values have not changed meanwhile, so that a kept answer would still be good by its tag."""
+    page = tabs.open(known.url, "#/cluster?name=rack")
+    expect(cell(page, "n1")).to_contain_text(re.compile(r"\b([6-9]|1[0-9]) s ago"))
+    page.reload()
+    expect(cell(page, "n1")).to_contain_text("r7")
+
+    found = re.search(r"(\d+) s ago", cell(page, "n1").inner_text())
+    assert found and int(found[1]) >= 6
+
+
+def test_what_could_not_be_loaded_once_is_loaded_a_little_later(tabs: Tabs, known: Known) -> None:
+    page = tabs.open(known.url, "#/jobs")
+    tabs.expect(page, r"status of 503")
+    busy = {"error": {"code": "not_ready", "message": "too busy just now", "field": None}}
+    page.route("**/api/v1/data?*", lambda route: route.fulfill(status=503, json=busy))
+    go(page, "#/cluster", "Cluster")
+    expect(page.get_by_role("alert").filter(has_text="too busy just now")).to_be_visible()
+    page.unroute("**/api/v1/data?*")
+
+    expect(cell(page, "n1")).to_contain_text("0.25 ratio")
+    expect(page.get_by_role("alert").filter(has_text="too busy just now")).to_have_count(0)
+
+
+def test_a_node_that_comes_takes_the_focus_from_no_other(tabs: Tabs, known: Known) -> None:
+    page = tabs.open(known.url)
+    expect(cell(page, "n1")).to_contain_text("0.25")
+    press_until(page, re.compile(r"^n1\b"))
+    known.client.put_value("cpu_free_ratio", "m9", 0.125)
+    expect(nodes(page).first).to_contain_text("m9")
+
+    assert focused(page).startswith("n1")
+
+
 def test_a_node_that_falls_silent_says_so(tabs: Tabs, tmp_path: Path) -> None:
     with serving(f"sqlite:///{tmp_path / 'infosvc.db'}", heartbeat=0.5, lost_after=4.0) as service:
         service.client.put_producer(Producer("cpu_free_ratio", "x", 2.0, ttl=600))
@@ -136,6 +170,13 @@ def test_a_service_that_knows_nothing_says_what_to_do(tabs: Tabs, tmp_path: Path
     with serving(f"sqlite:///{tmp_path / 'infosvc.db'}") as service:
         page = tabs.open(service.url)
         expect(page.get_by_text("No data name is registered yet")).to_be_visible()
+
+
+def test_a_cluster_without_nodes_says_what_to_do(tabs: Tabs, tmp_path: Path) -> None:
+    with serving(f"sqlite:///{tmp_path / 'infosvc.db'}") as service:
+        service.client.put_producer(Producer("rack", "", 600.0, Kind.PROGRAM))
+        page = tabs.open(service.url)
+        expect(page.get_by_text("No node is enrolled")).to_be_visible()
 
 
 @pytest.fixture

@@ -93,6 +93,7 @@ def test_an_old_value_says_that_it_is_stale(tabs: Tabs, known: Known) -> None:
     page = tabs.open(known.url, "#/data/quick")
 
     expect(row(page, "quick on each node", "n1")).to_contain_text("stale")
+    expect(page.get_by_text("1 of 1 value stale or failed")).to_be_visible()
 
 
 def test_a_name_that_nobody_registered_is_one_sentence(tabs: Tabs, known: Known) -> None:

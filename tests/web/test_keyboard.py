@@ -107,6 +107,31 @@ def test_a_slot_gets_another_interval_and_a_wrong_one_is_refused(tabs: Tabs, kno
     assert slot(known, "n1", "load_1m").interval == 9.0
 
 
+def test_an_interval_that_is_typed_outlives_what_happens_to_the_slots(tabs: Tabs, known: Known) -> None:
+    page = tabs.open(known.url, "#/node/n1", TOKEN)
+    press_until(page, "Stop: load_1m")
+    typed(page, "Seconds between runs of load_1m", "77")
+    press_until(page, "Change the interval of load_1m")
+    known.client.put_slot("n1", "cpu_free_ratio", True, 88.0)
+    expect(state(page, "cpu_free_ratio")).to_contain_text("88 s")
+    page.keyboard.press("Enter")
+    expect(state(page, "load_1m")).to_contain_text("77 s")
+
+    assert slot(known, "n1", "load_1m").interval == 77.0
+
+
+def test_a_stop_leaves_the_interval_to_the_registration_that_has_changed(tabs: Tabs, known: Known) -> None:
+    page = tabs.open(known.url, "#/node/n1", TOKEN)
+    expect(state(page, "cpu_free_ratio")).to_contain_text("running")
+    for interval in (77.0, 99.0):
+        known.client.put_producer(Producer("cpu_free_ratio", "scripts/cpu_free_ratio.sh", interval, unit="ratio"))
+        pressed(page, re.compile("^(Stop|Start): cpu_free_ratio"))
+        expect(page.locator("#live")).to_contain_text("cpu_free_ratio was changed")
+        expect(state(page, "cpu_free_ratio")).to_contain_text(f"{interval:.0f} s")
+
+    assert slot(known, "n1", "cpu_free_ratio").interval == 99.0
+
+
 def test_a_quarantine_is_lifted(tabs: Tabs, known: Known) -> None:
     page = tabs.open(known.url, "#/node/n2", TOKEN)
     before = slot(known, "n2", "gpu_usage").epoch

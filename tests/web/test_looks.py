@@ -9,6 +9,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
+from infosvc.records import Producer
 from tests.infosvc.conftest import TOKEN
 from tests.web.browser import Tabs
 from tests.web.conftest import Known
@@ -132,6 +133,20 @@ def test_a_narrow_window_scrolls_no_page_sideways(tabs: Tabs, judged: Known, nam
     page = tabs.open(judged.url, place, TOKEN)
     page.set_viewport_size({"width": 360, "height": 700})
     expect(page.locator("main")).to_contain_text(complete)
+
+    assert page.evaluate("() => document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
+@pytest.mark.parametrize("place", ["#/cluster?name={}", "#/node/{}", "#/data", "#/data/{}"])
+def test_neither_do_the_longest_names(tabs: Tabs, judged: Known, place: str) -> None:
+    name = "n" * 128
+    judged.client.put_producer(Producer(name, "x", 5.0, unit="u" * 64, emits=("m" * 128,)))
+    judged.client.put_node(name, "127.0.0.1:9")
+    judged.client.put_value(name, name, "v" * 300)
+    page = tabs.open(judged.url, place.format(name), TOKEN)
+    page.set_viewport_size({"width": 360, "height": 700})
+    expect(page.locator("main")).to_contain_text(name)
+    expect(page.get_by_text("Loading")).to_have_count(0)
 
     assert page.evaluate("() => document.documentElement.scrollWidth <= document.documentElement.clientWidth")
 

@@ -6,7 +6,7 @@ import re
 
 from playwright.sync_api import Locator, Page, expect
 
-from infosvc.records import Outcome, Report, Run
+from infosvc.records import Kind, Outcome, Producer, Report, Run
 from tests.web.browser import Tabs, Unreloaded
 from tests.web.conftest import Known, ran
 
@@ -79,3 +79,23 @@ def test_a_node_that_is_not_enrolled_says_so(tabs: Tabs, known: Known) -> None:
 
     expect(page.locator("main")).to_contain_text("not enrolled")
     expect(row(page, "Values of this node", "rack")).to_contain_text("r8")
+
+
+def test_a_node_that_is_enrolled_meanwhile_is_seen_without_loading_anew(tabs: Tabs, known: Known) -> None:
+    known.client.put_value("rack", "elsewhere", "r8")
+    page = tabs.open(known.url, "#/node/elsewhere")
+    tabs.expect(page, r"status of 404")
+    expect(page.locator("main")).to_contain_text("not enrolled")
+    with Unreloaded(page):
+        known.client.put_node("elsewhere", "127.0.0.1:19")
+        expect(page.locator("main")).to_contain_text("127.0.0.1:19")
+
+
+def test_a_name_that_is_registered_meanwhile_is_seen_without_loading_anew(tabs: Tabs, known: Known) -> None:
+    page = tabs.open(known.url, "#/node/n1")
+    expect(row(page, "Values of this node", "rack")).to_contain_text("r7")
+    with Unreloaded(page):
+        known.client.put_producer(Producer("late", "", 60.0, Kind.PROGRAM, ttl=600))
+        page.wait_for_timeout(2_500)  # names are learnt of no more often than every two seconds
+        known.client.put_value("late", "n1", "came")
+        expect(row(page, "Values of this node", "late")).to_contain_text("came")

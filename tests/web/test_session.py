@@ -67,6 +67,24 @@ def test_the_dialog_is_worked_by_keyboard_and_gives_the_focus_back(tabs: Tabs, k
     expect(page.get_by_role("button", name="Log out")).to_be_visible()
 
 
+def test_a_tab_learns_from_a_refusal_that_another_one_has_logged_in(tabs: Tabs, known: Known) -> None:
+    page = tabs.open(known.url, "#/node/n1", TOKEN)
+    tabs.expect(page, r"status of 403")
+    stop = page.get_by_role("button", name="Stop: load_1m")
+    expect(stop).to_be_visible()
+    other = page.context.new_page()
+    other.goto("/")
+    other.get_by_role("button", name="Log out").click()
+    log_in(other, TOKEN)
+    other.close()
+    with page.expect_response("**/api/v1/session"):
+        stop.click()
+    expect(page.get_by_role("table", name="Slots of this node").get_by_role("alert")).to_contain_text("X-CSRF-Token")
+    stop.click()
+
+    expect(page.get_by_role("button", name="Start: load_1m")).to_be_visible()
+
+
 def test_after_log_out_nothing_can_be_changed(admin: Page) -> None:
     admin.goto("/#/data")
     expect(admin.get_by_role("button", name="Register a name")).to_be_visible()

@@ -2,8 +2,8 @@
  * All nodes at a glance: one cell for each, coloured by one value that the reader chooses.
  */
 
-import { everySecond, heard, reading, serverNow, stateOf, syncClock } from "../age.js";
-import { get, isAbort } from "../api.js";
+import { everySecond, heard, later, reading, serverNow, stateOf, syncClock } from "../age.js";
+import { get, isAbort, isPassing } from "../api.js";
 import { announce, counted, fill, h, heading, problemBox, setText } from "../dom.js";
 import { watch } from "../live.js";
 import { poll } from "../poll.js";
@@ -11,6 +11,7 @@ import { isBeyond, legend, numberOf, scaleOf } from "../scale.js";
 import { COMPARE, Cell, isAway } from "./cluster_cell.js";
 
 const AGAIN_MS = 5_000;
+const CHOOSING_MS = 250; // who goes through the names by keyboard must not open a stream for each
 const TIDY_SECONDS = 5; // how often colours and order follow values that have moved
 const FIRST_CHOICES = ["cpu_free_ratio", "load_1m", "perf_history"];
 const SORTS = { name: "Name", value: "Value, largest first", age: "Age, oldest first" };
@@ -30,11 +31,14 @@ export async function show(main, params, signal) {
   fill(main, heading("Cluster"), tools.element, problem.element, grid.summary, grid.legend, grid.element);
   grid.arrange(wanted);
   const follow = follower(grid, problem, signal);
+  let choosing = 0;
   tools.name.addEventListener("change", () => {
     wanted.name = tools.name.value;
     remember(wanted);
-    follow(wanted.name);
+    clearTimeout(choosing);
+    choosing = setTimeout(() => follow(wanted.name), CHOOSING_MS);
   });
+  signal.addEventListener("abort", () => clearTimeout(choosing), { once: true });
   // A name from the address need not wait for the list of names.
   const early = wanted.name;
   if (early) follow(early);
@@ -93,7 +97,7 @@ async function loadProducers(problem, signal, onNone) {
       if (isAbort(error)) return null;
       failed = true;
       problem.say(error);
-      return error.status === 0 || error.status >= 500 ? AGAIN_MS : null;
+      return isPassing(error) ? AGAIN_MS : null;
     }
   }, signal);
   return found;
@@ -120,20 +124,23 @@ function follower(grid, problem, signal) {
   };
 }
 
+/** Whether that need not be tried again. */
 async function load(grid, name, problem, signal) {
   try {
     const [{ nodes }, values] = await Promise.all([
       get("/nodes", { signal }),
       name ? get("/data", { params: { name }, signal }) : null,
     ]);
-    if (signal.aborted) return;
+    if (signal.aborted) return true;
     problem.say(null);
     if (values) grid.takeColumn(values.data[0]);
     grid.takeNodes(nodes);
+    return true;
   } catch (error) {
-    if (isAbort(error)) return;
+    if (isAbort(error)) return true;
     problem.say(error);
     grid.missed();
+    return !isPassing(error);
   }
 }
 
@@ -216,10 +223,9 @@ class Grid {
     const found = new Map(values.map((row) => [row.node_name, row]));
     this.ensure(found.keys());
     for (const [name, cell] of this.cells) {
-      const now = found.has(name) ? reading(found.get(name), time) : null;
-      // An event may have overtaken the answer.
-      const overtaken = now && cell.reading && cell.reading.measured > now.measured + 0.5;
-      cell.reading = overtaken ? { ...cell.reading, ttl } : now;
+      const row = found.get(name);
+      cell.reading = later(cell.reading, row && reading(row, time), time);
+      if (cell.reading) cell.reading.ttl = ttl;
     }
     this.rescale();
     this.arrange(this.order);
@@ -276,11 +282,16 @@ class Grid {
 
   touch(cell) {
     this.dirty.add(cell);
-    this.frame ||= requestAnimationFrame(() => this.draw());
+    this.drawSoon();
   }
 
   touchAll() {
-    for (const cell of this.cells.values()) this.touch(cell);
+    for (const cell of this.cells.values()) this.dirty.add(cell);
+    this.drawSoon(); // without cells, too: the sentence above them says so
+  }
+
+  drawSoon() {
+    this.frame ||= requestAnimationFrame(() => this.draw());
   }
 
   draw() {
@@ -320,12 +331,20 @@ class Grid {
     for (const cell of cells) cell.element.hidden = !cell.name.toLowerCase().includes(part);
     const there = this.element.children;
     const same = there.length === cells.length && cells.every((cell, at) => there[at] === cell.element);
-    if (!same) this.element.replaceChildren(...cells.map((cell) => cell.element));
+    if (!same) {
+      const held = this.element.contains(document.activeElement) ? document.activeElement : null;
+      this.element.replaceChildren(...cells.map((cell) => cell.element));
+      held?.focus({ preventScroll: true }); // what is moved loses the focus
+    }
     this.touchAll();
   }
 
   summarize(now) {
     if (!this.column.loaded) return;
+    if (!this.cells.size) {
+      setText(this.summary, "No node is enrolled, and none has this value: `nodewise node add` enrols one.");
+      return;
+    }
     const counts = { fresh: 0, stale: 0, failed: 0, none: 0 };
     let away = 0;
     for (const cell of this.cells.values()) {

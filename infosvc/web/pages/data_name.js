@@ -2,8 +2,9 @@
  * One data name: what it is on each node now, how it is registered, and what it comes from and goes into.
  */
 
-import { ageText, everySecond, heard, outcomeText, reading, serverNow, spanText, stateOf, syncClock } from "../age.js";
-import { ApiError, del, get, isAbort, path, put } from "../api.js";
+import { ageText, everySecond, exactSpan, heard, later, outcomeText, reading } from "../age.js";
+import { serverNow, stateOf, syncClock } from "../age.js";
+import { ApiError, del, get, isAbort, isPassing, path, put } from "../api.js";
 import { histogram } from "../bars.js";
 import { announce, clear, counted, fill, h, heading, problemBox, row, setText, table } from "../dom.js";
 import { form } from "../form.js";
@@ -22,19 +23,21 @@ const MOST_TEXTS = 50; // different texts that are counted
  */
 export async function show(main, { name }, signal) {
   const page = { name, signal, producer: null, readings: new Map(), problem: problemBox(), help: h("p") };
+  Object.assign(page, { asked: 0, taken: 0 }); // loads so far, and which of them is shown
   const parts = [values(page), registration(page), relations(page)];
   fill(main, heading(name), page.help, page.problem.element, parts.map((part) => part.element));
   page.load = async () => {
     try {
-      await load(page);
-      parts.forEach((part) => part.show());
+      if (await load(page)) parts.forEach((part) => part.show());
+      return true;
     } catch (error) {
-      if (!isAbort(error)) page.problem.say(error);
+      if (isAbort(error)) return true;
+      page.problem.say(error);
+      return !isPassing(error);
     }
   };
   const value = (event) => {
-    if (!page.producer) return;
-    const now = heard(page.readings.get(event.node_name), event, page.producer.ttl);
+    const now = heard(page.readings.get(event.node_name), event, page.producer?.ttl ?? Infinity);
     if (now) page.readings.set(event.node_name, now);
     else page.readings.delete(event.node_name);
     page.changed = true;
@@ -48,21 +51,31 @@ export async function show(main, { name }, signal) {
   everySecond(() => page.producer && parts[0].step(), signal);
 }
 
+/** Whether there is something new to show: a slow answer must not take the place of a later one. */
 async function load(page) {
   const { name, signal } = page;
+  page.asked += 1;
+  const mine = page.asked;
   const where = path(name);
   const [producer, { producers }, said] = await Promise.all([
     get(`/producers${where}`, { signal }),
     get("/producers", { signal }),
     get(`/data${where}`, { signal }),
   ]);
+  if (mine < page.taken) return false;
+  page.taken = mine;
   syncClock(said.time);
-  page.producer = producer;
-  page.producers = producers;
-  page.readings = new Map(said.values.map((each) => [each.node_name, reading(each, said.time)]));
-  page.changed = true;
+  Object.assign(page, { producer, producers, readings: merged(page.readings, said, producer.ttl), changed: true });
   page.problem.say(null);
   setText(page.help, producer.help);
+  return true;
+}
+
+function merged(before, { time, values }, ttl) {
+  const answered = new Map(values.map((each) => [each.node_name, reading(each, time)]));
+  const nodes = [...new Set([...before.keys(), ...answered.keys()])];
+  const now = nodes.map((node) => [node, later(before.get(node), answered.get(node), time)]);
+  return new Map(now.filter(([, found]) => found).map(([node, found]) => [node, { ...found, ttl }]));
 }
 
 /** The values over nodes: a picture of how they are spread, and a table with their ages. */
@@ -78,8 +91,9 @@ function values(page) {
     if (page.changed) {
       page.changed = false;
       arrange(rows, body, [...page.readings.keys()].sort());
-      spread(page, bars, texts, note);
+      spread(page, bars, texts);
     }
+    tellOld(page, note); // values grow old also while none comes
     const now = serverNow();
     for (const [node, cells] of rows) tell(cells, page.readings.get(node), page.producer.unit, now);
   };
@@ -115,13 +129,21 @@ function tell(cells, found, unit, now) {
 }
 
 /** Numbers as bars; texts as counts, for there is no order in them. */
-function spread(page, bars, texts, note) {
-  const known = [...page.readings.values()].filter((each) => each.text !== null);
+function spread(page, bars, texts) {
+  const known = knownOf(page);
   const numbers = known.map((each) => numberOf(each.text)).filter((number) => number !== null);
   const words = known.filter((each) => numberOf(each.text) === null).map((each) => valueText(each.text, ""));
   bars.element.hidden = words.length > 0 && numbers.length === 0;
   bars.show(numbers);
   fill(texts, words.length > 0 && countsOf(words));
+}
+
+function knownOf(page) {
+  return [...page.readings.values()].filter((each) => each.text !== null);
+}
+
+function tellOld(page, note) {
+  const known = knownOf(page);
   const old = known.filter((each) => stateOf(each) !== "fresh").length;
   setText(note, old ? `${old} of ${counted(known.length, "value")} stale or failed, drawn as they were last.` : "");
 }
@@ -168,10 +190,10 @@ function facts(producer) {
     Scope: scope === "cluster" ? `cluster, ${counted(replicas, "replica")}` : scope,
     Command: cmd && h("code", null, cmd),
     Unit: unit,
-    Interval: spanText(producer.time_max),
-    Timeout: spanText(producer.timeout),
-    "Stale after": spanText(producer.ttl),
-    History: keep ? spanText(keep) : "none",
+    Interval: exactSpan(producer.time_max),
+    Timeout: exactSpan(producer.timeout),
+    "Stale after": exactSpan(producer.ttl),
+    History: keep ? exactSpan(keep) : "none",
     "SHA-256": sha256 && h("code", null, sha256),
     Version: producer.version,
   };

@@ -3,7 +3,7 @@
  */
 
 import { spanText } from "../age.js";
-import { ApiError, get, isAbort, path, put } from "../api.js";
+import { ApiError, get, isAbort, isPassing, path, put } from "../api.js";
 import { producerGraph } from "../dag.js";
 import { announce, clear, counted, fill, h, heading, problemBox, row, setText, table } from "../dom.js";
 import { form } from "../form.js";
@@ -124,7 +124,10 @@ export async function show(main, _params, signal) {
   const list = nameTable();
   const graph = h("div");
   const load = latestOnly((current) => read({ list, graph, problem, current, signal }));
-  const readAgain = async () => (await load()) && announce("Read again; the table is up to date.");
+  const readAgain = async () => {
+    await load();
+    if (problem.element.hidden && !signal.aborted) announce("Read again; the table is up to date.");
+  };
   const again = h("button", { type: "button", onclick: readAgain }, "Read again");
   const register = registering(signal);
   fill(
@@ -158,19 +161,21 @@ function latestOnly(step) {
   };
 }
 
-/** Read all that is shown; whether that went well. */
+/** Read all that is shown; whether that need not be tried again. */
 async function read({ list, graph, problem, current, signal }) {
   try {
     const { producers } = await get("/producers", { signal });
-    if (!current()) return false;
+    if (!current()) return true;
     // Drawing anew takes the focus away, so it is done only for something new.
     if (list.show(producers)) fill(graph, producerGraph(producers, linkTo));
     await countValues(producers, list.count, current, signal);
     problem.say(null);
     return true;
   } catch (error) {
-    if (!isAbort(error) && current()) problem.say(error);
-    return false;
+    if (isAbort(error) || !current()) return true;
+    problem.say(error);
+    list.missed();
+    return !isPassing(error);
   }
 }
 
@@ -193,6 +198,7 @@ function nameTable() {
   let entries = [];
   let before = "";
   const narrow = () => {
+    if (!before) return;
     const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
     for (const entry of entries) entry.row.hidden = !words.every((word) => entry.text.includes(word));
     const left = entries.filter((entry) => !entry.row.hidden).length;
@@ -208,9 +214,14 @@ function nameTable() {
       if (now === before) return false;
       before = now;
       entries = entriesOf(producers);
+      const at = body.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
       fill(body, entries.map((entry) => entry.row));
+      if (at) body.querySelector(`a[href="${CSS.escape(at)}"]`)?.focus();
       narrow();
       return true;
+    },
+    missed() {
+      if (!before) setText(status, "");
     },
     count(name, said) {
       const entry = entries.find((each) => each.name === name);

@@ -13,6 +13,7 @@ import { moment, stateText } from "./jobs.js";
 
 const EVERY_MS = 1500;
 const AFTER_TROUBLE_MS = 5000;
+const REPORT_AGAIN_MS = 20_000; // HDFS may be away for a while just when a job ends
 const NOW = ["Node", "State", "Planned", "Done", "Beyond its part", "Own disk", "Errors", "Pictures/s", "Said"];
 const DONE = ["Node", "Capability", "Planned", "Done", "Stolen", "Own disk", "Seconds", "Pictures/s"];
 
@@ -38,7 +39,7 @@ export async function show(main, { id }, signal) {
       problem.say(null);
       draw(parts, job, before);
       before = job;
-      return job.ended && job.ending?.state !== "asked" ? null : EVERY_MS;
+      return pauseAfter(job);
     } catch (error) {
       if (isAbort(error)) return null;
       if (before === null) setText(said, "");
@@ -46,6 +47,11 @@ export async function show(main, { id }, signal) {
       return error.status === 404 || error.status === 422 ? null : AFTER_TROUBLE_MS;
     }
   }, signal);
+}
+
+function pauseAfter(job) {
+  if (!job.ended || job.ending?.state === "asked") return EVERY_MS;
+  return job.final === "SUCCEEDED" && !job.report ? REPORT_AGAIN_MS : null;
 }
 
 function draw({ said, facts, live, report, end }, job, before) {

@@ -19,7 +19,7 @@ const MOST_CHARACTERS = 400_000;
  */
 export function logs(id, signal) {
   const where = path("jobs", id, "logs");
-  const problem = problemBox();
+  const [listProblem, problem] = [problemBox(), problemBox()]; // each question has its own, and clears no other's
   const container = h("select", { id: "log-container" });
   const streams = ["stdout", "stderr"].map((name) => h("option", { value: name }, name));
   const stream = h("select", { id: "log-stream" }, streams);
@@ -31,6 +31,7 @@ export function logs(id, signal) {
     h("summary", null, "Logs"),
     h("p", null, h("label", { for: "log-container" }, "Container "), container),
     h("p", null, h("label", { for: "log-stream" }, "Stream "), stream),
+    listProblem.element,
     problem.element,
     state,
     shown,
@@ -40,6 +41,7 @@ export function logs(id, signal) {
     reading.abort();
     reading = new AbortController();
     shown.replaceChildren();
+    problem.say(null);
     if (!details.open || !container.value) return;
     const asked = { where, container: container.value, stream: stream.value, shown, state, problem };
     read(asked, AbortSignal.any([signal, reading.signal]));
@@ -50,7 +52,7 @@ export function logs(id, signal) {
     reading.abort();
     if (!details.open) return;
     listing = new AbortController();
-    list({ where, container, problem, begin }, AbortSignal.any([signal, listing.signal]));
+    list({ where, container, state, problem: listProblem, begin }, AbortSignal.any([signal, listing.signal]));
   });
   container.addEventListener("change", begin);
   stream.addEventListener("change", begin);
@@ -58,12 +60,13 @@ export function logs(id, signal) {
 }
 
 /** Keep the choice of containers up to date until the job ends; the first one is read at once. */
-async function list({ where, container, problem, begin }, signal) {
+async function list({ where, container, state, problem, begin }, signal) {
   let known = "";
   await poll(async () => {
     try {
       const { containers, ended } = await get(where, { signal });
       problem.say(null);
+      if (!containers.length) setText(state, ended ? "No container is known any more." : "No container runs yet.");
       const now = JSON.stringify(containers);
       if (now !== known) {
         const chosen = container.value;

@@ -2,16 +2,19 @@
  * One node: how its agent is, all its values with what they were lately, and its slots.
  */
 
-import { ageText, everySecond, heard, isBad, momentText, outcomeText, reading } from "../age.js";
+import { ageText, everySecond, heard, isBad, later, momentText, outcomeText, reading } from "../age.js";
 import { serverNow, stateOf, syncClock } from "../age.js";
-import { get, isAbort, path } from "../api.js";
+import { get, isAbort, isPassing, path } from "../api.js";
 import { fill, h, heading, problemBox, setText } from "../dom.js";
 import { watch } from "../live.js";
+import { poll, wait } from "../poll.js";
 import { numberOf, valueText } from "../scale.js";
 import { sparkline } from "../spark.js";
 import { slotsSection } from "./node_slots.js";
 
 const NAMES_PER_CALL = 60; // an address must not grow too long
+const FACTS_MS = 10_000;
+const UNKNOWN_MS = 2_000; // between two loads for names that were registered after the page was opened
 const HISTORY_SECONDS = 3_600;
 const HISTORY_AGAIN_SECONDS = 60;
 const STATES = {
@@ -31,31 +34,52 @@ const STATES = {
 export async function show(main, params, signal) {
   const name = params.name;
   const problem = problemBox();
-  const facts = h("dl", { class: "facts" });
+  const facts = factsOf(name, signal);
   const values = new Values(name, signal);
   const slots = slotsSection(name, signal);
   const back = h("p", null, h("a", { href: "#/cluster" }, "All nodes"));
-  fill(main, back, heading(`Node ${name}`), problem.element, facts, values.element, slots.element);
-  let node = null;
+  fill(main, back, heading(`Node ${name}`), problem.element, facts.element, values.element, slots.element);
   const load = async () => {
     try {
       const found = await loadNode(name, signal);
-      if (signal.aborted) return;
+      if (signal.aborted) return true;
       problem.say(null);
-      node = found.node;
-      showFacts(facts, node);
+      facts.take(found.node);
       values.take(found.producers, found.slots, found.data);
       slots.take(found.slots, found.producers);
+      return true;
     } catch (error) {
-      if (!isAbort(error)) problem.say(error);
+      if (isAbort(error)) return true;
+      problem.say(error);
+      return !isPassing(error);
     }
   };
   const value = (datum) => {
+    if (values.isNews(datum)) load();
     values.hear(datum);
     slots.hear(datum);
   };
-  const changed = (event) => node && showFacts(facts, (node = { ...node, state: event.state }));
-  watch({ nodes: [name] }, { value, node: changed, slot: slots.reload, refresh: load }, signal);
+  const node = (event) => (facts.isEnrolled() ? facts.turn(event.state) : load());
+  watch({ nodes: [name] }, { value, node, slot: slots.reload, refresh: load }, signal);
+  await facts.follow();
+}
+
+/** What is said of the node itself; asked for anew every few seconds, because no event tells that its agent reports. */
+function factsOf(name, signal) {
+  const element = h("dl", { class: "facts" });
+  let node = null;
+  const isEnrolled = () => node !== null && node.state !== "forgotten";
+  const take = (found) => showFacts(element, (node = found));
+  const turn = (state) => take({ ...node, state });
+  const missed = (error) => error.status === 404 && turn("forgotten");
+  const follow = async () => {
+    await wait(FACTS_MS, signal);
+    await poll(async () => {
+      if (isEnrolled()) await get(path("nodes", name), { signal }).then(take, missed);
+      return FACTS_MS;
+    }, signal);
+  };
+  return { element, isEnrolled, take, turn, follow };
 }
 
 /** All that the page shows, in as few calls as there can be; a node that is not enrolled may still have values. */
@@ -99,6 +123,7 @@ class Values {
     /** @type {Map<string, Row>} */
     this.rows = new Map();
     this.producers = new Map();
+    this.loadedAt = Infinity; // not yet
     this.body = h("tbody");
     this.empty = h("p", { class: "quiet" }, "Loading\u2026");
     this.frame = 0;
@@ -132,22 +157,33 @@ class Values {
   }
 
   take(producers, slots, data) {
+    this.loadedAt = Date.now();
     this.producers = new Map(producers.map((producer) => [producer.data_name, producer]));
     const running = slots.filter((slot) => slot.running);
     const awaited = new Set(running.flatMap((slot) => [slot.data_name, ...slot.emits]));
     const readings = new Map();
     for (const { data_name, time, values } of data) {
       syncClock(time);
-      if (values.length) readings.set(data_name, reading(values[0], time));
+      const found = later(this.rows.get(data_name)?.reading, values.length ? reading(values[0], time) : null, time);
+      if (found) readings.set(data_name, found);
     }
-    for (const name of this.producers.keys()) {
-      if (readings.has(name) || awaited.has(name)) this.row(name).reading = readings.get(name) ?? null;
+    for (const [name, producer] of this.producers) {
+      if (!readings.has(name) && !awaited.has(name)) continue;
+      Object.assign(this.row(name), { producer, reading: readings.get(name) ?? null });
     }
     for (const [name, row] of this.rows) {
       if (!readings.has(name) && !awaited.has(name)) this.drop(row);
     }
     setText(this.empty, "No value yet: no slot runs here, and no program has written one.");
     this.arrange();
+  }
+
+  /** Whether an event is of a name that was registered after the last load; not too often, for events are many. */
+  isNews({ data_name: name, outcome }) {
+    const isKnown = outcome === null || this.producers.has(name);
+    if (isKnown || Date.now() - this.loadedAt < UNKNOWN_MS) return false;
+    this.loadedAt = Date.now();
+    return true;
   }
 
   hear(event) {

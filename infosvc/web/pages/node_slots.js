@@ -2,10 +2,11 @@
  * The slots of one node: what is wanted, how it went, the last runs on demand, and buttons for those who may.
  */
 
-import { ageText, everySecond, momentText, outcomeText, serverNow, spanText } from "../age.js";
+import { ageText, everySecond, exactSpan, momentText, outcomeText, serverNow, spanText } from "../age.js";
 import { get, isAbort, path, put } from "../api.js";
 import { announce, counted, fill, h, problemBox, setText, table } from "../dom.js";
 import { valueText } from "../scale.js";
+import { intervalForm } from "./slot_interval.js";
 
 const ANYWHERE = "*"; // in place of a node's name: wherever the service runs a producer of scope cluster
 const RELOAD_SECONDS = 10; // how often durations and missed ticks follow, which events do not tell
@@ -64,7 +65,7 @@ class Slots {
     for (const [name, row] of this.rows) {
       if (!names.has(name)) this.drop(row);
     }
-    for (const slot of slots) this.row(slot.data_name).take(slot, this.producers.get(slot.data_name));
+    for (const slot of slots) this.row(slot.data_name).take(slot);
     setText(this.empty, "No slot: nothing was started on this node.");
     this.empty.hidden = slots.length > 0;
     this.table.hidden = slots.length === 0;
@@ -174,12 +175,12 @@ class SlotRow {
   }
 
   buildActions() {
-    const act = (text, body) => h("button", { type: "button", onclick: () => this.change(body()) }, text);
-    this.startButton = act("Start", () => ({ running: true, interval: this.ownInterval() }));
-    this.stopButton = act("Stop", () => ({ running: false, interval: this.ownInterval() }));
+    const act = (text, body) => h("button", { type: "button", onclick: () => this.change(body) }, text);
+    this.startButton = act("Start", async () => ({ running: true, interval: await this.ownInterval() }));
+    this.stopButton = act("Stop", async () => ({ running: false, interval: await this.ownInterval() }));
     this.liftButton = act("Lift quarantine", () => ({ running: true, lift: true }));
     this.interval = intervalForm(this.name, (interval) =>
-      this.change({ running: this.slot.running, interval }),
+      this.change(() => ({ running: this.slot.running, interval })),
     );
     fill(this.actions, this.startButton, this.stopButton, this.liftButton, this.interval.element);
     for (const button of [this.startButton, this.stopButton, this.liftButton]) {
@@ -187,15 +188,23 @@ class SlotRow {
     }
   }
 
-  /** The interval that was set for this slot; undefined leaves it to the producer's time_max. */
-  ownInterval() {
-    return this.slot.interval === this.timeMax ? undefined : this.slot.interval;
+  /**
+   * The interval that was set for this slot; undefined leaves it to the producer's time_max.
+   *
+   * Both are asked for now: one that follows a registration changed meanwhile must not be taken for one that was set.
+   */
+  async ownInterval() {
+    const { signal } = this;
+    const [slot, producer] = await Promise.all([
+      get(path("nodes", this.nodeName, "slots", this.name), { signal }),
+      get(path("producers", this.name), { signal }),
+    ]);
+    return slot.interval === producer.time_max ? undefined : slot.interval;
   }
 
-  take(slot, producer) {
+  take(slot) {
     const first = this.slot === null;
     this.slot = slot;
-    this.timeMax = producer?.time_max ?? null;
     this.lastRun = slot.age === null ? null : serverNow() - slot.age;
     this.interval.offer(slot.interval);
     if (first && slot.scope === "cluster") this.findPlacement().catch(() => {});
@@ -214,7 +223,7 @@ class SlotRow {
     const [state, interval, , next, skipped] = this.cells;
     const resting = slot.outcome === "quarantined";
     setText(state, this.stateText(resting));
-    setText(interval, spanText(slot.interval));
+    setText(interval, exactSpan(slot.interval));
     setText(this.ended, this.endedText());
     setText(this.reason, slot.reason ?? "");
     this.reason.hidden = !slot.reason;
@@ -262,14 +271,14 @@ class SlotRow {
   }
 
   /** A slot that is put by its node's name stays there for good, so one that the service placed is put by `*`. */
-  async change(body) {
+  async change(bodyOf) {
     const pressed = document.activeElement;
     this.busy(true);
     this.problem.say(null);
     try {
       await this.findPlacement();
       const where = this.placement ? ANYWHERE : this.nodeName;
-      await put(path("nodes", where, "slots", this.name), body, { signal: this.signal });
+      await put(path("nodes", where, "slots", this.name), await bodyOf(), { signal: this.signal });
       const on = this.placement ? counted(this.placement.nodes.length, "node") : this.nodeName;
       announce(`${this.name} was changed on ${on}.`);
       await this.reload();
@@ -330,27 +339,6 @@ function logTable(name, runs) {
   ]);
   const columns = ["Ended, by the node's clock", "Outcome", "Took", "Exit status", "Printed", "Complained"];
   return table(`Last runs of ${name}, newest first`, columns, rows);
-}
-
-function intervalForm(name, save) {
-  const id = `interval-${name}`;
-  const input = h("input", { id, type: "number", min: "0", step: "any", required: true });
-  const element = h(
-    "form",
-    { class: "inline" },
-    h("label", { for: id, class: "unseen" }, `Seconds between runs of ${name}`),
-    input,
-    " s ",
-    h("button", { "aria-label": `Change the interval of ${name}` }, "Set interval"),
-  );
-  element.addEventListener("submit", (event) => {
-    event.preventDefault();
-    save(Number(input.value));
-  });
-  const offer = (interval) => {
-    if (document.activeElement !== input) input.value = interval;
-  };
-  return { element, offer };
 }
 
 /** The form that starts one more producer; `begin` is given its name and its interval or null. */

@@ -2,13 +2,14 @@
  * An HDFS path: which nodes hold its blocks, what reading costs, and what each policy would do, before anything runs.
  */
 
-import { get, isAbort } from "../api.js";
+import { get, isAbort, isPassing } from "../api.js";
 import { counted, fill, h, heading, problemBox, setText, table } from "../dom.js";
 import { heatMap } from "../heat.js";
 import { poll } from "../poll.js";
 import { numberParts } from "../scale.js";
 
 const AGAIN_MS = 1000;
+const AFTER_TROUBLE_MS = 5000;
 const HELD = ["Node", "Rack", "Takes work", "Blocks", "Bytes", "Of all", "Files"];
 const PLANS = ["Policy", "Makespan", "Over the bound", "Moves", "Over the fewest", "Stays", "Reading", "Planned in"];
 const HINT = "Nodes are judged by a data name such as perf_cpu; without one nothing is planned.";
@@ -31,6 +32,7 @@ export async function show(main, { query }, signal) {
     try {
       const params = { path: asked.path, capability: asked.capability || null };
       const picture = await get("/path", { params, signal });
+      problem.say(null);
       if (picture.state === "listing") {
         setText(state, `Listing ${picture.path}${far(picture)}\u2026`);
         return AGAIN_MS;
@@ -42,7 +44,7 @@ export async function show(main, { query }, signal) {
       if (isAbort(error)) return null;
       setText(state, "");
       problem.say(error);
-      return null;
+      return isPassing(error) ? AFTER_TROUBLE_MS : null;
     }
   }, signal);
 }
@@ -116,7 +118,7 @@ function pictureOf(picture) {
       table("Live holders of the blocks", ["Holders", "Blocks"], holders),
     ),
     h("h2", null, "What reading costs"),
-    cost(picture.access_cost),
+    cost(picture.access_cost, picture.nodes.length),
     h("h2", null, "What each policy would do"),
     planned(picture),
   ];
@@ -147,7 +149,8 @@ function held(node) {
   ];
 }
 
-function cost({ measured, nodes, entries, most_nodes: most, said }) {
+function cost({ measured, nodes, entries, most_nodes: most, said }, count) {
+  if (!count) return h("p", null, "No node takes work, and none holds anything of it.");
   if (!entries.length) return h("p", null, `The matrix is shown for up to ${most} nodes.`);
   const known = new Map(entries.map((entry) => [`${entry.reader}\n${entry.holder}`, entry]));
   const entryOf = (reader, holder) => known.get(`${reader}\n${holder}`);
