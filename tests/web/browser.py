@@ -10,6 +10,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, Request, expect, sync_playwright
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -132,6 +133,12 @@ def log_in(page: Page, token: str) -> None:
     dialog.get_by_label("Access token").fill(token)
     dialog.get_by_role("button", name="Log in").click()
     expect(page.get_by_role("button", name="Log out")).to_be_visible()
+
+
+def accessible(page: Page) -> None:
+    """No violation of any of axe's rules."""
+    found = Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()
 
 
 def go(page: Page, place: str, title: str | re.Pattern[str]) -> None:

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import Literal
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from infosvc.records import Producer
 from tests.infosvc.conftest import TOKEN
-from tests.web.browser import Tabs
+from tests.web.browser import Tabs, accessible
 from tests.web.conftest import Known
 from tests.web.invented import ENDED, NODES, RUNNING
 
@@ -72,12 +71,6 @@ OPENED: dict[str, Callable[[Page], None]] = {
     "opened": _opened,
 }
 """What only shows after something was pressed."""
-
-
-def accessible(page: Page) -> None:
-    """No violation of any of axe's rules."""
-    found = Axe().run(page)
-    assert found.violations_count == 0, found.generate_report()
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.infosvc.conftest import TOKEN, Served, serving
 from tests.infosvc.shipping.conftest import HOSTS, Hand, Sshd, end_agents
-from tests.web.browser import Tabs, Unreloaded, press_until
+from tests.web.browser import Tabs, Unreloaded, accessible, press_until
 
 SLOW_MS = 60_000  # agents start, and measure some seconds later
 
@@ -56,6 +56,15 @@ def test_a_node_shows_its_values_and_asks_its_agent_for_the_log(tabs: Tabs, enro
 
     runs = page.get_by_role("table", name="Last runs of cpu_free_ratio, newest first")
     expect(runs.get_by_role("row").nth(1)).to_contain_text("ok")
+    accessible(page)
+
+
+def test_every_name_that_ships_is_listed_and_drawn(tabs: Tabs, enrolled: Served) -> None:
+    page = tabs.open(enrolled.url, "#/data")
+
+    expect(page.get_by_text(f"{len(enrolled.client.producers())} names")).to_be_visible(timeout=SLOW_MS)
+    expect(page.locator("svg").get_by_role("link", name="perf_history, processor", exact=True)).to_be_visible()
+    accessible(page)
 
 
 def test_what_is_stopped_by_keyboard_stops_on_the_node_and_grows_old(tabs: Tabs, enrolled: Served) -> None:

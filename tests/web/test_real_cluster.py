@@ -15,7 +15,7 @@ from playwright.sync_api import expect
 from hadoop import local
 from infosvc.records import State
 from tests.cluster.site import BROKEN, PICTURES, Site, running, succeed, until
-from tests.web.browser import WIDTH, Tabs, Unreloaded, press_until
+from tests.web.browser import WIDTH, Tabs, Unreloaded, accessible, press_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
@@ -61,6 +61,7 @@ def test_a_path_shows_the_holders_of_its_blocks(tabs: Tabs, dashboard: Dashboard
     expect(page.get_by_text(f"/data/images: {PICTURES + len(BROKEN)} files")).to_be_visible(timeout=SLOW_MS)
     held = page.get_by_role("table", name="What each node holds").get_by_role("rowheader")
     expect(held).to_have_text(sorted(dashboard.site.cluster.nodes))
+    accessible(page)
 
 
 def test_a_job_is_followed_to_its_report(tabs: Tabs, dashboard: Dashboard) -> None:
@@ -78,6 +79,7 @@ def test_a_job_is_followed_to_its_report(tabs: Tabs, dashboard: Dashboard) -> No
     page.locator("summary").filter(has_text="Logs").click()
 
     expect(page.get_by_role("region", name="Log", exact=True)).not_to_be_empty()
+    accessible(page)
 
 
 def test_a_job_is_ended_by_keyboard(tabs: Tabs, dashboard: Dashboard) -> None:
