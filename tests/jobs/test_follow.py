@@ -332,10 +332,16 @@ class Terminal:
         )
         os.close(theirs)
 
-    def until(self, words: str, seconds: float = 30) -> None:
-        """Read until `words` appear after what was read before."""
-        fresh, deadline = "", time.monotonic() + seconds
+    def until(self, words: str, seconds: float = 30, keys: str = "") -> None:
+        """Read until `words` appear after what was read before, and press `keys` every now and then.
+
+        Ctrl-C that comes after a question is printed and before its answer is read is seen by Python at the next key.
+        """
+        fresh, deadline, pressed = "", time.monotonic() + seconds, time.monotonic()
         while words not in fresh:
+            if keys and time.monotonic() > pressed + 3:
+                self.type(keys)
+                pressed = time.monotonic()
             assert time.monotonic() < deadline, f"{words!r} did not come: {self.text[-2000:]}"
             if select.select([self._ours], [], [], 0.2)[0]:
                 try:
@@ -399,7 +405,7 @@ def test_ctrl_c_by_mistake_goes_on_and_ctrl_c_twice_detaches(screen: Terminal) -
     screen.type("\x03")
     screen.until(QUESTION)
     screen.type("\x03")
-    screen.until("goes on")
+    screen.until("goes on", keys="\x03")
 
     assert screen.ended() == INTERRUPTED
     assert not screen.note.exists()

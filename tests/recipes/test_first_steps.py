@@ -45,7 +45,7 @@ class FirstSteps:
 
     def wait_for(self, name: str) -> None:
         """Until every node has a fresh value."""
-        until(lambda: len(fresh(name)) == NODES, 120)
+        until(lambda: len(fresh(name)) == NODES, 300)
 
 
 def fresh(name: str) -> dict[str, str | None]:
