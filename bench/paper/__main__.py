@@ -52,7 +52,7 @@ def main(
 ) -> None:
     """Divide the same pictures among four unevenly busy workers of the lab in many ways, and kill one on the way.
 
-    It takes about an hour. The lab must be up: scripts/lab up.
+    It takes about an hour and a quarter. The lab must be up: scripts/lab up.
 
     \b
     Examples:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -93,18 +94,19 @@ def test_the_services_database_is_dumped_and_restored(folder: str) -> None:
 
 
 def test_the_rest_of_the_master_is_packed(folder: str) -> None:
-    umask, pack, names = block("back-up-master").splitlines()
+    umask, pack, *names = block("back-up-master").splitlines()
     try:
         # tar says 1 when a file grew while it was read, as logs do; what it read is there all the same.
         on_master(f"{umask}\n{pack} || [ $? = 1 ]", folder)
-        listed = on_master("tar -tzf nodewise.tar.gz", folder)
-        on_master(names)
+        listed = on_master("sudo tar -tzf nodewise.tar.gz", folder)
+        on_master("\n".join(names))
     finally:
         on_master(f"sudo rm -r {folder}")
 
     for place in ("etc/nodewise/tls/authority.key", "etc/hadoop/core-site.xml", "var/lib/nodewise/service/token"):
         assert place in listed.splitlines()
-    assert "fsimage_" in on_master("sudo ls /var/lib/hadoop/hdfs")
+    images = re.findall(r"fsimage_(\d+)", on_master("sudo ls /var/lib/hadoop/hdfs"))
+    assert max(map(int, images)) > 0, "the names of a file system to which nothing was ever written"
 
 
 @pytest.mark.long
