@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 
 STOP_SECONDS = 5.0
 LOG_LIMIT = 1024 * 1024
 _LOG_KEPT = 64 * 1024
-_POLL_SECONDS = 0.05
 _READY = b"ready"
 
 
@@ -32,17 +31,17 @@ def stop_previous(settings_file: Path) -> bool:
     except (OSError, ValueError):
         return False
     # After a container restarts, the number of the agent before can be this very process's own.
-    if pid == os.getpid() or not _is_agent(pid, settings_file):
+    if pid == os.getpid():
         return False
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(ProcessLookupError):
-            os.kill(pid, number)
-        deadline = time.monotonic() + STOP_SECONDS
-        while time.monotonic() < deadline:
-            if not _is_agent(pid, settings_file):
-                return True
-            time.sleep(_POLL_SECONDS)
-    raise DaemonError(f"the previous agent (process {pid}) does not end: stop it by hand")
+    try:
+        process = os.pidfd_open(pid)
+    except OSError:  # no process has this number
+        return False
+    try:
+        # Opened before it is looked at: from here on the number stands for no other process.
+        return _is_agent(pid, settings_file) and _end(process, pid)
+    finally:
+        os.close(process)
 
 
 def detach(log_file: Path) -> int:
@@ -82,6 +81,16 @@ def say(pipe: int, reason: str | None = None) -> None:
     """Tell the waiting parent that the agent is ready, or why it is not."""
     os.write(pipe, _READY if reason is None else f"{reason}\n".encode())
     os.close(pipe)
+
+
+def _end(process: int, pid: int) -> bool:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(process, number)
+        # Readable only once it has closed everything: by then the next one may listen where it did.
+        if select.select([process], [], [], STOP_SECONDS)[0]:
+            return True
+    raise DaemonError(f"the previous agent (process {pid}) does not end: stop it by hand")
 
 
 def _redirect(log_file: Path) -> None:
