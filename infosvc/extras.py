@@ -22,7 +22,8 @@ EXTRAS = "infosvc.extras"  # under which name a command's context holds those th
 def describe(app: Flask, calls: Mapping[str, Any]) -> None:
     """Have the OpenAPI document, and so Swagger UI, show calls that are not made with Flask-RESTX.
 
-    `calls` are `tags`, `paths` (below /api/v1) and `definitions` of Swagger 2.0; how any call is refused is added.
+    `calls` are `tags`, `paths` (below /api/v1) and `definitions` of Swagger 2.0. How any call is refused is added, and
+    its schema to an answer that only shows an example.
     """
     app.extensions.setdefault(_DESCRIBED, []).append(calls)
 

@@ -7,12 +7,18 @@ from typing import Any
 EVENTS = 'id: 7\nevent: node\ndata: {"node_name":"127.0.1.11","state":"lost"}\n\n'
 
 
+_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string"}
+
+
 class NoExample(LookupError):
     """A field whose model gives no example."""
 
 
 def add_examples(document: dict[str, Any]) -> None:
-    """Show of every call one whole body and one whole answer; NoExample names a field that leaves a gap in one."""
+    """Show of every call one whole body and one whole answer, or give an answer that is shown its schema.
+
+    NoExample names a field that leaves a gap in an example.
+    """
     if "error" in document:  # it could not be made
         return
     models = document["definitions"]
@@ -46,6 +52,20 @@ def example_of(schema: dict[str, Any], models: dict[str, Any], where: str = "") 
     raise NoExample(f"{where} has no example: give it one where its model is made")
 
 
+def schema_of(example: Any) -> dict[str, Any]:
+    """The schema of what is like an example: its keys, and values of its types, each of which may be null instead.
+
+    >>> schema_of([1.5])
+    {'type': 'array', 'items': {'type': 'number'}}
+    """
+    if isinstance(example, dict):
+        properties = {key: {**schema_of(one), "x-nullable": True} for key, one in example.items()}
+        return {"type": "object", "properties": properties, **({"required": [*properties]} if properties else {})}
+    if isinstance(example, list):
+        return {"type": "array", "items": schema_of(example[0]) if example else {}}
+    return {"type": _TYPES[type(example)]} if example is not None else {}
+
+
 def _show_body(call: dict[str, Any], models: dict[str, Any]) -> None:
     for found in call.get("parameters", []):
         if found["in"] == "body":
@@ -57,5 +77,7 @@ def _show_answers(call: dict[str, Any], models: dict[str, Any]) -> None:
     for code, answer in call["responses"].items():
         if code.startswith("2") and "schema" in answer:
             answer["examples"] = {"application/json": example_of(answer["schema"], models)}
+        elif code.startswith("2") and "examples" in answer:
+            answer["schema"] = schema_of(answer["examples"]["application/json"])
         elif code == "200" and "text/event-stream" in call.get("produces", []):
             answer["examples"] = {"text/event-stream": EVENTS}

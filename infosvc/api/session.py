@@ -63,7 +63,7 @@ def _log_in(token: str) -> Response:
         text = _gate().log_in(token, request.environ)
     except Unauthorized as error:
         raise type(error)(error.message, "token") from error
-    answer = _unkept(Response(status=204))
+    answer = _unkept(_nothing())
     answer.set_cookie(cookie_name(request.environ), text, **_flags())
     return answer
 
@@ -71,7 +71,7 @@ def _log_in(token: str) -> Response:
 def _log_out() -> Response:
     """DELETE -> 204, also when there is no session, or none any more."""
     _gate().log_out(request.environ)
-    answer = _unkept(Response(status=204))
+    answer = _unkept(_nothing())
     answer.delete_cookie(cookie_name(request.environ), **_flags())
     return answer
 
@@ -97,6 +97,11 @@ def _flags() -> dict[str, Any]:
     # A proxy may speak https for us; then the page's origin is what tells.
     secure = request.is_secure or request.headers.get("Origin", "").startswith("https://")
     return {"path": "/", "secure": secure, "httponly": True, "samesite": "Strict"}
+
+
+def _nothing() -> Response:
+    # JSON by name, as all answers are: Flask would call nothing at all HTML.
+    return Response(status=204, mimetype="application/json")
 
 
 def _unkept(answer: Response) -> Response:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-import jsonschema_rs
 import pytest
 
 from infosvc.api.examples import NoExample, example_of
 from infosvc.records import Kind, Producer, Role
 from tests.infosvc.conftest import TOKEN
+from tests.infosvc.schemas import against
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Answer, Heard, Served, Serving
@@ -85,18 +85,7 @@ def document(sqlite_url: str, serve: Serving) -> Iterator[Document]:
 
 def allows(document: Document, schema: Any, example: Any) -> list[str]:
     """What a schema of the document has against an example."""
-    whole = {"definitions": nullable(document.models), **nullable(schema)}
-    return [str(error) for error in jsonschema_rs.Draft4Validator(whole).iter_errors(example)]
-
-
-def nullable(schema: Any) -> Any:
-    """The same schema in words that every validator knows: Swagger 2.0 has none for a value that may be null."""
-    if isinstance(schema, list):
-        return [nullable(one) for one in schema]
-    if not isinstance(schema, dict):
-        return schema
-    plain = {key: nullable(one) for key, one in schema.items() if key not in ("x-nullable", "example")}
-    return {"anyOf": [{"type": "null"}, plain]} if schema.get("x-nullable") else plain
+    return against(schema, example, document.models)
 
 
 def fill(document: Document, agent: Heard) -> None:

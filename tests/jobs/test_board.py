@@ -11,6 +11,7 @@ import pytest
 from flask import Flask, Response
 from flask.testing import FlaskClient
 
+from infosvc.api.examples import schema_of
 from infosvc.api.restx import error_response
 from infosvc.errors import NotFound
 from infosvc.records import Datum, Outcome, Role, State
@@ -18,6 +19,7 @@ from jobs.board import mount
 from jobs.board.document import BOARD
 from jobs.board.site import Place, Site
 from locality.policies import POLICIES
+from tests.infosvc.schemas import against
 from tests.jobs.decisions import NODES, WEIGHTS, decide
 from tests.jobs.played import JOB, MASTER, WORKER, Hadoop, make_report
 
@@ -272,6 +274,7 @@ def test_the_examples_of_the_document_are_of_the_form_that_is_answered(
 
     assert answer.status_code == 200
     assert form(answer.get_json()) == form(shown)
+    assert against(schema_of(shown), answer.get_json()) == []
 
 
 def form(said: Any) -> Any:
