@@ -142,7 +142,7 @@ def test_speeds_are_written_back_and_become_the_next_judgement(site: Site, first
 
     judge = replace(client.producer("perf_history"), cmd=f"processors/perf_history.py {name}", inputs=(name,))
     client.put_producer(judge)
-    report = json.loads(succeed(site.submit("hdfs:///out/history", capability="perf_history")))
+    report = json.loads(succeed(site.submit("hdfs:///out/history", "--no-steal", capability="perf_history")))
 
     judged = {node["node_name"]: node["capability"] for node in report["nodes"]}
     assert judged == pytest.approx(speeds, rel=1e-4)
