@@ -1,5 +1,5 @@
 /**
- * Asking again and again, for what sends no events: Hadoop's answers.
+ * Asking again and again, for what sends no events: Hadoop's answers; and asking once, for what sends many.
  */
 
 /**
@@ -18,6 +18,23 @@ export async function poll(step, signal) {
     await wait(pause, signal);
     await shown(signal);
   }
+}
+
+/**
+ * A function that does `step` once it was not called for so many milliseconds; what waits when `signal` aborts is left.
+ *
+ * @param {() => void} step
+ * @param {number} milliseconds
+ * @param {AbortSignal} signal
+ * @returns {() => void}
+ */
+export function settled(step, milliseconds, signal) {
+  let timer = 0;
+  signal.addEventListener("abort", () => clearTimeout(timer), { once: true });
+  return () => {
+    clearTimeout(timer);
+    timer = setTimeout(step, milliseconds);
+  };
 }
 
 /** @returns {Promise<void>} after so many milliseconds, or as soon as `signal` aborts */

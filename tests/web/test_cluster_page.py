@@ -68,6 +68,18 @@ def test_what_is_reported_is_seen_without_loading_anew(tabs: Tabs, known: Known)
         expect(cell(page, "n3")).to_have_count(0)
 
 
+def test_a_name_that_is_registered_meanwhile_can_be_chosen(tabs: Tabs, known: Known) -> None:
+    page = tabs.open(known.url)
+    expect(cell(page, "n1")).to_contain_text("0.25 ratio")
+    with Unreloaded(page):
+        known.client.put_producer(Producer("fan_speed", "", 5, Kind.PROGRAM, unit="rpm"))
+        known.client.put_value("fan_speed", "n1", "1200")
+        expect(page.get_by_label("Value", exact=True)).to_contain_text("fan_speed")
+        expect(page.get_by_label("Value", exact=True)).to_have_value("cpu_free_ratio")
+        choose(page, "Value", "fan_speed")
+        expect(cell(page, "n1")).to_contain_text("1,200 rpm")
+
+
 def test_an_old_value_says_that_it_is_stale_until_the_next_comes(tabs: Tabs, known: Known) -> None:
     known.client.put_producer(Producer("quick", "", 1.0, Kind.PROGRAM, ttl=1.5))
     known.client.put_value("quick", "n1", 1)

@@ -6,12 +6,13 @@ import { everySecond, heard, later, reading, serverNow, stateOf, syncClock } fro
 import { get, isAbort, isPassing } from "../api.js";
 import { announce, counted, fill, h, heading, problemBox, setText } from "../dom.js";
 import { watch } from "../live.js";
-import { poll } from "../poll.js";
+import { poll, settled } from "../poll.js";
 import { isBeyond, legend, numberOf, scaleOf } from "../scale.js";
 import { COMPARE, Cell, isAway } from "./cluster_cell.js";
 
 const AGAIN_MS = 5_000;
 const CHOOSING_MS = 250; // who goes through the names by keyboard must not open a stream for each
+const SETTLE_MS = 500; // a catalog comes as many events, one for each name
 const TIDY_SECONDS = 5; // how often colours and order follow values that have moved
 const FIRST_CHOICES = ["cpu_free_ratio", "load_1m", "perf_history"];
 const SORTS = { name: "Name", value: "Value, largest first", age: "Age, oldest first" };
@@ -31,14 +32,12 @@ export async function show(main, params, signal) {
   fill(main, heading("Cluster"), tools.element, problem.element, grid.summary, grid.legend, grid.element);
   grid.arrange(wanted);
   const follow = follower(grid, problem, signal);
-  let choosing = 0;
+  const chosen = settled(() => follow(wanted.name), CHOOSING_MS, signal);
   tools.name.addEventListener("change", () => {
     wanted.name = tools.name.value;
     remember(wanted);
-    clearTimeout(choosing);
-    choosing = setTimeout(() => follow(wanted.name), CHOOSING_MS);
+    chosen();
   });
-  signal.addEventListener("abort", () => clearTimeout(choosing), { once: true });
   // A name from the address need not wait for the list of names.
   const early = wanted.name;
   if (early) follow(early);
@@ -52,6 +51,22 @@ export async function show(main, params, signal) {
   tools.offer(producers, wanted.name);
   grid.describe(producers);
   if (!early) follow(wanted.name);
+  followNames(grid, tools, wanted, signal);
+}
+
+/** Offer what is registered while the page is open, too. */
+function followNames(grid, tools, wanted, signal) {
+  const load = async () => {
+    try {
+      const { producers } = await get("/producers", { signal });
+      tools.offer(producers, wanted.name);
+      grid.describe(producers);
+      return true;
+    } catch (error) {
+      return isAbort(error) || !isPassing(error); // that the service is away the values say
+    }
+  };
+  watch({ types: ["producer"] }, { producer: settled(load, SETTLE_MS, signal), refresh: load }, signal);
 }
 
 /** Everything but the name: which nodes, in which order. */
@@ -154,9 +169,12 @@ function controls(wanted, change) {
   );
   filter.addEventListener("input", () => change({ filter: filter.value.trim() }));
   sort.addEventListener("change", () => change({ sort: sort.value }));
+  let offered = "";
   const offer = (producers, chosen) => {
     const names = producers.map((producer) => producer.data_name);
     if (chosen && !names.includes(chosen)) names.unshift(chosen);
+    if (names.join("\n") === offered) return; // an open list would close
+    offered = names.join("\n");
     fill(name, names.map((each) => h("option", { value: each, selected: each === chosen }, each)));
   };
   const element = h(

@@ -8,6 +8,7 @@ import { producerGraph } from "../dag.js";
 import { announce, clear, counted, fill, h, heading, problemBox, row, setText, table } from "../dom.js";
 import { form } from "../form.js";
 import { watch } from "../live.js";
+import { settled } from "../poll.js";
 
 // The same as NAME in infosvc/records.py: what is none cannot even be asked for, since it stands in the address.
 const NAME = /^[A-Za-z_][A-Za-z0-9_.:-]{0,127}$/;
@@ -142,13 +143,7 @@ export async function show(main, _params, signal) {
     h("section", null, h("h2", null, "Who makes what from what"), graph),
   );
   // A catalog comes as many events, one for each name.
-  let waiting = 0;
-  const soon = () => {
-    clearTimeout(waiting);
-    waiting = setTimeout(load, SETTLE_MS);
-  };
-  signal.addEventListener("abort", () => clearTimeout(waiting), { once: true });
-  watch({ types: ["producer"] }, { producer: soon, refresh: load }, signal);
+  watch({ types: ["producer"] }, { producer: settled(load, SETTLE_MS, signal), refresh: load }, signal);
 }
 
 /** Run `step(current)` at each call, where `current()` tells a step that waits whether a later call has begun. */
