@@ -12,7 +12,7 @@ from bench.faults.faults import FAULTS
 from bench.stage import Stage
 from bench.stage import stage as made_stage
 
-PICTURES = 360
+PICTURES = 480
 SEED = 765
 """Its first three draws lie early in the job, at 5, 24 and 26 % of it, so that the job is there for each fault."""
 JOBS = (
