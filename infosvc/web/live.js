@@ -7,6 +7,7 @@
 
 import { PREFIX } from "./api.js";
 import { setText } from "./dom.js";
+import { settled } from "./poll.js";
 import { SESSION } from "./session.js";
 
 const PATIENCE_MS = 400; // a page is not kept waiting for the stream any longer than this
@@ -15,6 +16,7 @@ const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 30_000;
 const AWAY_MS = 2_000; // a shorter break is not worth a word
 const AGAIN_MS = 5_000; // until what could not be loaded is loaded again
+const SETTLE_MS = 500; // a catalog comes as many events, one for each name
 const TYPES = ["value", "node", "slot", "producer"];
 
 /**
@@ -53,6 +55,16 @@ export function watch({ types = [], names = [], nodes = [] }, handlers, signal) 
   const listener = { names: new Set(names), handlers, timer: 0 };
   stream.add(listener);
   signal.addEventListener("abort", () => stream.remove(listener), { once: true });
+}
+
+/**
+ * Do `load` as a `refresh`, and once whenever names are registered, changed or deleted, until `signal` aborts.
+ *
+ * @param {NonNullable<Handlers["refresh"]>} load
+ * @param {AbortSignal} signal
+ */
+export function watchProducers(load, signal) {
+  watch({ types: ["producer"] }, { producer: settled(load, SETTLE_MS, signal), refresh: load }, signal);
 }
 
 /**

@@ -1,5 +1,5 @@
 /**
- * Asking again and again, for what sends no events: Hadoop's answers; and asking once, for what sends many.
+ * When to ask: again and again for what sends no events, Hadoop's answers; once for what sends many; the last counts.
  */
 
 /**
@@ -34,6 +34,22 @@ export function settled(step, milliseconds, signal) {
   return () => {
     clearTimeout(timer);
     timer = setTimeout(step, milliseconds);
+  };
+}
+
+/**
+ * A function that does `step(current)`, where `current()` tells a step that waited whether no later call has begun.
+ *
+ * @template T
+ * @param {(current: () => boolean) => T} step
+ * @returns {() => T}
+ */
+export function latestOnly(step) {
+  let calls = 0;
+  return () => {
+    calls += 1;
+    const mine = calls;
+    return step(() => mine === calls);
   };
 }
 

@@ -5,16 +5,15 @@
 import { everySecond, heard, later, reading, serverNow, stateOf, syncClock } from "../age.js";
 import { get, isAbort, isPassing } from "../api.js";
 import { announce, counted, fill, h, heading, problemBox, setText } from "../dom.js";
-import { watch } from "../live.js";
-import { poll, settled } from "../poll.js";
+import { watch, watchProducers } from "../live.js";
+import { latestOnly, settled } from "../poll.js";
 import { isBeyond, legend, numberOf, scaleOf } from "../scale.js";
 import { COMPARE, Cell, isAway } from "./cluster_cell.js";
 
-const AGAIN_MS = 5_000;
 const CHOOSING_MS = 250; // who goes through the names by keyboard must not open a stream for each
-const SETTLE_MS = 500; // a catalog comes as many events, one for each name
 const TIDY_SECONDS = 5; // how often colours and order follow values that have moved
 const FIRST_CHOICES = ["cpu_free_ratio", "load_1m", "perf_history"];
+const NO_NAMES = "No data name is registered yet: register one on the page Data names.";
 const SORTS = { name: "Name", value: "Value, largest first", age: "Age, oldest first" };
 
 /**
@@ -39,34 +38,33 @@ export async function show(main, params, signal) {
     chosen();
   });
   // A name from the address need not wait for the list of names.
-  const early = wanted.name;
-  if (early) follow(early);
-  const producers = await loadProducers(problem, signal, () => {
-    if (wanted.name) return;
-    follow("");
-    setText(grid.summary, "No data name is registered yet: register one on the page Data names.");
-  });
-  if (signal.aborted || !producers.length) return;
-  wanted.name ||= firstChoice(producers);
-  tools.offer(producers, wanted.name);
-  grid.describe(producers);
-  if (!early) follow(wanted.name);
-  followNames(grid, tools, wanted, signal);
+  if (wanted.name) follow(wanted.name);
+  followNames({ grid, tools, wanted, problem, follow }, signal);
 }
 
-/** Offer what is registered while the page is open, too. */
-function followNames(grid, tools, wanted, signal) {
-  const load = async () => {
+/** Offer the names that are registered, now and later; where none was chosen, one is as soon as there are any. */
+function followNames({ grid, tools, wanted, problem, follow }, signal) {
+  let failed = false;
+  const load = latestOnly(async (current) => {
     try {
       const { producers } = await get("/producers", { signal });
+      if (signal.aborted || !current()) return true;
+      if (failed) problem.say(null);
+      failed = false;
+      wanted.name ||= firstChoice(producers);
       tools.offer(producers, wanted.name);
       grid.describe(producers);
+      follow(wanted.name);
+      if (!wanted.name) setText(grid.summary, NO_NAMES);
       return true;
     } catch (error) {
-      return isAbort(error) || !isPassing(error); // that the service is away the values say
+      if (isAbort(error) || !current()) return true;
+      failed = true;
+      problem.say(error);
+      return !isPassing(error);
     }
-  };
-  watch({ types: ["producer"] }, { producer: settled(load, SETTLE_MS, signal), refresh: load }, signal);
+  });
+  watchProducers(load, signal);
 }
 
 /** Everything but the name: which nodes, in which order. */
@@ -95,27 +93,6 @@ function firstChoice(producers) {
   const names = new Set(producers.map((producer) => producer.data_name));
   const numeric = producers.find((producer) => producer.unit !== "json");
   return FIRST_CHOICES.find((name) => names.has(name)) ?? numeric?.data_name ?? producers[0]?.data_name ?? "";
-}
-
-/** The names that are registered; asked for again while the service is away, or knows none, which `onNone` is told. */
-async function loadProducers(problem, signal, onNone) {
-  let found = [];
-  let failed = false;
-  await poll(async () => {
-    try {
-      found = (await get("/producers", { signal })).producers;
-      if (failed) problem.say(null);
-      failed = false;
-      if (!found.length) onNone();
-      return found.length ? null : AGAIN_MS;
-    } catch (error) {
-      if (isAbort(error)) return null;
-      failed = true;
-      problem.say(error);
-      return isPassing(error) ? AGAIN_MS : null;
-    }
-  }, signal);
-  return found;
 }
 
 /** A function that loads the nodes and one name's values, "" for none, and follows both until it is called again. */

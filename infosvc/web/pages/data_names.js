@@ -7,13 +7,12 @@ import { ApiError, get, isAbort, isPassing, path, put } from "../api.js";
 import { producerGraph } from "../dag.js";
 import { announce, clear, counted, fill, h, heading, problemBox, row, setText, table } from "../dom.js";
 import { form } from "../form.js";
-import { watch } from "../live.js";
-import { settled } from "../poll.js";
+import { watchProducers } from "../live.js";
+import { latestOnly } from "../poll.js";
 
 // The same as NAME in infosvc/records.py: what is none cannot even be asked for, since it stands in the address.
 const NAME = /^[A-Za-z_][A-Za-z0-9_.:-]{0,127}$/;
 const NAMES_PER_CALL = 20; // values of so many names are asked for together
-const SETTLE_MS = 500;
 const COLUMNS = [
   "Name",
   "Kind",
@@ -142,18 +141,7 @@ export async function show(main, _params, signal) {
     list.element,
     h("section", null, h("h2", null, "Who makes what from what"), graph),
   );
-  // A catalog comes as many events, one for each name.
-  watch({ types: ["producer"] }, { producer: settled(load, SETTLE_MS, signal), refresh: load }, signal);
-}
-
-/** Run `step(current)` at each call, where `current()` tells a step that waits whether a later call has begun. */
-function latestOnly(step) {
-  let calls = 0;
-  return () => {
-    calls += 1;
-    const mine = calls;
-    return step(() => mine === calls);
-  };
+  watchProducers(load, signal);
 }
 
 /** Read all that is shown; whether that need not be tried again. */
