@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 EVENTS = 'id: 7\nevent: node\ndata: {"node_name":"127.0.1.11","state":"lost"}\n\n'
-
-
 _TYPES = {bool: "boolean", int: "integer", float: "number", str: "string"}
 
 

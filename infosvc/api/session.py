@@ -63,7 +63,7 @@ def _log_in(token: str) -> Response:
         text = _gate().log_in(token, request.environ)
     except Unauthorized as error:
         raise type(error)(error.message, "token") from error
-    answer = _unkept(_nothing())
+    answer = _nothing()
     answer.set_cookie(cookie_name(request.environ), text, **_flags())
     return answer
 
@@ -71,7 +71,7 @@ def _log_in(token: str) -> Response:
 def _log_out() -> Response:
     """DELETE -> 204, also when there is no session, or none any more."""
     _gate().log_out(request.environ)
-    answer = _unkept(_nothing())
+    answer = _nothing()
     answer.delete_cookie(cookie_name(request.environ), **_flags())
     return answer
 
@@ -101,7 +101,7 @@ def _flags() -> dict[str, Any]:
 
 def _nothing() -> Response:
     # JSON by name, as all answers are: Flask would call nothing at all HTML.
-    return Response(status=204, mimetype="application/json")
+    return _unkept(Response(status=204, mimetype="application/json"))
 
 
 def _unkept(answer: Response) -> Response:

@@ -34,8 +34,16 @@ if TYPE_CHECKING:
     from tests.infosvc.conftest import Heard, Served, Serving
 
 SEED = 20260
-CASES = {"producers": 1500, "nodes": 1500, "slots": 1500, "data": 1500, "tokens": 700, "audit": 300, "session": 300}
-CASES["all"] = 2700
+CASES = {
+    "producers": 1500,
+    "nodes": 1500,
+    "slots": 1500,
+    "data": 1500,
+    "tokens": 700,
+    "audit": 300,
+    "session": 300,
+    "all": 2700,
+}
 assert sum(CASES.values()) == 10_000
 
 # Refusals that any call may meet; all others must stand in the document of the call.
