@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import signal
 import socket
 import sys
-import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -69,7 +70,8 @@ class Server:
             self._worker = _worker(listener.detach(), settings)
         self._lane = FastLane(self.app)
         self._signal = WorkerSignal()
-        self._ended = threading.Event()
+        self._ending, self._end = socket.socketpair()
+        self._end.setblocking(False)
         shown = f"[{host}]" if ":" in host else host
         scheme = "https" if settings.tls_cert else "http"
         self.url = f"{scheme}://{shown}:{port}"
@@ -83,16 +85,29 @@ class Server:
         try:
             scheduler: Any = _new_cbscheduler
             self._worker.serve_mtr(scheduler(loop, answer, impl_asyncio=True), loop, self._signal)
-            self._ended.wait()
+            self._ending.recv(1)
         finally:
             self._signal.set()
             self._lane.drain(DRAIN_SECONDS)
             close_app(self.app)
             loop.close()
+            self._ending.close()
+            self._end.close()
 
     def stop(self) -> None:
-        """End `run`; from another thread or a signal handler."""
-        self._ended.set()
+        """End `run`, from another thread; nothing happens when it has ended already."""
+        with suppress(OSError):
+            self._end.send(b"\0")
+
+    def stop_at(self, *numbers: signal.Signals) -> None:
+        """Let each of these signals end `run`; for the main thread of a process whose only work is the service.
+
+        Python runs a handler when the main thread does something, and one that sleeps does nothing: what came just
+        before it fell asleep would never be heard. The byte that the interpreter itself writes wakes it in any case.
+        """
+        signal.set_wakeup_fd(self._end.fileno(), warn_on_full_buffer=False)
+        for number in numbers:
+            signal.signal(number, lambda *_: None)
 
 
 class _Started:

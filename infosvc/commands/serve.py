@@ -120,8 +120,7 @@ def serve(
 
 def _run(server: Server, greeting: str) -> NoReturn:
     """Say that it listens, serve until a signal says to end, then end the process."""
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda _number, _frame: server.stop())
+    server.stop_at(signal.SIGTERM, signal.SIGINT)
     _allow_many_connections()
     click.echo(greeting)
     server.run()

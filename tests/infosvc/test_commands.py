@@ -9,7 +9,7 @@ import socket
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +29,15 @@ Done = subprocess.CompletedProcess[str]
 Command = Callable[..., Done]
 
 NODEWISE = (sys.executable, "-m", "nodewise")
+DEAF = (
+    sys.executable,
+    "-c",
+    "import runpy, signal, threading\n"
+    "threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+    "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])\n"
+    "runpy.run_module('nodewise', run_name='__main__', alter_sys=True)",
+)
+"""The same, but SIGTERM goes to another thread than the main one, which sleeps on as when it came just too early."""
 
 
 @pytest.fixture
@@ -239,10 +248,10 @@ def test_a_service_that_is_not_there_is_one_sentence(command: Command) -> None:
 class Running:
     """`nodewise serve` in a process of its own."""
 
-    def __init__(self, home: Path, *words: str, **environment: str) -> None:
+    def __init__(self, home: Path, *words: str, program: Sequence[str] = NODEWISE, **environment: str) -> None:
         settings = os.environ | {"NODEWISE_HOME": str(home)} | environment
         self.process = subprocess.Popen(
-            [*NODEWISE, "serve", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=settings
+            [*program, "serve", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=settings
         )
         assert self.process.stdout is not None
         self.line = self.process.stdout.readline()
@@ -281,6 +290,12 @@ def test_serve_makes_a_token_says_where_it_listens_and_ends_on_sigterm(home: Pat
         assert [datum.data_value for datum in client.data("cpu")] == ["7"]
         client.put_value("cpu", "n1", 8)
         assert running.end(signal.SIGINT) == (0, "")
+
+
+def test_serve_ends_when_the_signal_comes_just_before_it_falls_asleep(home: Path) -> None:
+    with Running(home, "--port", "0", program=DEAF) as running:
+        assert InfoClient(running.url).producers() == []
+        assert running.end() == (0, "")
 
 
 def test_a_killed_service_has_what_it_acknowledged(home: Path, database: str) -> None:
