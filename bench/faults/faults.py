@@ -141,6 +141,12 @@ FAULTS: dict[str, Callable[[Trial], bool]] = {
 }
 
 
+def datanodes_away(stage: Stage) -> bool:
+    """Whether a DataNode was killed and not started again."""
+    running = daemons.running(stage.cluster)
+    return any(one.kind == "datanode" and one not in running for one in daemons.of(stage.cluster))
+
+
 def mend(stage: Stage) -> None:
     """Start again whatever is missing."""
     local.up(stage.cluster.home)

@@ -17,7 +17,7 @@ from urllib.request import urlopen
 import pyarrow.parquet as pq
 from hdfs import HdfsError
 
-from bench.faults.faults import FAULTS, Trial, mend
+from bench.faults.faults import FAULTS, Trial, datanodes_away, mend
 from bench.info.errors import BenchError
 from bench.stage import CAPABILITY, Stage, until
 
@@ -59,8 +59,8 @@ def run(stage: Stage, number: int, kinds: Sequence[str], chance: random.Random, 
         trial = Trial(stage, client, until(lambda: _running(stage), 60, "the job runs"), chance)
         moments = sorted(chance.uniform(0.02, 0.9) for _ in kinds)
         for kind, moment in zip(kinds, moments, strict=True):
-            if outcome.faults:
-                mend(stage)  # two holders of the same pictures must not be away at once
+            if datanodes_away(stage):  # two holders of the same pictures must not be away at once
+                mend(stage)
             hit = _wait_for(trial, moment * images) and FAULTS[kind](trial)
             (outcome.faults if hit else outcome.missed).append(kind)
         outcome.state = until(lambda: _end_of(trial), JOB_SECONDS, f"{trial.job_id} ends")

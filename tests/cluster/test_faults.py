@@ -39,7 +39,7 @@ def test_no_picture_is_lost(stage: Stage, kinds: tuple[str, ...]) -> None:
     outcome = trials.run(stage, JOBS.index(kinds), kinds, random.Random(SEED), PICTURES)
 
     assert outcome.wrong == []
-    assert outcome.faults == list(kinds)
+    assert outcome.faults == list(kinds), outcome
     assert outcome.rows == PICTURES
 
 
