@@ -324,4 +324,4 @@ def test_the_heads_and_bodies_of_many_calls_on_one_connection_are_not_delayed(wo
         moments.append(time.monotonic())
 
     seconds = statistics.median(later - earlier for earlier, later in pairwise(moments))
-    assert seconds < 0.035, "40 ms for each would be Nagle's algorithm"
+    assert seconds < 0.02, "40 ms for each would be Nagle's algorithm"
