@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http.client import HTTPException
@@ -16,6 +15,7 @@ from hadoop.errors import HadoopError
 from hadoop.local.health import parse_nodemanagers
 from hadoop.rest.direct import open_direct
 from hadoop.rest.logs import NotKnown, get
+from infosvc.wire.deadline import read_all
 from jobs.application.following import ASK_SECONDS
 from jobs.application.status import JobStatus
 from jobs.dashboard.site import Place
@@ -25,7 +25,6 @@ KIND = "NODEWISE"
 MOST_STATUS_BYTES = 16 * 1024 * 1024
 STATUS_SECONDS = 5.0
 """At most so much, in so long, of what an application master says, which is its owner's program."""
-CHUNK_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,7 @@ class RestYarn:
         try:
             url = f"{self._rm_http}/proxy/{quote(application.application_id)}/status"
             with open_direct(url, ASK_SECONDS) as answer:
-                return JobStatus.from_json(json.loads(_promptly(answer)))
+                return JobStatus.from_json(json.loads(read_all(answer, MOST_STATUS_BYTES, STATUS_SECONDS)))
         except HTTPError as error:
             error.close()
             return None
@@ -124,13 +123,3 @@ class RestYarn:
         except ValueError as error:
             raise HadoopError(f"{self._rm_http} answers, but is no ResourceManager: check yarn-site.xml") from error
         return found
-
-
-def _promptly(answer: Any) -> bytes:
-    """All that an answer says; nothing when it goes on for too long, for that would hold a thread and memory."""
-    content, deadline = bytearray(), time.monotonic() + STATUS_SECONDS
-    while chunk := answer.read1(CHUNK_BYTES):
-        content += chunk
-        if len(content) > MOST_STATUS_BYTES or time.monotonic() > deadline:
-            return b""
-    return bytes(content)
