@@ -10,7 +10,7 @@
 
 `nodewise` mounts it like this:
 
-    mount(app, needs, home, parts_of(app).latest, lambda: exchange.write(lambda draft: None))
+    mount(app, needs, home, parts_of(app).latest, exchange.record_call)
 
 Nothing here starts a JVM in this process: YARN is asked over its REST interface, HDFS over WebHDFS, and a job is ended
 by the command that a person would type, in a process of its own. The calls and their JSON stand in `calls`.

@@ -12,6 +12,7 @@ from flask import Blueprint, Flask, g
 from infosvc.access.roles import needs
 from infosvc.commands.serve import serve
 from infosvc.core.extras import EXTRAS
+from infosvc.http.api import exchange
 from infosvc.http.app import close_app, create_app
 from infosvc.settings import Settings
 from infosvc.wire.errors import InvalidInput, NotReady
@@ -31,12 +32,19 @@ def _away() -> str:
     raise NotReady("the cluster does not answer")
 
 
+@needs(Role.ADMIN)
+def _end(job_id: str) -> str:
+    exchange.record_call()
+    return f"{job_id} ends"
+
+
 def _mount(app: Flask) -> None:
-    """Three calls below /api/v1, beside those of the service."""
+    """Four calls below /api/v1, beside those of the service."""
     extra = Blueprint("extra", __name__, url_prefix="/api/v1/extra")
     extra.add_url_rule("/who", "who", _who)
     extra.add_url_rule("/away", "away", _away)
     extra.add_url_rule("/undeclared", "undeclared", lambda: "for admins", methods=["GET", "POST"])
+    extra.add_url_rule("/jobs/<job_id>", "end", _end, methods=["DELETE"])
     app.register_blueprint(extra)
 
 
@@ -65,6 +73,17 @@ def test_an_extra_knows_who_is_logged_in_and_takes_no_change_from_elsewhere(app:
     assert client.post("/api/v1/extra/undeclared").status_code == 403
     csrf = client.get("/api/v1/session").get_json()["csrf_token"]
     assert client.post("/api/v1/extra/undeclared", headers={"X-CSRF-Token": csrf}).status_code == 200
+
+
+def test_an_extra_puts_a_change_that_it_makes_elsewhere_into_the_audit_log(app: Flask) -> None:
+    client = app.test_client()
+    assert client.delete("/api/v1/extra/jobs/job_1", headers=BEARER).text == "job_1 ends"
+    assert client.get("/api/v1/extra/who", headers=BEARER).status_code == 200
+
+    entries = client.get("/api/v1/audit", headers=BEARER).get_json()["entries"]
+    assert [(entry["who"], entry["call"], entry["status"]) for entry in entries] == [
+        ("first admin", "DELETE /api/v1/extra/jobs/job_1", 204)
+    ]
 
 
 def test_an_extra_that_fails_leaves_the_database_to_the_next_start(sqlite_url: str) -> None:
