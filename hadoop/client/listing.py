@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from http.client import HTTPException
 from typing import Any, NamedTuple
 
 import jpype
@@ -13,12 +11,11 @@ from hadoop.client.filesystem import REMEDY, FileSystem
 from hadoop.client.jvm import configuration, java, java_errors
 from hadoop.client.protocol_messages import message_class
 from hadoop.errors import HadoopError
-from hadoop.rest.direct import open_direct
+from hadoop.rest.namenode import NameNode
 
 _HDFS = "org.apache.hadoop.hdfs"
 _PROTO = f"{_HDFS}.protocol.proto"
 _DENIED = "org.apache.hadoop.security.AccessControlException"
-_PAGE_TIMEOUT_SECONDS = 5.0
 
 
 class Stamp(NamedTuple):
@@ -154,25 +151,24 @@ class Listing:
 
     def _racks_on_its_page(self) -> dict[str, str]:
         try:
-            with open_direct(
-                f"{self._page_address()}?qry=Hadoop:service=NameNode,name=NameNodeInfo", _PAGE_TIMEOUT_SECONDS
-            ) as answer:
-                nodes = json.loads(json.load(answer)["beans"][0]["LiveNodes"])
-            return {name.rpartition(":")[0]: str(node["location"]) for name, node in nodes.items()}
-        except (HadoopError, OSError, HTTPException, ValueError, LookupError, TypeError, AttributeError):
+            return NameNode(self._page_address()).racks()
+        except HadoopError:
             return {}
 
     def _page_address(self) -> str:
         """The page of the very NameNode that answers: of several, its port is the one named for the same machine."""
         with java_errors("reading the NameNode's addresses", REMEDY):
             here = java("org.apache.hadoop.ipc.RPC").getServerAddress(self._client.getNamenode()).getAddress()
-            named = java(f"{_HDFS}.DFSUtilClient").getHaNnWebHdfsAddresses(configuration(), "webhdfs")
-            for address in [address for service in named.values() for address in service.values()]:
+            conf = configuration()
+            https = str(conf.get("dfs.http.policy", "")).upper() == "HTTPS_ONLY"
+            scheme, service = ("https", "swebhdfs") if https else ("http", "webhdfs")
+            named = java(f"{_HDFS}.DFSUtilClient").getHaNnWebHdfsAddresses(conf, service)
+            for address in [address for one in named.values() for address in one.values()]:
                 at = address.getAddress()
                 if at is not None and (at.isAnyLocalAddress() or at.equals(here)):
-                    host = str(here.getHostAddress())
-                    return f"http://{f'[{host}]' if ':' in host else host}:{address.getPort()}/jmx"
-        raise LookupError("no address of its page is known")
+                    host = str(here.getHostAddress() if at.isAnyLocalAddress() else address.getHostString())
+                    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{address.getPort()}"
+        raise HadoopError("the NameNode's page has no address: set dfs.namenode.http-address in hdfs-site.xml")
 
 
 def _messages_of(namenode: Any) -> Any:

@@ -72,7 +72,7 @@ def up(
             cluster = _placed(cluster, stack)
             _forget_work(cluster)
         missing = [daemon for daemon in daemons.of(cluster) if daemon not in alive]
-        if not missing and not health.waiting_for(cluster):
+        if not missing and not health.find_missing(cluster):
             say("The cluster is running already")
         elif alive:
             _repair(cluster, missing, say, ready_seconds)
@@ -287,7 +287,7 @@ def _format(cluster: Cluster) -> None:
 def _wait(cluster: Cluster, started: dict[Daemon, psutil.Process], say: Say, ready_seconds: float) -> None:
     """Wait until everything works; HadoopError when a daemon ends or time is up."""
     deadline = time.monotonic() + ready_seconds
-    while waiting := health.waiting_for(cluster) or _silent(started):
+    while waiting := health.find_missing(cluster) or _silent(started):
         for daemon, process in started.items():
             if not process.is_running() or process.status() == psutil.STATUS_ZOMBIE:
                 raise daemons.failure(daemon, "ended while starting")

@@ -9,13 +9,23 @@ from contextlib import contextmanager
 import psutil
 
 from hadoop.errors import HadoopError
+from hadoop.rest.default_ports import DEFAULT_PORTS
 
-NAMENODE, NAMENODE_HTTP = 8020, 9870
+NAMENODE = DEFAULT_PORTS["dfs.namenode.rpc-address"]
+NAMENODE_HTTP = DEFAULT_PORTS["dfs.namenode.http-address"]
 INFOSVC = 8400
 """Where `nodewise serve` listens unless told otherwise."""
-RESOURCEMANAGER = (8030, 8031, 8032, 8033, 8088)
+RESOURCEMANAGER_HTTP = DEFAULT_PORTS["yarn.resourcemanager.webapp.address"]
+RESOURCEMANAGER = (
+    DEFAULT_PORTS["yarn.resourcemanager.scheduler.address"],
+    DEFAULT_PORTS["yarn.resourcemanager.resource-tracker.address"],
+    DEFAULT_PORTS["yarn.resourcemanager.address"],
+    DEFAULT_PORTS["yarn.resourcemanager.admin.address"],
+    RESOURCEMANAGER_HTTP,
+)
 NODEMANAGER = 8041
-NODEMANAGER_OTHERS = (8040, 8042)
+NODEMANAGER_HTTP = DEFAULT_PORTS["yarn.nodemanager.webapp.address"]
+NODEMANAGER_OTHERS = (DEFAULT_PORTS["yarn.nodemanager.localizer.address"], NODEMANAGER_HTTP)
 SSHD = 2222
 
 # Every DataNode registers as 127.0.0.1, and the NameNode tells them apart by port only: each needs its own.

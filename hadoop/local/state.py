@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from hadoop.errors import HadoopError
+from hadoop.local import ports
 
 MAX_NODES = 64
 MARKER = "NODEWISE_CLUSTER"
@@ -63,17 +64,17 @@ class Cluster:
     @property
     def namenode_url(self) -> str:
         """Where HDFS clients connect."""
-        return f"hdfs://{self.master}:8020"
+        return f"hdfs://{self.master}:{ports.NAMENODE}"
 
     @property
     def namenode_http(self) -> str:
         """Where WebHDFS and the NameNode's pages are."""
-        return f"http://{self.master}:9870"
+        return f"http://{self.master}:{ports.NAMENODE_HTTP}"
 
     @property
     def rm_http(self) -> str:
         """Where the ResourceManager's REST interface and pages are."""
-        return f"http://{self.master}:8088"
+        return f"http://{self.master}:{ports.RESOURCEMANAGER_HTTP}"
 
     @property
     def conf_dir(self) -> Path:

@@ -21,8 +21,8 @@ from hadoop.client.block_snapshot import Folder, Snapshot
 from hadoop.client.blocks import BlockState, StoredBlock, StoredFile
 from hadoop.client.listing import Stamp, Summary
 from hadoop.errors import HadoopError
+from hadoop.rest.webhdfs import CONNECTIONS, WebHdfs
 from jobs.dashboard.briefly import bare
-from jobs.dashboard.hdfs import CONNECTIONS, WebHdfs
 
 MOST_FILES = 20_000
 MOST_PATHS = 16
@@ -111,7 +111,7 @@ def _found(hdfs: WebHdfs, path: str, progress: Progress, in_time: Callable[[], N
     while todo:
         in_time()
         folder = todo.pop()
-        for status in hdfs.listed(folder):
+        for status in hdfs.list_folder(folder):
             name = str(status["pathSuffix"])
             if name.startswith(("_", ".")):
                 continue
@@ -127,7 +127,7 @@ def _found(hdfs: WebHdfs, path: str, progress: Progress, in_time: Callable[[], N
 
 
 def _with_blocks(hdfs: WebHdfs, path: str, status: Mapping[str, Any]) -> StoredFile:
-    return stored_file(path, status, hdfs.locations(path) if status["length"] else ())
+    return stored_file(path, status, hdfs.block_locations(path) if status["length"] else ())
 
 
 def _instead(path: str) -> str:

@@ -155,7 +155,7 @@ def special(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
             keys = {"dfs.datanode.pmem.cache.dirs": str(cache), "dfs.cachereport.intervalMsec": "1000"}
             _restart(cluster, Daemon(cluster, "datanode", node), keys)
         deadline = time.monotonic() + 120
-        while waiting := health.waiting_for(cluster):
+        while waiting := health.find_missing(cluster):
             assert time.monotonic() < deadline, waiting
             time.sleep(0.2)
         yield cluster
