@@ -89,7 +89,7 @@ def list_files(filesystem: FileSystem, folder: str) -> Iterator[StoredFile]:
 
     Names that begin with `_` or `.` are passed over, as everywhere in Hadoop. One page is held at a time.
     """
-    todo = [existing(filesystem, folder)]
+    todo = [find_path(filesystem, folder)]
     listing = Listing(filesystem)
     while todo:
         for page in list_folder(listing, todo.pop()):
@@ -97,7 +97,7 @@ def list_files(filesystem: FileSystem, folder: str) -> Iterator[StoredFile]:
             todo.extend(page.folders)
 
 
-def existing(filesystem: FileSystem, folder: str) -> str:
+def find_path(filesystem: FileSystem, folder: str) -> str:
     """The path of a file or folder without scheme and host; HadoopError when there is none."""
     if not filesystem.exists(folder):
         raise HadoopError(f"{folder} is not in HDFS: check the path, `hdfs:///` begins at the root")
@@ -171,30 +171,30 @@ def _file(path: str, entry: Any, policy: ErasurePolicy | None) -> StoredFile:
 def _block(block: Any, policy: ErasurePolicy | None, is_open: bool = False) -> StoredBlock:
     length = block.b.numBytes
     if policy is not None:
-        return _erasure_coded(block, length, policy, is_open)
+        return _group_block(block, length, policy, is_open)
     holders = [] if block.corrupt else [intern(at.id.hostName) for at in block.locs]
     state = BlockState.OPEN if is_open else BlockState.LIVE
     if block.corrupt:
         state = BlockState.CORRUPT
     elif not holders:
         state = BlockState.MISSING
-    return _stored(block, length, list(enumerate(holders)), state)
+    return _stored_block(block, length, list(enumerate(holders)), state)
 
 
-def _erasure_coded(block: Any, length: int, policy: ErasurePolicy, is_open: bool) -> StoredBlock:
+def _group_block(block: Any, length: int, policy: ErasurePolicy, is_open: bool) -> StoredBlock:
     """A group of data and parity units, `blockIndices` telling which one each location holds."""
     if is_open:
-        return _stored(block, length, [], BlockState.OPEN)
+        return _stored_block(block, length, [], BlockState.OPEN)
     units = dict(zip(block.blockIndices, range(len(block.locs)), strict=False))
     filled = policy.filled_units(length)
     data = [(at, intern(block.locs[at].id.hostName)) for unit, at in sorted(units.items()) if unit < filled]
     if len(units) < filled:
-        return _stored(block, length, [], BlockState.CORRUPT if block.corrupt else BlockState.MISSING)
+        return _stored_block(block, length, [], BlockState.CORRUPT if block.corrupt else BlockState.MISSING)
     whole = filled == len(data) == 1
-    return _stored(block, length, data, BlockState.LIVE if whole else BlockState.ERASURE_CODED)
+    return _stored_block(block, length, data, BlockState.LIVE if whole else BlockState.ERASURE_CODED)
 
 
-def _stored(block: Any, length: int, holders: list[tuple[int, str]], state: BlockState) -> StoredBlock:
+def _stored_block(block: Any, length: int, holders: list[tuple[int, str]], state: BlockState) -> StoredBlock:
     """The record of a block whose `holders` are pairs of their place in `locs` and their name."""
     types, cached = tuple(block.storageTypes), tuple(block.isCached)
     names = _STORAGE_NAMES or _learn_storage_names(block)

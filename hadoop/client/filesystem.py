@@ -65,7 +65,7 @@ class FileSystem:
                 stream.close()
 
     @contextmanager
-    def writing(self, name: str, mode: int = 0o644) -> Iterator[Callable[[bytes], None]]:
+    def open_writer(self, name: str, mode: int = 0o644) -> Iterator[Callable[[bytes], None]]:
         """A new file, to be written piece by piece by calling what this yields; the umask does not narrow the mode.
 
         HadoopError when there is one already. What is written when the block fails stays.

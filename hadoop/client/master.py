@@ -66,14 +66,14 @@ class Heartbeat:
     back_nodes: tuple[str, ...] = ()
     unhealthy_nodes: tuple[str, ...] = ()
 
-    def then(self, later: Heartbeat) -> Heartbeat:
+    def merge(self, later: Heartbeat) -> Heartbeat:
         """Both as one: of a node counts what was said last."""
         return Heartbeat(
             self.granted + later.granted,
             self.ended + later.ended,
-            (*_without(self.lost_nodes, later.back_nodes), *later.lost_nodes),
-            (*_without(self.back_nodes, later.lost_nodes), *later.back_nodes),
-            (*_without(self.unhealthy_nodes, later.back_nodes), *later.unhealthy_nodes),
+            (*_leave_out(self.lost_nodes, later.back_nodes), *later.lost_nodes),
+            (*_leave_out(self.back_nodes, later.lost_nodes), *later.back_nodes),
+            (*_leave_out(self.unhealthy_nodes, later.back_nodes), *later.unhealthy_nodes),
         )
 
 
@@ -125,7 +125,7 @@ class Pulse:
             return  # whoever asks next tries again, and hears it
 
     def _beat(self) -> None:
-        self._kept = self._kept.then(self._exchange(self._progress))
+        self._kept = self._kept.merge(self._exchange(self._progress))
         self._exchanged = time.monotonic()
 
 
@@ -157,7 +157,7 @@ class MasterSession:
         with self._pulse.lock, java_errors("registering the application master", REMEDY):
             answer = self._rm.registerApplicationMaster(host, port, page)
             self._pulse.start()
-            return tuple(_granted(one) for one in answer.getContainersFromPreviousAttempts())
+            return tuple(_to_granted(one) for one in answer.getContainersFromPreviousAttempts())
 
     def ask(self, request: int, node_name: str, launch: Launch) -> None:
         """Ask for one container on exactly this node. `request` is this request's own number, from 1.
@@ -241,14 +241,14 @@ class MasterSession:
             self._rm.releaseAssignedContainer(container.getId())
             return None
         self._rm.removeContainerRequest(wanted)
-        return _granted(container, request)
+        return _to_granted(container, request)
 
 
-def _without(nodes: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
+def _leave_out(nodes: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(node for node in nodes if node not in others)
 
 
-def _granted(container: Any, request: int = 0) -> Granted:
+def _to_granted(container: Any, request: int = 0) -> Granted:
     return Granted(
         str(container.getId()),
         str(container.getNodeId().getHost()),

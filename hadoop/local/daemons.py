@@ -80,7 +80,7 @@ def of(cluster: Cluster) -> list[Daemon]:
     ]
 
 
-def running(cluster: Cluster) -> dict[Daemon, psutil.Process]:
+def find_running(cluster: Cluster) -> dict[Daemon, psutil.Process]:
     """Find the daemons that run now."""
     found: dict[Daemon, psutil.Process] = {}
     candidates = []

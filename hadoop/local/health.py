@@ -19,8 +19,8 @@ _LIMITS = Limits(connect=3.0, silence=3.0, seconds=10.0)
 def find_missing(cluster: Cluster) -> list[str]:
     """Name what is not ready yet, in words; an empty list means that the whole cluster works."""
     return [
-        *_missing(cluster, "NameNode", "DataNodes", live_datanodes),
-        *_missing(cluster, "ResourceManager", "NodeManagers", running_nodemanagers),
+        *_missing_of(cluster, "NameNode", "DataNodes", live_datanodes),
+        *_missing_of(cluster, "ResourceManager", "NodeManagers", running_nodemanagers),
         *_count_missing("sshds", cluster, {node for node in cluster.nodes if answers_ssh(node)}),
     ]
 
@@ -50,7 +50,7 @@ def answers_ssh(node: str) -> bool:
         return False
 
 
-def _missing(cluster: Cluster, master: str, workers: str, ask: Callable[[Cluster], set[str] | None]) -> list[str]:
+def _missing_of(cluster: Cluster, master: str, workers: str, ask: Callable[[Cluster], set[str] | None]) -> list[str]:
     ready = ask(cluster)
     return [master] if ready is None else _count_missing(workers, cluster, ready)
 

@@ -59,17 +59,17 @@ def up(
     """
     home = home.absolute()
     state.check_path(home, "--home")
-    with state.sentences(home), state.lock(home), ExitStack() as stack:
+    with state.explain_os_errors(home), state.lock(home), ExitStack() as stack:
         recorded = state.read(home)
-        alive = daemons.running(recorded) if recorded else {}
-        cluster = _planned(home, recorded, nodes, subnet, cpus, jars, plugin)
+        alive = daemons.find_running(recorded) if recorded else {}
+        cluster = _plan(home, recorded, nodes, subnet, cpus, jars, plugin)
         _check(cluster, min_free_bytes)
         if recorded and alive:
             _refuse_moves(recorded, cluster)
         else:
             # What a crashed cluster left behind would hold ports and directories.
             _end_all(home, recorded)
-            cluster = _placed(cluster, stack)
+            cluster = _choose_subnet(cluster, stack)
             _forget_work(cluster)
         missing = [daemon for daemon in daemons.of(cluster) if daemon not in alive]
         if not missing and not health.find_missing(cluster):
@@ -91,7 +91,7 @@ def down(home: Path) -> int:
     home = home.absolute()
     if not state.state_dir(home).exists():
         return _end_all(home, None)
-    with state.sentences(home), state.lock(home):
+    with state.explain_os_errors(home), state.lock(home):
         try:
             recorded = state.read(home)
         except HadoopError:
@@ -101,7 +101,7 @@ def down(home: Path) -> int:
 
 def status(cluster: Cluster) -> list[DaemonStatus]:
     """Look at every daemon of the cluster."""
-    alive = daemons.running(cluster)
+    alive = daemons.find_running(cluster)
     datanodes = health.live_datanodes(cluster)
     nodemanagers = health.running_nodemanagers(cluster)
 
@@ -130,7 +130,7 @@ def _check(cluster: Cluster, min_free_bytes: int) -> None:
     preflight.check_disk(cluster.state, min_free_bytes)
 
 
-def _planned(
+def _plan(
     home: Path,
     recorded: Cluster | None,
     nodes: int | None,
@@ -190,13 +190,13 @@ def _refuse_moves(recorded: Cluster, planned: Cluster) -> None:
             raise HadoopError(f"{option} cannot change while the cluster runs: `nodewise cluster down` first")
 
 
-def _placed(cluster: Cluster, stack: ExitStack) -> Cluster:
+def _choose_subnet(cluster: Cluster, stack: ExitStack) -> Cluster:
     """Give the cluster its subnet, or the first free one, and hold it until the start is over."""
     choices = (cluster.subnet,) if cluster.subnet else ports.SUBNETS
     for choice in choices:
         placed = replace(cluster, subnet=choice)
         try:
-            stack.enter_context(ports.claimed(choice, _addresses(daemons.of(placed))))
+            stack.enter_context(ports.claim(choice, _addresses(daemons.of(placed))))
         except HadoopError:
             if choice == choices[-1]:
                 raise
@@ -215,9 +215,9 @@ def _end_all(home: Path, cluster: Cluster | None) -> int:
 
 def _repair(cluster: Cluster, missing: Sequence[Daemon], say: Say, ready_seconds: float) -> None:
     """Start what is missing beside daemons that run; on failure end only that."""
-    busy = ports.first_taken(_addresses(missing))
+    busy = ports.find_taken(_addresses(missing))
     if busy:
-        raise ports.taken(busy)
+        raise ports.in_use_error(busy)
     started: dict[Daemon, psutil.Process] = {}
     try:
         _start(cluster, missing, started, say, ready_seconds)
@@ -238,7 +238,7 @@ def _start(
     for daemon in missing:
         if daemon not in later:
             started[daemon] = daemons.start(daemon)
-    _format(cluster)
+    _format_namenode(cluster)
     for daemon in later:
         started[daemon] = daemons.start(daemon)
     _wait(cluster, started, say, ready_seconds)
@@ -260,7 +260,7 @@ def _prepare(cluster: Cluster) -> None:
     sshd.prepare(cluster)
 
 
-def _format(cluster: Cluster) -> None:
+def _format_namenode(cluster: Cluster) -> None:
     """Make an empty file system, once; an interrupted attempt is made anew."""
     directory = cluster.state / "namenode"
     done = directory / "formatted"
@@ -287,7 +287,7 @@ def _format(cluster: Cluster) -> None:
 def _wait(cluster: Cluster, started: dict[Daemon, psutil.Process], say: Say, ready_seconds: float) -> None:
     """Wait until everything works; HadoopError when a daemon ends or time is up."""
     deadline = time.monotonic() + ready_seconds
-    while waiting := health.find_missing(cluster) or _silent(started):
+    while waiting := health.find_missing(cluster) or _find_silent(started):
         for daemon, process in started.items():
             if not process.is_running() or process.status() == psutil.STATUS_ZOMBIE:
                 raise daemons.failure(daemon, "ended while starting")
@@ -301,6 +301,6 @@ def _wait(cluster: Cluster, started: dict[Daemon, psutil.Process], say: Say, rea
         time.sleep(_POLL_SECONDS)
 
 
-def _silent(started: Iterable[Daemon]) -> list[str]:
+def _find_silent(started: Iterable[Daemon]) -> list[str]:
     """Which of these daemons do not listen yet; their master may still take the one before for alive."""
-    return [daemon.title for daemon in started if not all(ports.listens(address) for address in daemon.addresses)]
+    return [daemon.title for daemon in started if not all(ports.is_listening(address) for address in daemon.addresses)]

@@ -60,7 +60,7 @@ def of(kind: str, address: str, number: int) -> list[Address]:
     return [(address, port) for port in ports]
 
 
-def first_taken(addresses: Iterable[Address]) -> Address | None:
+def find_taken(addresses: Iterable[Address]) -> Address | None:
     """Return the first address that a server could not bind now, or None when all are free."""
     for address in addresses:
         with socket.socket() as probe:
@@ -73,7 +73,7 @@ def first_taken(addresses: Iterable[Address]) -> Address | None:
     return None
 
 
-def listens(address: Address) -> bool:
+def is_listening(address: Address) -> bool:
     """Tell whether a server accepts connections there."""
     try:
         with socket.create_connection(address, timeout=_TIMEOUT_SECONDS):
@@ -82,7 +82,7 @@ def listens(address: Address) -> bool:
         return False
 
 
-def taken(address: Address) -> HadoopError:
+def in_use_error(address: Address) -> HadoopError:
     """Say who holds an address."""
     host, port = address
     return HadoopError(
@@ -108,16 +108,16 @@ def _holder(address: Address) -> str:
 
 
 @contextmanager
-def claimed(subnet: str, addresses: Iterable[Address]) -> Iterator[None]:
+def claim(subnet: str, addresses: Iterable[Address]) -> Iterator[None]:
     """Keep other starts off this subnet meanwhile; HadoopError when one is under way there or an address is taken."""
-    claim = (f"{subnet}.1", _CLAIM)
+    lock = (f"{subnet}.1", _CLAIM)
     with socket.socket() as held:
         try:
-            held.bind(claim)
+            held.bind(lock)
             held.listen(1)
         except OSError:
-            raise taken(claim) from None
-        busy = first_taken(addresses)
+            raise in_use_error(lock) from None
+        busy = find_taken(addresses)
         if busy:
-            raise taken(busy)
+            raise in_use_error(busy)
         yield

@@ -147,7 +147,7 @@ def read(home: Path) -> Cluster | None:
 
 def load(home: Path) -> Cluster:
     """Read the cluster recorded under this home, running or not; HadoopError when there is none."""
-    with sentences(home):
+    with explain_os_errors(home):
         cluster = read(home)
     if cluster is None:
         raise HadoopError(f"there is no cluster under {home}: start one with `nodewise cluster up`")
@@ -188,7 +188,7 @@ def lock(home: Path) -> Iterator[None]:
 
 
 @contextmanager
-def sentences(home: Path) -> Iterator[None]:
+def explain_os_errors(home: Path) -> Iterator[None]:
     """Turn what the operating system says about our files into a sentence."""
     try:
         yield

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from hadoop.errors import HadoopError
 from hadoop.rest.default_ports import DEFAULT_PORTS
-from hadoop.rest.site_files import HDFS, YARN, Settings, missing
+from hadoop.rest.site_files import HDFS, YARN, Settings, missing_key
 
 _EVERY_HOST = ("", "0.0.0.0", "::")  # noqa: S104 a daemon may listen on all addresses, and nobody can connect to that
 
@@ -91,5 +91,5 @@ def _split(settings: Settings, key: str, said: str) -> tuple[str, int | None]:
 def _complete(found: list[str], settings: Settings, key: str) -> tuple[str, ...]:
     addresses = tuple(address for address in found if address)
     if not addresses:
-        raise missing(settings.file, key)
+        raise missing_key(settings.file, key)
     return addresses

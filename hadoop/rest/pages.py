@@ -120,9 +120,9 @@ class Pages:
         try:
             return json.loads(answer.content)
         except ValueError as error:
-            raise self.foreign() from error
+            raise self.foreign_error() from error
 
-    def foreign(self) -> HadoopError:
+    def foreign_error(self) -> HadoopError:
         """The error of an address where something else than this daemon answers."""
         return HadoopError(
             f"{self.address} answers, but not as a {self.title}: correct its address in Hadoop's site files"

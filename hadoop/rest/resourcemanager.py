@@ -59,7 +59,7 @@ class ResourceManager:
         answer = self._ask(f"/apps/{quote(application_id)}", f"application {application_id}")
         found = answer.get("app")
         if not isinstance(found, dict):
-            raise self._pages.foreign()
+            raise self._pages.foreign_error()
         return found
 
     def is_running(self, application_id: str) -> bool:
@@ -93,7 +93,7 @@ class ResourceManager:
         query |= {"user.name": self._user} if self._user else {}
         found = self._pages.read_json(f"{_CLUSTER}{path}{'?' if query else ''}{urlencode(query)}", what)
         if not isinstance(found, dict):
-            raise self._pages.foreign()
+            raise self._pages.foreign_error()
         return found
 
 

@@ -65,10 +65,10 @@ def value(site_file: Path, key: str) -> str:
     """The text of one key; HadoopError when the file or the key is missing, or the file is not XML."""
     found = read(site_file)
     if key not in found:
-        raise missing(site_file, key)
+        raise missing_key(site_file, key)
     return found[key]
 
 
-def missing(site_file: Path, key: str) -> HadoopError:
+def missing_key(site_file: Path, key: str) -> HadoopError:
     """The error of a site file that does not set a key without which a command cannot go on."""
     return HadoopError(f"{site_file} does not set {key}: add it, this command needs it")

@@ -75,7 +75,7 @@ class WebHdfs:
     def _ask_json(self, path: str, operation: str) -> dict[str, Any]:
         found = self._pages.parse(self._ask(path, operation))
         if not isinstance(found, dict):
-            raise self._pages.foreign()
+            raise self._pages.foreign_error()
         return found
 
     def _ask(self, path: str, operation: str) -> Answer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from email.utils import parsedate_to_datetime
 
-from nodewise.doctor.finding import Finding, fail, ok, skipped, warn
+from nodewise.doctor.finding import Finding, fail, ok, skip, warn
 
 WARN_SECONDS = 5.0
 FAIL_SECONDS = 60.0
@@ -26,7 +26,7 @@ def offset(date: str | None, now: float | None = None) -> float | None:
 def clock(offsets: dict[str, float]) -> Finding:
     """Whether tokens expire and ages grow at the same moment everywhere; `offsets` by server, in seconds."""
     if not offsets:
-        return skipped("clock", "nothing answered that tells its time")
+        return skip("clock", "nothing answered that tells its time")
     who, worst = max(offsets.items(), key=lambda item: abs(item[1]))
     if abs(worst) <= WARN_SECONDS:
         return ok("clock", f"within {WARN_SECONDS:.0f} s of {', '.join(offsets)}")

@@ -14,7 +14,7 @@ from hadoop.rest.namenode import NameNodeInfo
 from hadoop.rest.pages import Limits, NoAnswer
 from hadoop.rest.resourcemanager import ResourceManagerInfo
 from nodewise.doctor.clock import offset
-from nodewise.doctor.finding import PATIENCE_SECONDS, Finding, Problem, fail, ok, skipped, warn
+from nodewise.doctor.finding import PATIENCE_SECONDS, Finding, Problem, fail, ok, skip, warn
 
 LIMITS = Limits(connect=PATIENCE_SECONDS, silence=PATIENCE_SECONDS)
 _ORDER = "yarn.scheduler.capacity.multi-node-sorting.policy"
@@ -60,7 +60,7 @@ def hdfs(found: NameNode | Problem, absent: Finding | None) -> Finding:
     """Whether HDFS takes files and has all it ever took; `absent` when there is no cluster to ask."""
     name = "hdfs"
     if isinstance(found, Problem):
-        return absent or found.failed(name)
+        return absent or found.as_finding(name)
     info = found.info
     nodes = f"live DataNodes: {info.live}"
     if info.safemode:
@@ -98,16 +98,16 @@ def yarn(found: ResourceManager | Problem, absent: Finding | None) -> Finding:
     """Whether YARN would run containers, and in whose order it takes the nodes."""
     name = "yarn"
     if isinstance(found, Problem):
-        return absent or found.failed(name)
+        return absent or found.as_finding(name)
     ordered = "the plug-in orders them" if found.order.startswith(_OURS) else "stock order"
     running = found.info.states.get("RUNNING", 0)
     others = {state: count for state, count in sorted(found.info.states.items()) if state != "RUNNING"}
     if not running:
         remedy = "start NodeManagers (`nodewise cluster up`, or systemd's units), and read their logs if they end again"
-        return fail(name, f"{found.info.address} has no RUNNING node{_listed(others)}", remedy)
+        return fail(name, f"{found.info.address} has no RUNNING node{_join_states(others)}", remedy)
     if others:
         remedy = "see which and why with `yarn node -list -all`, and start what is gone"
-        return warn(name, f"RUNNING nodes: {running}{_listed(others)}; {ordered}", remedy)
+        return warn(name, f"RUNNING nodes: {running}{_join_states(others)}; {ordered}", remedy)
     return ok(name, f"RUNNING nodes: {running}; {ordered} ({found.info.address})")
 
 
@@ -115,7 +115,7 @@ def hadoop_version(ours: str | None, servers: dict[str, str]) -> Finding:
     """Whether the jars that clients use are of the servers' version; `servers` are those that answered."""
     name = "hadoop version"
     if ours is None or not servers:
-        return skipped(name, "not compared, as no server answered" if ours else "not compared, as there are no jars")
+        return skip(name, "not compared, as no server answered" if ours else "not compared, as there are no jars")
     others = {server: version for server, version in servers.items() if version != ours}
     if others:
         said = ", ".join(f"{server} {version}" for server, version in others.items())
@@ -125,7 +125,7 @@ def hadoop_version(ours: str | None, servers: dict[str, str]) -> Finding:
     return ok(name, f"{ours} here and there")
 
 
-def absent(name: str, given: bool, recorded: bool | None, stopped: bool) -> Finding | None:
+def explain_absence(name: str, given: bool, recorded: bool | None, stopped: bool) -> Finding | None:
     """What no answer means when nobody named a cluster: none was started yet, or it was stopped. None: a failure.
 
     `recorded` tells whether the home has a cluster, None when that could not be found out.
@@ -133,7 +133,7 @@ def absent(name: str, given: bool, recorded: bool | None, stopped: bool) -> Find
     if given or recorded is None:
         return None
     if not recorded:
-        return skipped(name, "no cluster was started yet", _UP)
+        return skip(name, "no cluster was started yet", _UP)
     return warn(name, "the cluster is stopped", "start it with `nodewise cluster up`") if stopped else None
 
 
@@ -148,5 +148,5 @@ def _remedy_of(unit: str) -> Iterator[None]:
         ) from None
 
 
-def _listed(states: dict[str, int]) -> str:
+def _join_states(states: dict[str, int]) -> str:
     return "".join(f", {state}: {count}" for state, count in states.items())

@@ -52,7 +52,7 @@ class Problem:
     what: str
     remedy: str
 
-    def failed(self, name: str) -> Finding:
+    def as_finding(self, name: str) -> Finding:
         """The finding of a check that cannot go on without what is missing."""
         return Finding(name, State.FAIL, self.what, self.remedy)
 
@@ -72,7 +72,7 @@ def fail(name: str, what: str, remedy: str) -> Finding:
     return Finding(name, State.FAIL, what, remedy)
 
 
-def skipped(name: str, what: str, remedy: str = "") -> Finding:
+def skip(name: str, what: str, remedy: str = "") -> Finding:
     """There was nothing to look at."""
     return Finding(name, State.SKIPPED, what, remedy)
 

@@ -18,9 +18,9 @@ from infosvc.wire.client import InfoClient, read_token, token_path
 from infosvc.wire.connection import PORTS, Answer, Call, Connections, error_from
 from infosvc.wire.errors import Unreachable
 from infosvc.wire.records import Node, Role
-from nodewise.doctor.asked import Asked
 from nodewise.doctor.clock import offset
-from nodewise.doctor.finding import PATIENCE_SECONDS, Finding, Problem, fail, ok, problem, skipped, warn
+from nodewise.doctor.finding import PATIENCE_SECONDS, Finding, Problem, fail, ok, problem, skip, warn
+from nodewise.doctor.request import Request
 
 _UNAUTHORIZED = 401
 _READY = 200
@@ -54,22 +54,22 @@ class TokenFile:
     own: bool
 
 
-def read_service(asked: Asked) -> Service:
+def read_service(request: Request) -> Service:
     """Ask whether it is ready, then for its nodes; InfoError when the token file or the authority cannot be used."""
-    token = read_token(asked.home, asked.token_file)
-    with InfoClient(asked.url, token, PATIENCE_SECONDS, asked.ca_file, retries=0) as client:
-        connections = Connections(asked.url, PATIENCE_SECONDS, asked.ca_file)
+    token = read_token(request.home, request.token_file)
+    with InfoClient(request.url, token, PATIENCE_SECONDS, request.ca_file, retries=0) as client:
+        connections = Connections(request.url, PATIENCE_SECONDS, request.ca_file)
         shown = {"Authorization": f"Bearer {token}"} if token else {}
         try:
             answer = connections.ask(Call("GET", f"{connections.base}/readyz", headers=shown), retries=0)
-            status, fault = _judged(answer, asked.url)
+            status, fault = _read_readiness(answer, request.url)
         except Unreachable as error:
-            return Service(asked.url, 0, problem(error), heard=error.field == "ca_file")
+            return Service(request.url, 0, problem(error), heard=error.field == "ca_file")
         finally:
             connections.close()
         clock = offset(answer.headers.get("Date"))
         nodes = tuple(client.nodes()) if status == _READY else None
-    return Service(asked.url, status, fault, True, clock, token is not None, role_of(token or ""), nodes)
+    return Service(request.url, status, fault, True, clock, token is not None, role_of(token or ""), nodes)
 
 
 def role_of(token: str) -> str:
@@ -83,37 +83,37 @@ def service(found: Service | Problem, absent: Finding | None) -> Finding:
     """Whether the service answers and can store; `absent` when nobody ever started or named one."""
     name = "service"
     if isinstance(found, Problem):
-        return found.failed(name)
+        return found.as_finding(name)
     if not found.heard and found.fault:
-        return absent or found.fault.failed(name)
+        return absent or found.fault.as_finding(name)
     if found.status == _UNAUTHORIZED:
         return ok(name, f"{found.url} answers; whether it is ready it says to known tokens only")
     if found.fault:
-        return found.fault.failed(name)
+        return found.fault.as_finding(name)
     return ok(name, f"{found.url} answers and is ready")
 
 
-def absent_service(given: bool, made: bool) -> Finding | None:
+def explain_absence(given: bool, made: bool) -> Finding | None:
     """What silence means when nobody named a service: none was started yet, or it was stopped; None: a failure."""
     if given:
         return None
     if made:
         return warn("service", "the service of this home is stopped", "start it with `nodewise serve`")
-    return skipped("service", "no service was started yet", "start one with `nodewise serve`")
+    return skip("service", "no service was started yet", "start one with `nodewise serve`")
 
 
 def token(found: Service | Problem) -> Finding:
     """Whether the service knows our token, and what that allows."""
     name, remedy = "token", "name a file with one by --token-file, which an admin makes by `nodewise token create`"
     if isinstance(found, Problem) or not found.status:
-        return skipped(name, "not shown, as no service answered")
+        return skip(name, "not shown, as no service answered")
     if found.status == _UNAUTHORIZED and found.fault:
         refused = found.fault.what if found.token else "the service answers known tokens only, and none is here"
         return fail(name, refused, remedy)
     if not found.token:
         return warn(name, "there is none: without it one can only read", remedy)
     if found.status != _READY:
-        return skipped(name, "not judged, as the service is not ready")
+        return skip(name, "not judged, as the service is not ready")
     return ok(name, f"accepted, role {found.role}" if found.role else "accepted")
 
 
@@ -130,9 +130,9 @@ def token_file(found: TokenFile | Problem) -> Finding:
     """Whether others are kept from reading the token: `serve` wants 0600, others may let a group read."""
     name = "token file"
     if isinstance(found, Problem):
-        return found.failed(name)
+        return found.as_finding(name)
     if found.mode is None and found.own:
-        return skipped(name, f"there is no {found.path}", "`nodewise serve` makes it")
+        return skip(name, f"there is no {found.path}", "`nodewise serve` makes it")
     if found.mode is None:
         return fail(name, f"there is no {found.path}", "name one that is there with --token-file (NODEWISE_TOKEN_FILE)")
     wanted = 0o600 if found.own else 0o640
@@ -151,18 +151,18 @@ def read_port(url: str) -> bool | None:
         ip = str(socket.getaddrinfo(host, port, socket.AF_INET, socket.SOCK_STREAM)[0][4][0])
     except (OSError, UnicodeError):
         return None
-    return ports.first_taken([(ip, port)]) is None if ip in own or is_loopback(ip) else None
+    return ports.find_taken([(ip, port)]) is None if ip in own or is_loopback(ip) else None
 
 
 def service_port(url: str, free: bool | Problem | None, found: Service | Problem) -> Finding:
     """Whether the service has its port, or would get it; there is nothing to see when it is not on this machine."""
     name, (host, port) = "service port", address(url)
     if isinstance(free, Problem):
-        return free.failed(name)
+        return free.as_finding(name)
     if free is None:
-        return skipped(name, f"{host or url} is not this machine")
+        return skip(name, f"{host or url} is not this machine")
     if isinstance(found, Problem):
-        return skipped(name, "not judged, as the service could not be asked")
+        return skip(name, "not judged, as the service could not be asked")
     if found.heard:
         return ok(name, f"port {port} of {host} is the information service's")
     if free:
@@ -180,7 +180,7 @@ def address(url: str) -> tuple[str, int]:
         return "", 0
 
 
-def _judged(answer: Answer, url: str) -> tuple[int, Problem | None]:
+def _read_readiness(answer: Answer, url: str) -> tuple[int, Problem | None]:
     """The status, and what is wrong; Unreachable when whoever answered is no information service."""
     said = None
     with suppress(ValueError):

@@ -165,7 +165,7 @@ def special(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 def _restart(cluster: Cluster, daemon: Daemon, keys: dict[str, str]) -> None:
     """Start a daemon again with further keys in its hdfs-site.xml."""
-    process = daemons.running(cluster)[daemon]
+    process = daemons.find_running(cluster)[daemon]
     process.kill()
     process.wait(20)
     file = site.conf_dir(cluster, daemon.node) / "hdfs-site.xml"
@@ -191,7 +191,7 @@ def test_a_replica_in_a_cache_is_known_and_one_that_died_with_its_node_is_missin
     _found(special, CACHED)
     eventually(lambda: _found(special, LISTED)["/lost/file"]["blocks"][0][4] == [holder], 120)
 
-    daemons.running(special)[Daemon(special, "datanode", holder)].kill()
+    daemons.find_running(special)[Daemon(special, "datanode", holder)].kill()
     eventually(lambda: _found(special, LISTED)["/lost/file"]["blocks"][0][2] == [], 120)
 
     lost = _found(special, LISTED)

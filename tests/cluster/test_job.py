@@ -284,7 +284,7 @@ def test_a_node_that_is_lost_before_its_container_starts_costs_no_picture(site: 
         master = until(lambda: master_node(site))
         node = next(name for name in site.cluster.nodes if name != master)
         # Frozen, it still counts as alive when the plan is made; then it misses its heartbeats and is lost.
-        victim = daemons.running(site.cluster)[daemons.Daemon(site.cluster, "nodemanager", node)]
+        victim = daemons.find_running(site.cluster)[daemons.Daemon(site.cluster, "nodemanager", node)]
         victim.send_signal(signal.SIGSTOP)
         try:
             report = json.loads(succeed(submitted.result()))

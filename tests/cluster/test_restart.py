@@ -102,7 +102,7 @@ def _words(process: psutil.Process) -> list[str]:
 
 def _kill(cluster: Cluster, kind: str, node: str | None = None) -> float:
     """End a daemon at once and tell when."""
-    process = daemons.running(cluster)[Daemon(cluster, kind, node)]
+    process = daemons.find_running(cluster)[Daemon(cluster, kind, node)]
     process.kill()
     process.wait()
     return time.monotonic()

@@ -117,7 +117,10 @@ def test_a_page_that_comes_byte_by_byte_is_given_up_when_its_time_is_over() -> N
 @pytest.mark.parametrize("status", [401, 403])
 def test_a_page_that_is_denied_is_not_called_unknown(status: int) -> None:
     answer = b"HTTP/1.1 %d No\r\nContent-Length: 0\r\n\r\n" % status
-    with _answering(answer) as address, pytest.raises(HadoopError, match="does not show application application_1 to this user") as refused:
+    with (
+        _answering(answer) as address,
+        pytest.raises(HadoopError, match="does not show application application_1 to this user") as refused,
+    ):
         ResourceManager(f"http://{address}").is_running("application_1")
     assert not isinstance(refused.value, NotKnown)
 

@@ -15,11 +15,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from hadoop.client import block_snapshot, block_table
-from hadoop.client.block_snapshot import MAX_AGE_SECONDS, Folder, Snapshot
-from hadoop.client.blocks import existing
+from hadoop.client import arrow_table, snapshots
+from hadoop.client.blocks import find_path
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.listing import Listing, Stamp, Summary
+from hadoop.client.snapshots import MAX_AGE_SECONDS, Folder, Snapshot
 from hadoop.errors import HadoopError
 
 _KEY = b"nodewise.snapshot"
@@ -29,17 +29,17 @@ MOST_BYTES = 1_000_000_000
 DRAFT_SECONDS = 3600.0  # an older draft is one that its writer left behind
 
 
-def current(
+def take_current(
     filesystem: FileSystem, folder: str, directory: Path, fresh: bool = False, max_age: float = MAX_AGE_SECONDS
 ) -> Snapshot:
     """The blocks below a folder now, with the help of what an earlier command kept in `directory`; `fresh` lists all.
 
     HadoopError when there is no such path, or the directory cannot be written.
     """
-    path = existing(filesystem, folder)
+    path = find_path(filesystem, folder)
     file = directory / f"{_name(filesystem, path)}.arrow"
     before = None if fresh else load(file)
-    found = block_snapshot.take(Listing(filesystem), path, before, max_age)
+    found = snapshots.take(Listing(filesystem), path, before, max_age)
     if before is None or found.listed_again or found.summary != before.summary:
         save(found, file)
     else:
@@ -128,7 +128,7 @@ def _snapshot(table: pa.Table) -> Snapshot:
     facts = json.loads(table.schema.metadata[_KEY])
     table = table.replace_schema_metadata(None)
     folders = {path: _folder(row) for path, row in facts["folders"].items()}
-    if facts["form"] != _FORM or table.schema != block_table.SCHEMA:
+    if facts["form"] != _FORM or table.schema != arrow_table.SCHEMA:
         raise ValueError("written by another version")
     if table.num_rows != sum(folder.rows for folder in folders.values()):
         raise ValueError("rows are missing")

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from hadoop.client import block_table
+from hadoop.client import arrow_table
 from hadoop.client.blocks import StoredFile, list_folder
 from hadoop.client.listing import Listing, Stamp, Summary
 from hadoop.errors import HadoopError
@@ -85,7 +85,7 @@ class Snapshot:
 
     def files(self) -> Iterator[StoredFile]:
         """Every file, made one after the other."""
-        return block_table.to_files(self.table)
+        return arrow_table.to_files(self.table)
 
 
 def take(listing: Listing, path: str, before: Snapshot | None = None, max_age: float = MAX_AGE_SECONDS) -> Snapshot:
@@ -97,21 +97,21 @@ def take(listing: Listing, path: str, before: Snapshot | None = None, max_age: f
     if top is None:
         raise HadoopError(f"{path} is not in HDFS: check the path, `hdfs:///` begins at the root")
     # Asked before the listing, so that what changes meanwhile is seen as a change by the next call.
-    empty = Snapshot(path, time.time(), listing.summary(path), listing.racks(), {}, block_table.SCHEMA.empty_table())
+    empty = Snapshot(path, time.time(), listing.summary(path), listing.racks(), {}, arrow_table.SCHEMA.empty_table())
     if before and before.racks == empty.racks != {} and 0 <= empty.listed_at - before.listed_at < max_age:
-        found = _walked(listing, replace(empty, listed_at=before.listed_at), before, top)
-        if _fits(found, before):
+        found = _walk(listing, replace(empty, listed_at=before.listed_at), before, top)
+        if _has_same_rest(found, before):
             return found
-    found = _walked(listing, empty, empty, top)
+    found = _walk(listing, empty, empty, top)
     return found if found.racks else replace(found, racks=listing.holders())
 
 
-def _fits(found: Snapshot, before: Snapshot) -> bool:
+def _has_same_rest(found: Snapshot, before: Snapshot) -> bool:
     """Whether the totals changed as the files did; what was appended to a file or copied changes no folder."""
     return found.hidden == before.hidden if found.listed_again else found.summary == before.summary
 
 
-def _walked(listing: Listing, empty: Snapshot, known: Snapshot, top: Stamp) -> Snapshot:
+def _walk(listing: Listing, empty: Snapshot, known: Snapshot, top: Stamp) -> Snapshot:
     """`empty` filled with every folder: from `known` where that still holds, else listed."""
     kept = _slices(known)
     folders: dict[str, Folder] = {}
@@ -125,7 +125,7 @@ def _walked(listing: Listing, empty: Snapshot, known: Snapshot, top: Stamp) -> S
             below = [(name, listing.stamp(name)) for name in folder.folders]
             table = kept[path]
         else:
-            folder, table, below = _listed(listing, path, stamp, len(empty.racks))
+            folder, table, below = _list(listing, path, stamp, len(empty.racks))
             listed += 1
         folders[path] = folder
         tables.append(table)
@@ -143,7 +143,7 @@ def _slices(snapshot: Snapshot) -> dict[str, pa.Table]:
     return found
 
 
-def _listed(
+def _list(
     listing: Listing, path: str, stamp: Stamp, live_nodes: int
 ) -> tuple[Folder, pa.Table, list[tuple[str, Stamp | None]]]:
     """A folder listed page by page; its files, and the folders in it with their state."""
@@ -151,15 +151,15 @@ def _listed(
     folders: dict[str, Stamp] = {}
     files, size_bytes, space_bytes, settled = 0, 0, 0, True
     for page in list_folder(listing, path):
-        batches.append(block_table.from_files(page.files))
+        batches.append(arrow_table.from_files(page.files))
         folders |= page.folders
         space_bytes += page.space_bytes
         settled = settled and all(held >= min(wanted, live_nodes) for held, wanted in page.units)
         for file in page.files:
             content.update(_identity(file))
             files, size_bytes = files + 1, size_bytes + file.size_bytes
-            settled = settled and _at_rest(file, live_nodes)
-    table = pa.Table.from_batches(batches, block_table.SCHEMA)
+            settled = settled and _is_at_rest(file, live_nodes)
+    table = pa.Table.from_batches(batches, arrow_table.SCHEMA)
     digest = content.hexdigest()
     folder = Folder(stamp, digest, files, size_bytes, space_bytes, table.num_rows, tuple(folders), settled)
     return folder, table, list(folders.items())
@@ -171,7 +171,7 @@ def _identity(file: StoredFile) -> bytes:
     return repr((file.path, file.size_bytes, blocks)).encode()
 
 
-def _at_rest(file: StoredFile, live_nodes: int) -> bool:
+def _is_at_rest(file: StoredFile, live_nodes: int) -> bool:
     if file.is_open or file.is_missing:
         return False
     wanted = min(file.replication, live_nodes)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """The options of the command.
 
     `url_given` tells whether somebody named the service, `hadoop_conf` is None for the cluster of `home`, `files` are
