@@ -1,4 +1,4 @@
-"""Which Java to use, and what Hadoop needs of it, for the daemons and for the JVM in our own process."""
+"""Finds the Java for the daemons and for the JVM in our own process, and says what Hadoop needs of it."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from hadoop.local.lifecycle import Cluster, Say
 
 
 class CpuList(click.ParamType[tuple[int, ...]]):
-    """`0,0,0,1` as a tuple of CPU numbers; an empty text means no pinning."""
+    """Reads `0,0,0,1` as a tuple of CPU numbers; an empty text means no pinning."""
 
     name = "cpus"
 

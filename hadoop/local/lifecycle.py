@@ -1,4 +1,4 @@
-"""A real Hadoop cluster on this one machine: start it, wait until it works, stop it."""
+"""Starts a real Hadoop cluster on this machine, waits until it works, and stops it."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def up(
 ) -> Cluster:
     """Start the cluster of this home, or what is missing of it, and return once all of it works.
 
-    What is not given stays as it was; at first: 4 nodes, the first free subnet, no pinning, no plug-in. `cpus` names
-    one CPU for each node, `say` gets every piece of news. HadoopError when it cannot start; then, as after Ctrl-C,
-    nothing that this call started is left running.
+    An argument that is not given keeps its last value; at first: 4 nodes, the first free subnet, no pinning, no
+    plug-in. `cpus` names one CPU for each node, `say` receives the news. HadoopError when the cluster cannot start;
+    then, as after Ctrl-C, nothing that this call started is left running.
     """
     home = home.absolute()
     state.check_path(home, "--home")
@@ -139,7 +139,7 @@ def _plan(
     jars: Path | None,
     plugin: bool | None,
 ) -> Cluster:
-    """What the cluster shall be: what was asked for, else what was recorded, else the defaults."""
+    """Describe the wanted cluster by what was asked for, else by what was recorded, else by the defaults."""
     sshd.program()
     size = nodes if nodes is not None else recorded.size if recorded else DEFAULT_NODES
     if not 1 <= size <= state.MAX_NODES:
@@ -178,7 +178,7 @@ def _check_cpus(cluster: Cluster) -> None:
 
 
 def _refuse_moves(recorded: Cluster, planned: Cluster) -> None:
-    """Daemons that run already keep their addresses, CPUs and plug-in."""
+    """Raise HadoopError when addresses, CPUs or plug-in would change under daemons that run."""
     same_cpus = recorded.cpus == planned.cpus[: len(recorded.cpus)] and bool(recorded.cpus) == bool(planned.cpus)
     unchanged = {
         "--subnet": recorded.subnet == planned.subnet,
@@ -191,7 +191,7 @@ def _refuse_moves(recorded: Cluster, planned: Cluster) -> None:
 
 
 def _choose_subnet(cluster: Cluster, stack: ExitStack) -> Cluster:
-    """Give the cluster its subnet, or the first free one, and hold it until the start is over."""
+    """Give the cluster its subnet, or the first free one, and claim it until the start is over."""
     choices = (cluster.subnet,) if cluster.subnet else ports.SUBNETS
     for choice in choices:
         placed = replace(cluster, subnet=choice)
@@ -214,7 +214,7 @@ def _end_all(home: Path, cluster: Cluster | None) -> int:
 
 
 def _repair(cluster: Cluster, missing: Sequence[Daemon], say: Say, ready_seconds: float) -> None:
-    """Start what is missing beside daemons that run; on failure end only that."""
+    """Start what is missing beside daemons that run; when that fails, end only what was started."""
     busy = ports.find_taken(_addresses(missing))
     if busy:
         raise ports.in_use_error(busy)
@@ -246,7 +246,7 @@ def _start(
 
 
 def _forget_work(cluster: Cluster) -> None:
-    """Let YARN begin anew: nothing of the old applications runs, and their pids may be other programs' by now."""
+    """Delete what YARN remembers: no old application runs, and other programs may have their pids by now."""
     for directory in (site.rm_state(cluster), *(site.nm_state(cluster, node) for node in cluster.nodes)):
         if directory.exists():
             shutil.rmtree(directory)
@@ -261,7 +261,7 @@ def _prepare(cluster: Cluster) -> None:
 
 
 def _format_namenode(cluster: Cluster) -> None:
-    """Make an empty file system, once; an interrupted attempt is made anew."""
+    """Make an empty file system, once; begin again after an interrupted attempt."""
     directory = cluster.state / "namenode"
     done = directory / "formatted"
     if done.exists():
@@ -302,5 +302,5 @@ def _wait(cluster: Cluster, started: dict[Daemon, psutil.Process], say: Say, rea
 
 
 def _find_silent(started: Iterable[Daemon]) -> list[str]:
-    """Which of these daemons do not listen yet; their master may still take the one before for alive."""
+    """Name the daemons that do not listen yet; their master may still count an earlier one as alive."""
     return [daemon.title for daemon in started if not all(ports.is_listening(address) for address in daemon.addresses)]

@@ -83,7 +83,7 @@ def is_listening(address: Address) -> bool:
 
 
 def in_use_error(address: Address) -> HadoopError:
-    """Say who holds an address."""
+    """The error of an address that another program holds, with that program's name."""
     host, port = address
     return HadoopError(
         f"port {port} of {host} is in use by {_holder(address)}: end that program, or choose another --subnet"
@@ -109,7 +109,7 @@ def _holder(address: Address) -> str:
 
 @contextmanager
 def claim(subnet: str, addresses: Iterable[Address]) -> Iterator[None]:
-    """Keep other starts off this subnet meanwhile; HadoopError when one is under way there or an address is taken."""
+    """Keep other starts off this subnet inside the block; HadoopError when one is under way or an address is taken."""
     lock = (f"{subnet}.1", _CLAIM)
     with socket.socket() as held:
         try:

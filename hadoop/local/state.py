@@ -1,4 +1,4 @@
-"""What is written down about a cluster on this machine, and the lock around changing it."""
+"""The record of a cluster on this machine, and the lock for changing it."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Cluster:
         return self.state / "logs"
 
     def node_dir(self, node: str) -> Path:
-        """Everything of one node; numbered, so that the data survives a change of subnet."""
+        """The folder of one node; it has a number, so that the data survive a change of subnet."""
         return self.state / "nodes" / str(self.nodes.index(node) + 1)
 
 
@@ -189,7 +189,7 @@ def lock(home: Path) -> Iterator[None]:
 
 @contextmanager
 def explain_os_errors(home: Path) -> Iterator[None]:
-    """Turn what the operating system says about our files into a sentence."""
+    """Turn the operating system's errors about our files into a HadoopError with a remedy."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The agents on the nodes: whether they are heard, run what would be pushed, and let us log in."""
+"""Checks the agents on the nodes: whether the service hears them, what they run, and whether we can log in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads everything side by side, then judges it: the list of the checks, in the order in which they are shown."""
+"""Reads everything side by side, then makes the findings in the order in which they are shown."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LONGEST_LOGINS_SECONDS = 60.0
 
 
 def look(request: Request) -> list[Finding]:
-    """Every finding, in the order of the report; takes as long as the slowest answer."""
+    """Make every finding, in the order of the report; this takes as long as the slowest answer."""
     deadline = monotonic() + LONGEST_SECONDS
     service_read = Reading(lambda: service.read_service(request))
     hdfs_read = Reading(lambda: cluster.read_hdfs(request.conf_dir))

@@ -1,4 +1,4 @@
-"""Whether the clocks of the servers agree with this machine's."""
+"""Compares the clocks of the servers with this machine's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FAIL_SECONDS = 60.0
 
 
 def offset(date: str | None, now: float | None = None) -> float | None:
-    """Seconds by which the clock behind an HTTP `Date` is ahead of ours; None when it names no moment.
+    """Seconds by which the clock behind an HTTP `Date` is ahead of ours; None when it is not a date.
 
     The header leaves out the fraction of the second, so the middle of that second is the best guess.
     """

@@ -1,4 +1,4 @@
-"""The Hadoop that jobs would use: its NameNode, its ResourceManager, their version."""
+"""Checks the Hadoop that jobs would use: its NameNode, its ResourceManager, and their version."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def read_hdfs(conf_dir: Path) -> NameNode:
 
 
 def hdfs(found: NameNode | Problem, absent: Finding | None) -> Finding:
-    """Whether HDFS takes files and has all it ever took; `absent` when there is no cluster to ask."""
+    """Whether HDFS accepts files and has lost no block; `absent` is the finding when there is no cluster to ask."""
     name = "hdfs"
     if isinstance(found, Problem):
         return absent or found.as_finding(name)
@@ -87,7 +87,7 @@ def read_yarn(conf_dir: Path) -> ResourceManager:
 
 
 def read_order(conf_dir: Path) -> str:
-    """The class by which YARN orders nodes, empty when its own scheduler does as usual."""
+    """The class by which YARN orders nodes; empty when its own scheduler does that."""
     site = conf_dir / "capacity-scheduler.xml"
     with suppress(HadoopError):
         return site_files.value(site, f"{_ORDER}.{site_files.value(site, _ORDER)}.class")
@@ -95,7 +95,7 @@ def read_order(conf_dir: Path) -> str:
 
 
 def yarn(found: ResourceManager | Problem, absent: Finding | None) -> Finding:
-    """Whether YARN would run containers, and in whose order it takes the nodes."""
+    """Whether YARN would run containers, and what orders its nodes."""
     name = "yarn"
     if isinstance(found, Problem):
         return absent or found.as_finding(name)
@@ -126,7 +126,7 @@ def hadoop_version(ours: str | None, servers: dict[str, str]) -> Finding:
 
 
 def explain_absence(name: str, given: bool, recorded: bool | None, stopped: bool) -> Finding | None:
-    """What no answer means when nobody named a cluster: none was started yet, or it was stopped. None: a failure.
+    """Why a cluster that nobody named does not answer: it was never started, or was stopped. None when it failed.
 
     `recorded` tells whether the home has a cluster, None when that could not be found out.
     """
@@ -139,7 +139,7 @@ def explain_absence(name: str, given: bool, recorded: bool | None, stopped: bool
 
 @contextmanager
 def _remedy_of(unit: str) -> Iterator[None]:
-    """Name what starts a daemon that does not answer."""
+    """Add to the error of a daemon that does not answer what would start it."""
     try:
         yield
     except NoAnswer as error:

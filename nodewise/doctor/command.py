@@ -80,7 +80,7 @@ def doctor(context: click.Context, /, log_in: bool, as_json: bool, **options: An
 
 
 def _collect(context: click.Context, log_in: bool, options: dict[str, Any]) -> Request:
-    """The options as they were meant; what else there is of them says how to log in."""
+    """Collect the options of the command; those without a field of their own say how to log in."""
     home: Path = context.obj
     own = {name: options.pop(name) for name in ("url", "token_file", "hadoop_conf", "jars", "worker_python", "files")}
     ca_file = given_ca_file()
@@ -96,7 +96,7 @@ def _collect(context: click.Context, log_in: bool, options: dict[str, Any]) -> R
 
 
 def _logins(home: Path, options: dict[str, Any]) -> Any:
-    """How to log in; without a word of it, to the local cluster's nodes as its own configuration says."""
+    """How to log in; where no option says it, as the local cluster's own configuration does."""
     from infosvc.shipping.remote import RemoteOptions
 
     own = home / "cluster" / "ssh" / "config"
@@ -114,7 +114,7 @@ def _show(findings: Sequence[Finding]) -> None:
 
 
 def _describe(finding: Finding) -> Text:
-    """What was found and, on a line of its own, what to do; what a server said cannot steer the terminal."""
+    """The text of a finding and, on its own line, the remedy; control characters of a server are made harmless."""
     text = Text(show.plain(finding.what))
     if finding.remedy:
         text.append(f"\n-> {show.plain(finding.remedy)}", "bold" if finding.state is State.FAIL else "")

@@ -1,4 +1,4 @@
-"""The cluster of `nodewise cluster up` on this machine: does it run, and are its ports free or its own?"""
+"""Checks the cluster of `nodewise cluster up`: whether it runs, and whether its ports are free or its own."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from nodewise.doctor.finding import Finding, Problem, ok, problem, skip, warn
 
 @dataclass(frozen=True)
 class LocalCluster:
-    """What is recorded under a home: `daemons` 0 when no cluster was ever started there.
+    """The cluster that is recorded under a home; `daemons` is 0 when none was ever started there.
 
-    `running` of them do. `taken` says which port that the others need is held by somebody else.
+    `running` is how many daemons run; `taken` names a port that the others need and another program holds.
     """
 
     subnet: str
@@ -26,7 +26,7 @@ class LocalCluster:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether there is a cluster, of which nothing runs."""
+        """Whether there is a cluster and none of its daemons runs."""
         return self.daemons > 0 and self.running == 0
 
 

@@ -1,4 +1,4 @@
-"""This machine: its Python, Java, Hadoop's jars, its disk."""
+"""Checks this machine: its Python, its Java, Hadoop's jars, its disk."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PYTHON = re.compile(r"Python (\d+)\.(\d+)")
 
 @dataclass(frozen=True)
 class Jars:
-    """Hadoop's jars in a folder: which versions there are, which files are no jars, and which version is expected."""
+    """Hadoop's jars in a folder: which versions there are, which files are not jars, and which version is expected."""
 
     folder: Path
     versions: tuple[str, ...]
@@ -120,7 +120,7 @@ def read_jars(folder: Path) -> Jars:
 
 
 def jars(found: Jars | Problem) -> Finding:
-    """Whether Hadoop's jars are whole and of one version, the one this nodewise was made for."""
+    """Whether Hadoop's jars are whole and have the one version that this nodewise was made for."""
     name, mend = "jars", "delete that folder and run `scripts/setup`, which fetches them again"
     if isinstance(found, Problem):
         return found.as_finding(name)
@@ -156,7 +156,7 @@ def disk(found: Disk | Problem) -> Finding:
 
 
 def _expected() -> str | None:
-    """The version that `scripts/setup` would fetch; None where nodewise was installed without that file."""
+    """The version that `scripts/setup` would fetch; None where nodewise was installed without Hadoop's pom.xml."""
     if not _POM.is_file():
         return None
     return ElementTree.parse(_POM).findtext(".//{*}hadoop.version")  # noqa: S314 - it came with nodewise

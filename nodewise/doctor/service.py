@@ -1,4 +1,4 @@
-"""The information service: whether it answers, is ready, and knows our token."""
+"""Checks the information service: whether it answers, is ready, and knows our token."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _READY = 200
 
 @dataclass(frozen=True)
 class Service:
-    """What came of one call: `status` is 0 when there was no answer, `fault` why it is not ready or refuses us.
+    """The outcome of one call; `status` is 0 without an answer, `fault` says why it is not ready or refuses us.
 
-    `heard` tells whether a service is there at all, be it one that we do not trust. `clock` is how far its clock is
-    ahead of ours in seconds, `token` whether one was shown, `role` what its text names. `nodes` are None when nobody
-    could be asked for them.
+    `heard` says whether there is a service at all, even one that we do not trust. `clock` is how many seconds its
+    clock is ahead of ours, `token` whether we sent one, `role` the role in its text. `nodes` is None when the service
+    could not be asked for them.
     """
 
     url: str
@@ -47,7 +47,7 @@ class Service:
 
 @dataclass(frozen=True)
 class TokenFile:
-    """A token file; `mode` is None when there is none, `own` that of a service which this home has."""
+    """A token file; `mode` is None when it does not exist, `own` says that it belongs to the service of this home."""
 
     path: Path
     mode: int | None
@@ -55,7 +55,7 @@ class TokenFile:
 
 
 def read_service(request: Request) -> Service:
-    """Ask whether it is ready, then for its nodes; InfoError when the token file or the authority cannot be used."""
+    """Ask the service if it is ready, then for its nodes; InfoError when the token or CA file cannot be used."""
     token = read_token(request.home, request.token_file)
     with InfoClient(request.url, token, PATIENCE_SECONDS, request.ca_file, retries=0) as client:
         connections = Connections(request.url, PATIENCE_SECONDS, request.ca_file)
@@ -73,14 +73,14 @@ def read_service(request: Request) -> Service:
 
 
 def role_of(token: str) -> str:
-    """The role that the text of a token names, as in `nw_reader_...`; empty when it is one of somebody's own making."""
+    """The role that the text of a token names, as in `nw_reader_...`; empty for a token of another form."""
     head, _, rest = token.partition("_")
     role = rest.partition("_")[0]
     return role if head == "nw" and role in list(Role) else ""
 
 
 def service(found: Service | Problem, absent: Finding | None) -> Finding:
-    """Whether the service answers and can store; `absent` when nobody ever started or named one."""
+    """Whether the service answers and can store; `absent` is the finding when nobody started or named one."""
     name = "service"
     if isinstance(found, Problem):
         return found.as_finding(name)
@@ -94,7 +94,7 @@ def service(found: Service | Problem, absent: Finding | None) -> Finding:
 
 
 def explain_absence(given: bool, made: bool) -> Finding | None:
-    """What silence means when nobody named a service: none was started yet, or it was stopped; None: a failure."""
+    """Why a service that nobody named does not answer: never started, or stopped. None when it failed."""
     if given:
         return None
     if made:
@@ -103,7 +103,7 @@ def explain_absence(given: bool, made: bool) -> Finding | None:
 
 
 def token(found: Service | Problem) -> Finding:
-    """Whether the service knows our token, and what that allows."""
+    """Whether the service knows our token, and what that token allows."""
     name, remedy = "token", "name a file with one by --token-file, which an admin makes by `nodewise token create`"
     if isinstance(found, Problem) or not found.status:
         return skip(name, "not shown, as no service answered")
@@ -118,7 +118,7 @@ def token(found: Service | Problem) -> Finding:
 
 
 def read_token_file(home: Path, named: Path | None) -> TokenFile:
-    """Look at the mode of the token file; PermissionError when this user may not."""
+    """Look at the mode of the token file; PermissionError when this user may not see it."""
     path = token_path(home, named)
     try:
         return TokenFile(path, stat.S_IMODE(path.stat().st_mode), own=named is None)
@@ -144,7 +144,7 @@ def token_file(found: TokenFile | Problem) -> Finding:
 
 
 def read_port(url: str) -> bool | None:
-    """Whether a server could listen now where the service is expected; None when that is not this machine."""
+    """Whether the service's port is free; None when the port is not on this machine."""
     host, port = address(url)
     own = {found.address for all_of_one in psutil.net_if_addrs().values() for found in all_of_one}
     try:
@@ -155,7 +155,7 @@ def read_port(url: str) -> bool | None:
 
 
 def service_port(url: str, free: bool | Problem | None, found: Service | Problem) -> Finding:
-    """Whether the service has its port, or would get it; there is nothing to see when it is not on this machine."""
+    """Whether the service has its port, or would get it; skipped when the port is not on this machine."""
     name, (host, port) = "service port", address(url)
     if isinstance(free, Problem):
         return free.as_finding(name)
@@ -172,7 +172,7 @@ def service_port(url: str, free: bool | Problem | None, found: Service | Problem
 
 
 def address(url: str) -> tuple[str, int]:
-    """Host and port of a URL, empty and 0 when it has none."""
+    """Host and port of a URL; "" and 0 when it has none."""
     try:
         parts = urlsplit(url)
         return parts.hostname or "", parts.port or PORTS.get(parts.scheme, 0)
@@ -181,7 +181,7 @@ def address(url: str) -> tuple[str, int]:
 
 
 def _read_readiness(answer: Answer, url: str) -> tuple[int, Problem | None]:
-    """The status, and what is wrong; Unreachable when whoever answered is no information service."""
+    """The status, and what is wrong; Unreachable when another program answered."""
     said = None
     with suppress(ValueError):
         said = json.loads(answer.body)
