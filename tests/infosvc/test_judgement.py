@@ -11,7 +11,7 @@ import pytest
 from infosvc.errors import InvalidInput
 from infosvc.judgement import parse
 from infosvc.records import Datum, Outcome, State
-from tests.recipes.readme import block
+from tests.recipes.pages import block
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -13,7 +13,7 @@ from infosvc.client import InfoClient
 from infosvc.records import Kind, Producer
 from tests.infosvc.conftest import TOKEN, Served, serving
 from tests.infosvc.test_tls import Authority
-from tests.recipes.readme import block
+from tests.recipes.pages import block
 from tests.recipes.shell import Shell, changed
 
 PROGRAMS = ("python3 examples/clients/client.py", "sh examples/clients/client.sh", "java examples/clients/Client.java")
