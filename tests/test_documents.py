@@ -13,6 +13,9 @@ from tests.recipes.pages import PAGES, ROOT
 
 README = ROOT / "README.md"
 LONGEST_README = 200
+FOLDERS = {path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith(".")} | {".ci"}
+# Not in the repository: what scripts make, and what the pages tell the reader to make.
+MADE_LATER = ("ansible/home", "ansible/payload", "locality/policies/first_done.py", "yarn-plugin/target/")
 
 _LINK = re.compile(r"\]\(([^)\s]+)\)")  # of an image in a link, too
 _FENCE = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
@@ -21,6 +24,13 @@ _FENCE = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 def targets(text: str) -> list[str]:
     """Return where the links and images of a page lead, outside blocks and code."""
     return _LINK.findall(re.sub(r"`[^`\n]*`", "code", _FENCE.sub("", text)))
+
+
+def named_paths(text: str) -> set[str]:
+    """Return the files and folders of this repository that a page names as code; NAME stands for one of yours."""
+    spans = re.findall(r"`([\w./*-]+/[\w./*-]*)`", _FENCE.sub("", text))
+    ours = {span for span in spans if span.split("/")[0] in FOLDERS and "NAME" not in span}
+    return {span for span in ours if not span.startswith(MADE_LATER)}
 
 
 def anchors(text: str) -> set[str]:
@@ -41,9 +51,8 @@ def broken(page: Path) -> Iterator[str]:
             continue
         path, _, anchor = target.partition("#")
         file = (page.parent / path).resolve() if path else page
-        if not file.is_relative_to(ROOT) or not file.exists():
-            yield target
-        elif anchor and anchor not in anchors(file.read_text()):
+        there = file.is_relative_to(ROOT) and file.exists()
+        if not there or (anchor and anchor not in anchors(file.read_text())):
             yield target
 
 
@@ -70,6 +79,17 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_link_leads_somewhere(page: Path) -> None:
     assert list(broken(page)) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_path_that_a_page_names_is_there(page: Path) -> None:
+    assert {path for path in named_paths(page.read_text()) if not list(ROOT.glob(path))} == set()
+
+
+def test_a_path_that_is_not_there_would_be_found() -> None:
+    text = "`jobs/gone.py`, `ansible/roles/*/defaults/main.yml`, `jobs/engines/NAME.py`, `share/hadoop/yarn/lib`"
+
+    assert named_paths(text) == {"jobs/gone.py", "ansible/roles/*/defaults/main.yml"}
 
 
 def test_links_that_lead_nowhere_would_be_found(tmp_path: Path) -> None:

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from hadoop.local import Cluster
-from hadoop.preflight import JARS
-from infosvc.records import Kind, Producer
-from jobs.decision import Decision
-from jobs.replay import attempts
+from hadoop.client.jars import JARS
+from hadoop.local.lifecycle import Cluster
+from infosvc.wire.records import Kind, Producer
+from jobs.division.decision import Decision
+from jobs.division.replay import attempts
 from tests.cluster.site import BROKEN, PICTURES, Site, nodewise, running, succeed
 
 pytestmark = pytest.mark.cluster
@@ -194,9 +194,9 @@ def test_a_job_that_never_planned_says_why(site: Site, report: dict[str, Any]) -
 KEEPING = """
 import sys
 from pathlib import Path
-from hadoop import jvm
-from hadoop.filesystem import FileSystem
-from jobs import kept
+from hadoop.client import jvm
+from hadoop.client.filesystem import FileSystem
+from jobs.division import decision_store
 
 conf_dir, jars, user, most, most_bytes, *job_ids = sys.argv[1:]
 jvm.start(jvm.HadoopHome(Path(conf_dir), Path(jars), user))

@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from hadoop import health, site
-from hadoop.state import Cluster
+from hadoop.local import health, site
+from hadoop.local.state import Cluster
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ BENCH = re.compile(r"scripts/(bench (?P<bench>[a-z]+)|lab up)( --quick)?(\s+# .*
 
 
 def used() -> set[str]:
-    """Return the blocks that tests ask for: every `block("NAME")` of a file that has `block` from tests.recipes.pages."""
+    """Return the blocks that tests ask for: every `block("NAME")` of a file that has `block` from pages."""
     return {
         node.args[0].value
         for path in sorted((ROOT / "tests").rglob("*.py"))

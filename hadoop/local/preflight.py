@@ -1,0 +1,28 @@
+"""What must be there before a cluster can start: the plug-in, if it is wanted, and room on the disk."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from hadoop.errors import HadoopError
+
+# With less room than this, daemons that start neither work nor end.
+STUCK_BYTES = 1_000_000
+
+
+def check_plugin(jar: Path) -> None:
+    """Raise HadoopError unless the plug-in of the ResourceManager is there."""
+    if not jar.is_file():
+        raise HadoopError(f"there is no {jar}: run scripts/setup, which builds it, or leave --plugin out")
+
+
+def check_disk(directory: Path, min_free_bytes: int) -> None:
+    """Raise HadoopError when the file system under this directory has less room than that."""
+    free = shutil.disk_usage(directory).free
+    if free < min_free_bytes:
+        raise HadoopError(
+            f"the disk under {directory} is full: {free / 1e6:,.0f} MB are free, "
+            f"and a cluster needs {min_free_bytes / 1e6:,.0f} MB: "
+            "free some space or use another --home"
+        )
