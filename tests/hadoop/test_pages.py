@@ -100,7 +100,7 @@ def test_a_page_that_comes_byte_by_byte_is_given_up_when_its_time_is_over() -> N
             connection, _ = server.accept()
             with connection, suppress(OSError):
                 connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
-                while True:
+                for _ in range(200):
                     connection.sendall(b"x")
                     time.sleep(0.05)
 
