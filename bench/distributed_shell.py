@@ -13,9 +13,9 @@ from uuid import uuid4
 
 from bench.programs import said
 from bench.stage import until
-from hadoop import daemons
-from hadoop.direct import open_direct
-from hadoop.local import Cluster
+from hadoop.local import daemons
+from hadoop.rest.direct import open_direct
+from hadoop.local.lifecycle import Cluster
 
 CLIENT = "org.apache.hadoop.yarn.applications.distributedshell.Client"
 MASTER_MB = 256

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from bench.info.errors import BenchError
 from bench.info.processes import ROOT
-from hadoop.local import Cluster
+from hadoop.local.lifecycle import Cluster
 
 TOLD = 3000
 """Characters from the end of what a program that failed has said."""

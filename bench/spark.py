@@ -10,7 +10,7 @@ from typing import Any
 
 from bench.info.processes import ROOT
 from bench.programs import said
-from hadoop.local import Cluster
+from hadoop.local.lifecycle import Cluster
 
 WORKER_PYTHON = ROOT / ".venv-worker" / "bin" / "python"
 SPARK_PYTHON = ROOT / ".venv-spark" / "bin" / "python"

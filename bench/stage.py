@@ -19,12 +19,16 @@ import psutil
 from hdfs import InsecureClient
 
 from bench.info.errors import BenchError
-from hadoop import daemons, health, local, processes, state
-from hadoop.daemons import Daemon
-from hadoop.local import Cluster
-from infosvc.client import InfoClient
-from infosvc.errors import InfoError
-from infosvc.records import Kind, Producer
+from hadoop.local import daemons
+from hadoop.local import health
+from hadoop.local import lifecycle
+from hadoop.local import processes
+from hadoop.local import state
+from hadoop.local.daemons import Daemon
+from hadoop.local.lifecycle import Cluster
+from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import InfoError
+from infosvc.wire.records import Kind, Producer
 
 NODEWISE = (sys.executable, "-m", "nodewise")
 CAPABILITY = "bench_capability"
@@ -104,7 +108,7 @@ def restart(cluster: Cluster, kind: str) -> None:
 
 
 def module_of(process: psutil.Process) -> str:
-    """jobs.partitioner, jobs.worker, or nothing: what of ours a process runs itself, its shell left out."""
+    """jobs.kinds.classify, jobs.worker, or nothing: what of ours a process runs itself, its shell left out."""
     try:
         line = process.cmdline()
     except psutil.Error:
@@ -135,7 +139,7 @@ def stage(home: Path | None, pictures: int, nodes: int = 4, cpus: Sequence[int] 
             raise BenchError(f"a cluster runs in {where}: `nodewise --home {where} cluster down`, or name another home")
         made = None
         try:
-            made = Stage(local.up(where, nodes=nodes, cpus=cpus))
+            made = Stage(lifecycle.up(where, nodes=nodes, cpus=cpus))
             made.serve()
             if pictures:
                 _load(made, Path(directory), pictures)
@@ -144,7 +148,7 @@ def stage(home: Path | None, pictures: int, nodes: int = 4, cpus: Sequence[int] 
             if made and made.service:
                 made.service.terminate()
                 made.service.wait(30)
-            local.down(where)
+            lifecycle.down(where)
             signal.signal(signal.SIGTERM, before)
 
 
@@ -166,13 +170,13 @@ def cluster_of(home: Path | None) -> Iterator[Cluster]:
         recorded = state.read(home.absolute())
         ran = recorded is not None and bool(daemons.running(recorded))
         try:
-            yield local.up(home)
+            yield lifecycle.up(home)
         finally:
             if not ran:
-                local.down(home)
+                lifecycle.down(home)
         return
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         try:
-            yield local.up(Path(directory), nodes=4)
+            yield lifecycle.up(Path(directory), nodes=4)
         finally:
-            local.down(Path(directory))
+            lifecycle.down(Path(directory))

@@ -6,8 +6,8 @@ import os
 import time
 from collections.abc import Collection, Iterable, Mapping
 
-from infosvc.client import InfoClient
-from infosvc.records import Datum, State
+from infosvc.wire.client import InfoClient
+from infosvc.wire.records import Datum, State
 
 NO_DATA = 3  # the exit status that says so
 

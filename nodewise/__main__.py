@@ -10,15 +10,15 @@ from pathlib import Path
 import click
 
 from hadoop.errors import HadoopError
-from infosvc.errors import InfoError
-from infosvc.extras import EXTRAS
+from infosvc.wire.errors import InfoError
+from infosvc.core.extras import EXTRAS
 from jobs.errors import JobError
 from locality.types import PlanError
 from nodewise.lazy import LazyGroup, lazily
 
 DEFAULT_HOME = Path("~/.nodewise")
 COMMANDS = {
-    "cluster": "hadoop.cli:cluster",
+    "cluster": "hadoop.local.command:cluster",
     "serve": "infosvc.commands.serve:serve",
     "producer": "infosvc.commands.producer:producer",
     "node": "infosvc.commands.node:node",
@@ -27,10 +27,10 @@ COMMANDS = {
     "top": "infosvc.commands.top:top",
     "token": "infosvc.commands.token:token",
     "audit": "infosvc.commands.audit:audit",
-    "images": "jobs.images_cli:images",
-    "locality": "jobs.placement.cli:locality",
-    "env": "jobs.environment_cli:env",
-    "job": "jobs.cli:job",
+    "images": "jobs.commands.images:images",
+    "locality": "jobs.commands.locality:locality",
+    "env": "jobs.commands.environment:env",
+    "job": "jobs.commands.job:job",
     "doctor": "nodewise.doctor.command:doctor",
     "completion": "nodewise.completion:completion",
 }

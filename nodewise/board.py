@@ -6,19 +6,19 @@ from pathlib import Path
 
 from flask import Flask
 
-from infosvc.api import exchange
-from infosvc.auth import needs
-from infosvc.draft import Draft
-from infosvc.extras import describe
-from infosvc.parts import parts_of
-from jobs import board
-from jobs.board.document import BOARD
+from infosvc.http.api import exchange
+from infosvc.access.roles import needs
+from infosvc.state.transaction import Draft
+from infosvc.core.extras import describe
+from infosvc.core.service import parts_of
+from jobs import dashboard
+from jobs.dashboard.document import BOARD
 
 
 def mount(home: Path, app: Flask) -> None:
     """Add those calls to the service; `home` is where `nodewise cluster up` keeps its site files."""
     describe(app, BOARD)
-    board.mount(app, needs, home, parts_of(app).latest, lambda: exchange.write(_nothing))
+    dashboard.mount(app, needs, home, parts_of(app).latest, lambda: exchange.write(_nothing))
 
 
 def _nothing(_draft: Draft) -> None:

@@ -93,10 +93,10 @@ def imported(*words: str) -> set[str]:
 def test_completing_imports_only_the_group_that_it_is_in() -> None:
     every_group = imported("")
     assert "nodewise.lazy" in every_group
-    assert not every_group & {"infosvc.commands.node", "hadoop.cli", "jobs.cli", "rich.console"}
+    assert not every_group & {"infosvc.commands.node", "hadoop.local.command", "jobs.commands.job", "rich.console"}
     one_group = imported("node", "li")
     assert "infosvc.commands.node" in one_group
-    assert not one_group & {"infosvc.commands.data", "hadoop.cli", "jobs.cli", "paramiko"}
+    assert not one_group & {"infosvc.commands.data", "hadoop.local.command", "jobs.commands.job", "paramiko"}
 
 
 @pytest.mark.parametrize(("shell", "line"), [("zsh", "compdef _nodewise_completion nodewise"), ("fish", "complete")])

@@ -8,7 +8,7 @@ from functools import partial
 from bench.background.scene import APPLICATIONS, turn
 from bench.distributed_shell import first_order
 from bench.stage import CAPABILITY, Stage, until
-from hadoop import site
+from hadoop.local import site
 
 POLICY = """
 service.url = {url}

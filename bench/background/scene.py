@@ -19,9 +19,9 @@ from bench.distributed_shell import first_order, places
 from bench.info.errors import BenchError
 from bench.info.processes import ROOT
 from bench.stage import Stage, restart, until
-from hadoop import site
-from hadoop.direct import open_direct
-from infosvc.client import InfoClient
+from hadoop.local import site
+from hadoop.rest.direct import open_direct
+from infosvc.wire.client import InfoClient
 
 BURN = ROOT / "bench" / "background" / "burn.py"
 VALUE = "cpu_speed"

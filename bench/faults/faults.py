@@ -12,9 +12,10 @@ from subprocess import Popen
 import psutil
 
 from bench.stage import Stage, module_of
-from hadoop import daemons, local
-from hadoop.daemons import Daemon
-from hadoop.processes import family
+from hadoop.local import daemons
+from hadoop.local import lifecycle
+from hadoop.local.daemons import Daemon
+from hadoop.local.processes import family
 
 FROZEN_SECONDS = 14.0
 """Longer than a lease, so that what the worker brings afterwards comes too late."""
@@ -60,7 +61,7 @@ def frozen(trial: Trial) -> bool:
 
 def master(trial: Trial) -> bool:
     """The application master is killed."""
-    return _kill(trial.chance, [one for one in trial.stage.working() if module_of(one) == "jobs.partitioner"])
+    return _kill(trial.chance, [one for one in trial.stage.working() if module_of(one) == "jobs.kinds.classify"])
 
 
 def nodemanager(trial: Trial) -> bool:
@@ -72,7 +73,7 @@ def nodemanager(trial: Trial) -> bool:
 def node(trial: Trial) -> bool:
     """Everything on one node is killed, but not the node of the application master."""
     cluster = trial.stage.cluster
-    masters = {_node_of(one) for one in trial.stage.working() if module_of(one) == "jobs.partitioner"}
+    masters = {_node_of(one) for one in trial.stage.working() if module_of(one) == "jobs.kinds.classify"}
     name = trial.chance.choice([one for one in cluster.nodes if one not in masters])
     running = daemons.running(cluster)
     for kind in ("nodemanager", "datanode"):
@@ -150,7 +151,7 @@ def datanodes_away(stage: Stage) -> bool:
 
 def mend(stage: Stage) -> None:
     """Start again whatever is missing."""
-    local.up(stage.cluster.home)
+    lifecycle.up(stage.cluster.home)
     if stage.service is None or stage.service.poll() is not None:
         stage.serve()
 

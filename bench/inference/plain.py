@@ -18,7 +18,7 @@ import numpy as np
 from hdfs_native import Client
 
 from jobs.engines import Engine, create
-from jobs.worker.images import decode, prepare
+from jobs.images.decoding import decode, prepare
 
 
 def main(engine_name: str, weights: str, batch: str, processes: str, folder: str, source: str, cpus: str) -> None:

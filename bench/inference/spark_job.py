@@ -59,7 +59,7 @@ def classify(paths: Iterator[str], chosen: dict[str, Any]) -> Iterator[dict[str,
     from hdfs_native import Client
 
     from jobs.engines import create
-    from jobs.worker.images import decode, prepare
+    from jobs.images.decoding import decode, prepare
 
     kept: Any = builtins
     if not hasattr(kept, "bench_engine"):

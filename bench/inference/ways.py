@@ -12,7 +12,7 @@ from pathlib import Path
 from bench.info.errors import BenchError
 from bench.spark import SPARK_PYTHON, WORKER_PYTHON, run, settings
 from bench.stage import CAPABILITY, Stage
-from jobs.package import code_zip
+from jobs.application.package import code_zip
 
 FOLDER, PACKED = "/bench/pictures", "/bench/packed"
 

@@ -18,7 +18,7 @@ from bench.info.processes import Usage, await_ready, clean_environment, free_por
 from bench.info.scale import Scale
 from bench.info.server import Service, serving
 from bench.info.wire import Address, ask_json, ask_once, request
-from infosvc.bundle import build
+from infosvc.shipping.bundle import build
 
 VALUES = 50
 EMITTED = 10

@@ -18,7 +18,7 @@ from bench.info.errors import BenchError
 from bench.info.figures import quantile
 from bench.info.scale import Scale
 from bench.info.wire import Address, Line, request
-from infosvc.records import Outcome, Report, Run
+from infosvc.wire.records import Outcome, Report, Run
 
 # Spawned, so that the child carries nothing of ours along.
 processes = multiprocessing.get_context("spawn")

@@ -19,10 +19,10 @@ from bench.listing import table
 from bench.listing.ways import WAYS, Found
 from bench.programs import with_jvm
 from bench.stage import cluster_of
-from hadoop import daemons
-from hadoop.daemons import Daemon
+from hadoop.local import daemons
+from hadoop.local.daemons import Daemon
 from hadoop.errors import HadoopError
-from hadoop.local import Cluster
+from hadoop.local.lifecycle import Cluster
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})

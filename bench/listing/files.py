@@ -8,7 +8,7 @@ from pathlib import Path
 
 import jpype
 
-from hadoop.jvm import HadoopHome, configuration, java, start
+from hadoop.client.jvm import HadoopHome, configuration, java, start
 
 WRITERS = 16
 FILES_PER_FOLDER = 5000

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hadoop.blocks import list_files
-from hadoop.filesystem import FileSystem
-from hadoop.jvm import HadoopHome, java, start
-from hadoop.snapshot_file import current
+from hadoop.client.blocks import list_files
+from hadoop.client.filesystem import FileSystem
+from hadoop.client.jvm import HadoopHome, java, start
+from hadoop.client.snapshot_file import current
 
 Found = dict[str, float]
 

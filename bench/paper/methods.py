@@ -29,7 +29,7 @@ from bench.paper.stage import (
     Stage,
 )
 from bench.stage import until
-from hadoop.direct import open_direct
+from hadoop.rest.direct import open_direct
 
 SPARK_JARS = f"{FOLDER}/spark-jars.zip"
 REST_SECONDS = 30

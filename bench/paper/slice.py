@@ -45,7 +45,7 @@ def _classify(
     import numpy as np
 
     from jobs.engines import create
-    from jobs.worker.images import decode, prepare
+    from jobs.images.decoding import decode, prepare
 
     engine = create(engine_name)
     engine.load(None, batch)

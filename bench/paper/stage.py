@@ -20,7 +20,7 @@ from bench.info.errors import BenchError
 from bench.info.processes import ROOT
 from bench.paper.control import Control
 from bench.stage import until
-from hadoop.direct import open_direct
+from hadoop.rest.direct import open_direct
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from bench.paper.figures import Run, Target, beside_best, measured, middle, moved_ratio, targets
 from bench.paper.methods import TITLES
-from jobs.report import bytes_text
+from jobs.reports.report import bytes_text
 
 FOUND = {
     "even": "balances badly",

@@ -22,10 +22,10 @@ from bench.reading.readers import WORKER, read
 from bench.reading.table import PROCESSES, WAYS, Found
 from bench.stage import cluster_of
 from hadoop.errors import HadoopError
-from hadoop.local import Cluster
+from hadoop.local.lifecycle import Cluster
 from jobs.errors import JobError
-from jobs.images import make
-from jobs.packing import pack
+from jobs.images.datasets import make
+from jobs.images.packing import pack
 
 DIFFERENT = 400
 """Pictures that are made; what is read is many files with the content of these in turn."""

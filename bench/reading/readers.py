@@ -12,7 +12,7 @@ from typing import IO, Any, cast
 from bench.info.errors import BenchError
 from bench.info.processes import ROOT
 from bench.reading.table import Found, key
-from hadoop.local import Cluster
+from hadoop.local.lifecycle import Cluster
 
 WORKER = ROOT / ".venv-worker" / "bin" / "python"
 

@@ -10,9 +10,9 @@ import sys
 import time
 from pathlib import Path
 
-from hadoop.filesystem import FileSystem
-from hadoop.jvm import HadoopHome, start
-from jobs.partitioner.pictures import Pictures
+from hadoop.client.filesystem import FileSystem
+from hadoop.client.jvm import HadoopHome, start
+from jobs.kinds.classify.listing import Pictures
 from locality.types import Part
 
 

@@ -18,7 +18,7 @@ from bench.kept import RESULTS, tell
 from bench.scheduling import table
 from bench.scheduling.load import Size, run
 from hadoop.errors import HadoopError
-from hadoop.site import PLUGIN
+from hadoop.local.site import PLUGIN
 
 FULL = Size(nodes=1000, warm_ups=1, rounds=5, seconds=4)
 QUICK = Size(nodes=50, warm_ups=0, rounds=1, seconds=1)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.programs import said
-from hadoop.jre import OPENS, find_java
-from hadoop.site import PLUGIN
+from hadoop.client.jre import OPENS, find_java
+from hadoop.local.site import PLUGIN
 
 PROGRAM = "nodewise.yarn.load.SchedulingLoad"
 MAVEN = ("mvn", "-q", "-B", "-Dstyle.color=never", "-f", str(PLUGIN / "pom.xml"))

@@ -13,21 +13,21 @@ from pathlib import Path
 from typing import Any
 
 from collectors.agent.api import AgentServer, Calls
-from collectors.agent.backlog import Backlog, Clocks, boot_name
+from collectors.agent.reports.backlog import Backlog, Clocks, boot_name
 from collectors.agent.daemon import cut_log
-from collectors.agent.guard import Guard
-from collectors.agent.launch import Launcher
-from collectors.agent.runlog import VALUE_LIMIT, RunLog, clipped
+from collectors.agent.run.guard import Guard
+from collectors.agent.run.launch import Launcher
+from collectors.agent.reports.runlog import VALUE_LIMIT, RunLog, clipped
 from collectors.agent.schedule import node_phase
 from collectors.agent.settings import Settings, SettingsError
 from collectors.agent.slot import Ended
 from collectors.agent.slots import Slots
-from collectors.agent.spool import Spool
+from collectors.agent.reports.spool import Spool
 from collectors.agent.tidy import Tidy
-from collectors.agent.trust import Pushed
-from infosvc.client import InfoClient
-from infosvc.errors import Revoked
-from infosvc.records import PastRun, Wanted
+from collectors.agent.run.trust import Pushed
+from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import Revoked
+from infosvc.wire.records import PastRun, Wanted
 
 SERVICE_PATIENCE_SECONDS = 5.0
 QUIET_SECONDS = 0.15  # with no run for so long, a batch is complete

@@ -19,9 +19,9 @@ from typing import Any
 from urllib.parse import unquote
 
 from collectors.agent import probe
-from collectors.agent.wish import checked, parsed
-from infosvc.errors import Conflict, InfoError, InvalidInput, NotFound, TooLarge, Unauthorized
-from infosvc.records import PastRun, Wanted, check_name
+from collectors.agent.slot_request import checked, parsed
+from infosvc.wire.errors import Conflict, InfoError, InvalidInput, NotFound, TooLarge, Unauthorized
+from infosvc.wire.records import PastRun, Wanted, check_name
 
 BODY_LIMIT = 1024 * 1024
 PATIENCE_SECONDS = 10  # for a whole request, however slowly it comes

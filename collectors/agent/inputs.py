@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from infosvc.records import Run
+from infosvc.wire.records import Run
 
 
 class Inputs:

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from infosvc.records import Outcome
+from infosvc.wire.records import Outcome
 
 NO_DATA_STATUS = 3
 OUTPUT_LIMIT = 65_535  # bytes: the longest value that the service keeps

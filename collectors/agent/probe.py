@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from urllib.parse import parse_qs
 
-from infosvc.errors import InvalidInput, TooManyRequests
+from infosvc.wire.errors import InvalidInput, TooManyRequests
 
 PATH = "/api/v1/probe"
 MOST_BYTES = 1024 * 1024  # of one answer

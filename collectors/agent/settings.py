@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from collectors.agent.limits import Limits
+from collectors.agent.run.limits import Limits
 
 _POSITIVE = (
     "limit_cpu_seconds",

@@ -7,11 +7,11 @@ import subprocess
 from dataclasses import dataclass
 from typing import Protocol
 
-from collectors.agent.child import Child
+from collectors.agent.run.child import Child
 from collectors.agent.outcome import Verdict, judge
 from collectors.agent.schedule import QUARANTINE_FAILURES, back_off, least_gap, missed_ticks, next_tick
-from collectors.agent.trust import Refused
-from infosvc.records import Outcome, Run, Slot
+from collectors.agent.run.trust import Refused
+from infosvc.wire.records import Outcome, Run, Slot
 
 GRACE_SECONDS = 1.0  # between SIGTERM and SIGKILL
 REAP_SECONDS = 1.0  # what SIGKILL has not ended by then hangs in the kernel

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from collectors.agent.inputs import Inputs
 from collectors.agent.slot import MIN_INTERVAL_SECONDS, Ended, RunSlot, Starter
-from infosvc.records import Outcome, Run, Scope, Slot, Wanted
+from infosvc.wire.records import Outcome, Run, Scope, Slot, Wanted
 
 MAX_RUNNING = 4  # measuring must not become a load of its own
 MAX_FAILING = 1  # of these, so that what hangs at every turn never takes all places

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from collectors.agent.marked import kill_marked
+from collectors.agent.run.marked import kill_marked
 
 TIDY_SECONDS = 60.0
 

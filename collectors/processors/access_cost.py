@@ -11,10 +11,10 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from collectors.agent.peers import known_racks
+from collectors.peers import known_racks
 from collectors.run import NO_DATA, service
-from infosvc.errors import InfoError
-from infosvc.records import Datum
+from infosvc.wire.errors import InfoError
+from infosvc.wire.records import Datum
 from locality.cost import AccessCost, Rate
 
 DISK, PEERS = "disk_sequential_read_bytes_per_second", "peer_throughput"

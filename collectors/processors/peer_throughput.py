@@ -15,9 +15,9 @@ import sys
 import time
 from pathlib import Path
 
-from collectors.agent.peers import Memory, NoProbe, Roster, bytes_per_second, next_peer
+from collectors.peers import Memory, NoProbe, Roster, bytes_per_second, next_peer
 from collectors.run import NO_DATA, node_name, service
-from infosvc.errors import InfoError
+from infosvc.wire.errors import InfoError
 
 
 def main() -> int:

@@ -12,8 +12,8 @@ from __future__ import annotations
 import sys
 
 from collectors.run import NO_DATA, answer, node_name, service
-from infosvc.errors import InfoError, NotFound
-from infosvc.records import State
+from infosvc.wire.errors import InfoError, NotFound
+from infosvc.wire.records import State
 from locality.capability import freshness
 
 SOURCE = "cpu_free_ratio"

@@ -12,8 +12,8 @@ from __future__ import annotations
 import sys
 
 from collectors.run import NO_DATA, answer, awaited, fresh, node_name, service
-from infosvc.client import InfoClient
-from infosvc.errors import InfoError, NotFound
+from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import InfoError, NotFound
 from locality.capability import Estimate, Sample, from_jobs, from_others
 
 MEASURE, PATIENCE_SECONDS = "perf_cpu", 10.0  # it comes some seconds after a new node's first run; the next is far away

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import sys
 
-from infosvc.client import InfoClient
-from infosvc.errors import InfoError
+from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import InfoError
 
 
 def main(url: str, token_file: str, data_name: str, node_name: str, value: str) -> None:

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import click
 
-from infosvc.audit import Chain
-from infosvc.client import InfoClient
+from infosvc.access.audit import Chain
+from infosvc.wire.client import InfoClient
 from infosvc.commands import show
 from infosvc.commands.options import connect, json_option, service_options
 from infosvc.commands.staying import AWAY
-from infosvc.errors import Conflict
-from infosvc.records import AuditEntry
+from infosvc.wire.errors import Conflict
+from infosvc.wire.records import AuditEntry
 
 COLUMNS = ("sequence", "at", "who", "address", "call", "status", "detail")
 SHOWN_DETAIL = 80

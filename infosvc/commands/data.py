@@ -11,10 +11,10 @@ from typing import Any
 
 import click
 
-from infosvc.client import InfoClient
+from infosvc.wire.client import InfoClient
 from infosvc.commands import show
 from infosvc.commands.options import Moment, connect, json_option, service_options
-from infosvc.records import Datum, History, check_name, check_node_name
+from infosvc.wire.records import Datum, History, check_name, check_node_name
 
 COLUMNS = ("node", "value", "unit", "age", "state", "reason")
 STATISTICS = ("count", "min", "max", "mean", "p50", "p90", "p99")

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from infosvc.auth import is_loopback
+from infosvc.access.roles import is_loopback
 from infosvc.commands import show
 from infosvc.commands.options import (
     connect,
@@ -31,14 +31,14 @@ from infosvc.commands.shipping import (
     ssh_options,
     tell,
 )
-from infosvc.enrolment import NOTHING, Admission, Roster, start_missing
-from infosvc.errors import InfoError, InvalidInput
-from infosvc.records import check_node_name
+from infosvc.shipping.enrolment import NOTHING, Admission, Roster, start_missing
+from infosvc.wire.errors import InfoError, InvalidInput
+from infosvc.wire.records import check_node_name
 
 if TYPE_CHECKING:
-    from infosvc.bundle import Bundle
-    from infosvc.client import InfoClient
-    from infosvc.remote import Installed, Machine, RemoteOptions
+    from infosvc.shipping.bundle import Bundle
+    from infosvc.wire.client import InfoClient
+    from infosvc.shipping.remote import Installed, Machine, RemoteOptions
 
 
 class Returnable(click.Path):
@@ -149,7 +149,7 @@ def add(
       nodewise node add --unchanged --json worker1 worker2
     """
     # Paramiko takes half a second to import, which only the commands that use it should cost.
-    from infosvc.remote import RemoteOptions
+    from infosvc.shipping.remote import RemoteOptions
 
     client = connect(home, url, token_file)
     options = RemoteOptions(
@@ -199,7 +199,7 @@ class _Enrolling:
     started: dict[str, int] = field(default_factory=dict)
 
     def take_in(self, host: str) -> Installed:
-        from infosvc.remote import Machine
+        from infosvc.shipping.remote import Machine
 
         with Machine(host, self.options) as machine:
             installed = self._left_alone(machine) if self.unchanged else None
@@ -224,7 +224,7 @@ class _Enrolling:
 
 def _check_way_back(url: str, hosts: Sequence[str], options: RemoteOptions) -> None:
     """InvalidInput when a machine elsewhere would be told to report to a loopback address, which is its own."""
-    from infosvc.ssh import route
+    from infosvc.shipping.ssh import route
 
     if not is_loopback(urlsplit(url).hostname or ""):
         return

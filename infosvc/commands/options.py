@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 import click
 
-from infosvc.client import DEFAULT_URL, InfoClient, read_token
+from infosvc.wire.client import DEFAULT_URL, InfoClient, read_token
 from infosvc.commands.spans import Span
-from infosvc.enrolment import NOTHING
-from infosvc.errors import InfoError
+from infosvc.shipping.enrolment import NOTHING
+from infosvc.wire.errors import InfoError
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import click
 
-from infosvc.client import InfoClient
+from infosvc.wire.client import InfoClient
 from infosvc.commands import show
 from infosvc.commands.options import connect, for_each, json_option, service_options
 from infosvc.commands.push import push
 from infosvc.commands.spans import Span
-from infosvc.errors import InvalidInput, NotFound
-from infosvc.records import Kind, Producer, Scope, check_name
+from infosvc.wire.errors import InvalidInput, NotFound
+from infosvc.wire.records import Kind, Producer, Scope, check_name
 
 POSITIVE = click.FloatRange(min=0, min_open=True)
 COLUMNS = ("data_name", "kind", "scope", "time_max", "timeout", "ttl", "unit", "version", "cmd")

@@ -19,11 +19,11 @@ from infosvc.commands.shipping import (
     ssh_options,
     tell,
 )
-from infosvc.errors import InfoError
+from infosvc.wire.errors import InfoError
 
 if TYPE_CHECKING:
-    from infosvc.bundle import Bundle
-    from infosvc.remote import Installed, RemoteOptions
+    from infosvc.shipping.bundle import Bundle
+    from infosvc.shipping.remote import Installed, RemoteOptions
 
 
 @click.command()
@@ -61,7 +61,7 @@ def push(
       nodewise producer push --rollback worker1
     """
     # Paramiko takes half a second to import, which only the commands that use it should cost.
-    from infosvc.remote import RemoteOptions
+    from infosvc.shipping.remote import RemoteOptions
 
     client = connect(home, url, token_file)
     if bool(hosts) == everywhere:
@@ -81,7 +81,7 @@ def push(
 
 
 def _go_back(hosts: Sequence[str], options: RemoteOptions) -> dict[str, Installed | InfoError]:
-    from infosvc.remote import Machine
+    from infosvc.shipping.remote import Machine
 
     def go_back(host: str) -> Installed:
         with Machine(host, options) as machine:
@@ -91,7 +91,7 @@ def _go_back(hosts: Sequence[str], options: RemoteOptions) -> dict[str, Installe
 
 
 def _bring(hosts: Sequence[str], options: RemoteOptions, content: Bundle) -> dict[str, Installed | InfoError]:
-    from infosvc.remote import Machine
+    from infosvc.shipping.remote import Machine
 
     def bring(host: str) -> Installed:
         with Machine(host, options) as machine:

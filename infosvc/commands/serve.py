@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from infosvc.auth import is_loopback, token_from
-from infosvc.client import token_path
+from infosvc.access.roles import is_loopback, token_from
+from infosvc.wire.client import token_path
 from infosvc.commands.options import token_option
-from infosvc.errors import InvalidInput
-from infosvc.extras import EXTRAS
+from infosvc.wire.errors import InvalidInput
+from infosvc.core.extras import EXTRAS
 from infosvc.settings import Ack, Settings
 
 if TYPE_CHECKING:
-    from infosvc.server import Server
+    from infosvc.http.server import Server
 
 _file = click.Path(dir_okay=False, path_type=Path)
 
@@ -100,8 +100,8 @@ def serve(
     given |= _tls(given["tls_cert"], given["tls_key"], given["agent_ca"])
     given["policy_file"] = _policy(given["policy_file"])
     # Flask and SQLAlchemy take a second to import, which only this command should cost.
-    from infosvc.server import Server
-    from infosvc.store import parse_url
+    from infosvc.http.server import Server
+    from infosvc.state.database import parse_url
 
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     url = parse_url(database or f"sqlite:///{home / 'service' / 'infosvc.db'}", _password(database_password_file))

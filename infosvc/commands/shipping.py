@@ -14,13 +14,13 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
-from infosvc import bundle
-from infosvc.client import InfoClient
+from infosvc.shipping import bundle
+from infosvc.wire.client import InfoClient
 from infosvc.commands import show
-from infosvc.errors import InfoError, NotReady
+from infosvc.wire.errors import InfoError, NotReady
 
 if TYPE_CHECKING:
-    from infosvc.remote import Installed
+    from infosvc.shipping.remote import Installed
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -87,7 +87,7 @@ def bundled(home: Path, files: Path | None = None, replace: bool = False) -> Ite
 
 def register_shipped(client: InfoClient, update: bool) -> list[str]:
     """Register what ships, complain on stderr about what cannot be; the names that run on every node from the start."""
-    from infosvc.shipped import register
+    from infosvc.shipping.catalog import register
 
     done = register(client, update)
     if done.forgotten:
@@ -103,7 +103,7 @@ def register_shipped(client: InfoClient, update: bool) -> list[str]:
 
 def on_hosts(title: str, hosts: Sequence[str], work: Callable[[str], Installed]) -> dict[str, Installed | InfoError]:
     """Do the work for all hosts with a progress bar on stderr."""
-    from infosvc import remote
+    from infosvc.shipping import remote
 
     # It logs a traceback for what it also raises.
     logging.getLogger("paramiko").setLevel(logging.CRITICAL)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import click
 
-from infosvc.errors import NotReady, TooManyRequests, Unreachable
+from infosvc.wire.errors import NotReady, TooManyRequests, Unreachable
 
 SHORTEST, LONGEST = 0.1, 3600.0
 AWAY = (Unreachable, NotReady, TooManyRequests)

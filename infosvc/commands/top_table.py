@@ -12,10 +12,10 @@ from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
-from infosvc.client import InfoClient
+from infosvc.wire.client import InfoClient
 from infosvc.commands import show
-from infosvc.errors import InvalidInput
-from infosvc.records import Datum, State
+from infosvc.wire.errors import InvalidInput
+from infosvc.wire.records import Datum, State
 
 NODE, STATE = "node", "state"
 STATES = ("ready", "stale", "lost")

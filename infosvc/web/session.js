@@ -14,7 +14,7 @@ export const SESSION = "nodewise:session";
 const WHERE = "/session";
 const AGAIN_MS = 5_000;
 
-// Which roles may do what takes one of these; the same as MAY in infosvc/auth.py.
+// Which roles may do what takes one of these; the same as MAY in infosvc/access/roles.py.
 const MAY = {
   reader: ["reader", "agent", "processor", "scheduler", "admin"],
   processor: ["processor", "scheduler", "admin"],

@@ -9,9 +9,9 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from jobs import labels
+from jobs.images import labels
 from jobs.errors import JobError
-from jobs.worker.images import CROP, MEAN, SPREAD, decode, prepare
+from jobs.images.decoding import CROP, MEAN, SPREAD, decode, prepare
 
 HELD_OUT = 5
 """One picture of so many of each class is kept for judging."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from jobs.messages import Group, Picture, Task
+from jobs.itemwork.messages import Group, Picture, Task
 from jobs.worker.child import Done
 
 CHUNK_BYTES = 64 * 1024 * 1024

@@ -15,7 +15,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 
 from jobs.worker.child import die_with_parent
-from jobs.worker.storage import Storage
+from jobs.images.storage import Storage
 
 PAUSE_SECONDS = 1.0
 LONGEST_SECONDS = 15.0

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from infosvc import bundle
-from infosvc.errors import InfoError
+from infosvc.shipping import bundle
+from infosvc.wire.errors import InfoError
 from nodewise.doctor.finding import Finding, Problem, fail, ok, problem, skipped, warn
 
 if TYPE_CHECKING:
-    from infosvc.records import Node
-    from infosvc.remote import RemoteOptions
+    from infosvc.wire.records import Node
+    from infosvc.shipping.remote import RemoteOptions
 
 _MOST_NAMED = 3
 _NO_ANSWER = "not asked for, as the service did not name its nodes"
@@ -63,7 +63,7 @@ def agent_versions(nodes: Sequence[Node] | None, ours: str | Problem) -> Finding
 def read_logins(nodes: Sequence[Node], options: RemoteOptions) -> dict[str, Problem | None]:
     """Log in to every node once, as `node add` does: node -> why it failed, None when it did not."""
     # Paramiko takes half a second to import, which only this check should cost.
-    from infosvc.remote import Machine, on_hosts
+    from infosvc.shipping.remote import Machine, on_hosts
 
     # It logs a traceback for what it also raises.
     logging.getLogger("paramiko").setLevel(logging.CRITICAL)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from infosvc.remote import RemoteOptions
+    from infosvc.shipping.remote import RemoteOptions
 
 
 @dataclass(frozen=True)

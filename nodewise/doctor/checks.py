@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from time import monotonic
 
-from infosvc.records import Node
+from infosvc.wire.records import Node
 from nodewise.doctor import agents, cluster, local_cluster, machine, service
 from nodewise.doctor.asked import Asked
 from nodewise.doctor.clock import clock

@@ -10,8 +10,8 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
-from hadoop import conf
-from hadoop.direct import open_direct
+from hadoop.rest import site_files
+from hadoop.rest.direct import open_direct
 from hadoop.errors import HadoopError
 from nodewise.doctor.clock import offset
 from nodewise.doctor.finding import PATIENCE_SECONDS, Finding, Problem, fail, ok, skipped, warn
@@ -47,7 +47,7 @@ class ResourceManager:
 
 def read_hdfs(conf_dir: Path) -> NameNode:
     """Ask the NameNode; HadoopError when there are no site files, or no answer."""
-    url = conf.namenode_http(conf_dir)
+    url = site_files.namenode_http(conf_dir)
     said, clock = _ask(f"{url}/jmx?qry=Hadoop:service=NameNode,name=NameNodeInfo", "NameNode")
     return parse_namenode(url, said, clock)
 
@@ -88,7 +88,7 @@ def hdfs(found: NameNode | Problem, absent: Finding | None) -> Finding:
 
 def read_yarn(conf_dir: Path) -> ResourceManager:
     """Ask the ResourceManager; HadoopError when there are no site files, or no answer."""
-    url = conf.resourcemanager_http(conf_dir)
+    url = site_files.resourcemanager_http(conf_dir)
     about, clock = _ask(f"{url}/ws/v1/cluster/info", "ResourceManager")
     nodes, _ = _ask(f"{url}/ws/v1/cluster/nodes", "ResourceManager")
     return parse_resourcemanager(url, about, nodes, read_order(conf_dir), clock)
@@ -112,7 +112,7 @@ def read_order(conf_dir: Path) -> str:
     """The class by which YARN orders nodes, empty when its own scheduler does as usual."""
     site = conf_dir / "capacity-scheduler.xml"
     with suppress(HadoopError):
-        return conf.value(site, f"{_ORDER}.{conf.value(site, _ORDER)}.class")
+        return site_files.value(site, f"{_ORDER}.{site_files.value(site, _ORDER)}.class")
     return ""
 
 

@@ -15,11 +15,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hadoop.preflight import JARS
+from hadoop.local.preflight import JARS
 from infosvc.commands import show
 from infosvc.commands.options import given_ca_file, json_option, service_options
 from infosvc.commands.shipping import DIRECTORY, given, ssh_options
-from infosvc.enrolment import NOTHING
+from infosvc.shipping.enrolment import NOTHING
 from nodewise.doctor.asked import Asked
 from nodewise.doctor.checks import look
 from nodewise.doctor.finding import Finding, State
@@ -97,7 +97,7 @@ def _asked(context: click.Context, log_in: bool, options: dict[str, Any]) -> Ask
 
 def _logins(home: Path, options: dict[str, Any]) -> Any:
     """How to log in; without a word of it, to the local cluster's nodes as its own configuration says."""
-    from infosvc.remote import RemoteOptions
+    from infosvc.shipping.remote import RemoteOptions
 
     own = home / "cluster" / "ssh" / "config"
     return RemoteOptions(**({"ssh_config": own} if own.is_file() else {}) | given(options))

@@ -11,7 +11,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from hadoop.errors import HadoopError
-from infosvc.errors import InfoError
+from infosvc.wire.errors import InfoError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

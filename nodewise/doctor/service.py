@@ -12,12 +12,12 @@ from urllib.parse import urlsplit
 
 import psutil
 
-from hadoop import ports
-from infosvc.auth import is_loopback
-from infosvc.client import InfoClient, read_token, token_path
-from infosvc.connection import PORTS, Answer, Call, Connections, error_from
-from infosvc.errors import Unreachable
-from infosvc.records import Node, Role
+from hadoop.local import ports
+from infosvc.access.roles import is_loopback
+from infosvc.wire.client import InfoClient, read_token, token_path
+from infosvc.wire.connection import PORTS, Answer, Call, Connections, error_from
+from infosvc.wire.errors import Unreachable
+from infosvc.wire.records import Node, Role
 from nodewise.doctor.asked import Asked
 from nodewise.doctor.clock import offset
 from nodewise.doctor.finding import PATIENCE_SECONDS, Finding, Problem, fail, ok, problem, skipped, warn

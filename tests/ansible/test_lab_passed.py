@@ -14,7 +14,7 @@ import pytest
 from lab import loaded, passed
 
 ROOT = Path(__file__).resolve().parents[2]
-LOADED = ("infosvc/records.py", "jobs/report.html.j2")
+LOADED = ("infosvc/wire/records.py", "jobs/reports/report.html.j2")
 ROLE = "ansible/roles/agent/tasks/main.yml"
 TEST = 'said = block("on-the-master")\n'
 PAGE = "# A page\n\n<!-- recipe: on-the-master -->\n```sh\n{}\n```\n\nWords.\n"
@@ -52,8 +52,8 @@ def test_after_a_pass_nothing_is_due_and_the_file_can_be_read(checkout: Path) ->
     "name",
     [
         ROLE,
-        "infosvc/records.py",
-        "jobs/report.html.j2",
+        "infosvc/wire/records.py",
+        "jobs/reports/report.html.j2",
         "scripts/payload",
         "requirements/service.txt",
         "tests/lab/test_it.py",

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from jinja2 import Environment, meta
 
-from hadoop import jre, site
+from hadoop.client import jre
+from hadoop.local import site
 from tests.ansible.conftest import ROOT, played
 
 ROLES = ROOT / "ansible" / "roles"

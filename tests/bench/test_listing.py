@@ -13,8 +13,9 @@ import pytest
 from bench.listing.__main__ import _how_to_delete
 from bench.listing.table import figures, rows
 from bench.stage import cluster_of
-from hadoop import daemons, local
-from hadoop.local import Cluster
+from hadoop.local import daemons
+from hadoop.local import lifecycle
+from hadoop.local.lifecycle import Cluster
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = 60
@@ -51,18 +52,18 @@ def test_every_way_is_measured_and_the_cluster_is_gone(run: tuple[Path, dict[str
 @pytest.mark.cluster
 @pytest.mark.timeout(600)
 def test_a_cluster_of_a_home_is_left_as_it_was(tmp_path: Path) -> None:
-    cluster = local.up(tmp_path, nodes=1)
+    cluster = lifecycle.up(tmp_path, nodes=1)
     try:
         with cluster_of(tmp_path):
             pass
         assert daemons.running(cluster), "it ran before"
-        local.down(tmp_path)
+        lifecycle.down(tmp_path)
         with cluster_of(tmp_path) as again:
             assert daemons.running(again)
         assert not daemons.running(again), "it did not run before"
         assert again.state.exists()
     finally:
-        local.down(tmp_path)
+        lifecycle.down(tmp_path)
 
 
 def test_what_has_to_be_deleted_is_told_as_a_command(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from bench.info.errors import BenchError
 from bench.reading.readers import WORKER, read
 from bench.reading.table import FIGURES, WAYS, markdown, rows
-from hadoop.local import Cluster
+from hadoop.local.lifecycle import Cluster
 
 ROOT = Path(__file__).resolve().parents[2]
 IMAGES = 70
@@ -59,8 +59,8 @@ def test_a_reader_that_cannot_read_fails_the_bench(tmp_path: Path) -> None:
 def test_pictures_that_come_short_are_never_counted(tmp_path: Path) -> None:
     program = """
 from bench.reading.read import read
-from jobs.messages import Picture
-from jobs.worker.reading import Reader
+from jobs.itemwork.messages import Picture
+from jobs.images.datasets.reading import Reader
 
 class Short:
     def read(self, path, offset, length):

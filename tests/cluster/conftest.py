@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hadoop import local
-from hadoop.local import Cluster
+from hadoop.local import lifecycle
+from hadoop.local.lifecycle import Cluster
 
 HERE = Path(__file__).parent
 Eventually = Callable[..., None]
@@ -32,9 +32,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def cluster(home: Path) -> Iterator[Cluster]:
     """A running cluster of four nodes; tests that break daemons start their own instead."""
     try:
-        yield local.up(home, nodes=4)
+        yield lifecycle.up(home, nodes=4)
     finally:
-        local.down(home)
+        lifecycle.down(home)
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def own_home(tmp_path: Path) -> Iterator[Path]:
     try:
         yield tmp_path
     finally:
-        local.down(tmp_path)
+        lifecycle.down(tmp_path)
 
 
 @pytest.fixture

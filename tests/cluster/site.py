@@ -16,9 +16,9 @@ from typing import Any
 
 from hdfs import InsecureClient
 
-from hadoop.local import Cluster
-from infosvc.client import InfoClient
-from infosvc.errors import InfoError
+from hadoop.local.lifecycle import Cluster
+from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import InfoError
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 PICTURES = 40

@@ -10,10 +10,10 @@ import sys
 import time
 from pathlib import Path
 
-from hadoop.filesystem import FileSystem
-from hadoop.jvm import HadoopHome, start
-from hadoop.master import Heartbeat, MasterSession
-from hadoop.yarn import Launch
+from hadoop.client.filesystem import FileSystem
+from hadoop.client.jvm import HadoopHome, start
+from hadoop.client.master import Heartbeat, MasterSession
+from hadoop.client.yarn import Launch
 
 SLEEP = Launch(["sleep", "3600.5"], {}, {}, 64, 1)
 

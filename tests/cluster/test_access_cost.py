@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from hadoop.local import Cluster
-from infosvc.client import InfoClient
+from hadoop.local.lifecycle import Cluster
+from infosvc.wire.client import InfoClient
 from locality.cost import DEFAULT_RACK
 from tests.cluster.site import Site, running, succeed, until
 

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pytest
 from hdfs import InsecureClient
 
-from hadoop.local import Cluster
-from infosvc.client import InfoClient
-from infosvc.errors import InfoError
+from hadoop.local.lifecycle import Cluster
+from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import InfoError
 
 MEGABYTE = 1 << 20
 FOLDER = "/tests/block distribution"

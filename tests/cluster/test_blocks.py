@@ -11,9 +11,12 @@ from typing import Any
 
 import pytest
 
-from hadoop import daemons, health, local, site
-from hadoop.daemons import Daemon
-from hadoop.local import Cluster
+from hadoop.local import daemons
+from hadoop.local import health
+from hadoop.local import lifecycle
+from hadoop.local import site
+from hadoop.local.daemons import Daemon
+from hadoop.local.lifecycle import Cluster
 
 MEGABYTE = 1 << 20
 # A JVM cannot be started twice in a process nor survive a fork, so it gets a process of its own.
@@ -21,9 +24,9 @@ BEGIN = f"""
 import json, sys
 from pathlib import Path
 import jpype
-from hadoop.blocks import list_files
-from hadoop.filesystem import FileSystem
-from hadoop.jvm import HadoopHome, java, start
+from hadoop.client.blocks import list_files
+from hadoop.client.filesystem import FileSystem
+from hadoop.client.jvm import HadoopHome, java, start
 
 start(HadoopHome(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]))
 fs = FileSystem()
@@ -79,7 +82,7 @@ ours = {
     file.path: [[block.offset, block.length, sorted(block.hosts)] for block in file.blocks]
     for file in list_files(fs, "/pages")
 }
-from hadoop.listing import Listing
+from hadoop.client.listing import Listing
 found = [ours, theirs, len(list(Listing(fs).pages("/pages")))]
 """
 ONE_REPLICA = 'writing("/lost/file", 1000, 1).close(); writing("/lost/kept", 1000, 3).close(); found = listed("/lost")'
@@ -147,7 +150,7 @@ def special(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Three nodes: the NameNode lists two locations a page, the DataNodes have a cache that needs no libhadoop."""
     home = tmp_path_factory.mktemp("special")
     try:
-        cluster = local.up(home, nodes=3)
+        cluster = lifecycle.up(home, nodes=3)
         _restart(cluster, Daemon(cluster, "namenode"), {"dfs.ls.limit": "2"})
         for node in cluster.nodes:
             cache = cluster.node_dir(node) / "cache"
@@ -160,7 +163,7 @@ def special(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
             time.sleep(0.2)
         yield cluster
     finally:
-        local.down(home)
+        lifecycle.down(home)
 
 
 def _restart(cluster: Cluster, daemon: Daemon, keys: dict[str, str]) -> None:

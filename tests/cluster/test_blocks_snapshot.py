@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hadoop.local import Cluster
+from hadoop.local.lifecycle import Cluster
 
 # Each step does one thing to /snap and takes a snapshot from the one before; a JVM gets a process of its own.
 SCRIPT = """
@@ -19,10 +19,10 @@ import json, sys, time
 from dataclasses import replace
 from pathlib import Path
 import jpype
-from hadoop.block_snapshot import take
-from hadoop.filesystem import FileSystem
-from hadoop.jvm import HadoopHome, start
-from hadoop.listing import Listing
+from hadoop.client.block_snapshot import take
+from hadoop.client.filesystem import FileSystem
+from hadoop.client.jvm import HadoopHome, start
+from hadoop.client.listing import Listing
 
 start(HadoopHome(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]))
 fs = FileSystem()
@@ -113,10 +113,10 @@ print(json.dumps(found))
 BEGIN = """
 import json, sys, time
 from pathlib import Path
-from hadoop.block_snapshot import take
-from hadoop.filesystem import FileSystem
-from hadoop.jvm import HadoopHome, start
-from hadoop.listing import Listing
+from hadoop.client.block_snapshot import take
+from hadoop.client.filesystem import FileSystem
+from hadoop.client.jvm import HadoopHome, start
+from hadoop.client.listing import Listing
 
 start(HadoopHome(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]))
 fs = FileSystem()

@@ -12,8 +12,8 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from hadoop.local import Cluster
-from infosvc.records import Kind, Producer
+from hadoop.local.lifecycle import Cluster
+from infosvc.wire.records import Kind, Producer
 from locality.policies import POLICIES
 from tests.cluster.site import BROKEN, PICTURES, Site, running, succeed, until
 

@@ -16,16 +16,24 @@ import psutil
 import pytest
 from hdfs import InsecureClient
 
-from hadoop import daemons, health, local, ports, processes, state
+from hadoop.local import daemons
+from hadoop.local import health
+from hadoop.local import lifecycle
+from hadoop.local import ports
+from hadoop.local import processes
+from hadoop.local import state
 from hadoop.errors import HadoopError
-from hadoop.local import Cluster
+from hadoop.local.lifecycle import Cluster
 
-COMMAND = "import sys, pathlib; from hadoop.cli import cluster; cluster(sys.argv[2:], obj=pathlib.Path(sys.argv[1]))"
+COMMAND = "import sys, pathlib; from hadoop.local.command import cluster; cluster(sys.argv[2:], obj=pathlib.Path(sys.argv[1]))"
 
 SSHDS = """
 import sys, time
 from pathlib import Path
-from hadoop import daemons, health, local, sshd
+from hadoop.local.lifecycle import daemons
+from hadoop.local.lifecycle import health
+from hadoop.local.lifecycle import lifecycle
+from hadoop.local.lifecycle import sshd
 
 cluster = local.load(Path(sys.argv[1]))
 cluster.logs.mkdir()
@@ -43,11 +51,11 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, Cl
     """Two clusters side by side, each in a home of its own."""
     homes = [tmp_path_factory.mktemp("one"), tmp_path_factory.mktemp("two")]
     try:
-        one, two = (local.up(home, nodes=2) for home in homes)
+        one, two = (lifecycle.up(home, nodes=2) for home in homes)
         yield one, two
     finally:
         for home in homes:
-            local.down(home)
+            lifecycle.down(home)
 
 
 def _left(cluster: Cluster) -> list[psutil.Process]:
@@ -64,7 +72,7 @@ def _names(cluster: Cluster) -> set[str]:
 
 
 def _states(cluster: Cluster) -> dict[tuple[str, str | None], bool]:
-    return {(daemon.kind, daemon.node): daemon.ready for daemon in local.status(cluster)}
+    return {(daemon.kind, daemon.node): daemon.ready for daemon in lifecycle.status(cluster)}
 
 
 def test_two_clusters_do_not_disturb_each_other(pair: tuple[Cluster, Cluster]) -> None:
@@ -73,7 +81,7 @@ def test_two_clusters_do_not_disturb_each_other(pair: tuple[Cluster, Cluster]) -
     assert one.id != two.id
     InsecureClient(one.namenode_http, user=one.user).write("/kept", data=b"here")
     assert InsecureClient(two.namenode_http, user=two.user).status("/kept", strict=False) is None
-    assert local.down(two.home) == 2 + 3 * 2
+    assert lifecycle.down(two.home) == 2 + 3 * 2
     assert _left(two) == []
     assert all(_states(one).values())
 
@@ -90,7 +98,7 @@ def test_a_stopped_cluster_does_not_claim_the_sshds_of_one_that_took_over_its_su
         assert session.stdout
         assert session.stdout.readline() == "in\n"
         assert _left(stopped) == []
-        assert local.down(tmp_path) == 0
+        assert lifecycle.down(tmp_path) == 0
         said, _ = session.communicate("still open", timeout=20)
         assert said == "still open"
     assert all(_states(one).values())
@@ -103,7 +111,7 @@ def test_up_starts_again_what_has_died(pair: tuple[Cluster, Cluster], eventually
     before[victim].kill()
     before[victim].wait()
     assert _states(one)["nodemanager", victim.node] is False
-    local.up(one.home)
+    lifecycle.up(one.home)
     after = daemons.running(one)
     assert after.pop(victim).pid != before.pop(victim).pid
     assert {daemon: process.pid for daemon, process in after.items()} == {d: p.pid for d, p in before.items()}
@@ -121,29 +129,29 @@ def test_after_a_crash_down_leaves_nothing_and_up_finds_the_data(pair: tuple[Clu
             process.wait()
         assert {"sshd", "sleep"} <= _names(one)
         (one.state / "cluster.json").write_text('{"subnet":', encoding="utf-8")
-        local.down(one.home)
+        lifecycle.down(one.home)
         session.wait(timeout=20)
     assert _left(one) == []
-    assert local.down(one.home) == 0
+    assert lifecycle.down(one.home) == 0
 
 
 def test_a_damaged_record_is_reported_and_the_data_are_kept(pair: tuple[Cluster, Cluster]) -> None:
     one, _ = pair
-    local.down(one.home)
+    lifecycle.down(one.home)
     record = one.state / "cluster.json"
     record.write_text('{"subnet":', encoding="utf-8")
     with pytest.raises(HadoopError, match=r"cluster\.json is damaged.*nodewise cluster down"):
-        local.up(one.home)
+        lifecycle.up(one.home)
 
 
 def test_a_machine_crash_keeps_the_data(own_home: Path) -> None:
-    first = local.up(own_home, nodes=1, cpus=(min(os.sched_getaffinity(0)),))
+    first = lifecycle.up(own_home, nodes=1, cpus=(min(os.sched_getaffinity(0)),))
     InsecureClient(first.namenode_http, user=first.user).write("/kept", data=b"here")
     for process in daemons.running(first).values():
         assert process.cpu_affinity() == [first.cpus[0]] or process.name() == "java"
         process.kill()
         process.wait()
-    again = local.up(own_home)
+    again = lifecycle.up(own_home)
     assert again == first
     with InsecureClient(again.namenode_http, user=again.user).read("/kept") as reader:
         assert reader.read() == b"here"
@@ -164,7 +172,7 @@ def subnet() -> Iterator[str]:
 
 def test_a_port_in_use_is_named_with_its_holder(own_home: Path, subnet: str) -> None:
     with pytest.raises(HadoopError, match=rf"port 8020 of {subnet}\.1 is in use by pid {os.getpid()} \(.*--subnet"):
-        local.up(own_home, subnet=subnet)
+        lifecycle.up(own_home, subnet=subnet)
     assert processes.of_cluster(own_home, subnet) == []
 
 
@@ -178,8 +186,8 @@ def test_a_daemon_that_ends_while_starting_is_named_and_the_rest_is_stopped(own_
     in_the_way.parent.mkdir(parents=True)
     in_the_way.write_text("not a directory", encoding="utf-8")
     with pytest.raises(HadoopError, match=r"DataNode 127\.0\.\d+\.11 ended while starting: .*datanode-127"):
-        local.up(own_home, nodes=1)
-    assert processes.of_cluster(own_home, local.load(own_home).subnet) == []
+        lifecycle.up(own_home, nodes=1)
+    assert processes.of_cluster(own_home, lifecycle.load(own_home).subnet) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -195,7 +203,7 @@ def test_a_start_that_is_interrupted_leaves_nothing_running(
     assert "Stopping what was started" in said
     if number is signal.SIGINT:
         assert "interrupted: everything that this start had begun is ended" in said
-    assert processes.of_cluster(own_home, local.load(own_home).subnet) == []
+    assert processes.of_cluster(own_home, lifecycle.load(own_home).subnet) == []
 
 
 def test_only_one_command_at_a_time_changes_a_cluster(own_home: Path, eventually: Callable[..., None]) -> None:
@@ -203,7 +211,7 @@ def test_only_one_command_at_a_time_changes_a_cluster(own_home: Path, eventually
     with subprocess.Popen(argv, stderr=subprocess.DEVNULL) as starting:
         eventually(lambda: processes.of_cluster(own_home, None))
         with pytest.raises(HadoopError, match="another nodewise command is starting or stopping"):
-            local.up(own_home)
+            lifecycle.up(own_home)
         starting.terminate()
 
 
@@ -236,23 +244,23 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     try:
         yield disk
     finally:
-        local.down(disk)
+        lifecycle.down(disk)
         subprocess.run(["umount", str(disk)], check=True)
 
 
 def test_a_disk_without_room_is_refused_before_anything_starts(small_disk: Path) -> None:
     with pytest.raises(HadoopError, match=r"disk under .* is full: 0 MB are free.*needs 2,000 MB.*--home"):
-        local.up(small_disk)
+        lifecycle.up(small_disk)
 
 
 def test_a_disk_that_fills_up_during_the_start_is_named(small_disk: Path) -> None:
     with pytest.raises(HadoopError, match=r"disk under .* is full.*--home"):
-        local.up(small_disk, nodes=2, min_free_bytes=0, ready_seconds=60)
+        lifecycle.up(small_disk, nodes=2, min_free_bytes=0, ready_seconds=60)
     assert processes.of_cluster(small_disk, None) == []
 
 
 def test_not_ready_in_time_names_what_is_missing_and_stops_it(own_home: Path) -> None:
     with pytest.raises(HadoopError, match=r"not ready after 0 s, waiting for (NameNode|ResourceManager|1 of 1 )"):
-        local.up(own_home, nodes=1, ready_seconds=0)
-    assert processes.of_cluster(own_home, local.load(own_home).subnet) == []
-    assert not health.answers_ssh(local.load(own_home).nodes[0])
+        lifecycle.up(own_home, nodes=1, ready_seconds=0)
+    assert processes.of_cluster(own_home, lifecycle.load(own_home).subnet) == []
+    assert not health.answers_ssh(lifecycle.load(own_home).nodes[0])

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from hdfs import InsecureClient
 
-from hadoop.local import Cluster
+from hadoop.local.lifecycle import Cluster
 
 # A JVM cannot be started twice in a process nor survive a fork, so it gets a process of its own.
 BEGIN = """
 import json, sys
 from pathlib import Path
-from hadoop.blocks import list_files
+from hadoop.client.blocks import list_files
 from hadoop.errors import HadoopError
-from hadoop.filesystem import FileSystem
-from hadoop.jvm import HadoopHome, start
+from hadoop.client.filesystem import FileSystem
+from hadoop.client.jvm import HadoopHome, start
 
 start(HadoopHome(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]))
 fs = FileSystem()

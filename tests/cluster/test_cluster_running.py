@@ -16,18 +16,21 @@ import pytest
 from click.testing import CliRunner
 from hdfs import InsecureClient
 
-from hadoop import cli, daemons, local, processes
+from hadoop.local import command
+from hadoop.local import daemons
+from hadoop.local import lifecycle
+from hadoop.local import processes
 from hadoop.errors import HadoopError
-from hadoop.local import Cluster
-from hadoop.state import MARKER
+from hadoop.local.lifecycle import Cluster
+from hadoop.local.state import MARKER
 
 # A JVM cannot be started twice in a process nor survive a fork, so it gets a process of its own.
 SUBMIT = """
 import sys
 from pathlib import Path
-from hadoop.filesystem import FileSystem
-from hadoop.jvm import HadoopHome, start
-from hadoop.yarn import Launch, Yarn
+from hadoop.client.filesystem import FileSystem
+from hadoop.client.jvm import HadoopHome, start
+from hadoop.client.yarn import Launch, Yarn
 
 start(HadoopHome(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]))
 yarn = Yarn()
@@ -40,18 +43,18 @@ yarn.close()
 def test_a_second_up_changes_nothing(cluster: Cluster) -> None:
     before = {daemon: process.pid for daemon, process in daemons.running(cluster).items()}
     news: list[str] = []
-    assert local.up(cluster.home, say=news.append) == cluster
+    assert lifecycle.up(cluster.home, say=news.append) == cluster
     assert {daemon: process.pid for daemon, process in daemons.running(cluster).items()} == before
     assert news == ["The cluster is running already"]
 
 
 def test_status_names_prints_node_names_and_nothing_else(cluster: Cluster) -> None:
-    result = CliRunner().invoke(cli.cluster, ["status", "--names"], obj=cluster.home)
+    result = CliRunner().invoke(command.cluster, ["status", "--names"], obj=cluster.home)
     assert result.output.split("\n") == [*cluster.nodes, ""]
 
 
 def test_status_as_json_shows_every_daemon_at_work(cluster: Cluster) -> None:
-    found = json.loads(CliRunner().invoke(cli.cluster, ["status", "--json"], obj=cluster.home).output)
+    found = json.loads(CliRunner().invoke(command.cluster, ["status", "--json"], obj=cluster.home).output)
     assert found["state"] == "running"
     assert len(found["daemons"]) == 2 + 3 * 4
     assert all(daemon["pid"] and daemon["ready"] for daemon in found["daemons"])
@@ -59,7 +62,7 @@ def test_status_as_json_shows_every_daemon_at_work(cluster: Cluster) -> None:
 
 
 def test_status_for_people_names_the_ways_in(cluster: Cluster) -> None:
-    output = CliRunner().invoke(cli.cluster, ["status"], obj=cluster.home).output
+    output = CliRunner().invoke(command.cluster, ["status"], obj=cluster.home).output
     assert "running" in output
     assert cluster.namenode_url in output
     assert str(cluster.ssh_config) in output
@@ -130,16 +133,16 @@ def test_files_that_open_doors_are_the_owners_alone(cluster: Cluster) -> None:
 
 def test_an_unknown_home_has_no_cluster(tmp_path: Path) -> None:
     with pytest.raises(HadoopError, match=r"no cluster under .*nodewise cluster up"):
-        local.load(tmp_path)
+        lifecycle.load(tmp_path)
 
 
 def test_a_cluster_that_runs_keeps_its_place(cluster: Cluster) -> None:
     with pytest.raises(HadoopError, match=r"--subnet cannot change while the cluster runs"):
-        local.up(cluster.home, subnet="127.0.253")
+        lifecycle.up(cluster.home, subnet="127.0.253")
     with pytest.raises(HadoopError, match=r"--cpus cannot change while the cluster runs"):
-        local.up(cluster.home, cpus=(0, 0, 0, 0))
+        lifecycle.up(cluster.home, cpus=(0, 0, 0, 0))
     with pytest.raises(HadoopError, match="cannot shrink to 2"):
-        local.up(cluster.home, nodes=2)
+        lifecycle.up(cluster.home, nodes=2)
 
 
 def _with_argument(cluster: Cluster, argument: str) -> list[psutil.Process]:

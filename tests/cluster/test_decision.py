@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from hadoop.local import Cluster
-from hadoop.preflight import JARS
-from infosvc.records import Kind, Producer
-from jobs.decision import Decision
-from jobs.replay import attempts
+from hadoop.local.lifecycle import Cluster
+from hadoop.local.preflight import JARS
+from infosvc.wire.records import Kind, Producer
+from jobs.division.decision import Decision
+from jobs.division.replay import attempts
 from tests.cluster.site import BROKEN, PICTURES, Site, nodewise, running, succeed
 
 pytestmark = pytest.mark.cluster
@@ -111,7 +111,7 @@ def test_the_record_is_kept_for_its_owner_alone(site: Site, report: dict[str, An
 
     assert read(site, kept) == read(site, f"{OUTPUT}/decision.json")
     assert site.hdfs().status(kept)["permission"] == "600"
-    assert site.hdfs().status(kept.rpartition("/")[0])["permission"] == "700"
+    assert site.hdfs().status(decision_store.rpartition("/")[0])["permission"] == "700"
 
 
 def test_a_share_is_explained_by_job_id_and_by_output(site: Site, report: dict[str, Any]) -> None:
@@ -194,9 +194,9 @@ def test_a_job_that_never_planned_says_why(site: Site, report: dict[str, Any]) -
 KEEPING = """
 import sys
 from pathlib import Path
-from hadoop import jvm
-from hadoop.filesystem import FileSystem
-from jobs import kept
+from hadoop.client import jvm
+from hadoop.client.filesystem import FileSystem
+from jobs.division import decision_store
 
 conf_dir, jars, user, most, most_bytes, *job_ids = sys.argv[1:]
 jvm.start(jvm.HadoopHome(Path(conf_dir), Path(jars), user))

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hadoop import state
-from hadoop.local import Cluster
+from hadoop.local import state
+from hadoop.local.lifecycle import Cluster
 
 KEPT = {name: value for name, value in os.environ.items() if not name.startswith(("NODEWISE_", "HADOOP_"))}
 

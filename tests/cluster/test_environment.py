@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hdfs import InsecureClient
 
-from hadoop.local import Cluster
+from hadoop.local.lifecycle import Cluster
 from tests.cluster.site import nodewise, succeed, until
 
 PACKAGES = Path("lib/python3.11/site-packages")
@@ -19,10 +19,10 @@ PACKAGES = Path("lib/python3.11/site-packages")
 SUBMIT = """
 import sys
 from pathlib import Path
-from hadoop.filesystem import FileSystem
-from hadoop.jvm import HadoopHome, start
-from hadoop.yarn import Launch, Yarn
-from jobs.environment import ARCHIVE_NAME, latest, python_in
+from hadoop.client.filesystem import FileSystem
+from hadoop.client.jvm import HadoopHome, start
+from hadoop.client.yarn import Launch, Yarn
+from jobs.application.environment import ARCHIVE_NAME, latest, python_in
 
 start(HadoopHome(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]))
 filesystem, yarn = FileSystem(), Yarn()

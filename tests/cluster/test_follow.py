@@ -22,9 +22,9 @@ import psutil
 import pytest
 
 from bench.stage import module_of
-from hadoop import processes
-from hadoop.local import Cluster
-from jobs.kept import UNKNOWN_SECONDS
+from hadoop.local import processes
+from hadoop.local.lifecycle import Cluster
+from jobs.division.decision_store import UNKNOWN_SECONDS
 from tests.cluster.site import Site, running, succeed, until
 
 # The first test starts the cluster, the service, the agents and a job before it begins.

@@ -8,9 +8,9 @@ import pytest
 from hdfs import InsecureClient
 from PIL import Image
 
-from hadoop.local import Cluster
+from hadoop.local.lifecycle import Cluster
 from jobs.errors import JobError
-from jobs.images import LoadResult, load, make
+from jobs.images.datasets import LoadResult, load, make
 
 PICTURES = 12
 

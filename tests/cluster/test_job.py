@@ -16,10 +16,10 @@ from urllib.request import urlopen
 import pyarrow.parquet as pq
 import pytest
 
-from hadoop import daemons
-from hadoop.local import Cluster
-from infosvc.client import InfoClient
-from infosvc.records import Kind, Producer, Role
+from hadoop.local import daemons
+from hadoop.local.lifecycle import Cluster
+from infosvc.wire.client import InfoClient
+from infosvc.wire.records import Kind, Producer, Role
 from tests.cluster.site import BROKEN, EXAMPLES, PICTURES, Site, running, succeed, until
 from tests.recipes.readme import block
 

@@ -11,17 +11,17 @@ from typing import Any, Self
 
 import pytest
 
-from hadoop.local import Cluster
+from hadoop.local.lifecycle import Cluster
 
 # Each attempt is a process of its own with a JVM, as on a cluster; it does what it reads line by line.
 ATTEMPT = """
 import json, sys, threading
 from pathlib import Path
-from hadoop.append_stream import children, take_away
+from hadoop.client.append_stream import children, take_away
 from hadoop.errors import HadoopError
-from hadoop.filesystem import FileSystem
-from hadoop.jvm import HadoopHome, start
-from jobs.partitioner.journal import Journal, Record, read
+from hadoop.client.filesystem import FileSystem
+from hadoop.client.jvm import HadoopHome, start
+from jobs.application.journal import Journal, Record, read
 
 start(HadoopHome(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]))
 fs, folder, attempt = FileSystem(), sys.argv[4], int(sys.argv[5])

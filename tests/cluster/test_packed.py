@@ -16,12 +16,12 @@ import pytest
 from hdfs import InsecureClient
 from PIL import Image
 
-from hadoop.local import Cluster
+from hadoop.local.lifecycle import Cluster
 from jobs.errors import JobError
-from jobs.images import make
-from jobs.labels import CLASSES, LABELS
-from jobs.packed import MAGIC, record
-from jobs.packing import PackResult, pack
+from jobs.images.datasets import make
+from jobs.images.labels import CLASSES, LABELS
+from jobs.images.recordio import MAGIC, record
+from jobs.images.packing import PackResult, pack
 
 ROOT = Path(__file__).parents[2]
 PICTURES = 40
@@ -31,10 +31,10 @@ MARK = struct.pack("<I", MAGIC)
 PROGRAM = """
 import json, sys
 from pathlib import Path
-from hadoop.filesystem import FileSystem
-from hadoop.jvm import HadoopHome, start
+from hadoop.client.filesystem import FileSystem
+from hadoop.client.jvm import HadoopHome, start
 from jobs.errors import JobError
-from jobs.partitioner.pictures import Pictures
+from jobs.kinds.classify.listing import Pictures
 from locality.types import Part
 
 start(HadoopHome(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]))
@@ -51,7 +51,7 @@ print("found", json.dumps(found))
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from jobs.packing import pack
+from jobs.images.datasets.packing import pack
 
 pack(Path(sys.argv[1]), *sys.argv[2:], on_progress=lambda done, of: done < of or os.kill(os.getpid(), signal.SIGKILL))
 """

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from hadoop.local import Cluster
-from infosvc.records import Kind, Producer
+from hadoop.local.lifecycle import Cluster
+from infosvc.wire.records import Kind, Producer
 from locality.policies import POLICIES
 from tests.cluster.site import BROKEN, PICTURES, Site, running, succeed
 

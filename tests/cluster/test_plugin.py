@@ -15,12 +15,13 @@ import pytest
 
 from bench.distributed_shell import first_order, places, shell
 from bench.stage import restart
-from hadoop import local, site
-from hadoop.direct import open_direct
-from hadoop.local import Cluster
-from infosvc.client import InfoClient
-from infosvc.errors import InfoError
-from infosvc.records import Kind, Producer
+from hadoop.local import lifecycle
+from hadoop.local import site
+from hadoop.rest.direct import open_direct
+from hadoop.local.lifecycle import Cluster
+from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import InfoError
+from infosvc.wire.records import Kind, Producer
 from tests.cluster.site import add_properties, until
 
 Eventually = Callable[..., None]
@@ -111,7 +112,7 @@ def placing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Placing]:
     home = tmp_path_factory.mktemp("plugin")
     placing = None
     try:
-        placing = Placing(local.up(home, nodes=4, plugin=True))
+        placing = Placing(lifecycle.up(home, nodes=4, plugin=True))
         policy = placing.cluster.conf_dir / site.POLICY_FILE
         policy.write_text(POLICY.format(master=placing.cluster.master))
         placing.serve()
@@ -120,7 +121,7 @@ def placing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Placing]:
     finally:
         if placing:
             placing.stop()
-        local.down(home)
+        lifecycle.down(home)
 
 
 def answers(placing: Placing) -> bool:
@@ -216,8 +217,8 @@ def test_two_queues_can_have_opposite_orders(placing: Placing) -> None:
 def test_without_the_plug_in_values_change_nothing(placing: Placing) -> None:
     cluster = placing.cluster
     placing.stop()
-    local.down(cluster.home)
-    placing.cluster = local.up(cluster.home, plugin=False)
+    lifecycle.down(cluster.home)
+    placing.cluster = lifecycle.up(cluster.home, plugin=False)
     placing.serve()
     followed = []
     for best in cluster.nodes[:3]:

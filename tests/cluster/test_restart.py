@@ -14,10 +14,14 @@ from typing import Any
 import psutil
 import pytest
 
-from hadoop import daemons, health, local, logs, processes
-from hadoop.daemons import Daemon
-from hadoop.direct import open_direct
-from hadoop.local import Cluster
+from hadoop.local import daemons
+from hadoop.local import health
+from hadoop.local import lifecycle
+from hadoop.rest import logs
+from hadoop.local import processes
+from hadoop.local.daemons import Daemon
+from hadoop.rest.direct import open_direct
+from hadoop.local.lifecycle import Cluster
 
 Eventually = Callable[..., None]
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,9 +30,9 @@ SLEEPER = Path(__file__).with_name("sleeper.py")
 SUBMIT = """
 import sys
 from pathlib import Path
-from hadoop.filesystem import FileSystem
-from hadoop.jvm import HadoopHome, start
-from hadoop.yarn import Launch, Yarn
+from hadoop.client.filesystem import FileSystem
+from hadoop.client.jvm import HadoopHome, start
+from hadoop.client.yarn import Launch, Yarn
 
 root, *argv = sys.argv[1:]
 _, _, conf_dir, jars, user, *_ = argv
@@ -74,15 +78,15 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A cluster of two nodes for the tests here, which break it."""
     home = tmp_path_factory.mktemp("restart")
     try:
-        yield local.up(home, nodes=2)
+        yield lifecycle.up(home, nodes=2)
     finally:
-        local.down(home)
+        lifecycle.down(home)
 
 
 @pytest.fixture
 def sleepers(pair: Cluster, tmp_path: Path, eventually: Eventually) -> Sleepers:
     """An application that sleeps on both nodes of a cluster that is whole."""
-    local.up(pair.home)
+    lifecycle.up(pair.home)
     return _sleep(pair, tmp_path, eventually)
 
 
@@ -115,7 +119,7 @@ def test_an_application_goes_on_when_the_resourcemanager_is_killed_and_started_a
 ) -> None:
     before = sleepers.processes()
     _kill(sleepers.cluster, "resourcemanager")
-    local.up(sleepers.cluster.home)
+    lifecycle.up(sleepers.cluster.home)
     eventually(lambda: sleepers.application()["state"] == "RUNNING", 60)
     eventually(lambda: sleepers.application()["runningContainers"] == 3, 60)
     assert sleepers.processes() == before
@@ -128,7 +132,7 @@ def test_a_container_outlives_its_nodemanager(sleepers: Sleepers, eventually: Ev
     before = sleepers.processes()
     node = sleepers.cluster.nodes[0]
     _kill(sleepers.cluster, "nodemanager", node)
-    local.up(sleepers.cluster.home)
+    lifecycle.up(sleepers.cluster.home)
     kept = {container for container, where in sleepers.events("started") if where == node}
     eventually(lambda: kept <= _containers(node), 30)
     assert sleepers.processes() == before
@@ -155,7 +159,7 @@ def test_the_loss_of_a_node_is_noticed_within_fifteen_seconds(sleepers: Sleepers
 
 
 def test_the_loss_of_a_datanode_is_noticed_within_twenty_seconds(pair: Cluster, eventually: Eventually) -> None:
-    local.up(pair.home)
+    lifecycle.up(pair.home)
     killed = _kill(pair, "datanode", pair.nodes[0])
     eventually(lambda: pair.nodes[0] not in (health.live_datanodes(pair) or ()), 20)
     print(f"DataNode dead after {time.monotonic() - killed:.1f} s")
@@ -187,9 +191,9 @@ def test_what_runs_when_the_cluster_is_stopped_is_ended_and_not_begun_again(
 ) -> None:
     cluster = sleepers.cluster
     _kill(cluster, "nodemanager", cluster.nodes[0])
-    local.down(cluster.home)
+    lifecycle.down(cluster.home)
     assert processes.of_cluster(cluster.home, cluster.subnet) == []
-    local.up(cluster.home)
+    lifecycle.up(cluster.home)
     with open_direct(f"{cluster.rm_http}/ws/v1/cluster/apps", 5) as answer:
         assert not json.load(answer)["apps"]
     assert sleepers.processes() == {}

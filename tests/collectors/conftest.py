@@ -26,14 +26,14 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from collectors.agent.child import Child
-from collectors.agent.guard import Guard
+from collectors.agent.run.child import Child
+from collectors.agent.run.guard import Guard
 from collectors.agent.slot import Ended, RunSlot
-from collectors.agent.trust import Refused
-from infosvc.bundle import Bundle, build
-from infosvc.client import InfoClient
-from infosvc.records import Role, Run, Slot
-from infosvc.server import Server
+from collectors.agent.run.trust import Refused
+from infosvc.shipping.bundle import Bundle, build
+from infosvc.wire.client import InfoClient
+from infosvc.wire.records import Role, Run, Slot
+from infosvc.http.server import Server
 from infosvc.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -18,12 +18,12 @@ from typing import Any
 
 import pytest
 
-from collectors.agent import peers
-from collectors.agent.peers import MOST_PEERS, OLDEST_SECONDS, Memory, NoProbe, Roster, bytes_per_second, next_peer
+from collectors import peers
+from collectors.peers import MOST_PEERS, OLDEST_SECONDS, Memory, NoProbe, Roster, bytes_per_second, next_peer
 from collectors.processors import access_cost, rack_name
-from infosvc.client import InfoClient
-from infosvc.errors import NotFound
-from infosvc.records import Datum, Kind, Outcome, Producer, Role, Scope, State
+from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import NotFound
+from infosvc.wire.records import Datum, Kind, Outcome, Producer, Role, Scope, State
 from locality.cost import AccessCost, Basis, Rate
 
 Wait = Callable[[Callable[[], Any]], Any]

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from collectors.agent import daemon
-from collectors.agent.guard import Guard
-from infosvc.client import InfoClient
-from infosvc.errors import NotFound
-from infosvc.records import Datum, Kind, Outcome, Producer, Slot, State, Wanted
+from collectors.agent.run.guard import Guard
+from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import NotFound
+from infosvc.wire.records import Datum, Kind, Outcome, Producer, Slot, State, Wanted
 
 Wait = Callable[[Callable[[], Any]], Any]
 

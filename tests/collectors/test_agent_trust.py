@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from infosvc.client import InfoClient
-from infosvc.errors import NotFound
-from infosvc.records import Datum, Kind, Producer, Role
+from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import NotFound
+from infosvc.wire.records import Datum, Kind, Producer, Role
 
 Wait = Callable[[Callable[[], Any]], Any]
 

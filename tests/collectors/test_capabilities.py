@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from collectors.processors import perf_history
-from infosvc.bundle import catalog
-from infosvc.client import InfoClient
-from infosvc.records import Datum, Kind, Outcome, Producer, State
+from infosvc.shipping.bundle import catalog
+from infosvc.wire.client import InfoClient
+from infosvc.wire.records import Datum, Kind, Outcome, Producer, State
 from locality.capability import Sample, from_jobs
 
 Wait = Callable[[Callable[[], Any]], Any]

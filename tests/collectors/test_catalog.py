@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from collectors.processors import perf_history
-from infosvc.records import Kind, Producer, check_name
+from infosvc.wire.records import Kind, Producer, check_name
 
 COLLECTORS = Path(__file__).resolve().parents[2] / "collectors"
 ROWS: list[dict[str, Any]] = tomllib.loads((COLLECTORS / "catalog.toml").read_text())["producer"]

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from collectors.agent import guard
-from infosvc.client import InfoClient
-from infosvc.errors import InfoError, NotFound
-from infosvc.records import Datum, Outcome, Producer
+from collectors.agent.run import guard
+from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import InfoError, NotFound
+from infosvc.wire.records import Datum, Outcome, Producer
 
 Wait = Callable[[Callable[[], Any]], Any]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from collectors.agent.limits import Confinement, Limits
+from collectors.agent.run.limits import Confinement, Limits
 
 LIMITS = Limits(cpu_seconds=7, address_space_bytes=1 << 30, open_files=99, processes=1234)
 SHOWN = {
@@ -79,7 +79,7 @@ def test_python_and_awk_work_within_the_limits_that_ship() -> None:
 def test_what_the_login_may_have_at_most_is_not_exceeded_and_no_reason_to_fail(path: str) -> None:
     """In a process whose hard limits are lower than ours, and who is not root, which could raise them."""
     asked = (
-        "import os, resource, subprocess, sys; from collectors.agent.limits import *\n"
+        "import os, resource, subprocess, sys; from collectors.agent.run.limits import *\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (50, 50)); resource.setrlimit(resource.RLIMIT_NPROC, (70, 70))\n"
         "if os.geteuid() == 0: os.setresuid(65534, 65534, 65534)\n"
         f"argv, before = Confinement(Limits(), {path!r}).start(['sh', '-c', 'ulimit -n'], 1)\n"

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from infosvc.client import InfoClient
-from infosvc.records import Producer, Report, Role, Scope
+from infosvc.wire.client import InfoClient
+from infosvc.wire.records import Producer, Report, Role, Scope
 
 TOKEN = "a-token-of-the-tests"
 

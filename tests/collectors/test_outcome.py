@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collectors.agent.outcome import OUTPUT_LIMIT, Verdict, judge, parse_output, parse_values
-from infosvc.records import Outcome
+from infosvc.wire.records import Outcome
 
 
 @given(st.binary(max_size=200))

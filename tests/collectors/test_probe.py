@@ -15,7 +15,7 @@ import pytest
 from collectors.agent import probe
 from collectors.agent.api import AgentServer, Calls
 from collectors.agent.probe import BUDGET_BYTES, MOST_BYTES, Busy, Probes, chunks, patience_seconds
-from infosvc.errors import InvalidInput
+from infosvc.wire.errors import InvalidInput
 
 Wait = Callable[[Callable[[], Any]], Any]
 TOKEN = "a-token-of-the-tests"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from collectors.agent.runlog import KEPT_RUNS, STDERR_LIMIT, RunLog, clipped
-from infosvc.records import Outcome, PastRun
+from collectors.agent.reports.runlog import KEPT_RUNS, STDERR_LIMIT, RunLog, clipped
+from infosvc.wire.records import Outcome, PastRun
 
 
 def past(number: int, stderr: str = "") -> PastRun:

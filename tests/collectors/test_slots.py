@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from collectors.agent import child
+from collectors.agent.run import child
 from collectors.agent import slots as slots_module
-from collectors.agent.child import Child
+from collectors.agent.run.child import Child
 from collectors.agent.schedule import QUARANTINE_FAILURES, node_phase
 from collectors.agent.slots import IDLE_SECONDS, MAX_RUNNING, Slots
-from infosvc.records import Outcome, Run, Scope, Slot, Wanted
+from infosvc.wire.records import Outcome, Run, Scope, Slot, Wanted
 
 DEADLINE_SECONDS = 20.0
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from collectors.agent import sealed
-from collectors.agent.trust import Program, Pushed, Refused, Trust
+from collectors.agent.run import sealed
+from collectors.agent.run.trust import Program, Pushed, Refused, Trust
 
 
 def manifest_of(directory: Path) -> Pushed:

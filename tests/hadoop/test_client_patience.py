@@ -7,12 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from hadoop.preflight import JARS
+from hadoop.local.preflight import JARS
 
 PROGRAM = """
 import json, sys
 from pathlib import Path
-from hadoop.jvm import HadoopHome, configuration, java, start
+from hadoop.client.jvm import HadoopHome, configuration, java, start
 start(HadoopHome(Path(sys.argv[1]), Path(sys.argv[2]), "somebody"))
 conf = configuration()
 client = java("org.apache.hadoop.hdfs.client.impl.DfsClientConf")(conf)

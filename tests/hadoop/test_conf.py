@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from hadoop import conf, site
+from hadoop.rest import site_files
+from hadoop.local import site
 from hadoop.errors import HadoopError
-from hadoop.state import Cluster
+from hadoop.local.state import Cluster
 
 
 def _site_file(directory: Path, content: str) -> Path:
@@ -20,25 +21,25 @@ def _site_file(directory: Path, content: str) -> Path:
 def test_the_addresses_are_those_of_the_cluster_that_wrote_the_files(tmp_path: Path) -> None:
     cluster = Cluster(tmp_path, "127.0.9", 1, "me", Path("/jars"), Path("/jvm/bin/java"))
     site.render(cluster)
-    assert conf.namenode_http(cluster.conf_dir) == cluster.namenode_http
-    assert conf.resourcemanager_http(cluster.conf_dir) == cluster.rm_http
+    assert site_files.namenode_http(cluster.conf_dir) == cluster.namenode_http
+    assert site_files.resourcemanager_http(cluster.conf_dir) == cluster.rm_http
 
 
 def test_blanks_around_keys_and_values_do_not_count(tmp_path: Path) -> None:
     written = "<configuration><property>\n<name> key </name>\n<value>\n  a:1 </value></property></configuration>"
-    assert conf.value(_site_file(tmp_path, written), "key") == "a:1"
+    assert site_files.value(_site_file(tmp_path, written), "key") == "a:1"
 
 
 def test_a_missing_file_and_a_missing_key_are_named_with_the_remedy(tmp_path: Path) -> None:
     with pytest.raises(HadoopError, match=r"hdfs-site\.xml does not exist: start a cluster .* or .* --hadoop-conf"):
-        conf.namenode_http(tmp_path)
+        site_files.namenode_http(tmp_path)
     _site_file(tmp_path, "<configuration/>")
     with pytest.raises(HadoopError, match=r"hdfs-site\.xml does not set dfs\.namenode\.http-address: add it"):
-        conf.namenode_http(tmp_path)
+        site_files.namenode_http(tmp_path)
 
 
 @pytest.mark.parametrize("content", ["", "<configuration>", "key = value"])
 def test_a_file_that_is_no_xml_is_one_sentence(tmp_path: Path, content: str) -> None:
     _site_file(tmp_path, content)
     with pytest.raises(HadoopError, match=r"hdfs-site\.xml cannot be read \(.*\): mend it, it must be Hadoop's XML"):
-        conf.namenode_http(tmp_path)
+        site_files.namenode_http(tmp_path)

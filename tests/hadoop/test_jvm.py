@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from hadoop.preflight import JARS
+from hadoop.local.preflight import JARS
 
 PROGRAM = """
 import sys, time
 from pathlib import Path
-from hadoop.jvm import HadoopHome, start
+from hadoop.client.jvm import HadoopHome, start
 start(HadoopHome(Path(sys.argv[1]), Path(sys.argv[2]), "somebody"))
 try:
     print("ready", flush=True)

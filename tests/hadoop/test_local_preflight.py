@@ -7,9 +7,16 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from hadoop import cli, daemons, jre, local, ports, preflight, sshd, state
+from hadoop.local import command
+from hadoop.local import daemons
+from hadoop.client import jre
+from hadoop.local import lifecycle
+from hadoop.local import ports
+from hadoop.local import preflight
+from hadoop.local import sshd
+from hadoop.local import state
 from hadoop.errors import HadoopError
-from hadoop.state import Cluster
+from hadoop.local.state import Cluster
 
 
 def _fake_java(home: Path, version: str) -> Path:
@@ -26,13 +33,13 @@ def test_another_java_is_refused_with_its_version(tmp_path: Path, monkeypatch: p
     with pytest.raises(
         HadoopError, match=r"is Java 11, and Hadoop needs Java 17.*apt-get install openjdk-17-jre-headless"
     ):
-        local.up(tmp_path / "home")
+        lifecycle.up(tmp_path / "home")
 
 
 def test_java_home_without_java_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(HadoopError, match=f"JAVA_HOME={tmp_path} has no bin/java"):
-        local.up(tmp_path / "home")
+        lifecycle.up(tmp_path / "home")
 
 
 def test_a_machine_without_java_gets_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,19 +72,19 @@ def test_java_versions_are_read(text: str, version: int | None) -> None:
 
 def test_missing_jars_are_named_with_the_remedy(tmp_path: Path) -> None:
     with pytest.raises(HadoopError, match=r"has no hadoop-common-\*\.jar: run scripts/setup"):
-        local.up(tmp_path / "home", jars=tmp_path)
+        lifecycle.up(tmp_path / "home", jars=tmp_path)
 
 
 def test_a_missing_sshd_is_named_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sshd, "_PATH", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(HadoopError, match="sshd is missing: install it with `apt-get install openssh-server`"):
-        local.up(tmp_path / "home")
+        lifecycle.up(tmp_path / "home")
 
 
 def test_too_little_room_is_refused(tmp_path: Path) -> None:
     with pytest.raises(HadoopError, match=r"is full: .* MB are free, and a cluster needs 1,000,000,000,000 MB"):
-        local.up(tmp_path, min_free_bytes=10**18)
+        lifecycle.up(tmp_path, min_free_bytes=10**18)
 
 
 def test_a_disk_that_is_full_when_we_write_is_one_sentence(tmp_path: Path) -> None:
@@ -89,46 +96,46 @@ def test_a_disk_that_is_full_when_we_write_is_one_sentence(tmp_path: Path) -> No
 @pytest.mark.parametrize("nodes", [0, -1, 65])
 def test_an_impossible_number_of_nodes_is_refused(tmp_path: Path, nodes: int) -> None:
     with pytest.raises(HadoopError, match=f"--nodes {nodes} is not allowed: give 1 to 64"):
-        local.up(tmp_path, nodes=nodes)
+        lifecycle.up(tmp_path, nodes=nodes)
 
 
 @pytest.mark.parametrize("subnet", ["127.0.0", "127.0.255", "10.0.0", "127.0.07", "127.0.1.1", "x"])
 def test_a_subnet_beyond_loopback_is_refused(tmp_path: Path, subnet: str) -> None:
     with pytest.raises(HadoopError, match=r"is not allowed: give one of 127\.0\.1 to 127\.0\.254"):
-        local.up(tmp_path, subnet=subnet)
+        lifecycle.up(tmp_path, subnet=subnet)
 
 
 def test_cpus_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     with pytest.raises(HadoopError, match="--cpus names 2 CPUs for 4 nodes"):
-        local.up(tmp_path, cpus=(0, 0))
+        lifecycle.up(tmp_path, cpus=(0, 0))
     with pytest.raises(HadoopError, match="--cpus names CPU 99999, and this machine offers"):
-        local.up(tmp_path, nodes=1, cpus=(99999,))
+        lifecycle.up(tmp_path, nodes=1, cpus=(99999,))
 
 
 @pytest.mark.parametrize("name", ["with blank", "comma,", "colon:", "ümlaut", "dollar$"])
 def test_a_home_that_hadoop_would_take_apart_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(HadoopError, match="cannot be used: Hadoop needs a path of letters"):
-        local.up(tmp_path / name)
+        lifecycle.up(tmp_path / name)
 
 
 def test_a_home_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(HadoopError, match=r"file/cluster: Not a directory: mend that or use another --home"):
-        local.up(tmp_path / "file")
+        lifecycle.up(tmp_path / "file")
 
 
 def test_a_cluster_of_another_user_is_left_alone(tmp_path: Path) -> None:
     with state.lock(tmp_path):
         state.save(Cluster(tmp_path, "127.0.9", 4, "somebody", preflight.JARS, Path("/java"), ()))
     with pytest.raises(HadoopError, match="belongs to user somebody"):
-        local.up(tmp_path)
+        lifecycle.up(tmp_path)
 
 
 def test_what_is_recorded_is_what_is_loaded(tmp_path: Path) -> None:
     cluster = Cluster(tmp_path, "127.0.9", 2, "me", Path("/jars"), Path("/jvm/bin/java"), (0, 1))
     with state.lock(tmp_path):
         state.save(cluster)
-    loaded = local.load(tmp_path)
+    loaded = lifecycle.load(tmp_path)
     assert loaded == cluster
     assert loaded.nodes == ("127.0.9.11", "127.0.9.12")
     assert loaded.namenode_url == "hdfs://127.0.9.1:8020"
@@ -136,19 +143,19 @@ def test_what_is_recorded_is_what_is_loaded(tmp_path: Path) -> None:
 
 
 def test_down_without_a_cluster_ends_nothing_and_makes_nothing(tmp_path: Path) -> None:
-    assert local.down(tmp_path / "home") == 0
+    assert lifecycle.down(tmp_path / "home") == 0
     assert not (tmp_path / "home").exists()
 
 
 def test_cpus_on_the_command_line_must_be_numbers(tmp_path: Path) -> None:
-    result = CliRunner().invoke(cli.cluster, ["up", "--cpus", "0,x"], obj=tmp_path)
+    result = CliRunner().invoke(command.cluster, ["up", "--cpus", "0,x"], obj=tmp_path)
     assert result.exit_code == 2
     assert "is not a list of CPU numbers such as 0,0,0,1" in result.output
 
 
 @pytest.mark.parametrize("command", ["up", "down", "status"])
 def test_every_command_shows_an_example(command: str) -> None:
-    assert "Example:\n" in CliRunner().invoke(cli.cluster, [command, "--help"]).output
+    assert "Example:\n" in CliRunner().invoke(command.cluster, [command, "--help"]).output
 
 
 def test_datanodes_never_share_a_port() -> None:

@@ -9,9 +9,9 @@ from threading import Thread
 
 import pytest
 
-from hadoop import logs
+from hadoop.rest import logs
 from hadoop.errors import HadoopError
-from hadoop.live_logs import Piece, read_on
+from hadoop.rest.live_logs import Piece, read_on
 
 FRAMED = b"LogType:stdout\nLogLength:6\nLogContents:\nhello\n\nEnd of LogType:stdout\n"
 

@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 import pytest
 
-from hadoop import master
+from hadoop.client import master
 from hadoop.errors import HadoopError
-from hadoop.filesystem import FileSystem
-from hadoop.master import Ended, Granted, Heartbeat, MasterSession, Pulse, Unprepared
-from hadoop.yarn import Launch
+from hadoop.client.filesystem import FileSystem
+from hadoop.client.master import Ended, Granted, Heartbeat, MasterSession, Pulse, Unprepared
+from hadoop.client.yarn import Launch
 
 EVERY = 0.01
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from infosvc.client import InfoClient
-from infosvc.records import Outcome, Producer, Report, Role, Run
-from infosvc.server import Server
+from infosvc.wire.client import InfoClient
+from infosvc.wire.records import Outcome, Producer, Report, Role, Run
+from infosvc.http.server import Server
 from infosvc.settings import Clock, Settings
 
 SCRIPT = Path(__file__).resolve().parents[2] / "yarn-plugin" / "attributes" / "node_attributes.py"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from hadoop import ports
+from hadoop.local import ports
 
 
 def test_an_address_listens_while_a_server_is_there() -> None:

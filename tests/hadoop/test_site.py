@@ -7,8 +7,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from hadoop import health, site
-from hadoop.state import Cluster
+from hadoop.local import health
+from hadoop.local import site
+from hadoop.local.state import Cluster
 
 
 @pytest.fixture

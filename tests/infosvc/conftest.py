@@ -23,8 +23,8 @@ from urllib.parse import urlsplit
 import pymysql
 import pytest
 
-from infosvc.client import InfoClient
-from infosvc.server import Server
+from infosvc.wire.client import InfoClient
+from infosvc.http.server import Server
 from infosvc.settings import Clock, Settings
 
 TOKEN = "a-token-for-the-tests"

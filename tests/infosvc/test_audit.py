@@ -15,14 +15,14 @@ import pymysql
 import pytest
 from sqlalchemy import make_url
 
-from infosvc import audit
-from infosvc.audit import Chain, Refusals
-from infosvc.board import Board
-from infosvc.client import InfoClient
-from infosvc.draft import Draft
-from infosvc.errors import NotReady
-from infosvc.latest import Picture
-from infosvc.records import AuditEntry, Producer, Role
+from infosvc.access import audit
+from infosvc.access.audit import Chain, Refusals
+from infosvc.state.current_values import Board
+from infosvc.wire.client import InfoClient
+from infosvc.state.transaction import Draft
+from infosvc.wire.errors import NotReady
+from infosvc.state.configuration import Picture
+from infosvc.wire.records import AuditEntry, Producer, Role
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Hands, Served, Serving
@@ -255,7 +255,7 @@ def test_what_waits_is_stored_when_the_service_ends(sqlite_url: str, serve: Serv
 
 def test_a_change_that_was_not_stored_leaves_no_line(lite: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as broken:
-        broken.setattr("infosvc.store.Store.save", lambda *_: [][0])
+        broken.setattr("infosvc.state.database.Store.save", lambda *_: [][0])
         assert lite.ask("PUT", "/api/v1/nodes/n9", {"address": "h:1"}).status == 503
     lite.client.put_node("n2", "127.0.0.1:9")
     assert [entry.call for entry in lite.client.audit(8)] == ["PUT /api/v1/nodes/n2"]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow
 import pytest
 
-from infosvc.errors import NotFound
-from infosvc.records import Outcome, Producer, Report, Run
+from infosvc.wire.errors import NotFound
+from infosvc.wire.records import Outcome, Producer, Report, Run
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Answer, Hands, Served

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from infosvc.bundle import build, catalog
-from infosvc.errors import Conflict
-from infosvc.records import Kind, Scope, check_name
-from infosvc.shipped import in_turns
+from infosvc.shipping.bundle import build, catalog
+from infosvc.wire.errors import Conflict
+from infosvc.wire.records import Kind, Scope, check_name
+from infosvc.shipping.catalog import in_turns
 
 
 def test_equal_sources_give_equal_bytes_and_the_same_version(tmp_path: Path) -> None:

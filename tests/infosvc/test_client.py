@@ -21,10 +21,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from infosvc.client import InfoClient
-from infosvc.connection import Call, Connections
-from infosvc.errors import InvalidInput, NotFound, NotReady, Revoked, TooManyRequests, Unauthorized, Unreachable
-from infosvc.records import Kind, Outcome, Producer, Report, Role, Run
+from infosvc.wire.client import InfoClient
+from infosvc.wire.connection import Call, Connections
+from infosvc.wire.errors import InvalidInput, NotFound, NotReady, Revoked, TooManyRequests, Unauthorized, Unreachable
+from infosvc.wire.records import Kind, Outcome, Producer, Report, Role, Run
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Served, Serving
@@ -338,7 +338,7 @@ def _statuses(served: Served) -> list[int]:
 
 
 def test_several_names_are_read_in_few_calls(sqlite_url: str, serve: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("infosvc.client.NAMES_PER_CALL", 2)
+    monkeypatch.setattr("infosvc.wire.client.NAMES_PER_CALL", 2)
     with serve(sqlite_url) as served:
         names = [f"name_{number}" for number in range(3)]
         for name in names:

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from infosvc.client import InfoClient
+from infosvc.wire.client import InfoClient
 from infosvc.commands.data import sparkline
-from infosvc.errors import Unreachable
-from infosvc.parts import parts_of
-from infosvc.records import Outcome, Producer, Report, Run
+from infosvc.wire.errors import Unreachable
+from infosvc.core.service import parts_of
+from infosvc.wire.records import Outcome, Producer, Report, Run
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import MariaDB, Served, Serving

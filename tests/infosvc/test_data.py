@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from infosvc.errors import NotFound
-from infosvc.records import Datum, Kind, Outcome, Producer, Receipt, Report, Run, State
+from infosvc.wire.errors import NotFound
+from infosvc.wire.records import Datum, Kind, Outcome, Producer, Receipt, Report, Run, State
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Hands, Served

@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from infosvc.api.examples import NoExample, example_of
-from infosvc.records import Kind, Producer, Role
+from infosvc.http.api.examples import NoExample, example_of
+from infosvc.wire.records import Kind, Producer, Role
 from tests.infosvc.conftest import TOKEN
 from tests.infosvc.schemas import against
 

@@ -14,8 +14,8 @@ import pymysql
 import pytest
 from sqlalchemy import make_url
 
-from infosvc.errors import Conflict, InvalidInput, NotReady, PreconditionFailed
-from infosvc.records import Outcome, Producer, Report, Run, State
+from infosvc.wire.errors import Conflict, InvalidInput, NotReady, PreconditionFailed
+from infosvc.wire.records import Outcome, Producer, Report, Run, State
 
 if TYPE_CHECKING:
     from collections.abc import Callable

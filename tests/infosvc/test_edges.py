@@ -16,13 +16,14 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from infosvc import audit, bodies
-from infosvc.bodies import Bodies
-from infosvc.errors import Conflict, InvalidInput, NotReady
-from infosvc.events import Broker, Filter
-from infosvc.parts import parts_of
-from infosvc.records import Kind, Outcome, Producer, Report, Role, Run
-from infosvc.server import Server
+from infosvc.access import audit
+from infosvc.access import body_limit
+from infosvc.access.body_limit import Bodies
+from infosvc.wire.errors import Conflict, InvalidInput, NotReady
+from infosvc.data.events import Broker, Filter
+from infosvc.core.service import parts_of
+from infosvc.wire.records import Kind, Outcome, Producer, Report, Role, Run
+from infosvc.http.server import Server
 from infosvc.settings import Clock, Settings
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def test_slow_bodies_of_one_caller_hold_up_neither_readers_nor_other_writers(
 
 
 def test_a_quarter_of_the_threads_read_bodies_and_not_all_of_them_those_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bodies, "PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr(body_limit, "PATIENCE_SECONDS", 0.01)
     held, go_on = Bodies(16), threading.Event()
     reading = threading.Semaphore(0)
 

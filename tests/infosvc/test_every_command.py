@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from infosvc.records import Outcome, Producer, Report, Role, Run
+from infosvc.wire.records import Outcome, Producer, Report, Role, Run
 from nodewise.__main__ import cli, main
 from tests.infosvc.conftest import TOKEN, Serving, free_port
 

@@ -15,9 +15,9 @@ from urllib.request import ProxyHandler, build_opener
 
 import pytest
 
-from infosvc.client import InfoClient
-from infosvc.judgement import KEYS, parse
-from infosvc.records import Outcome, Producer, Report, Role, Run
+from infosvc.wire.client import InfoClient
+from infosvc.yarn_score import KEYS, parse
+from infosvc.wire.records import Outcome, Producer, Report, Role, Run
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Hands, Served, Serving

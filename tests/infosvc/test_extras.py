@@ -9,12 +9,12 @@ import click
 import pytest
 from flask import Blueprint, Flask, g
 
-from infosvc.app import close_app, create_app
-from infosvc.auth import needs
+from infosvc.http.app import close_app, create_app
+from infosvc.access.roles import needs
 from infosvc.commands.serve import serve
-from infosvc.errors import InvalidInput, NotReady
-from infosvc.extras import EXTRAS
-from infosvc.records import Role
+from infosvc.wire.errors import InvalidInput, NotReady
+from infosvc.core.extras import EXTRAS
+from infosvc.wire.records import Role
 from infosvc.settings import Settings
 
 ADMIN = "a-token-for-the-tests"

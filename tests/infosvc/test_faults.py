@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from infosvc.board import Value
-from infosvc.client import InfoClient
-from infosvc.draft import Draft
-from infosvc.errors import InfoError, InvalidInput, NotReady
-from infosvc.parts import parts_of
-from infosvc.records import Outcome, Producer, Report, Run, State
-from infosvc.server import Server
+from infosvc.state.current_values import Value
+from infosvc.wire.client import InfoClient
+from infosvc.state.transaction import Draft
+from infosvc.wire.errors import InfoError, InvalidInput, NotReady
+from infosvc.core.service import parts_of
+from infosvc.wire.records import Outcome, Producer, Report, Run, State
+from infosvc.http.server import Server
 from infosvc.settings import Ack, Settings
 from tests.infosvc.conftest import TOKEN, free_port
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from infosvc.auth import sha256
-from infosvc.draft import Commit
-from infosvc.errors import Conflict, NotFound
-from infosvc.manage import split_address
-from infosvc.parts import parts_of
-from infosvc.records import Kind, Outcome, Producer, Report, Role, Run
+from infosvc.access.roles import sha256
+from infosvc.state.transaction import Commit
+from infosvc.wire.errors import Conflict, NotFound
+from infosvc.management.manage import split_address
+from infosvc.core.service import parts_of
+from infosvc.wire.records import Kind, Outcome, Producer, Report, Role, Run
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Hands, Heard, Served

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from infosvc.metrics import BUCKETS, Calls
-from infosvc.records import Outcome, Producer, Report, Run
+from infosvc.core.metrics import BUCKETS, Calls
+from infosvc.wire.records import Outcome, Producer, Report, Run
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Hands, Served, Serving

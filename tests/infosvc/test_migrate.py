@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import create_engine, make_url, text
 
-from infosvc.records import Producer
+from infosvc.wire.records import Producer
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Serving

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from infosvc.errors import InvalidInput
-from infosvc.records import Kind, Outcome, Producer, Report, Run
+from infosvc.wire.errors import InvalidInput
+from infosvc.wire.records import Kind, Outcome, Producer, Report, Run
 from tests.infosvc.conftest import Served
 
 PERF = Producer("perf", "p", 5.0, Kind.PROCESSOR, keep=60.0, emits=("perf.confidence", "perf.spread"))

@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from infosvc.pages import CSP, PLAIN, STRICT, TYPES, WEB, read
-from infosvc.records import Producer
+from infosvc.http.pages import CSP, PLAIN, STRICT, TYPES, WEB, read
+from infosvc.wire.records import Producer
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Served, Serving
@@ -38,7 +38,7 @@ def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "style.css").write_text("main { color: red; }")
     (folder / "notes.txt").write_text(SECRET)
     (tmp_path / "beside.js").write_text(SECRET)
-    monkeypatch.setattr("infosvc.pages.WEB", folder)
+    monkeypatch.setattr("infosvc.http.pages.WEB", folder)
     return folder
 
 

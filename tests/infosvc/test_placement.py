@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infosvc.errors import Conflict, NotFound
-from infosvc.keeper import Keeper
-from infosvc.latest import Machine, Picture, Wish
-from infosvc.parts import parts_of
-from infosvc.placement import ANYWHERE, choose
-from infosvc.records import Kind, Outcome, Producer, Report, Run, Scope
+from infosvc.wire.errors import Conflict, NotFound
+from infosvc.management.watchdog import Keeper
+from infosvc.state.configuration import Machine, Picture, Wish
+from infosvc.core.service import parts_of
+from infosvc.management.cluster_slots import ANYWHERE, choose
+from infosvc.wire.records import Kind, Outcome, Producer, Report, Run, Scope
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Hands, Served, Serving

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from infosvc import changes
-from infosvc.board import Board
-from infosvc.draft import Draft
-from infosvc.errors import Conflict
-from infosvc.latest import Picture, Wish
-from infosvc.records import Kind, Outcome, Producer, Report, Run, State
+from infosvc.data import changes
+from infosvc.state.current_values import Board
+from infosvc.state.transaction import Draft
+from infosvc.wire.errors import Conflict
+from infosvc.state.configuration import Picture, Wish
+from infosvc.wire.records import Kind, Outcome, Producer, Report, Run, State
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import MariaDB, Served, Serving

@@ -16,16 +16,18 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from infosvc import changes, manage, placement
-from infosvc.board import Board, Value
-from infosvc.draft import Draft
-from infosvc.errors import InfoError
-from infosvc.latest import Latest, Picture
-from infosvc.records import Kind, Outcome, Producer, Scope
-from infosvc.report import Batch, Ran
+from infosvc.data import changes
+from infosvc.management import manage
+from infosvc.management import cluster_slots
+from infosvc.state.current_values import Board, Value
+from infosvc.state.transaction import Draft
+from infosvc.wire.errors import InfoError
+from infosvc.state.configuration import Latest, Picture
+from infosvc.wire.records import Kind, Outcome, Producer, Scope
+from infosvc.data.agent_report import Batch, Ran
 from infosvc.settings import Ack, Clock, Settings
-from infosvc.store import Store, parse_url
-from infosvc.writer import Writer
+from infosvc.state.database import Store, parse_url
+from infosvc.state.writer import Writer
 
 NAMES = st.sampled_from("abc")
 EMITTED = st.lists(st.sampled_from("xy"), unique=True, max_size=2)
@@ -163,16 +165,16 @@ class Reloads(RuleBasedStateMachine):
         producer, here = self.model.producers.get(name), self.model.placed.get(name, set())
         free = {node for node in self.model.nodes if (node, name) not in self.model.slots} - here
         allowed = producer is not None and producer.kind.in_slot and bool(here or free)
-        self.write(lambda draft: placement.place(draft, name, True, None, lambda _: True), allowed)
+        self.write(lambda draft: cluster_slots.place(draft, name, True, None, lambda _: True), allowed)
         if allowed and producer is not None:
-            placed = set(placement.placed(self.latest.picture, name))
+            placed = set(cluster_slots.placed(self.latest.picture, name))
             assert len(placed) == min(producer.replicas, len(here | free))
             assert placed <= here | free and (here <= placed or placed <= here)
             self.model.placed[name] = placed
 
     @rule(name=NAMES)
     def withdraw(self, name: str) -> None:
-        self.write(lambda draft: placement.withdraw(draft, name), bool(self.model.placed.pop(name, None)))
+        self.write(lambda draft: cluster_slots.withdraw(draft, name), bool(self.model.placed.pop(name, None)))
 
     @rule(
         node=NODES,

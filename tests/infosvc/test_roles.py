@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 import pytest
 from flask import Flask
 
-from infosvc.auth import needed, needs, open_to_all
-from infosvc.errors import Forbidden
-from infosvc.parts import parts_of
-from infosvc.records import Producer, Role
+from infosvc.access.roles import needed, needs, open_to_all
+from infosvc.wire.errors import Forbidden
+from infosvc.core.service import parts_of
+from infosvc.wire.records import Producer, Role
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Hands, Served, Serving

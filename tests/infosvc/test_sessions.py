@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from infosvc import sessions
-from infosvc.auth import Caller
-from infosvc.errors import Forbidden
-from infosvc.gate import Gate
-from infosvc.origin import check_change
-from infosvc.parts import parts_of
-from infosvc.records import Producer, Role
-from infosvc.sessions import SECONDS, Sessions, cookie_name
+from infosvc.access import sessions
+from infosvc.access.roles import Caller
+from infosvc.wire.errors import Forbidden
+from infosvc.access.authenticator import Gate
+from infosvc.access.csrf import check_change
+from infosvc.core.service import parts_of
+from infosvc.wire.records import Producer, Role
+from infosvc.access.sessions import SECONDS, Sessions, cookie_name
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Answer, Hands, Served, Serving

@@ -15,10 +15,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from infosvc.agents import Agents
-from infosvc.auth import sha256
-from infosvc.errors import InvalidInput, NotFound, NotReady
-from infosvc.records import Outcome, PastRun, Producer, Report, Role, Run, Slot
+from infosvc.management.agent_client import Agents
+from infosvc.access.roles import sha256
+from infosvc.wire.errors import InvalidInput, NotFound, NotReady
+from infosvc.wire.records import Outcome, PastRun, Producer, Report, Role, Run, Slot
 from infosvc.settings import Settings
 
 if TYPE_CHECKING:

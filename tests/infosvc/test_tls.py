@@ -22,10 +22,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from infosvc.client import InfoClient
+from infosvc.wire.client import InfoClient
 from infosvc.commands.serve import serve
-from infosvc.errors import InvalidInput, Unreachable
-from infosvc.records import Role
+from infosvc.wire.errors import InvalidInput, Unreachable
+from infosvc.wire.records import Role
 
 
 @dataclass

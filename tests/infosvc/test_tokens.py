@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from infosvc.auth import ANONYMOUS
-from infosvc.errors import InvalidInput, NotFound, NotReady, Unauthorized
-from infosvc.gate import Gate
-from infosvc.latest import Latest
-from infosvc.parts import parts_of
-from infosvc.records import Producer, Report, Role
-from infosvc.tokens import agent_secrets
+from infosvc.access.roles import ANONYMOUS
+from infosvc.wire.errors import InvalidInput, NotFound, NotReady, Unauthorized
+from infosvc.access.authenticator import Gate
+from infosvc.state.configuration import Latest
+from infosvc.core.service import parts_of
+from infosvc.wire.records import Producer, Report, Role
+from infosvc.access.tokens import agent_secrets
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Hands, Heard, Served, Serving
@@ -220,7 +220,7 @@ def test_a_token_that_begins_like_another_is_unknown(lite: Served) -> None:
 
 
 def test_the_roles_of_the_client_are_those_of_its_token(lite: Served) -> None:
-    from infosvc.client import InfoClient
+    from infosvc.wire.client import InfoClient
 
     _, text = lite.client.create_token("a", Role.AGENT, "n1")
     with InfoClient(lite.url, text) as agent:

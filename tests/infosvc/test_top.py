@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from infosvc.records import Outcome, Producer, Report, Run
+from infosvc.wire.records import Outcome, Producer, Report, Run
 from tests.infosvc.conftest import Hands, Served, Serving, free_port
 from tests.infosvc.terminal import LEAVE_SCREEN, NODEWISE, STYLE, Terminal, settings
 

@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from infosvc.rates import MOST_KEYS, Rates
-from infosvc.records import Producer, Role
+from infosvc.access.rate_limit import MOST_KEYS, Rates
+from infosvc.wire.records import Producer, Role
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Hands, Served, Serving
@@ -174,12 +174,12 @@ def test_rows_of_one_answer_are_limited(lite: Served, query: str) -> None:
 @pytest.mark.parametrize(
     ("planted", "method", "path"),
     [
-        ("infosvc.latest.Latest.nodes", "GET", "/api/v1/nodes"),
-        ("infosvc.board.Board.answer", "GET", "/api/v1/data/cpu"),
-        ("infosvc.report._decoder", "POST", "/api/v1/nodes/n1/report"),
-        ("infosvc.gate.Gate._judge", "GET", "/api/v1/data/cpu"),
-        ("infosvc.store.Store.audit", "GET", "/api/v1/audit"),
-        ("infosvc.tokens.make", "POST", "/api/v1/tokens"),
+        ("infosvc.state.configuration.Latest.nodes", "GET", "/api/v1/nodes"),
+        ("infosvc.state.current_values.Board.answer", "GET", "/api/v1/data/cpu"),
+        ("infosvc.data.agent_report._decoder", "POST", "/api/v1/nodes/n1/report"),
+        ("infosvc.access.authenticator.Gate._judge", "GET", "/api/v1/data/cpu"),
+        ("infosvc.state.database.Store.audit", "GET", "/api/v1/audit"),
+        ("infosvc.access.tokens.make", "POST", "/api/v1/tokens"),
     ],
 )
 def test_a_fault_shows_nothing_of_the_inside(

@@ -14,7 +14,7 @@ from typing import IO
 
 import pytest
 
-from infosvc.records import Outcome, Producer, Report, Run
+from infosvc.wire.records import Outcome, Producer, Report, Run
 from tests.infosvc.conftest import TOKEN, Served, Serving, free_port
 from tests.infosvc.terminal import LEAVE_SCREEN, NODEWISE, SHOW_CURSOR, STYLE, Terminal, settings
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from infosvc.client import InfoClient
-from infosvc.server import Server
+from infosvc.wire.client import InfoClient
+from infosvc.http.server import Server
 from infosvc.settings import Settings
 
 TOKEN = "a-token-for-the-tests"

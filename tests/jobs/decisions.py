@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from jobs.decision import Decision, Judgement, Reading
+from jobs.division.decision import Decision, Judgement, Reading
 from locality.policies import policy
 from locality.quality import judge
 from locality.types import NO_TERMS, Block, Terms

@@ -14,8 +14,8 @@ from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from hadoop.yarn import Application
-from jobs.status import JobStatus, NodeStatus
+from hadoop.client.yarn import Application
+from jobs.application.status import JobStatus, NodeStatus
 
 JOB = "application_1700000000000_0001"
 WAITING = Application(JOB, "nodewise", "ACCEPTED", "UNDEFINED", 0.0, "", "N/A", 0.0)
@@ -100,7 +100,7 @@ def main(job_id: str, note: str) -> None:
     import click
     from rich.console import Console
 
-    from jobs.attend import attend
+    from jobs.commands.attend import attend
 
     os.close(os.open(os.ttyname(0), os.O_RDWR))  # whoever leads a session and opens a terminal gets its Ctrl-C
     master = Master(STATUS)

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from jobs.report import JobReport, LeaseReport, NodeReport, Weights
+from jobs.reports.report import JobReport, LeaseReport, NodeReport, Weights
 from tests.jobs.decisions import NODES
 
 JOB = "application_1700000000000_0001"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.settings import JobSettings
+from jobs.application.settings import JobSettings
 
 SETTINGS = JobSettings(
     job_id="application_1_0001",

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from jobs import labels
-from jobs.accuracy import Accuracy, accuracy
+from jobs.images import labels
+from jobs.images.accuracy import Accuracy, accuracy
 from jobs.errors import JobError
-from jobs.labels import Label
+from jobs.images.labels import Label
 
 
 @pytest.fixture

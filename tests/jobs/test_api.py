@@ -1,4 +1,4 @@
-"""The calls of jobs/messages.py over a real socket, with a real dealer behind them."""
+"""The calls of jobs/itemwork/messages.py over a real socket, with a real dealer behind them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ import pytest
 
 from hadoop.errors import HadoopError
 from jobs.errors import JobError
-from jobs.messages import Task
-from jobs.partitioner.api import Listener
-from jobs.status import JobStatus
+from jobs.itemwork.messages import Task
+from jobs.application.listener import Listener
+from jobs.application.status import JobStatus
 from tests.jobs.dealing import Job, block, rows, two_nodes
 
 STATUS = JobStatus("job_1", "running", 1, 12, 3, 0, 1.5, None, ())

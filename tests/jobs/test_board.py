@@ -11,13 +11,13 @@ import pytest
 from flask import Flask, Response
 from flask.testing import FlaskClient
 
-from infosvc.api.examples import schema_of
-from infosvc.api.restx import error_response
-from infosvc.errors import NotFound
-from infosvc.records import Datum, Outcome, Role, State
-from jobs.board import mount
-from jobs.board.document import BOARD
-from jobs.board.site import Place, Site
+from infosvc.http.api.examples import schema_of
+from infosvc.http.api.restx import error_response
+from infosvc.wire.errors import NotFound
+from infosvc.wire.records import Datum, Outcome, Role, State
+from jobs.dashboard import mount
+from jobs.dashboard.document import BOARD
+from jobs.dashboard.site import Place, Site
 from locality.policies import POLICIES
 from tests.infosvc.schemas import against
 from tests.jobs.decisions import NODES, WEIGHTS, decide
@@ -160,7 +160,7 @@ def test_a_running_job_is_shown_live(known: FlaskClient) -> None:
 def test_an_application_master_that_goes_on_and_on_says_nothing(
     known: FlaskClient, monkeypatch: pytest.MonkeyPatch, bound: str
 ) -> None:
-    monkeypatch.setattr(f"jobs.board.yarn.{bound}", -1)
+    monkeypatch.setattr(f"jobs.dashboard.yarn.{bound}", -1)
 
     job = known.get(f"/api/v1/jobs/{JOB}").get_json()
 
@@ -212,7 +212,7 @@ def test_logs_come_piece_by_piece_in_whole_lines(known: FlaskClient, hadoop: Had
 
 
 def test_of_a_long_log_the_end_is_answered(known: FlaskClient, hadoop: Hadoop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jobs.board.log_pieces.MOST_TAIL", 8)
+    monkeypatch.setattr("jobs.dashboard.log_pieces.MOST_TAIL", 8)
     hadoop.logs[WORKER, "stdout"] = "one\ntwo\nthree\n"
     where = f"/api/v1/jobs/{JOB}/logs?container={WORKER}"
 
@@ -254,7 +254,7 @@ def test_what_is_no_job_of_ours_is_neither_shown_nor_ended(known: FlaskClient, h
 def test_an_answer_that_would_fill_the_memory_is_not_read_to_its_end(
     known: FlaskClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jobs.board.hdfs.MOST_BYTES", 100)
+    monkeypatch.setattr("jobs.dashboard.hdfs.MOST_BYTES", 100)
 
     answer = known.get("/api/v1/path?path=/data")
 

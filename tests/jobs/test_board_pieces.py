@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from hadoop.blocks import BlockState
-from infosvc.errors import InvalidInput
-from jobs.board.hdfs import plain_path
-from jobs.board.listing import as_snapshot, stored_file
-from jobs.board.log_pieces import whole_lines
-from jobs.board.planning import matrix, plans, replicas
-from jobs.board.showing import reported
-from jobs.board.yarn import parse_known
+from hadoop.client.blocks import BlockState
+from infosvc.wire.errors import InvalidInput
+from jobs.dashboard.hdfs import plain_path
+from jobs.dashboard.listing import as_snapshot, stored_file
+from jobs.dashboard.log_pieces import whole_lines
+from jobs.dashboard.planning import matrix, plans, replicas
+from jobs.dashboard.showing import reported
+from jobs.dashboard.yarn import parse_known
 from locality.cost import AccessCost
 from locality.policies import POLICIES
 from locality.types import Terms

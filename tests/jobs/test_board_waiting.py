@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from hadoop.errors import HadoopError
-from infosvc.errors import NotReady
-from jobs.board.briefly import KEPT_SECONDS, Briefly
-from jobs.board.calls import answered
-from jobs.board.ending import Ending, Endings
-from jobs.board.hdfs import WebHdfs
-from jobs.board.listing import LISTING_SECONDS, Progress, take
-from jobs.board.site import Place
+from infosvc.wire.errors import NotReady
+from jobs.dashboard.briefly import KEPT_SECONDS, Briefly
+from jobs.dashboard.calls import answered
+from jobs.dashboard.ending import Ending, Endings
+from jobs.dashboard.hdfs import WebHdfs
+from jobs.dashboard.listing import LISTING_SECONDS, Progress, take
+from jobs.dashboard.site import Place
 from tests.jobs.played import JOB
 
 
@@ -104,7 +104,7 @@ def test_while_one_asks_again_others_get_the_answer_before() -> None:
 
 
 def test_a_hadoop_that_hangs_holds_up_only_so_many_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jobs.board.calls.MOST_AT_ONCE", 2)
+    monkeypatch.setattr("jobs.dashboard.calls.MOST_AT_ONCE", 2)
     room, begun, go_on = threading.BoundedSemaphore(2), threading.Barrier(3), threading.Event()
 
     def hanging() -> str:

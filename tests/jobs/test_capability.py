@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from infosvc.client import InfoClient
-from infosvc.errors import InvalidInput, Unreachable
-from infosvc.records import Kind, Outcome, Producer, Report, Run
-from infosvc.server import Server
+from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import InvalidInput, Unreachable
+from infosvc.wire.records import Kind, Outcome, Producer, Report, Run
+from infosvc.http.server import Server
 from infosvc.settings import Settings
-from jobs import capability
+from jobs.division import capability
 from jobs.errors import JobError
 
 TOKEN = "a-token-for-the-tests"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hadoop.yarn import command_line
-from jobs.logs import parse_started
+from hadoop.client.yarn import command_line
+from jobs.application.logs import parse_started
 
 
 @pytest.mark.parametrize("word", ["plain", "two words", "$HOME", "`id`", 'a "quote"', "it's", "back\\slash", "$i;x|y&"])

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from hadoop.errors import HadoopError
-from hadoop.master import Ended, Granted, Heartbeat, Unprepared
-from hadoop.yarn import Launch
+from hadoop.client.master import Ended, Granted, Heartbeat, Unprepared
+from hadoop.client.yarn import Launch
 from jobs.errors import JobError
-from jobs.partitioner.containers import Containers, Patience
-from jobs.partitioner.exits import Exit, exit_of
-from jobs.report import Failure
+from jobs.application.containers import Containers, Patience
+from jobs.application.exits import Exit, exit_of
+from jobs.reports.report import Failure
 
 NOTHING = Heartbeat((), (), ())
 LAUNCH = Launch(argv=["true"], environment={}, files={}, memory_mb=1, vcores=1)

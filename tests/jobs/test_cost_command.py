@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from infosvc.client import InfoClient
-from infosvc.errors import Unreachable
-from infosvc.records import Kind, Producer
+from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import Unreachable
+from infosvc.wire.records import Kind, Producer
 from jobs.errors import JobError
-from jobs.placement.cost import access_cost, cost
+from jobs.commands.locality_cost import access_cost, cost
 from locality.cost import AccessCost, Basis, Rate
 
 MB = 1e6

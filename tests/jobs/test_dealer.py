@@ -10,13 +10,13 @@ import pytest
 
 from hadoop.errors import HadoopError
 from jobs.errors import JobError
-from jobs.messages import Picture, Task
-from jobs.packed import BadPack
-from jobs.partitioner.blame import DIED
-from jobs.partitioner.commits import COMMITTED
-from jobs.partitioner.dealer import Dealer, Gone, Tally, remaining
-from jobs.partitioner.journal import Record
-from jobs.partitioner.refusals import Refused
+from jobs.itemwork.messages import Picture, Task
+from jobs.images.recordio import BadPack
+from jobs.itemwork.blame import DIED
+from jobs.itemwork.commits import COMMITTED
+from jobs.itemwork.dealer import Dealer, Gone, Tally, remaining
+from jobs.application.journal import Record
+from jobs.itemwork.refusals import Refused
 from locality.leases import Answer, Leases
 from locality.types import Part, Plan
 from tests.jobs.dealing import LEASE_SECONDS, Job, block, one_node, pictures_of, rows, stored_rows, two_nodes

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.columns import BlockColumns, digest, plan_of, shares_of
-from jobs.decision import FORMAT, VERSION, Decision
+from jobs.division.columns import BlockColumns, digest, plan_of, shares_of
+from jobs.division.decision import FORMAT, VERSION, Decision
 from jobs.errors import JobError
 from locality.cost import AccessCost, Rate
 from locality.policies import POLICIES

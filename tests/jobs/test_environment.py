@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from hadoop.preflight import JARS
-from jobs.environment import python_in
-from jobs.environment_archive import contents, digest, pack, pack_file
-from jobs.environment_cli import env
+from hadoop.local.preflight import JARS
+from jobs.application.environment import python_in
+from jobs.application.environment_archive import contents, digest, pack, pack_file
+from jobs.commands.environment import env
 from jobs.errors import JobError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,9 +48,9 @@ SITE = "<configuration><property><name>fs.defaultFS</name><value>file:///</value
 NAMED = """
 import json, sys
 from pathlib import Path
-from hadoop.filesystem import FileSystem
-from hadoop.jvm import HadoopHome, start
-from jobs.environment import named
+from hadoop.client.filesystem import FileSystem
+from hadoop.client.jvm import HadoopHome, start
+from jobs.application.environment import named
 from jobs.errors import JobError
 
 start(HadoopHome(Path(sys.argv[1]), Path(sys.argv[2]), "somebody"))

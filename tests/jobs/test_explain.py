@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from jobs.decision import Decision
+from jobs.division.decision import Decision
 from jobs.errors import JobError
-from jobs.explain import explanation, heading, sentences
+from jobs.division.explanation import explanation, heading, sentences
 from locality.policies import POLICIES
 from locality.types import Block, Part, Plan
 from tests.jobs.decisions import decide

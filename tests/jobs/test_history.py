@@ -6,65 +6,65 @@ from dataclasses import replace
 
 import pytest
 
-from infosvc.bundle import catalog
-from infosvc.client import InfoClient
-from infosvc.errors import NotFound
-from infosvc.records import Kind, Role
-from jobs import history
+from infosvc.shipping.bundle import catalog
+from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import NotFound
+from infosvc.wire.records import Kind, Role
+from jobs.division import speed_history
 
 
 def test_speeds_are_known_per_program_and_batch(client: InfoClient) -> None:
-    assert history.recorded(client, "engine", 32) == {}
+    assert speed_history.recorded(client, "engine", 32) == {}
 
     for batch in (8, 32):
-        history.prepare(client, "engine", batch)
-    history.record(client, "engine", 32, {"a": 10.5, "b": 3})
-    history.record(client, "engine", 32, {"a": 11})
+        speed_history.prepare(client, "engine", batch)
+    speed_history.record(client, "engine", 32, {"a": 10.5, "b": 3})
+    speed_history.record(client, "engine", 32, {"a": 11})
 
-    assert history.recorded(client, "engine", 32) == {"a": 11, "b": 3}
-    assert history.recorded(client, "engine", 8) == {}
-    assert history.recorded(client, "other", 32) == {}
+    assert speed_history.recorded(client, "engine", 32) == {"a": 11, "b": 3}
+    assert speed_history.recorded(client, "engine", 8) == {}
+    assert speed_history.recorded(client, "other", 32) == {}
 
 
 def test_what_is_no_speed_is_not_taken_for_one(client: InfoClient) -> None:
-    history.prepare(client, "engine", 32)
+    speed_history.prepare(client, "engine", 32)
     odd = {"a": "-1", "b": "0", "c": "fast", "d": "2.5"}
     for node, said in odd.items():
-        client.put_value(history.speed_name("engine", 32), node, said)
+        client.put_value(speed_history.speed_name("engine", 32), node, said)
 
-    assert history.recorded(client, "engine", 32) == {"d": 2.5}
+    assert speed_history.recorded(client, "engine", 32) == {"d": 2.5}
 
 
 def test_every_job_in_a_row_is_a_point_of_the_history(client: InfoClient) -> None:
     _, text = client.create_token("job", Role.PROCESSOR)
-    history.prepare(client, "engine", 32)
+    speed_history.prepare(client, "engine", 32)
     with InfoClient(client.url, text) as job:
         for speed in (10.5, 11, 11):
-            history.record(job, "engine", 32, {"a": speed, "b": 2 * speed})
+            speed_history.record(job, "engine", 32, {"a": speed, "b": 2 * speed})
 
-    kept = client.history(history.speed_name("engine", 32), "a").points
+    kept = client.history(speed_history.speed_name("engine", 32), "a").points
     assert [float(speed) for _, speed in kept] == [10.5, 11, 11]
     assert [at for at, _ in kept] == sorted(at for at, _ in kept)
 
 
 def test_to_prepare_again_changes_nothing(client: InfoClient) -> None:
-    history.prepare(client, "engine", 32)
-    name = history.speed_name("engine", 32)
+    speed_history.prepare(client, "engine", 32)
+    name = speed_history.speed_name("engine", 32)
     changed = client.put_producer(replace(client.producer(name), help="mine"))
 
-    history.prepare(client, "engine", 32)
+    speed_history.prepare(client, "engine", 32)
 
     assert client.producer(name) == changed
 
 
 def test_without_being_prepared_nothing_is_recorded(client: InfoClient) -> None:
     with pytest.raises(NotFound, match="engine:32"):
-        history.record(client, "engine", 32, {"a": 1})
+        speed_history.record(client, "engine", 32, {"a": 1})
 
 
 def test_what_a_job_registers_is_what_ships_for_alexnet(client: InfoClient) -> None:
-    history.prepare(client, "mxnet_alexnet", 32)
-    name = history.speed_name("mxnet_alexnet", 32)
+    speed_history.prepare(client, "mxnet_alexnet", 32)
+    name = speed_history.speed_name("mxnet_alexnet", 32)
     registered = client.producer(name)
     [shipped] = [entry.producer for entry in catalog() if entry.producer.data_name == name]
 

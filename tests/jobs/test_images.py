@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from jobs import labels
+from jobs.images import labels
 from jobs.errors import JobError
-from jobs.images import load, make, photographs
+from jobs.images.datasets import load, make, photographs
 
 
 @pytest.fixture(scope="module")

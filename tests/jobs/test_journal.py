@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hadoop.errors import HadoopError
-from jobs.partitioner import journal as journal_module
-from jobs.partitioner.frames import contents, frame
-from jobs.partitioner.journal import Journal, Record, read
+from jobs.application import journal as journal_module
+from jobs.application.frames import contents, frame
+from jobs.application.journal import Journal, Record, read
 
 CONTENTS = st.lists(st.binary(min_size=1, max_size=40), max_size=8)
 

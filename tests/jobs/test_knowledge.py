@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from infosvc.client import InfoClient
-from infosvc.records import Kind, Producer
-from jobs.capability import wait
-from jobs.decision import Decision
-from jobs.partitioner.knowledge import _alike, judgements, note
+from infosvc.wire.client import InfoClient
+from infosvc.wire.records import Kind, Producer
+from jobs.division.capability import wait
+from jobs.division.decision import Decision
+from jobs.kinds.classify.knowledge import _alike, judgements, note
 from tests.jobs.decisions import WEIGHTS, decide, make_blocks
 from tests.jobs.stored import SETTINGS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from jobs.partitioner.launches import Launches
+from jobs.application.launches import Launches
 from tests.jobs.stored import SETTINGS
 
 

@@ -12,9 +12,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from hadoop.errors import HadoopError
-from hadoop.live_logs import OVERLAP_BYTES, Piece, parse_tail, read_on
-from jobs.follow import PATIENCE_SECONDS
-from jobs.logs import AWAY_SECONDS, NOTE, JobLogs, Line, follow, log_line, parse_started, printed
+from hadoop.rest.live_logs import OVERLAP_BYTES, Piece, parse_tail, read_on
+from jobs.application.following import PATIENCE_SECONDS
+from jobs.application.logs import AWAY_SECONDS, NOTE, JobLogs, Line, follow, log_line, parse_started, printed
 
 JOB = "application_17_0001"
 MASTER = "container_17_0001_01_000001"

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs import packed
-from jobs.images_cli import Size
-from jobs.packed import HEAD_BYTES, MAGIC, BadPack, Index, Places, Records, as_places, is_whole, locate, places
-from jobs.packed import picture as picture_at
-from jobs.packed import record as record_of
-from jobs.packed import records as records_of
+from jobs.images import recordio
+from jobs.commands.images import Size
+from jobs.images.recordio import HEAD_BYTES, MAGIC, BadPack, Index, Places, Records, as_places, is_whole, locate, places
+from jobs.images.recordio import picture as picture_at
+from jobs.images.recordio import record as record_of
+from jobs.images.recordio import records as records_of
 
 MARK = struct.pack("<I", MAGIC)
 PICTURES = st.lists(st.one_of(st.just(MARK), st.binary(max_size=9)), max_size=6).map(b"".join)
@@ -219,7 +219,7 @@ def test_an_index_takes_no_more_than_200_bytes_a_picture() -> None:
 
 
 def test_a_picture_longer_than_a_record_can_be_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packed, "MOST_BYTES", HEAD_BYTES)
+    monkeypatch.setattr(recordio, "MOST_BYTES", HEAD_BYTES)
 
     assert record_of(1, 0, b"x" * 8)
     with pytest.raises(ValueError, match="33 bytes do not fit into a record of 32"):

@@ -12,22 +12,22 @@ from typing import Any
 
 import pytest
 
-from hadoop.blocks import StoredFile
-from hadoop.preflight import JARS
+from hadoop.client.blocks import StoredFile
+from hadoop.local.preflight import JARS
 from jobs.errors import JobError
-from jobs.packed import HEAD_BYTES, MAGIC, record
-from jobs.packing import NAME
-from jobs.partitioner.pictures import without_indexes
+from jobs.images.recordio import HEAD_BYTES, MAGIC, record
+from jobs.images.packing import NAME
+from jobs.kinds.classify.listing import without_indexes
 
 SITE = "<configuration><property><name>fs.defaultFS</name><value>file:///</value></property></configuration>"
 # A JVM can be started once in a process, so it gets a process of its own.
 PROGRAM = """
 import json, sys
 from pathlib import Path
-from hadoop.filesystem import FileSystem
-from hadoop.jvm import HadoopHome, start
+from hadoop.client.filesystem import FileSystem
+from hadoop.client.jvm import HadoopHome, start
 from jobs.errors import JobError
-from jobs.partitioner.pictures import Pictures
+from jobs.kinds.classify.listing import Pictures
 from locality.types import Block, Part
 
 start(HadoopHome(Path(sys.argv[1]), Path(sys.argv[2]), "somebody"))

@@ -8,18 +8,19 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from hadoop.block_snapshot import Folder, Snapshot
-from hadoop.block_table import SCHEMA, from_files
-from hadoop.blocks import StoredBlock, StoredFile
+from hadoop.client.block_snapshot import Folder, Snapshot
+from hadoop.client.block_table import SCHEMA, from_files
+from hadoop.client.blocks import StoredBlock, StoredFile
 from hadoop.errors import HadoopError
-from hadoop.listing import Stamp, Summary
-from infosvc.client import InfoClient
-from infosvc.errors import Unreachable
-from infosvc.report import LONGEST_VALUE
+from hadoop.client.listing import Stamp, Summary
+from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import Unreachable
+from infosvc.data.agent_report import LONGEST_VALUE
 from jobs.errors import JobError
-from jobs.placement import blocks, publishing
-from jobs.placement.blocks import Publisher
-from jobs.placement.distribution import NodeShare
+from jobs.commands import locality_blocks
+from jobs.division import publishing
+from jobs.commands.locality_blocks import Publisher
+from jobs.division.distribution import NodeShare
 
 TTL_SECONDS = 1800.0
 
@@ -131,7 +132,7 @@ def test_a_failure_is_said_once_and_does_not_end_the_loop(
             raise outcome
         return snapshot()
 
-    blocks._go_on(Publisher(service, TTL_SECONDS), looked, every=0.001)
+    locality_blocks._go_on(Publisher(service, TTL_SECONDS), looked, every=0.001)
 
     said = capsys.readouterr().err.replace("\n", " ")
     assert "HDFS is away; trying again" in said

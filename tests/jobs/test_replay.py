@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from jobs.decision import Decision
+from jobs.division.decision import Decision
 from jobs.errors import JobError
-from jobs.replay import attempts, compared, values_of, yardstick
+from jobs.division.replay import attempts, compared, values_of, yardstick
 from locality.policies import POLICIES
 from locality.types import Part, Plan
 from tests.jobs.decisions import NODES, WEIGHTS, decide

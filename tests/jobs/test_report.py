@@ -16,8 +16,8 @@ import pytest
 from rich.console import Console
 
 from jobs.errors import JobError
-from jobs.report import Failure, JobReport, LeaseReport, NodeReport, comparison, comparison_html, html, remarks
-from jobs.timeline import KINDS, Bar, kind, merged, timeline
+from jobs.reports.report import Failure, JobReport, LeaseReport, NodeReport, comparison, comparison_html, html, remarks
+from jobs.reports.timeline import KINDS, Bar, kind, merged, timeline
 
 SAMPLE: dict[str, Any] = json.loads(
     (Path(__file__).parent.parent / "fixtures/report_sample.json").read_text(encoding="utf-8")

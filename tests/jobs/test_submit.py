@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from hadoop.filesystem import Entry
-from hadoop.yarn import Application
-from infosvc.client import InfoClient
-from infosvc.errors import Unauthorized, Unreachable
-from infosvc.records import Role
-from infosvc.tokens import new_text
-from jobs import history
+from hadoop.client.filesystem import Entry
+from hadoop.client.yarn import Application
+from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import Unauthorized, Unreachable
+from infosvc.wire.records import Role
+from infosvc.access.tokens import new_text
+from jobs.division import speed_history
 from jobs.errors import JobError
-from jobs.kept import UNKNOWN_SECONDS, leftovers
-from jobs.submit import MOST_ATTEMPTS, JobToken, Request, check_attempts, job_token, role_of
+from jobs.division.decision_store import UNKNOWN_SECONDS, leftovers
+from jobs.application.submit import MOST_ATTEMPTS, JobToken, Request, check_attempts, job_token, role_of
 from tests.jobs.following import RUNNING, SUCCEEDED
 
 REQUEST = Request("i", "o", "e", "p", "c", "u", "a-token-of-mine", "m", "w")
@@ -44,15 +44,15 @@ def test_an_admin_s_job_has_a_token_of_its_own_that_can_be_taken_back(client: In
     (made,) = client.tokens()
 
     assert (made.name, made.role, said) == ("job application_1_0001", Role.PROCESSOR, [])
-    history.record(InfoClient(client.url, token.text), "e", 32, {"worker1": 2.0})
+    speed_history.record(InfoClient(client.url, token.text), "e", 32, {"worker1": 2.0})
     token.revoke()
     with pytest.raises(Unauthorized):
-        history.record(InfoClient(client.url, token.text), "e", 32, {"worker1": 3.0})
+        speed_history.record(InfoClient(client.url, token.text), "e", 32, {"worker1": 3.0})
 
 
 @pytest.mark.parametrize("role", [Role.PROCESSOR, Role.SCHEDULER])
 def test_who_may_write_values_and_make_no_token_lends_the_own_one(client: InfoClient, role: Role) -> None:
-    history.prepare(client, "e", 32)
+    speed_history.prepare(client, "e", 32)
     asking, request = of_role(client, role)
 
     token, said = given(asking, request)

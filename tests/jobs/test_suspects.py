@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.messages import Group, Picture
-from jobs.partitioner.suspects import Suspects
+from jobs.itemwork.messages import Group, Picture
+from jobs.itemwork.suspects import Suspects
 
 REASON = "signal 9"
 

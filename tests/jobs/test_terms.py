@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from infosvc.client import InfoClient
-from infosvc.errors import NotFound
-from infosvc.records import Datum, Outcome, State
-from jobs.placement.terms import known_terms
+from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import NotFound
+from infosvc.wire.records import Datum, Outcome, State
+from jobs.division.terms import known_terms
 from locality.cost import AccessCost, Rate
 
 

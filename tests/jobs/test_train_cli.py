@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner, Result
 from PIL import Image
 
-from jobs import labels
+from jobs.images import labels
 from jobs.errors import JobError
-from jobs.train_cli import quantize, train
+from jobs.commands.train import quantize, train
 
 
 @pytest.fixture

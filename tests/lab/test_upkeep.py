@@ -26,9 +26,9 @@ STOP = "/var/lib/nodewise/stop-writing"
 # Writes numbers until it is told to end, and says which of them were acknowledged.
 WRITER = f"""
 import json, pathlib, time
-from infosvc.client import InfoClient
-from infosvc.errors import InfoError
-from infosvc.records import Kind, Producer
+from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import InfoError
+from infosvc.wire.records import Kind, Producer
 
 token = pathlib.Path("/var/lib/nodewise/service/token").read_text().strip()
 client = InfoClient("https://master:8400", token, ca_file="/etc/nodewise/tls/ca.pem")

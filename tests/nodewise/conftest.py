@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from infosvc.server import Server
+from infosvc.http.server import Server
 from infosvc.settings import Settings
 
 TOKEN = "nw_admin_a-token-for-the-tests"

@@ -11,7 +11,7 @@ from typing import Any
 
 from flask import Flask
 
-from infosvc.app import close_app, create_app
+from infosvc.http.app import close_app, create_app
 from infosvc.settings import Settings
 from nodewise.__main__ import MOUNTED
 from nodewise.lazy import lazily
@@ -59,5 +59,5 @@ def _mounted(app: Flask) -> set[tuple[str, str]]:
 
 def test_no_other_command_pays_for_it() -> None:
     asked = "import sys, nodewise.__main__ as front; front.cli(['top', '--help'], standalone_mode=False);"
-    said = "sys.exit([name for name in ('flask', 'jobs.board', 'nodewise.board') if name in sys.modules] != [])"
+    said = "sys.exit([name for name in ('flask', 'jobs.dashboard', 'nodewise.board') if name in sys.modules] != [])"
     assert subprocess.run([sys.executable, "-c", asked + said], capture_output=True, timeout=60).returncode == 0

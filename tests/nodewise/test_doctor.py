@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from hadoop.errors import HadoopError
-from infosvc.errors import Unauthorized
-from infosvc.records import Node
+from infosvc.wire.errors import Unauthorized
+from infosvc.wire.records import Node
 from nodewise.doctor import agents, cluster, local_cluster, machine, service
 from nodewise.doctor.clock import clock, offset
 from nodewise.doctor.cluster import NameNode, ResourceManager, parse_namenode, parse_resourcemanager

@@ -12,8 +12,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from infosvc.client import InfoClient
-from infosvc.records import Outcome, Report, Role, Run
+from infosvc.wire.client import InfoClient
+from infosvc.wire.records import Outcome, Report, Role, Run
 from tests.infosvc.test_tls import Authority
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from hadoop.errors import HadoopError
-from infosvc.errors import NotFound, Unreachable
+from infosvc.wire.errors import NotFound, Unreachable
 from nodewise.__main__ import WATCHED, cli
 from nodewise.watch import shows, watchable
 

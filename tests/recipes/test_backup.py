@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from infosvc.client import InfoClient
-from infosvc.errors import NotFound
-from infosvc.records import Kind, Outcome, Producer, Report, Role, Run
+from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import NotFound
+from infosvc.wire.records import Kind, Outcome, Producer, Report, Role, Run
 from tests.infosvc.conftest import TOKEN, MariaDB, Served, serving
 from tests.recipes.readme import block
 from tests.recipes.shell import Shell, changed

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from infosvc.client import InfoClient
-from infosvc.records import Kind, Producer
+from infosvc.wire.client import InfoClient
+from infosvc.wire.records import Kind, Producer
 from tests.infosvc.conftest import TOKEN, Served, serving
 from tests.infosvc.test_tls import Authority
 from tests.recipes.readme import block

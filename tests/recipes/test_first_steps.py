@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from hadoop import local
-from infosvc.client import InfoClient
-from infosvc.records import State
+from hadoop.local import lifecycle
+from infosvc.wire.client import InfoClient
+from infosvc.wire.records import State
 from tests.infosvc.shipping.conftest import end_agents
 from tests.recipes.readme import block
 from tests.recipes.shell import Shell, changed, stop
@@ -86,7 +86,7 @@ def steps(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FirstSteps]:
     finally:
         end_agents(own / "agents")
         stop(serving)
-        local.down(own)
+        lifecycle.down(own)
 
 
 def test_the_first_job_classifies_every_picture(steps: FirstSteps) -> None:

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from hadoop import local
-from infosvc.client import InfoClient
-from infosvc.errors import Unreachable
-from infosvc.judgement import parse
-from infosvc.records import Kind, Producer
+from hadoop.local import lifecycle
+from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import Unreachable
+from infosvc.yarn_score import parse
+from infosvc.wire.records import Kind, Producer
 from tests.infosvc.conftest import TOKEN, serving
 from tests.recipes.readme import ROOT, block
 from tests.recipes.shell import Shell, changed, stop
@@ -30,7 +30,7 @@ def told(own: Path) -> Any:
     file = own / "service" / "token"
     if not file.exists():
         return None
-    token, master = file.read_text().strip(), local.load(own).master
+    token, master = file.read_text().strip(), lifecycle.load(own).master
     try:
         register(own, InfoClient(f"http://{master}:8400", token))
         asked = urllib.request.Request(
@@ -66,7 +66,7 @@ def test_a_cluster_with_the_plug_in_is_explained(tmp_path: Path) -> None:
             time.sleep(0.5)
     finally:
         stop(running)
-        local.down(own)
+        lifecycle.down(own)
 
     assert [policy["policy"] for policy in found["policies"]]
 

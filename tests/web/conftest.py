@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from infosvc.client import InfoClient
-from infosvc.records import Kind, Outcome, Producer, Report, Role, Run
-from infosvc.server import Server
+from infosvc.wire.client import InfoClient
+from infosvc.wire.records import Kind, Outcome, Producer, Report, Role, Run
+from infosvc.http.server import Server
 from infosvc.settings import Settings
 from tests.infosvc.conftest import TOKEN, Served
 from tests.web.browser import Tabs, chromium

@@ -1,6 +1,6 @@
 """Jobs and a path of HDFS without a cluster: invented facts, put into words and numbers by the board's own code.
 
-The calls and their shapes are those of `jobs.board.calls`; tests/web/test_real_cluster.py looks at the real ones.
+The calls and their shapes are those of `jobs.dashboard.calls`; tests/web/test_real_cluster.py looks at the real ones.
 """
 
 from __future__ import annotations
@@ -15,21 +15,22 @@ import pyarrow as pa
 from flask import Blueprint, Flask, jsonify, request
 from flask.typing import ResponseReturnValue
 
-from hadoop import block_table
-from hadoop.block_snapshot import Folder, Snapshot
-from hadoop.blocks import BlockState, StoredBlock, StoredFile
-from hadoop.listing import Stamp, Summary
-from hadoop.yarn import Application
-from infosvc.auth import needs
-from infosvc.errors import NotFound
-from infosvc.parts import parts_of
-from infosvc.records import Role
-from jobs import kept
-from jobs.board import planning, showing
-from jobs.board.yarn import Known
-from jobs.follow import Sight
-from jobs.report import JobReport
-from jobs.status import JobStatus, NodeStatus
+from hadoop.client import block_table
+from hadoop.client.block_snapshot import Folder, Snapshot
+from hadoop.client.blocks import BlockState, StoredBlock, StoredFile
+from hadoop.client.listing import Stamp, Summary
+from hadoop.client.yarn import Application
+from infosvc.access.roles import needs
+from infosvc.wire.errors import NotFound
+from infosvc.core.service import parts_of
+from infosvc.wire.records import Role
+from jobs.division import decision_store
+from jobs.dashboard import planning
+from jobs.dashboard import showing
+from jobs.dashboard.yarn import Known
+from jobs.application.following import Sight
+from jobs.reports.report import JobReport
+from jobs.application.status import JobStatus, NodeStatus
 from tests.jobs.decisions import decide
 
 REPORT = Path(__file__).resolve().parents[1] / "fixtures" / "report_sample.json"
@@ -131,7 +132,7 @@ def _jobs() -> list[Known]:
     now = time.time()
 
     def known(job_id: str, state: str, final: str, progress: float, said: str, ended: float | None) -> Known:
-        tags = frozenset({f"{kept.TAG}/out/{job_id[-1]}"})
+        tags = frozenset({f"{decision_store.TAG}/out/{job_id[-1]}"})
         application = Application(job_id, "nodewise", state, final, progress, said, "N/A", now - 90, tags)
         return Known(application, "me", "default", now - 90, ended)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from infosvc.records import Kind, Outcome, Producer, Report, Run
+from infosvc.wire.records import Kind, Outcome, Producer, Report, Run
 from tests.infosvc.conftest import free_port, serving
 from tests.web.browser import Tabs, Unreloaded, focused, go, press_until
 from tests.web.conftest import Known, ran

@@ -6,7 +6,7 @@ import re
 
 from playwright.sync_api import Locator, Page, expect
 
-from infosvc.records import Kind, Producer, Report
+from infosvc.wire.records import Kind, Producer, Report
 from tests.web.browser import Tabs, Unreloaded, go
 from tests.web.conftest import Known, ran
 

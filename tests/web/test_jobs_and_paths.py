@@ -6,7 +6,7 @@ import re
 
 from playwright.sync_api import Locator, Page, expect
 
-from infosvc.records import Report
+from infosvc.wire.records import Report
 from tests.infosvc.conftest import TOKEN
 from tests.web.browser import Tabs, Unreloaded, focused, press_until
 from tests.web.conftest import Known, ran

@@ -7,8 +7,8 @@ import re
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from infosvc.errors import NotFound
-from infosvc.records import Producer, Slot
+from infosvc.wire.errors import NotFound
+from infosvc.wire.records import Producer, Slot
 from tests.infosvc.conftest import TOKEN
 from tests.web.browser import Tabs, focused, press_until
 from tests.web.conftest import Known

@@ -8,7 +8,7 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Page, expect
 
-from infosvc.records import Producer
+from infosvc.wire.records import Producer
 from tests.infosvc.conftest import TOKEN
 from tests.web.browser import Tabs, accessible
 from tests.web.conftest import Known

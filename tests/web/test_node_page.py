@@ -6,7 +6,7 @@ import re
 
 from playwright.sync_api import Locator, Page, expect
 
-from infosvc.records import Kind, Outcome, Producer, Report, Run
+from infosvc.wire.records import Kind, Outcome, Producer, Report, Run
 from tests.web.browser import Tabs, Unreloaded
 from tests.web.conftest import Known, ran
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from hadoop import local
-from infosvc.records import State
+from hadoop.local import lifecycle
+from infosvc.wire.records import State
 from tests.cluster.site import BROKEN, PICTURES, Site, running, succeed, until
 from tests.web.browser import WIDTH, Tabs, Unreloaded, accessible, press_until
 
@@ -48,11 +48,11 @@ def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
     """A cluster of its own, beside that of tests/cluster, with its service, agents and pictures."""
     home = tmp_path_factory.mktemp("home")
     try:
-        cluster = local.up(home, nodes=NODES)
+        cluster = lifecycle.up(home, nodes=NODES)
         with running(cluster, tmp_path_factory.mktemp("pictures")) as site:
             yield Dashboard(site, site.token_file.read_text().strip())
     finally:
-        local.down(home)
+        lifecycle.down(home)
 
 
 def test_a_path_shows_the_holders_of_its_blocks(tabs: Tabs, dashboard: Dashboard) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from infosvc.records import Kind, Producer
+from infosvc.wire.records import Kind, Producer
 from tests.infosvc.conftest import TOKEN, serving
 from tests.web.browser import Tabs, Unreloaded, focused, log_in, press_until
 from tests.web.conftest import Known

@@ -14,7 +14,7 @@ import pytest
 from mxnet.recordio import IRHeader, MXIndexedRecordIO, MXRecordIO, unpack
 from mxnet.recordio import pack as pack_by_mxnet
 
-from jobs.packed import MAGIC, Index, as_places, locate, picture, record, records
+from jobs.images.recordio import MAGIC, Index, as_places, locate, picture, record, records
 
 MARK = struct.pack("<I", MAGIC)
 PICTURES = [

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from jobs.worker.results import SCHEMA, Rows, stream
+from jobs.images.rows import SCHEMA, Rows, stream
 
 
 def read(*messages: bytes) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 import pytest
 
-from jobs import labels
+from jobs.images import labels
 from jobs.engines import alexnet
 from jobs.errors import JobError
 from jobs.training import pictures

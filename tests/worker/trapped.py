@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from jobs.worker import reading
+from jobs.images import reading
 from jobs.worker.__main__ import main
-from jobs.worker.images import MEAN, SPREAD
+from jobs.images.decoding import MEAN, SPREAD
 
 KILLS, EXITS, HANGS, RAISES, SLOW = 10, 20, 30, 40, 50
 """Greys; every other one is a picture."""

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner, Result
 
-from infosvc.bundle import Bundle, build
+from infosvc.shipping.bundle import Bundle, build
 from infosvc.commands.node import node
 from infosvc.commands.push import push
-from infosvc.remote import RemoteOptions
+from infosvc.shipping.remote import RemoteOptions
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Served, Serving

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from infosvc import bundle
-from infosvc.client import InfoClient
-from infosvc.enrolment import Admission, Roster
-from infosvc.errors import InfoError, NotFound, Unreachable
-from infosvc.records import Kind, Producer, Role
-from infosvc.shipped import register
+from infosvc.shipping import bundle
+from infosvc.wire.client import InfoClient
+from infosvc.shipping.enrolment import Admission, Roster
+from infosvc.wire.errors import InfoError, NotFound, Unreachable
+from infosvc.wire.records import Kind, Producer, Role
+from infosvc.shipping.catalog import register
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Served

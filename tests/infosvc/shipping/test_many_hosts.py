@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from infosvc.bundle import Bundle
-from infosvc.errors import Conflict, InfoError, Unreachable
-from infosvc.remote import MAX_HOSTS_AT_ONCE, Installed, Machine, RemoteOptions, on_hosts
+from infosvc.shipping.bundle import Bundle
+from infosvc.wire.errors import Conflict, InfoError, Unreachable
+from infosvc.shipping.remote import MAX_HOSTS_AT_ONCE, Installed, Machine, RemoteOptions, on_hosts
 
 if TYPE_CHECKING:
     from tests.infosvc.shipping.conftest import Sshd
@@ -74,7 +74,7 @@ def test_fifty_hosts_are_worked_on_at_once() -> None:
 def test_a_host_that_never_answers_keeps_no_other_one_waiting(
     fifty: Sshd, reaching: RemoteOptions, bundle: Bundle, agents: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("infosvc.ssh.CONNECT_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr("infosvc.shipping.ssh.CONNECT_SECONDS", PATIENCE_SECONDS)
     order: list[str] = []
     others_are_done = threading.Event()
 

@@ -22,11 +22,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from infosvc import bundle
-from infosvc.client import InfoClient
+from infosvc.shipping import bundle
+from infosvc.wire.client import InfoClient
 from infosvc.commands.shipping import bundled
-from infosvc.errors import Forbidden, InvalidInput, NotReady, Unauthorized
-from infosvc.records import Kind, Producer, Role, Scope, State
+from infosvc.wire.errors import Forbidden, InvalidInput, NotReady, Unauthorized
+from infosvc.wire.records import Kind, Producer, Role, Scope, State
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Served, Serving

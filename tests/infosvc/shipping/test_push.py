@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from infosvc.bundle import Bundle, build, seal
-from infosvc.errors import Conflict, InvalidInput, NotFound, NotReady, Unreachable
-from infosvc.records import Producer, State
-from infosvc.remote import Machine, RemoteOptions
+from infosvc.shipping.bundle import Bundle, build, seal
+from infosvc.wire.errors import Conflict, InvalidInput, NotFound, NotReady, Unreachable
+from infosvc.wire.records import Producer, State
+from infosvc.shipping.remote import Machine, RemoteOptions
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Served
@@ -211,7 +211,7 @@ def test_an_agent_that_does_not_get_well_gives_way_to_the_one_before(
     agents: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("infosvc.remote.HEALTH_SECONDS", 1.0)
+    monkeypatch.setattr("infosvc.shipping.remote.HEALTH_SECONDS", 1.0)
     with machine() as connected:
         connected.push(other_bundle)
         with pytest.raises(Unreachable, match="the agent before it runs again"):

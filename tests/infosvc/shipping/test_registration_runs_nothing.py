@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from infosvc.records import Outcome, Producer, Slot, Wanted
+from infosvc.wire.records import Outcome, Producer, Slot, Wanted
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Served

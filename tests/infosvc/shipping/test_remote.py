@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from infosvc.bundle import Bundle
-from infosvc.errors import Conflict, InfoError, InvalidInput, NotReady, Unauthorized, Unreachable
-from infosvc.remote import Installed, Machine, RemoteOptions, on_hosts
+from infosvc.shipping.bundle import Bundle
+from infosvc.wire.errors import Conflict, InfoError, InvalidInput, NotReady, Unauthorized, Unreachable
+from infosvc.shipping.remote import Installed, Machine, RemoteOptions, on_hosts
 
 if TYPE_CHECKING:
     from tests.infosvc.shipping.conftest import Sshd
@@ -127,8 +127,8 @@ def test_an_agent_that_cannot_be_reached_is_not_left_running(
         pids.append(pid_of(agents))
         raise TimeoutError
 
-    monkeypatch.setattr("infosvc.remote._health", unreachable)
-    monkeypatch.setattr("infosvc.remote.HEALTH_SECONDS", 0.3)
+    monkeypatch.setattr("infosvc.shipping.remote._health", unreachable)
+    monkeypatch.setattr("infosvc.shipping.remote.HEALTH_SECONDS", 0.3)
 
     error = failure(enrol(HOSTS[:1], options, bundle))
 

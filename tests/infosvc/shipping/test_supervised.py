@@ -95,7 +95,7 @@ def test_a_push_and_a_new_enrolment_leave_the_start_to_the_supervisor(
 def test_without_its_supervisor_nothing_is_started_and_all_is_taken_back(
     hand: Hand, served: Served, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("infosvc.remote.HEALTH_SECONDS", 0.5)
+    monkeypatch.setattr("infosvc.shipping.remote.HEALTH_SECONDS", 0.5)
 
     done = hand.add(HOST, "--no-start")
 
@@ -115,7 +115,7 @@ def test_what_does_not_get_well_is_taken_back_and_the_supervisor_runs_what_was_b
     with supervising(base) as supervisor:
         assert hand.add(HOST, "--no-start").exit_code == 0
         before, release = pid_of(base), (base / "current").resolve()
-        monkeypatch.setattr("infosvc.remote.HEALTH_SECONDS", 0.0)
+        monkeypatch.setattr("infosvc.shipping.remote.HEALTH_SECONDS", 0.0)
 
         assert hand.push(HOST, "--files", str(own.parent)).exit_code == 1
 

@@ -1,0 +1,40 @@
+"""Whether a wanted state can be believed, however it came: its names become paths, its numbers become times."""
+
+from __future__ import annotations
+
+import json
+
+from infosvc.wire.errors import Conflict, InvalidInput
+from infosvc.wire.records import Slot, Wanted, check_name
+
+
+def parsed(body: bytes) -> Wanted:
+    """A wanted state as the service writes it; InvalidInput tells why it is none."""
+    try:
+        return Wanted.from_json(json.loads(body))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise InvalidInput(f"the body is no wanted state: {type(error).__name__}: {error}") from error
+
+
+def checked(wanted: Wanted, node_name: str) -> Wanted:
+    """The wanted state itself; Conflict when it is another node's, InvalidInput tells what is wrong with a slot."""
+    if wanted.node_name != node_name:
+        raise Conflict(f"this is the agent of {node_name}, not of {wanted.node_name}", "node_name")
+    for slot in wanted.slots:
+        _check_slot(slot)
+    return wanted
+
+
+def _check_slot(slot: Slot) -> None:
+    for name in (slot.data_name, *slot.emits, *slot.inputs):
+        if not isinstance(name, str):
+            raise InvalidInput(f"{name!r} is no data name: give text", "data_name")
+        check_name(name)
+    if not isinstance(slot.cmd, str):
+        raise InvalidInput(f"cmd of {slot.data_name} is {slot.cmd!r}: give text", "cmd")
+    if type(slot.epoch) is not int:
+        raise InvalidInput(f"epoch of {slot.data_name} is {slot.epoch!r}: give a whole number", "epoch")
+    for field in ("interval", "timeout"):
+        seconds = getattr(slot, field)
+        if not isinstance(seconds, int | float) or not 0 < seconds < float("inf"):
+            raise InvalidInput(f"{field} of {slot.data_name} is {seconds!r}: give seconds above 0", field)

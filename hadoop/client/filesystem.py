@@ -1,0 +1,134 @@
+"""Whole files of HDFS through Hadoop's own client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jpype
+
+from hadoop.client.jvm import configuration, java, java_errors
+
+REMEDY = "is HDFS up? `nodewise cluster status` tells"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One file or folder of a folder: its own name, size in bytes (0 of a folder), seconds since 1970 of its change."""
+
+    name: str
+    size_bytes: int
+    modified_at: float
+
+
+class FileSystem:
+    """The default file system of the configuration. Every method raises HadoopError."""
+
+    def __init__(self) -> None:
+        with java_errors("connecting to HDFS", REMEDY):
+            self.java = java("org.apache.hadoop.fs.FileSystem").get(configuration())
+
+    def path(self, name: str) -> Any:
+        """A Java Path; `hdfs:///a`, `hdfs://host:port/a` and `/a` mean the same place here."""
+        with java_errors(f"reading the path {name!r}", "use hdfs:///folder/name or /folder/name"):
+            path = java("org.apache.hadoop.fs.Path")(name)
+            return self.java.makeQualified(path)
+
+    def exists(self, name: str) -> bool:
+        """Whether a file or folder has this name."""
+        with java_errors(f"looking for {name}", REMEDY):
+            return bool(self.java.exists(self.path(name)))
+
+    def home(self) -> str:
+        """The user's own folder, as a path."""
+        with java_errors("asking for the user's folder", REMEDY):
+            return str(self.java.getHomeDirectory())
+
+    def make_folder(self, name: str, mode: int | None = None) -> None:
+        """Make a folder and those above it; `mode`, if given, holds for the last one, even if it exists already."""
+        with java_errors(f"making the folder {name}", REMEDY):
+            self.java.mkdirs(self.path(name))
+            if mode is not None:
+                self.java.setPermission(self.path(name), _permission(mode))
+
+    def write(self, name: str, content: bytes, mode: int = 0o644) -> None:
+        """Write a whole file, replacing an older one. It is made with its mode before it has content."""
+        with java_errors(f"writing {name}", REMEDY):
+            create = java("org.apache.hadoop.fs.FileSystem").create
+            stream = create(self.java, self.path(name), _permission(mode))
+            try:
+                stream.write(jpype.JArray(jpype.JByte)(content))
+            finally:
+                stream.close()
+
+    @contextmanager
+    def writing(self, name: str, mode: int = 0o644) -> Iterator[Callable[[bytes], None]]:
+        """A new file, to be written piece by piece by calling what this yields; the umask does not narrow the mode.
+
+        HadoopError when there is one already. What is written when the block fails stays.
+        """
+        with java_errors(f"writing {name}", REMEDY):
+            stream = self.java.create(self.path(name), False)
+            try:
+                yield lambda piece: stream.write(jpype.JArray(jpype.JByte)(piece))
+            finally:
+                stream.close()
+            self.java.setPermission(self.path(name), _permission(mode))
+
+    def mode(self, name: str) -> int:
+        """The permission bits of a file or folder."""
+        with java_errors(f"looking at {name}", REMEDY):
+            return int(self.java.getFileStatus(self.path(name)).getPermission().toShort())
+
+    def entries(self, folder: str) -> list[Entry]:
+        """What is in a folder, by name; nothing when there is no such folder."""
+        with java_errors(f"listing {folder}", REMEDY):
+            if not self.java.exists(self.path(folder)):
+                return []
+            found = self.java.listStatus(self.path(folder))
+            return [
+                Entry(str(one.getPath().getName()), int(one.getLen()), int(one.getModificationTime()) / 1000)
+                for one in found
+            ]
+
+    def upload(self, local: Path, name: str) -> None:
+        """Copy a local file, replacing an older one."""
+        with java_errors(f"uploading {local} to {name}", REMEDY):
+            self.java.copyFromLocalFile(
+                False, True, java("org.apache.hadoop.fs.Path")(f"file://{local}"), self.path(name)
+            )
+
+    def read(self, name: str) -> bytes:
+        """The content of a whole file."""
+        with java_errors(f"reading {name}", REMEDY):
+            path = self.path(name)
+            stream = self.java.open(path)
+            try:
+                content = jpype.JArray(jpype.JByte)(int(self.java.getFileStatus(path).getLen()))
+                stream.readFully(0, content)
+                return bytes(content)
+            finally:
+                stream.close()
+
+    def rename(self, source: str, target: str, overwrite: bool = False) -> None:
+        """Move a file or folder in one step; HadoopError when the target has no parent, or exists.
+
+        With `overwrite` a file takes the place of one that exists.
+        """
+        # Without options this form never moves into a folder that exists, as the one of two arguments would.
+        options = java("org.apache.hadoop.fs.Options$Rename")
+        option = options.OVERWRITE if overwrite else options.NONE
+        with java_errors(f"renaming {source} to {target}", REMEDY):
+            self.java.rename(self.path(source), self.path(target), jpype.JArray(options)([option]))
+
+    def delete(self, name: str) -> None:
+        """Delete a file or a whole folder; nothing happens when there is none."""
+        with java_errors(f"deleting {name}", REMEDY):
+            self.java.delete(self.path(name), True)
+
+
+def _permission(mode: int) -> Any:
+    return java("org.apache.hadoop.fs.permission.FsPermission")(jpype.JShort(mode))

@@ -1,0 +1,102 @@
+"""The one Java virtual machine of this process, with Hadoop's own client on its class path."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jpype
+import jpype.imports
+
+from hadoop.errors import HadoopError
+from hadoop.client.jre import OPENS, find_java
+from hadoop.local.preflight import check_jars
+
+
+@dataclass(frozen=True)
+class HadoopHome:
+    """Where Hadoop's site files and jars are, and as whom to speak to it."""
+
+    conf_dir: Path
+    jars: Path
+    user: str
+
+    def check(self) -> HadoopHome:
+        """Return itself when both folders are usable; HadoopError names the one that is not."""
+        if not (self.conf_dir / "core-site.xml").is_file():
+            raise HadoopError(
+                f"{self.conf_dir} holds no core-site.xml: start a cluster with `nodewise cluster up`, "
+                "or name the site files' folder with --hadoop-conf"
+            )
+        check_jars(self.jars)
+        return self
+
+
+def start(home: HadoopHome, heap_mb: int = 256) -> None:
+    """Start the JVM once; later calls find it running. Never fork afterwards."""
+    if jpype.isJVMStarted():
+        return
+    home.check()
+    # Hadoop reads the user from the environment of the process, not from its configuration.
+    os.environ["HADOOP_USER_NAME"] = home.user
+    library = find_java(os.environ.get("JAVA_HOME")).parents[1] / "lib" / "server" / "libjvm.so"
+    jpype.startJVM(
+        str(library),
+        f"-Xmx{heap_mb}m",
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        f"-DHADOOP_USER_NAME={home.user}",
+        *OPENS,
+        interrupt=False,  # Ctrl-C stays Python's, which has to clean up
+        classpath=[str(home.conf_dir), *map(str, sorted(home.jars.glob("*.jar")))],
+        convertStrings=False,
+    )
+    _keep_signals()
+    # The daemons' log settings write to the console, where the command shows progress.
+    jpype.JClass("org.apache.log4j.Logger").getRootLogger().setLevel(jpype.JClass("org.apache.log4j.Level").FATAL)
+
+
+def _keep_signals() -> None:
+    """Let signals end the process as before: JPype has Java take them, which crashes where Python has no handler."""
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.getsignal(number))
+
+
+def java(name: str) -> Any:
+    """A Java class by its full name."""
+    return jpype.JClass(name)
+
+
+def configuration() -> Any:
+    """A YarnConfiguration that gives up on a silent server within seconds instead of up to a quarter of an hour."""
+    conf = java("org.apache.hadoop.yarn.conf.YarnConfiguration")()
+    conf.setInt("ipc.client.connect.max.retries", 5)
+    conf.setInt("ipc.client.connect.max.retries.on.timeouts", 2)
+    conf.setInt("ipc.client.connect.retry.interval", 500)
+    conf.setLong("yarn.resourcemanager.connect.max-wait.ms", 10_000)
+    conf.setLong("yarn.resourcemanager.connect.retry-interval.ms", 500)
+    conf.setLong("yarn.client.nodemanager-connect.max-wait-ms", 10_000)
+    conf.setLong("yarn.client.nodemanager-connect.retry-interval-ms", 500)
+    # A DataNode that hangs: reads and answers to writes (5 s more for each node of the pipeline), then writes.
+    conf.setInt("dfs.client.socket-timeout", 10_000)
+    conf.setInt("dfs.datanode.socket.write.timeout", 10_000)
+    # What is being written goes on with the nodes that are left, where no other one can take the place of the bad one.
+    conf.setBoolean("dfs.client.block.write.replace-datanode-on-failure.best-effort", True)
+    return conf
+
+
+@contextmanager
+def java_errors(doing: str, remedy: str) -> Iterator[None]:
+    """Turn whatever Java throws inside into a HadoopError: what failed, Java's first line, the remedy."""
+    try:
+        yield
+    except jpype.JException as error:
+        said = (str(error.getMessage() or error.getClass().getName())).strip().split("\n")[0]
+        raise HadoopError(f"{doing} failed: {said} ({remedy})") from error

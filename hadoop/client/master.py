@@ -1,0 +1,258 @@
+"""An application master's session with the ResourceManager and the NodeManagers."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jpype
+
+from hadoop.errors import HadoopError
+from hadoop.client.filesystem import REMEDY as HDFS_REMEDY
+from hadoop.client.filesystem import FileSystem
+from hadoop.client.jvm import configuration, java, java_errors
+from hadoop.client.yarn import RECORDS, REMEDY, Launch, launch_context, resource
+
+CLIENT = "org.apache.hadoop.yarn.client.api"
+RM_WAIT_MS = 600_000
+"""How long an application master waits for a ResourceManager that is away: its containers work on meanwhile."""
+BEAT_SECONDS = 5.0
+"""Between two signs of life at most: a ResourceManager gives up whom it has not heard for ten times as long or more."""
+ALONE_SECONDS = 1800.0
+"""A program that has not asked for news for so long hangs: then the ResourceManager shall give it up."""
+LOST_STATES = ("LOST", "UNHEALTHY", "DECOMMISSIONED", "SHUTDOWN")
+
+
+class Unprepared(HadoopError):
+    """What a container needs could not be looked up in HDFS: nothing was started, and its node is not to blame."""
+
+
+@dataclass(frozen=True)
+class Granted:
+    """A container the ResourceManager gave: its id, its node, and where that node's NodeManager serves its log.
+
+    `request` is the number it was asked for with, 0 when an earlier attempt did.
+    """
+
+    container_id: str
+    node_name: str
+    log_address: str
+    java: Any
+    request: int = 0
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A container that is no more; `exit_status` is the process's, or one of YARN's negative numbers."""
+
+    container_id: str
+    exit_status: int
+    diagnostics: str
+
+
+@dataclass(frozen=True)
+class Heartbeat:
+    """What one exchange with the ResourceManager brought.
+
+    `back_nodes` take work (again); `unhealthy_nodes` are those of the lost ones that say so themselves: a disk failed.
+    """
+
+    granted: tuple[Granted, ...]
+    ended: tuple[Ended, ...]
+    lost_nodes: tuple[str, ...]
+    back_nodes: tuple[str, ...] = ()
+    unhealthy_nodes: tuple[str, ...] = ()
+
+    def then(self, later: Heartbeat) -> Heartbeat:
+        """Both as one: of a node counts what was said last."""
+        return Heartbeat(
+            self.granted + later.granted,
+            self.ended + later.ended,
+            (*_without(self.lost_nodes, later.back_nodes), *later.lost_nodes),
+            (*_without(self.back_nodes, later.lost_nodes), *later.back_nodes),
+            (*_without(self.unhealthy_nodes, later.back_nodes), *later.unhealthy_nodes),
+        )
+
+
+class Pulse:
+    """Exchanges news by itself when nobody has asked for a while, and keeps it for who asks next.
+
+    `lock` is for whoever else uses what `exchange` uses; so that is used by one thread at a time.
+    """
+
+    def __init__(self, exchange: Callable[[float], Heartbeat], every: float = BEAT_SECONDS) -> None:
+        self.lock = threading.RLock()
+        self._exchange = exchange
+        self._every = every
+        self._kept = Heartbeat((), (), ())
+        self._progress = 0.0
+        self._asked = self._exchanged = time.monotonic()
+        self._stopped = threading.Event()
+
+    def start(self) -> None:
+        """From now on."""
+        threading.Thread(target=self._run, name="pulse", daemon=True).start()
+
+    def stop(self) -> None:
+        """No exchange begins after this returns, and none runs."""
+        self._stopped.set()
+        with self.lock:
+            return
+
+    def ask(self, progress: float) -> Heartbeat:
+        """All news since the last call; what `exchange` raises passes, and nothing is lost by that."""
+        with self.lock:
+            self._progress, self._asked = progress, time.monotonic()
+            self._beat()
+            news, self._kept = self._kept, Heartbeat((), (), ())
+            return news
+
+    def _run(self) -> None:
+        while not self._stopped.wait(self._every):
+            with self.lock:
+                now = time.monotonic()
+                due = now - self._exchanged >= self._every and now - self._asked < ALONE_SECONDS
+                if due and not self._stopped.is_set():
+                    self._try()
+
+    def _try(self) -> None:
+        try:
+            self._beat()
+        except HadoopError:
+            return  # whoever asks next tries again, and hears it
+
+    def _beat(self) -> None:
+        self._kept = self._kept.then(self._exchange(self._progress))
+        self._exchanged = time.monotonic()
+
+
+class MasterSession:
+    """From registering to leaving; the ResourceManager hears of it all the time, whatever the caller does meanwhile.
+
+    Every method raises HadoopError.
+    """
+
+    def __init__(self, filesystem: FileSystem) -> None:
+        self._filesystem = filesystem
+        self._requests: dict[int, Any] = {}
+        self._pulse = Pulse(self._exchange)
+        with java_errors("starting the application master's session", REMEDY):
+            conf = configuration()
+            conf.setLong("yarn.resourcemanager.connect.max-wait.ms", RM_WAIT_MS)
+            self._rm = java(f"{CLIENT}.AMRMClient").createAMRMClient()
+            self._rm.init(conf)
+            self._rm.start()
+            self._nm = java(f"{CLIENT}.NMClient").createNMClient()
+            self._nm.init(conf)
+            self._nm.start()
+
+    def register(self, host: str, port: int, page: str = "") -> tuple[Granted, ...]:
+        """Tell the ResourceManager where this application master's service and its `page` are.
+
+        Returns the containers that an earlier attempt started and that still run.
+        """
+        with self._pulse.lock, java_errors("registering the application master", REMEDY):
+            answer = self._rm.registerApplicationMaster(host, port, page)
+            self._pulse.start()
+            return tuple(_granted(one) for one in answer.getContainersFromPreviousAttempts())
+
+    def ask(self, request: int, node_name: str, launch: Launch) -> None:
+        """Ask for one container on exactly this node. `request` is this request's own number, from 1.
+
+        Strict requests of equal priority are told apart by that number alone.
+        """
+        wanted = (
+            java(f"{CLIENT}.AMRMClient$ContainerRequest")
+            .newBuilder()
+            .capability(resource(launch))
+            .nodes(jpype.JArray(jpype.JString)([node_name]))
+            .priority(java(f"{RECORDS}.Priority").newInstance(1))
+            .allocationRequestId(request)
+            .relaxLocality(False)
+            .build()
+        )
+        with self._pulse.lock, java_errors(f"asking for a container on {node_name}", REMEDY):
+            self._requests[request] = wanted
+            self._rm.addContainerRequest(wanted)
+
+    def withdraw(self, request: int) -> None:
+        """Ask no more for the container of this request; nothing happens when it was given already."""
+        with self._pulse.lock, java_errors("withdrawing a request", REMEDY):
+            if wanted := self._requests.pop(request, None):
+                self._rm.removeContainerRequest(wanted)
+
+    def release(self, container_id: str) -> None:
+        """Have YARN end a container."""
+        with self._pulse.lock, java_errors(f"releasing {container_id}", REMEDY):
+            self._rm.releaseAssignedContainer(java(f"{RECORDS}.ContainerId").fromString(container_id))
+
+    def heartbeat(self, progress: float) -> Heartbeat:
+        """Exchange news; `progress` runs from 0 to 1. What came since the last call is part of it."""
+        return self._pulse.ask(progress)
+
+    def _exchange(self, progress: float) -> Heartbeat:
+        with java_errors("talking to the ResourceManager", REMEDY):
+            news = self._rm.allocate(progress)
+            nodes = [(str(one.getNodeId().getHost()), str(one.getNodeState())) for one in news.getUpdatedNodes()]
+            return Heartbeat(
+                tuple(granted for one in news.getAllocatedContainers() if (granted := self._accept(one))),
+                tuple(
+                    Ended(str(one.getContainerId()), int(one.getExitStatus()), str(one.getDiagnostics()).strip())
+                    for one in news.getCompletedContainersStatuses()
+                ),
+                tuple(node for node, state in nodes if state in LOST_STATES),
+                tuple(node for node, state in nodes if state == "RUNNING"),
+                tuple(node for node, state in nodes if state == "UNHEALTHY"),
+            )
+
+    def launch(self, granted: Granted, launch: Launch) -> None:
+        """Start the command in a container that was given; Unprepared when HDFS does not tell of what it needs."""
+        context = self._context(launch)
+        with java_errors(f"starting a container on {granted.node_name}", "is its NodeManager up?"):
+            self._nm.startContainer(granted.java, context)
+
+    def leave(self, succeeded: bool, message: str, page: str = "") -> None:
+        """Unregister with the outcome; `message` is what the client reads, `page` where the ResourceManager links to.
+
+        Running containers are ended by YARN.
+        """
+        self._pulse.stop()
+        statuses = java(f"{RECORDS}.FinalApplicationStatus")
+        with java_errors("leaving", REMEDY):
+            self._rm.unregisterApplicationMaster(statuses.SUCCEEDED if succeeded else statuses.FAILED, message, page)
+            self._nm.stop()
+            self._rm.stop()
+
+    def _context(self, launch: Launch) -> Any:
+        try:
+            with java_errors("looking at what a container needs", HDFS_REMEDY):
+                return launch_context(launch, self._filesystem)
+        except HadoopError as error:
+            raise Unprepared(str(error)) from error
+
+    def _accept(self, container: Any) -> Granted | None:
+        """Take a container that answers a request, and withdraw that request; give back any surplus."""
+        request = int(container.getAllocationRequestId())
+        wanted = self._requests.pop(request, None)
+        if wanted is None:
+            self._rm.releaseAssignedContainer(container.getId())
+            return None
+        self._rm.removeContainerRequest(wanted)
+        return _granted(container, request)
+
+
+def _without(nodes: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(node for node in nodes if node not in others)
+
+
+def _granted(container: Any, request: int = 0) -> Granted:
+    return Granted(
+        str(container.getId()),
+        str(container.getNodeId().getHost()),
+        str(container.getNodeHttpAddress()),
+        container,
+        request,
+    )

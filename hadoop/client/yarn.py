@@ -1,0 +1,199 @@
+"""Applications of YARN as a client sees them: submit, follow, kill."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jpype
+
+from hadoop.errors import HadoopError
+from hadoop.client.filesystem import FileSystem
+from hadoop.client.jvm import configuration, java, java_errors
+
+REMEDY = "is YARN up? `nodewise cluster status` tells"
+RECORDS = "org.apache.hadoop.yarn.api.records"
+ATTEMPTS_WITHIN_MS = 600_000
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What a container runs: argv, environment, and files of HDFS laid beside it (name there -> path).
+
+    `archives` are unpacked into a folder of the name; nodes keep and share them, so each must be readable by everyone.
+    """
+
+    argv: Sequence[str]
+    environment: Mapping[str, str]
+    files: Mapping[str, str]
+    memory_mb: int
+    vcores: int
+    archives: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Application:
+    """One application as the ResourceManager describes it; `final` is SUCCEEDED, FAILED, KILLED or UNDEFINED.
+
+    `host`, `port` and `tracking_url` are what the present attempt's master gave when it registered: before that they
+    are "N/A" or empty and -1. `attempt` counts from 1, 0 before the first.
+    """
+
+    application_id: str
+    name: str
+    state: str
+    final: str
+    progress: float
+    diagnostics: str
+    host: str
+    started_at: float
+    tags: frozenset[str] = field(default_factory=frozenset)
+    port: int = -1
+    tracking_url: str = ""
+    attempt: int = 0
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will happen."""
+        return self.state in ("FINISHED", "FAILED", "KILLED")
+
+
+class Yarn:
+    """A session with the ResourceManager. Every method raises HadoopError."""
+
+    def __init__(self) -> None:
+        with java_errors("connecting to YARN", REMEDY):
+            self._client = java("org.apache.hadoop.yarn.client.api.YarnClient").createYarnClient()
+            self._client.init(configuration())
+            self._client.start()
+
+    def close(self) -> None:
+        """End the session."""
+        self._client.stop()
+
+    def running_nodes(self) -> list[str]:
+        """Host names of the NodeManagers that take work, sorted."""
+        states = jpype.JArray(java(f"{RECORDS}.NodeState"))([java(f"{RECORDS}.NodeState").RUNNING])
+        with java_errors("asking YARN for its nodes", REMEDY):
+            return sorted({str(report.getNodeId().getHost()) for report in self._client.getNodeReports(states)})
+
+    def new_application(self) -> tuple[str, Any]:
+        """An identity for an application to be submitted, and the context to submit it with."""
+        with java_errors("asking YARN for an application id", REMEDY):
+            context = self._client.createApplication().getApplicationSubmissionContext()
+            return str(context.getApplicationId()), context
+
+    def submit(
+        self,
+        context: Any,
+        name: str,
+        launch: Launch,
+        filesystem: FileSystem,
+        tags: Sequence[str] = (),
+        attempts: int = 1,
+        queue: str = "default",
+    ) -> None:
+        """Submit an application whose application master is `launch`; HadoopError also when there is no such queue.
+
+        It is started up to `attempts` times within ten minutes, not counting what YARN itself ended (a lost node, a
+        preemption); the containers of an attempt go on in the next.
+        """
+        with java_errors(f"submitting {name}", REMEDY):
+            context.setApplicationName(name)
+            context.setApplicationType("NODEWISE")
+            context.setQueue(queue)
+            context.setAMContainerSpec(launch_context(launch, filesystem))
+            context.setResource(resource(launch))
+            context.setMaxAppAttempts(attempts)
+            context.setAttemptFailuresValidityInterval(ATTEMPTS_WITHIN_MS)
+            context.setKeepContainersAcrossApplicationAttempts(attempts > 1)
+            context.setApplicationTags(java("java.util.HashSet")(java("java.util.Arrays").asList(list(tags))))
+            self._client.submitApplication(context)
+
+    def application(self, application_id: str) -> Application:
+        """The present report of one application; HadoopError when YARN does not know it."""
+        with java_errors(f"looking for application {application_id}", "`nodewise job list` shows those YARN knows"):
+            return _application(self._client.getApplicationReport(_id(application_id)))
+
+    def applications(self) -> list[Application]:
+        """All applications of this kind that YARN still remembers, the newest last."""
+        kinds = java("java.util.Collections").singleton("NODEWISE")
+        with java_errors("asking YARN for its applications", REMEDY):
+            found = [_application(report) for report in self._client.getApplications(kinds)]
+        return sorted(found, key=lambda one: one.started_at)
+
+    def kill(self, application_id: str) -> None:
+        """End an application and all its containers."""
+        with java_errors(f"killing {application_id}", "`nodewise job list` shows those YARN knows"):
+            self._client.killApplication(_id(application_id))
+
+
+def resource(launch: Launch) -> Any:
+    """Memory and cores of a container."""
+    return java(f"{RECORDS}.Resource").newInstance(launch.memory_mb, launch.vcores)
+
+
+def launch_context(launch: Launch, filesystem: FileSystem) -> Any:
+    """The context from which a NodeManager lays out the files and runs the command."""
+    files = java("java.util.HashMap")()
+    for name, path in launch.files.items():
+        files.put(name, _local_resource(filesystem, path, "FILE", "APPLICATION"))
+    for name, path in launch.archives.items():
+        files.put(name, _local_resource(filesystem, path, "ARCHIVE", "PUBLIC"))
+    environment = java("java.util.HashMap")()
+    for name, value in launch.environment.items():
+        environment.put(name, value)
+    commands = java("java.util.ArrayList")([command_line(launch.argv)])
+    return java(f"{RECORDS}.ContainerLaunchContext").newInstance(files, environment, commands, None, None, None)
+
+
+def command_line(argv: Sequence[str]) -> str:
+    """The one line YARN runs for an argv, its output in the container's log folder.
+
+    YARN wraps the line in double quotes for a second shell, so what the outer one would expand is escaped.
+    """
+    inner = shlex.join(argv)
+    for mark in ("\\", '"', "$", "`"):
+        inner = inner.replace(mark, f"\\{mark}")
+    return f"{inner} 1><LOG_DIR>/stdout 2><LOG_DIR>/stderr"
+
+
+def _local_resource(filesystem: FileSystem, path: str, kind: str, visibility: str) -> Any:
+    where = filesystem.path(path)
+    status = filesystem.java.getFileStatus(where)
+    url = java(f"{RECORDS}.URL").fromPath(where)
+    return java(f"{RECORDS}.LocalResource").newInstance(
+        url,
+        java(f"{RECORDS}.LocalResourceType").valueOf(kind),
+        java(f"{RECORDS}.LocalResourceVisibility").valueOf(visibility),
+        status.getLen(),
+        status.getModificationTime(),
+    )
+
+
+def _id(application_id: str) -> Any:
+    try:
+        return java(f"{RECORDS}.ApplicationId").fromString(application_id)
+    except jpype.JException as error:
+        raise HadoopError(
+            f"{application_id!r} is no application id: it looks like application_1700000000000_0001"
+        ) from error
+
+
+def _application(report: Any) -> Application:
+    return Application(
+        application_id=str(report.getApplicationId()),
+        name=str(report.getName()),
+        state=str(report.getYarnApplicationState()),
+        final=str(report.getFinalApplicationStatus()),
+        progress=float(report.getProgress()),
+        diagnostics=str(report.getDiagnostics() or "").strip(),
+        host=str(report.getHost()),
+        started_at=int(report.getStartTime()) / 1000,
+        tags=frozenset(str(tag) for tag in report.getApplicationTags()),
+        port=int(report.getRpcPort()),
+        tracking_url=str(report.getOriginalTrackingUrl() or ""),
+        attempt=int(attempt.getAttemptId()) if (attempt := report.getCurrentApplicationAttemptId()) else 0,
+    )

@@ -1,0 +1,192 @@
+"""`nodewise cluster`: a real Hadoop on this machine."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from hadoop.local import lifecycle
+from hadoop.errors import HadoopError
+from hadoop.local.lifecycle import Cluster, Say
+
+
+class CpuList(click.ParamType[tuple[int, ...]]):
+    """`0,0,0,1` as a tuple of CPU numbers; an empty text means no pinning."""
+
+    name = "cpus"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        """Parse the text."""
+        if isinstance(value, tuple):
+            return value
+        try:
+            return tuple(int(cpu) for cpu in value.split(",")) if value else ()
+        except ValueError:
+            self.fail(f"{value!r} is not a list of CPU numbers such as 0,0,0,1", param, ctx)
+
+
+@click.group()
+def cluster() -> None:
+    """Run a real Hadoop on this machine: NameNode, ResourceManager, nodes with DataNode, NodeManager and sshd.
+
+    \b
+    Example:
+      nodewise cluster up --nodes 4
+      nodewise cluster down
+    """
+
+
+@cluster.command()
+@click.option("--nodes", type=int, help="How many nodes.  [default: as before, at first 4]")
+@click.option(
+    "--subnet", metavar="127.0.K", help="Loopback addresses to use.  [default: as before, at first the first free]"
+)
+@click.option("--cpus", type=CpuList(), metavar="0,0,0,1", help="Pin each node to one CPU, which makes nodes uneven.")
+@click.option("--jars", type=click.Path(file_okay=False, path_type=Path), help="Where Hadoop's jars are.")
+@click.option(
+    "--plugin/--no-plugin",
+    default=None,
+    help="Whether YARN orders nodes by measured values, as nodewise-policy.properties beside the site files says.  "
+    "[default: as before, at first not]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the cluster as JSON.")
+@click.pass_obj
+def up(
+    home: Path,
+    nodes: int | None,
+    subnet: str | None,
+    cpus: tuple[int, ...] | None,
+    jars: Path | None,
+    plugin: bool | None,
+    as_json: bool,
+) -> None:
+    """Start the cluster and wait until it works; on a running one, start what is missing.
+
+    \b
+    Example:
+      nodewise cluster up --nodes 4
+    """
+    begun = time.monotonic()
+    with _news() as say, _stoppable():
+        started = lifecycle.up(home, nodes, subnet, cpus, jars, plugin, say)
+    if as_json:
+        click.echo(json.dumps(_as_dict(started), indent=2))
+        return
+    click.echo(f"Ready after {time.monotonic() - begun:.1f} s: {started.size} nodes, {started.namenode_url}")
+    click.echo(f"Pages: {started.namenode_http} {started.rm_http}  Logs: {started.logs}  Stop: nodewise cluster down")
+
+
+@cluster.command()
+@click.pass_obj
+def down(home: Path) -> None:
+    """Stop the cluster: end every process it started, also after a crash; its data stay.
+
+    \b
+    Example:
+      nodewise cluster down
+    """
+    with _news() as say:
+        say("Stopping the cluster")
+        ended = lifecycle.down(home)
+    click.echo(f"The cluster is stopped: {ended} processes ended" if ended else "No process of this cluster is running")
+
+
+@cluster.command()
+@click.option("--json", "as_json", is_flag=True, help="Print the cluster as JSON.")
+@click.option("--names", is_flag=True, help="Print the nodes' names, one a line, and nothing else.")
+@click.pass_obj
+def status(home: Path, as_json: bool, names: bool) -> None:
+    """Show every daemon of the cluster and whether it does its work.
+
+    \b
+    Example:
+      ssh -F ~/.nodewise/cluster/ssh/config $(nodewise cluster status --names | head -1)
+    """
+    found = lifecycle.load(home)
+    if names:
+        click.echo("\n".join(found.nodes))
+    elif as_json:
+        click.echo(json.dumps(_as_dict(found), indent=2))
+    else:
+        _show(_as_dict(found))
+
+
+def _as_dict(cluster: Cluster) -> dict[str, Any]:
+    """The cluster as `--json` prints it; its state is running, degraded or stopped."""
+    daemons = lifecycle.status(cluster)
+    alive = [daemon for daemon in daemons if daemon.pid]
+    state = "running" if all(daemon.ready for daemon in daemons) else "degraded" if alive else "stopped"
+    pinned = cluster.cpus or (None,) * cluster.size
+    return {
+        "state": state,
+        "home": str(cluster.home),
+        "user": cluster.user,
+        "namenode_url": cluster.namenode_url,
+        "namenode_http": cluster.namenode_http,
+        "rm_http": cluster.rm_http,
+        "conf_dir": str(cluster.conf_dir),
+        "ssh_config": str(cluster.ssh_config),
+        "logs": str(cluster.logs),
+        "nodes": [{"node_name": node, "cpu": cpu} for node, cpu in zip(cluster.nodes, pinned, strict=True)],
+        "daemons": [asdict(daemon) for daemon in daemons],
+    }
+
+
+def _show(found: dict[str, Any]) -> None:
+    table = Table(title=f"Cluster under {found['home']}: {found['state']}", title_justify="left")
+    for column in ("daemon", "node", "pid", "state"):
+        table.add_column(column)
+    for daemon in found["daemons"]:
+        state = "ready" if daemon["ready"] else "not ready" if daemon["pid"] else "stopped"
+        table.add_row(daemon["kind"], daemon["node"] or "master", str(daemon["pid"] or ""), state)
+    Console().print(table)
+    click.echo(f"HDFS {found['namenode_url']}  pages {found['namenode_http']} {found['rm_http']}")
+    click.echo(f"HADOOP_CONF_DIR={found['conf_dir']}  ssh -F {found['ssh_config']}")
+
+
+@contextmanager
+def _news() -> Iterator[Say]:
+    """Show progress on stderr: one changing line on a terminal, else a line for each piece of news."""
+    console = Console(stderr=True)
+    begun = time.monotonic()
+    if not console.is_terminal:
+        said: list[str] = []
+
+        def say(text: str) -> None:
+            if said[-1:] != [text]:
+                said.append(text)
+                click.echo(f"{text} ({time.monotonic() - begun:.0f} s)", err=True)
+
+        yield say
+        return
+    with console.status("") as line:
+        yield lambda text: line.update(f"{text} ({time.monotonic() - begun:.0f} s)")
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """Let SIGTERM and a closed terminal unwind like Ctrl-C, so that a stopped start cleans up too."""
+
+    def stop(signum: int, _frame: FrameType | None) -> None:
+        sys.exit(128 + signum)
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise HadoopError("interrupted: everything that this start had begun is ended") from None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,207 @@
+"""The daemons of a cluster on this machine: how each is started, found again, and what it said last."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from hadoop.local import ports
+from hadoop.local import preflight
+from hadoop.local import processes
+from hadoop.local import site
+from hadoop.local import sshd
+from hadoop.errors import HadoopError
+from hadoop.client.jre import OPENS
+from hadoop.local.state import MARKER, Cluster
+
+_CLASSES = {
+    "namenode": "org.apache.hadoop.hdfs.server.namenode.NameNode",
+    "datanode": "org.apache.hadoop.hdfs.server.datanode.DataNode",
+    "resourcemanager": "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager",
+    "nodemanager": "org.apache.hadoop.yarn.server.nodemanager.NodeManager",
+}
+_TITLES = {
+    "namenode": "NameNode",
+    "datanode": "DataNode",
+    "resourcemanager": "ResourceManager",
+    "nodemanager": "NodeManager",
+    "sshd": "sshd",
+}
+_KEPT_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TZ")
+_COMPLAINT = re.compile(r" (FATAL|ERROR) |Exception|^fatal|^error|[Nn]o space left")
+_TAIL_BYTES = 64_000
+
+
+@dataclass(frozen=True)
+class Daemon:
+    """One daemon of a cluster; `node` is None for the master's."""
+
+    cluster: Cluster
+    kind: str
+    node: str | None = None
+
+    @property
+    def title(self) -> str:
+        """Its name for people."""
+        return f"{_TITLES[self.kind]} {self.node}" if self.node else _TITLES[self.kind]
+
+    @property
+    def log(self) -> Path:
+        """Its log file."""
+        return self.cluster.logs / (f"{self.kind}-{self.node}.log" if self.node else f"{self.kind}.log")
+
+    @property
+    def output(self) -> Path:
+        """What it printed since its last start; sshd logs here."""
+        return self.log if self.kind == "sshd" else self.log.with_suffix(".out")
+
+    @property
+    def identity(self) -> str:
+        """What stands in its command line and in no other's."""
+        if self.kind == "sshd":
+            return str(sshd.config_file(self.cluster, str(self.node)))
+        return f"-Dnodewise.daemon={self.kind}@{self.node or self.cluster.master}"
+
+    @property
+    def addresses(self) -> list[ports.Address]:
+        """What it listens on."""
+        number = self.cluster.nodes.index(self.node) + 1 if self.node else 0
+        return ports.of(self.kind, self.node or self.cluster.master, number)
+
+
+def of(cluster: Cluster) -> list[Daemon]:
+    """List every daemon of the cluster, in the order of their start."""
+    master = [Daemon(cluster, "namenode"), Daemon(cluster, "resourcemanager")]
+    return master + [
+        Daemon(cluster, kind, node) for kind in ("datanode", "nodemanager", "sshd") for node in cluster.nodes
+    ]
+
+
+def running(cluster: Cluster) -> dict[Daemon, psutil.Process]:
+    """Find the daemons that run now."""
+    found: dict[Daemon, psutil.Process] = {}
+    candidates = []
+    for process in processes.of_cluster(cluster.home, cluster.subnet):
+        try:
+            candidates.append((process.create_time(), " ".join(process.cmdline()), process))
+        except psutil.Error:
+            continue
+    candidates.sort(key=lambda candidate: candidate[0])
+    for daemon in of(cluster):
+        # An sshd that has just accepted a connection looks like its listener for a moment; the oldest is the listener.
+        matches = [process for _, line, process in candidates if f"{daemon.identity} " in f"{line} "]
+        if matches:
+            found[daemon] = matches[0]
+    return found
+
+
+def command(daemon: Daemon, *arguments: str) -> list[str]:
+    """Build the command line that runs this daemon in the foreground."""
+    cluster = daemon.cluster
+    if daemon.kind == "sshd":
+        return [str(sshd.program()), "-D", "-e", "-f", daemon.identity]
+    return [
+        str(cluster.java),
+        "-Xmx192m",
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        "-XX:-UsePerfData",
+        f"-XX:ErrorFile={cluster.logs}/{daemon.kind}-%p.crash",
+        *OPENS,
+        f"-Djava.io.tmpdir={site.scratch(cluster)}",
+        "-Dnodewise.root.logger=INFO,file",
+        f"-Dnodewise.log.file={daemon.log}",
+        daemon.identity,
+        "-cp",
+        ":".join(map(str, _class_path(daemon))),
+        _CLASSES[daemon.kind],
+        *arguments,
+    ]
+
+
+def _class_path(daemon: Daemon) -> list[Path]:
+    plugin = [site.PLUGIN_JAR] if daemon.kind == "resourcemanager" and daemon.cluster.plugin else []
+    return [site.conf_dir(daemon.cluster, daemon.node), *plugin, daemon.cluster.jars / "*"]
+
+
+def environment(cluster: Cluster) -> dict[str, str]:
+    """The environment of every process of the cluster; little is inherited, so that it is the same for everyone."""
+    kept = {name: os.environ[name] for name in _KEPT_ENVIRONMENT if name in os.environ}
+    return kept | {
+        "JAVA_HOME": str(cluster.java_home),
+        "HADOOP_CONF_DIR": str(cluster.conf_dir),
+        "HADOOP_USER_NAME": cluster.user,
+        MARKER: cluster.id,
+    }
+
+
+def start(daemon: Daemon) -> psutil.Process:
+    """Start a daemon in a session of its own, on its node's CPU where nodes are pinned; return its process."""
+    cluster = daemon.cluster
+    # Spawned rather than kept as a Popen: the daemon outlives this program, which has nothing to wait for. `env` sets
+    # the working directory, so that no directory of the caller stays in use.
+    argv = ["/usr/bin/env", "-C", str(cluster.state), *command(daemon)]
+    null = os.open(os.devnull, os.O_RDONLY)
+    output = os.open(daemon.output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    allowed = os.sched_getaffinity(0)
+    try:
+        if cluster.cpus and daemon.node:
+            os.sched_setaffinity(0, {cluster.cpus[cluster.nodes.index(daemon.node)]})
+        pid = os.posix_spawn(
+            argv[0],
+            argv,
+            environment(cluster),
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, null, 0),
+                (os.POSIX_SPAWN_DUP2, output, 1),
+                (os.POSIX_SPAWN_DUP2, output, 2),
+            ],
+            setsid=True,
+            setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
+        )
+    finally:
+        # The affinity of the calling thread is what a child inherits; this thread takes its own back.
+        os.sched_setaffinity(0, allowed)
+        os.close(null)
+        os.close(output)
+    return psutil.Process(pid)
+
+
+def failure(daemon: Daemon, what: str) -> HadoopError:
+    """Say that a daemon failed, where its log is, and the last line in it that tells why."""
+    state = daemon.cluster.state
+    line = last_complaint([daemon.output, daemon.log])
+    # A daemon without room for its files often cannot even write that down.
+    if "No space left on device" in line or shutil.disk_usage(state).free < preflight.STUCK_BYTES:
+        line = f"the disk under {state} is full, free some space or use another --home"
+    return HadoopError(f"{daemon.title} {what}: {line} (log: {daemon.log})")
+
+
+def last_complaint(logs: Iterable[Path]) -> str:
+    """Return the last line that names an error, else the last line at all, of the newest of these files with text."""
+    last = "it wrote nothing"
+    for log in logs:
+        lines = [line.strip() for line in _tail(log).splitlines() if line.strip()]
+        # A stack trace's own lines say where, not what.
+        lines = [line for line in lines if not line.startswith("at ")]
+        complaints = [line for line in lines if _COMPLAINT.search(line)]
+        if complaints:
+            return complaints[-1]
+        last = lines[-1] if lines else last
+    return last
+
+
+def _tail(path: Path) -> str:
+    try:
+        with path.open("rb") as handle:
+            handle.seek(max(0, path.stat().st_size - _TAIL_BYTES))
+            return handle.read().decode(errors="replace")
+    except FileNotFoundError:
+        return ""

@@ -1,0 +1,312 @@
+"""A real Hadoop cluster on this one machine: start it, wait until it works, stop it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import psutil
+
+from hadoop.local import daemons
+from hadoop.local import health
+from hadoop.local import ports
+from hadoop.local import preflight
+from hadoop.local import processes
+from hadoop.local import site
+from hadoop.local import sshd
+from hadoop.local import state
+from hadoop.local.daemons import Daemon
+from hadoop.errors import HadoopError
+from hadoop.client.jre import find_java
+from hadoop.local.state import Cluster, load
+
+__all__ = ["Cluster", "DaemonStatus", "down", "load", "status", "up"]
+
+DEFAULT_NODES = 4
+MIN_FREE_BYTES = 2_000_000_000
+READY_SECONDS = 150.0
+_POLL_SECONDS = 0.2
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class DaemonStatus:
+    """One daemon as it is now; `pid` is None when it does not run, `ready` tells whether it does its work."""
+
+    kind: str
+    node: str | None
+    pid: int | None
+    ready: bool
+
+
+def up(
+    home: Path,
+    nodes: int | None = None,
+    subnet: str | None = None,
+    cpus: Sequence[int] | None = None,
+    jars: Path | None = None,
+    plugin: bool | None = None,
+    say: Say = lambda _: None,
+    min_free_bytes: int = MIN_FREE_BYTES,
+    ready_seconds: float = READY_SECONDS,
+) -> Cluster:
+    """Start the cluster of this home, or what is missing of it, and return once all of it works.
+
+    What is not given stays as it was; at first: 4 nodes, the first free subnet, no pinning, no plug-in. `cpus` names
+    one CPU for each node, `say` gets every piece of news. HadoopError when it cannot start; then, as after Ctrl-C,
+    nothing that this call started is left running.
+    """
+    home = home.absolute()
+    state.check_path(home, "--home")
+    with state.sentences(home), state.lock(home), ExitStack() as stack:
+        recorded = state.read(home)
+        alive = daemons.running(recorded) if recorded else {}
+        cluster = _planned(home, recorded, nodes, subnet, cpus, jars, plugin)
+        _check(cluster, min_free_bytes)
+        if recorded and alive:
+            _refuse_moves(recorded, cluster)
+        else:
+            # What a crashed cluster left behind would hold ports and directories.
+            _end_all(home, recorded)
+            cluster = _placed(cluster, stack)
+            _forget_work(cluster)
+        missing = [daemon for daemon in daemons.of(cluster) if daemon not in alive]
+        if not missing and not health.waiting_for(cluster):
+            say("The cluster is running already")
+        elif alive:
+            _repair(cluster, missing, say, ready_seconds)
+        else:
+            try:
+                _start(cluster, missing, {}, say, ready_seconds)
+            except BaseException:
+                say("Stopping what was started")
+                _end_all(home, cluster)
+                raise
+        return cluster
+
+
+def down(home: Path) -> int:
+    """End every process of this home's cluster, also after a crash, and give their number; the data stay."""
+    home = home.absolute()
+    if not state.state_dir(home).exists():
+        return _end_all(home, None)
+    with state.sentences(home), state.lock(home):
+        try:
+            recorded = state.read(home)
+        except HadoopError:
+            recorded = None
+        return _end_all(home, recorded)
+
+
+def status(cluster: Cluster) -> list[DaemonStatus]:
+    """Look at every daemon of the cluster."""
+    alive = daemons.running(cluster)
+    datanodes = health.live_datanodes(cluster)
+    nodemanagers = health.running_nodemanagers(cluster)
+
+    def ready(daemon: Daemon) -> bool:
+        return {
+            "namenode": datanodes is not None,
+            "resourcemanager": nodemanagers is not None,
+            "datanode": daemon.node in (datanodes or ()),
+            "nodemanager": daemon.node in (nodemanagers or ()),
+            "sshd": daemon.kind == "sshd" and health.answers_ssh(str(daemon.node)),
+        }[daemon.kind]
+
+    return [
+        DaemonStatus(
+            daemon.kind, daemon.node, alive[daemon].pid if daemon in alive else None, daemon in alive and ready(daemon)
+        )
+        for daemon in daemons.of(cluster)
+    ]
+
+
+def _check(cluster: Cluster, min_free_bytes: int) -> None:
+    """Raise HadoopError when something is missing that it needs."""
+    preflight.check_jars(cluster.jars)
+    if cluster.plugin:
+        preflight.check_plugin(site.PLUGIN_JAR)
+    preflight.check_disk(cluster.state, min_free_bytes)
+
+
+def _planned(
+    home: Path,
+    recorded: Cluster | None,
+    nodes: int | None,
+    subnet: str | None,
+    cpus: Sequence[int] | None,
+    jars: Path | None,
+    plugin: bool | None,
+) -> Cluster:
+    """What the cluster shall be: what was asked for, else what was recorded, else the defaults."""
+    sshd.program()
+    size = nodes if nodes is not None else recorded.size if recorded else DEFAULT_NODES
+    if not 1 <= size <= state.MAX_NODES:
+        raise HadoopError(f"--nodes {size} is not allowed: give 1 to {state.MAX_NODES}")
+    if recorded and recorded.user != state.current_user():
+        raise HadoopError(f"this cluster belongs to user {recorded.user}: start it as that user, or use another --home")
+    if recorded and size < recorded.size:
+        raise HadoopError(
+            f"this cluster has {recorded.size} nodes with data on each and cannot shrink to {size}: "
+            f"use another --home, or `nodewise cluster down` and delete {recorded.state}"
+        )
+    planned = Cluster(
+        home=home,
+        subnet=ports.check_subnet(subnet) if subnet else recorded.subnet if recorded else "",
+        size=size,
+        user=state.current_user(),
+        jars=(jars or (recorded.jars if recorded else preflight.JARS)).absolute(),
+        java=find_java(os.environ.get("JAVA_HOME")),
+        cpus=tuple(cpus) if cpus is not None else recorded.cpus if recorded else (),
+        plugin=plugin if plugin is not None else bool(recorded and recorded.plugin),
+    )
+    state.check_path(planned.jars, "--jars")
+    _check_cpus(planned)
+    return planned
+
+
+def _check_cpus(cluster: Cluster) -> None:
+    usable = os.sched_getaffinity(0)
+    if not cluster.cpus:
+        return
+    if len(cluster.cpus) != cluster.size:
+        raise HadoopError(f"--cpus names {len(cluster.cpus)} CPUs for {cluster.size} nodes: name one for each node")
+    for cpu in cluster.cpus:
+        if cpu not in usable:
+            raise HadoopError(f"--cpus names CPU {cpu}, and this machine offers {sorted(usable)}")
+
+
+def _refuse_moves(recorded: Cluster, planned: Cluster) -> None:
+    """Daemons that run already keep their addresses, CPUs and plug-in."""
+    same_cpus = recorded.cpus == planned.cpus[: len(recorded.cpus)] and bool(recorded.cpus) == bool(planned.cpus)
+    unchanged = {
+        "--subnet": recorded.subnet == planned.subnet,
+        "--cpus": same_cpus,
+        "--plugin": recorded.plugin == planned.plugin,
+    }
+    for option, same in unchanged.items():
+        if not same:
+            raise HadoopError(f"{option} cannot change while the cluster runs: `nodewise cluster down` first")
+
+
+def _placed(cluster: Cluster, stack: ExitStack) -> Cluster:
+    """Give the cluster its subnet, or the first free one, and hold it until the start is over."""
+    choices = (cluster.subnet,) if cluster.subnet else ports.SUBNETS
+    for choice in choices:
+        placed = replace(cluster, subnet=choice)
+        try:
+            stack.enter_context(ports.claimed(choice, _addresses(daemons.of(placed))))
+        except HadoopError:
+            if choice == choices[-1]:
+                raise
+        else:
+            return placed
+    raise AssertionError("there is always a choice")
+
+
+def _addresses(wanted: Iterable[Daemon]) -> list[ports.Address]:
+    return [address for daemon in wanted for address in daemon.addresses]
+
+
+def _end_all(home: Path, cluster: Cluster | None) -> int:
+    return processes.end(lambda: processes.of_cluster(home, cluster.subnet if cluster else None))
+
+
+def _repair(cluster: Cluster, missing: Sequence[Daemon], say: Say, ready_seconds: float) -> None:
+    """Start what is missing beside daemons that run; on failure end only that."""
+    busy = ports.first_taken(_addresses(missing))
+    if busy:
+        raise ports.taken(busy)
+    started: dict[Daemon, psutil.Process] = {}
+    try:
+        _start(cluster, missing, started, say, ready_seconds)
+    except BaseException:
+        say("Stopping what was started")
+        processes.end(lambda: [alive for process in started.values() for alive in processes.family(process)])
+        raise
+
+
+def _start(
+    cluster: Cluster, missing: Sequence[Daemon], started: dict[Daemon, psutil.Process], say: Say, ready_seconds: float
+) -> None:
+    """Start these daemons, note them in `started`, and wait until the cluster works."""
+    _prepare(cluster)
+    say(f"Starting {len(missing)} daemons on {cluster.subnet}.*")
+    # The NameNode formats its directory while everything that can do without it starts.
+    later = [daemon for daemon in missing if daemon.kind in ("namenode", "datanode")]
+    for daemon in missing:
+        if daemon not in later:
+            started[daemon] = daemons.start(daemon)
+    _format(cluster)
+    for daemon in later:
+        started[daemon] = daemons.start(daemon)
+    _wait(cluster, started, say, ready_seconds)
+    sshd.check_logins(cluster)
+
+
+def _forget_work(cluster: Cluster) -> None:
+    """Let YARN begin anew: nothing of the old applications runs, and their pids may be other programs' by now."""
+    for directory in (site.rm_state(cluster), *(site.nm_state(cluster, node) for node in cluster.nodes)):
+        if directory.exists():
+            shutil.rmtree(directory)
+
+
+def _prepare(cluster: Cluster) -> None:
+    for directory in (cluster.logs, site.scratch(cluster)):
+        directory.mkdir(parents=True, exist_ok=True)
+    state.save(cluster)
+    site.render(cluster)
+    sshd.prepare(cluster)
+
+
+def _format(cluster: Cluster) -> None:
+    """Make an empty file system, once; an interrupted attempt is made anew."""
+    directory = cluster.state / "namenode"
+    done = directory / "formatted"
+    if done.exists():
+        return
+    if directory.exists():
+        shutil.rmtree(directory)
+    namenode = Daemon(cluster, "namenode")
+    result = subprocess.run(
+        daemons.command(namenode, "-format", "-nonInteractive", "-force"),
+        env=daemons.environment(cluster),
+        cwd=cluster.state,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if result.returncode != 0:
+        namenode.output.write_text(result.stdout + result.stderr, encoding="utf-8")
+        raise daemons.failure(namenode, "could not make a new file system")
+    done.touch()
+
+
+def _wait(cluster: Cluster, started: dict[Daemon, psutil.Process], say: Say, ready_seconds: float) -> None:
+    """Wait until everything works; HadoopError when a daemon ends or time is up."""
+    deadline = time.monotonic() + ready_seconds
+    while waiting := health.waiting_for(cluster) or _silent(started):
+        for daemon, process in started.items():
+            if not processes.is_alive(process):
+                raise daemons.failure(daemon, "ended while starting")
+        preflight.check_disk(cluster.state, preflight.STUCK_BYTES)
+        if time.monotonic() > deadline:
+            raise HadoopError(
+                f"the cluster was not ready after {ready_seconds:.0f} s, waiting for {', '.join(waiting)}: "
+                f"see {cluster.logs}"
+            )
+        say(f"Waiting for {', '.join(waiting)}")
+        time.sleep(_POLL_SECONDS)
+
+
+def _silent(started: Iterable[Daemon]) -> list[str]:
+    """Which of these daemons do not listen yet; their master may still take the one before for alive."""
+    return [daemon.title for daemon in started if not all(ports.listens(address) for address in daemon.addresses)]

@@ -1,0 +1,241 @@
+"""The gate: every call passes it, is refused, or is too fast."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable
+from typing import NamedTuple
+
+from infosvc.access.roles import ANONYMOUS, FIRST_ADMIN, MAY, Caller, sha256
+from infosvc.wire.errors import Forbidden, InfoError, Revoked, Unauthorized
+from infosvc.state.configuration import Latest, StoredToken
+from infosvc.access.csrf import Environ, check_change, is_called_locally
+from infosvc.access.rate_limit import Rates, TooFast
+from infosvc.wire.records import Role
+from infosvc.access.sessions import Session, Sessions, cookie_name
+from infosvc.settings import Settings
+from infosvc.access.tokens import check_expiry, id_of
+
+MOST_KNOWN = 5_000
+HOLDER = "infosvc.holder"  # where a call keeps whose session its cookie shows, which a refusal then names
+_REFUSED = "infosvc.refused"
+
+
+class _Known(NamedTuple):
+    """Whom a good header shows until it expires, as long as `stored` (None: the first admin) is the token's row."""
+
+    caller: Caller
+    stored: StoredToken | None = None
+    expires_at: float | None = None
+
+
+class Gate:
+    """Knows who calls by the token that the call shows, or by the session whose cookie it shows without any token.
+
+    Raises Unauthorized, Revoked, Forbidden or TooFast when the call may not go on. Headers that were good are
+    remembered, but each call looks at the token's present row, so a revocation counts at once.
+    """
+
+    def __init__(self, settings: Settings, latest: Latest, sessions: Sessions) -> None:
+        self._open = settings.open_reading
+        self._latest = latest
+        self._sessions = sessions
+        self._monotonic, self._wall = latest.clock.monotonic, latest.clock.wall
+        self._first_admin = sha256(settings.token)
+        self._known: dict[str, _Known] = {}
+        self._calls = Rates(settings.calls_per_second)
+        self._refusals = Rates(settings.refusals_per_second)
+
+    def admit_agent(self, environ: Environ, node_name: str) -> Caller:
+        """A caller who may report for this node."""
+        caller = self.caller(environ)
+        own = caller.role is Role.AGENT and caller.node_name == node_name
+        if not own:  # an agent's own report, nearly every call there is, is let through at once
+            self.admit(caller, Role.AGENT, node_name)
+        return caller
+
+    def admit(self, caller: Caller, needed: Role, node_name: str | None = None) -> None:
+        """Let a caller do what needs a role, an agent for its own node alone."""
+        if caller.role not in MAY[needed]:
+            if caller is ANONYMOUS:
+                raise _unknown(shown=False)
+            allowed = ", ".join(role for role in Role if role in MAY[needed])
+            raise Forbidden(f"a token of role {caller.role} may not do this: it takes one of role {allowed}")
+        if needed is Role.AGENT and caller.role is Role.AGENT and caller.node_name != node_name:
+            raise Forbidden(f"the token of {caller.node_name}'s agent may not report for {node_name}")
+
+    def caller(self, environ: Environ) -> Caller:
+        """Who calls; anonymous callers are readers where reading is open."""
+        refused: InfoError | None = environ.get(_REFUSED)
+        if refused is not None:  # the fast lane asked first, and one call counts once
+            raise refused
+        try:
+            return self._judge(environ)
+        except InfoError as error:
+            environ[_REFUSED] = error
+            raise
+
+    def visit(self, environ: Environ) -> Caller:
+        """Nobody in particular, who may call as often as anyone without a token."""
+        self._count(str(environ.get("REMOTE_ADDR", "")))
+        return ANONYMOUS
+
+    def reads_openly(self, environ: Environ) -> bool:
+        """Whether a call may read without a token: where reading is open, and by no name that strangers can own."""
+        return self._open and is_called_locally(environ)
+
+    def still_valid(self, caller: Caller) -> bool:
+        """Whether a caller who was let in a while ago would still be known."""
+        if not caller.token_id:
+            return self._open
+        if caller.session and self._sessions.held(caller.session) is None:
+            return False
+        if caller.token_id == FIRST_ADMIN:
+            return True
+        stored = self._latest.picture.tokens.get(caller.token_id)
+        if stored is None or stored.token.revoked_at is not None:
+            return False
+        return stored.token.expires_at is None or self._wall() < stored.token.expires_at
+
+    def log_in(self, token: str, environ: Environ) -> str:
+        """Begin a session for whoever shows a token, in place of the one that the call shows; the cookie's text."""
+        address = str(environ.get("REMOTE_ADDR", ""))
+        known = self._patiently(address, lambda: self._typed(token))
+        self._count(known.caller.token_id)
+        old = self.session(environ)
+        if old is not None:
+            self._sessions.end(old.caller.session)
+        return self._sessions.begin(known.caller, known.expires_at)[0]
+
+    def log_out(self, environ: Environ) -> None:
+        """End the session that the call shows, if it shows any; Forbidden when another site's page asks for it."""
+        found = self.session(environ)
+        if found is not None:
+            check_change(environ, found.csrf_token)
+            self._sessions.end(found.caller.session)
+
+    def session(self, environ: Environ) -> Session | None:
+        """The session whose cookie a call shows, None without any that goes on."""
+        cookies = environ.get("HTTP_COOKIE")
+        text = _cookie(cookies, cookie_name(environ)) if cookies else ""
+        found = self._sessions.find(text) if text else None
+        if found is None:
+            return None
+        if not self.still_valid(found.caller):
+            self._sessions.end(found.caller.session)
+            return None
+        environ[HOLDER] = found.caller
+        return found
+
+    def _judge(self, environ: Environ) -> Caller:
+        header: str = environ.get("HTTP_AUTHORIZATION", "")
+        known = self._known.get(header)
+        if known is not None and self._holds(known):
+            self._count(known.caller.token_id)
+            return known.caller
+        session = None if header else self.session(environ)
+        if session is not None:
+            self._count(session.caller.token_id)
+            check_change(environ, session.csrf_token)
+            return session.caller
+        address = str(environ.get("REMOTE_ADDR", ""))
+        if not header and self._open:
+            self._count(address)
+            if not is_called_locally(environ):
+                raise _unknown_name(environ)
+            return ANONYMOUS
+        known = self._patiently(address, lambda: self._identify(header))
+        self._remember(header, known)
+        self._count(known.caller.token_id)
+        return known.caller
+
+    def _patiently(self, address: str, look: Callable[[], _Known]) -> _Known:
+        """Look up what is new here; an address that was refused too often must wait with any such."""
+        now = self._monotonic()
+        wait = self._refusals.wait(address, now)
+        if wait:
+            raise TooFast(f"too many calls from {address} were refused: call again in {wait:.1f} s", wait)
+        try:
+            return look()
+        except InfoError:
+            self._refusals.take(address, now)
+            raise
+
+    def _identify(self, header: str) -> _Known:
+        kind, _, shown = header.partition(" ")
+        known = self._recognise(shown.strip()) if kind.lower() == "bearer" else None
+        if known is None:
+            raise _unknown(shown=bool(header))
+        return known
+
+    def _typed(self, token: str) -> _Known:
+        known = self._recognise(token)
+        if known is None:
+            raise Unauthorized(
+                "this service does not know that token: an admin makes one with `nodewise token create`", "token"
+            )
+        return known
+
+    def _recognise(self, text: str) -> _Known | None:
+        """Whose token a text is, None for nobody's; Revoked or Unauthorized when it does not count any more."""
+        digest = sha256(text)
+        if hmac.compare_digest(digest, self._first_admin):
+            return _Known(Caller(FIRST_ADMIN, Role.ADMIN, None, FIRST_ADMIN))
+        stored = self._latest.picture.tokens.get(id_of(digest))
+        if stored is None or not hmac.compare_digest(digest, stored.sha256):
+            return None
+        token = stored.token
+        if token.revoked_at is not None:
+            raise Revoked(f"the token {token.name!r} was revoked: an admin can make another one", "Authorization")
+        check_expiry(token, self._wall())
+        name = f"{token.name} ({token.token_id})"  # two tokens may have one name
+        return _Known(Caller(name, token.role, token.node_name, token.token_id), stored, token.expires_at)
+
+    def _holds(self, known: _Known) -> bool:
+        """Whether nothing has changed about a token; whoever revokes it puts another row in its place."""
+        caller, stored, expires_at = known
+        if stored is None:
+            return True
+        if expires_at is not None and self._wall() >= expires_at:
+            return False
+        return self._latest.picture.tokens.get(caller.token_id) is stored
+
+    def _remember(self, header: str, known: _Known) -> None:
+        if len(self._known) >= MOST_KNOWN:
+            self._known = {}
+        self._known[header] = known
+
+    def _count(self, key: str) -> None:
+        wait = self._calls.take(key, self._monotonic())
+        if wait:
+            raise TooFast(f"this is more than one caller may ask: call again in {wait:.3f} s", wait)
+
+
+def _cookie(header: str, wanted: str) -> str:
+    """What a cookie says, empty without it.
+
+    >>> _cookie("theme=dark; nodewise_session=abc", "nodewise_session")
+    'abc'
+    """
+    for part in header.split(";"):
+        name, _, text = part.strip().partition("=")
+        if name == wanted:
+            return text
+    return ""
+
+
+def _unknown_name(environ: Environ) -> Unauthorized:
+    return Unauthorized(
+        f"the call goes to {str(environ.get('HTTP_HOST'))[:200]!r}, a name that a stranger's page could use as well: "
+        "call the service by its address, or show a token",
+        "Authorization",
+    )
+
+
+def _unknown(shown: bool) -> Unauthorized:
+    said = "shows a token that this service does not know" if shown else "shows no token"
+    return Unauthorized(
+        f"the call {said}: send `Authorization: Bearer TOKEN` with the content of the service's token file "
+        "(--token-file, NODEWISE_TOKEN_FILE)",
+        "Authorization",
+    )

@@ -1,0 +1,126 @@
+"""Who calls, and what they may do: the roles, and which of them each call needs."""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import os
+import secrets
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from infosvc.wire.errors import InvalidInput
+from infosvc.wire.records import Role
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# Which roles may do what is declared to need one of them; an agent may report for its own node alone.
+MAY: dict[Role, frozenset[Role]] = {
+    Role.READER: frozenset(Role),
+    Role.AGENT: frozenset({Role.AGENT, Role.ADMIN}),
+    Role.PROCESSOR: frozenset({Role.PROCESSOR, Role.SCHEDULER, Role.ADMIN}),
+    Role.SCHEDULER: frozenset({Role.SCHEDULER, Role.ADMIN}),
+    Role.ADMIN: frozenset({Role.ADMIN}),
+}
+
+# Pages that Flask-RESTX makes, so that nothing can be written beside them.
+_DOCUMENTATION = frozenset({"api.specs", "api.doc", "api.root", "restx_doc.static"})
+
+FIRST_ADMIN = "first admin"
+SHORTEST_TOKEN = 16  # characters of the first admin's token
+
+
+class Caller(NamedTuple):
+    """One caller whose token was checked; `name` is what the audit log calls it, `token_id` is empty for nobody's.
+
+    `session` is the key of the session by which a browser called, and empty for all who showed the token itself.
+    """
+
+    name: str
+    role: Role
+    node_name: str | None = None
+    token_id: str = ""
+    session: str = ""
+
+
+ANONYMOUS = Caller("anonymous", Role.READER)
+
+
+def needs(role: Role) -> Callable[[F], F]:
+    """Declares what a call needs, beside its method; without a declaration it is for admins."""
+
+    def declare(method: F) -> F:
+        method.__dict__["needs"] = role
+        return method
+
+    return declare
+
+
+def open_to_all(view: F) -> F:
+    """Declares that a page is shown to whoever asks, with any token or none."""
+    view.__dict__["needs"] = None
+    return view
+
+
+def needed(endpoint: str | None, view: Any, method: str) -> Role | None:
+    """What a call of an endpoint needs, None when it is open to all; paths that lead nowhere need what reading does."""
+    if endpoint is None or endpoint in _DOCUMENTATION:
+        return Role.READER
+    resource = getattr(view, "view_class", None)
+    if resource is None:
+        return _declared(view)
+    if method == "OPTIONS" and not hasattr(resource, "get"):
+        return Role.READER
+    return _declared(getattr(resource, "get" if method in ("HEAD", "OPTIONS") else method.lower(), None))
+
+
+def _declared(method: Any) -> Role | None:
+    found: Role | None = getattr(method, "needs", Role.ADMIN)
+    return found
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address, or the name localhost, is reached from its own machine alone."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def sha256(token: str) -> str:
+    """What is kept of a token."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def token_from(path: Path) -> str:
+    """The token in a file, made with mode 0600 when it is missing; InvalidInput when it cannot be used."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _make(path)
+        mode = stat.S_IMODE(path.stat().st_mode)
+        token = path.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(
+            f"the token file {path} cannot be used ({error}): mend it, or name another one with --token-file",
+            "token_file",
+        ) from error
+    if mode & 0o077:
+        raise InvalidInput(f"the token file {path} can be read by others: chmod 600 {path}", "token_file")
+    if not token.isascii() or len(token) < SHORTEST_TOKEN or len(token.split()) != 1:
+        raise InvalidInput(
+            f"the token file {path} holds no token: one word of at least {SHORTEST_TOKEN} characters; delete it to "
+            "get a new one",
+            "token_file",
+        )
+    return token
+
+
+def _make(path: Path) -> None:
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return
+    with os.fdopen(descriptor, "w") as file:
+        file.write(f"nw_{Role.ADMIN}_{secrets.token_urlsafe(32)}\n")

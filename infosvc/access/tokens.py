@@ -1,0 +1,81 @@
+"""Tokens: how they are made and taken back, of which only the SHA-256 is ever kept."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import replace
+
+from infosvc.access.roles import sha256
+from infosvc.state.transaction import Draft
+from infosvc.wire.errors import InvalidInput, NotFound, Unauthorized
+from infosvc.state.configuration import Picture, StoredToken
+from infosvc.wire.records import Role, Token
+
+ID_LENGTH = 16
+
+
+def id_of(digest: str) -> str:
+    """The public name of a token, by which it is found: the beginning of its SHA-256, which gives nothing away."""
+    return digest[:ID_LENGTH]
+
+
+def new_text(role: Role) -> str:
+    """The text of a new token, to be shown once; its beginning tells people who find it what it is."""
+    return f"nw_{role}_{secrets.token_urlsafe(32)}"
+
+
+def make(text: str, name: str, role: Role, node_name: str | None, now: float, expires_in: float | None) -> StoredToken:
+    """What is kept of a token; InvalidInput unless an agent's token, and no other, is bound to a node.
+
+    `now` is Unix seconds, `expires_in` seconds.
+    """
+    if role is Role.AGENT and node_name is None:
+        raise InvalidInput("a token of role agent is for one node: name it in node_name", "node_name")
+    if role is not Role.AGENT and node_name is not None:
+        raise InvalidInput(
+            f"a token of role {role} is for no node: leave node_name out, or make one of role agent", "node_name"
+        )
+    digest = sha256(text)
+    expires_at = None if expires_in is None else now + expires_in
+    return StoredToken(Token(id_of(digest), name, role, node_name, now, expires_at), digest)
+
+
+def add(draft: Draft, stored: StoredToken, replacing: bool) -> None:
+    """Keep a new token; with `replacing`, the older ones of its node are revoked in the same commit."""
+    token = stored.token
+    if replacing and token.node_name is not None:
+        for token_id, old in list(draft.picture.tokens.items()):
+            if old.token.node_name == token.node_name:
+                revoke(draft, token_id, token.created_at)
+    draft.put("tokens", (token.token_id,), stored)
+
+
+def revoke(draft: Draft, token_id: str, now: float) -> None:
+    """Take a token back for good at Unix second `now`; NotFound when there is none of this id."""
+    stored = draft.picture.tokens.get(token_id)
+    if stored is None:
+        raise NotFound(f"no token has the id {token_id!r}: see `nodewise token list`", "token_id")
+    if stored.token.revoked_at is None:
+        draft.put("tokens", (token_id,), replace(stored, token=replace(stored.token, revoked_at=now)))
+
+
+def check_expiry(token: Token, now: float) -> None:
+    """Unauthorized when a token's time is over at Unix second `now`."""
+    if token.expires_at is not None and now >= token.expires_at:
+        over = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(token.expires_at))
+        raise Unauthorized(
+            f"the token {token.name!r} expired at {over}: an admin makes another with `nodewise token create`",
+            "Authorization",
+        )
+
+
+def agent_secrets(picture: Picture, node_name: str) -> list[str]:
+    """What may prove the service to a node's agent: the SHA-256 of each of its tokens, the newest first.
+
+    An agent may still hold an older token than the newest. An expired one still counts, because its agent still holds
+    it and must hear that it is to stop.
+    """
+    own = [stored for stored in list(picture.tokens.values()) if stored.token.node_name == node_name]
+    valid = [stored for stored in own if stored.token.revoked_at is None]
+    return [stored.sha256 for stored in sorted(valid, key=lambda stored: stored.token.created_at, reverse=True)]

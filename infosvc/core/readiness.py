@@ -1,0 +1,43 @@
+"""Whether the service can store something now, found out at most once a second however many ask."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from infosvc.state.transaction import Draft
+from infosvc.wire.errors import InfoError
+from infosvc.state.writer import Writer
+
+FRESH_SECONDS = 1.0
+
+
+class Readiness:
+    """What became of the last try, which is made anew when it is old."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._trying = threading.Lock()
+        self._tried = float("-inf")
+        self._fault: InfoError | None = None
+
+    def check(self) -> None:
+        """Return when the database takes changes, else raise why not."""
+        with self._trying:
+            if time.monotonic() - self._tried >= FRESH_SECONDS:
+                self._fault = self._try()
+                self._tried = time.monotonic()
+            fault = self._fault
+        if fault is not None:
+            raise type(fault)(fault.message, fault.field)
+
+    def _try(self) -> InfoError | None:
+        try:
+            self._writer.write(_nothing)
+        except InfoError as error:
+            return error
+        return None
+
+
+def _nothing(_draft: Draft) -> None:
+    """A change of nothing: it is stored only when the database answers."""

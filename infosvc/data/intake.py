@@ -1,0 +1,28 @@
+"""Takes the reports of agents in, which is nearly all that is ever written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from infosvc.data import changes
+from infosvc.access.roles import Caller
+from infosvc.state.configuration import Latest
+from infosvc.wire.records import Receipt, Role
+from infosvc.data.agent_report import Batch
+from infosvc.state.writer import Writer
+
+
+def take(latest: Latest, writer: Writer, node_name: str, batch: Batch, caller: Caller) -> Receipt:
+    """One report, once it is acknowledged; NotReady when the database does not take it in time.
+
+    That the node lives is noted whether its values can be stored or not, and a heartbeat of an agent that is known
+    already says no more than that. An agent may bring what its slots produce, an admin anything.
+    """
+    now = latest.clock.monotonic()
+    machine = latest.picture.node(node_name)
+    latest.heard[node_name] = now
+    receipt = Receipt(machine.version)
+    if batch.runs or (batch.boot, batch.dropped) != (machine.boot, machine.dropped):
+        own = caller.role is Role.AGENT
+        receipt = writer.write_report(lambda draft: changes.take_report(draft, node_name, batch, now, only_slots=own))
+    return replace(receipt, inputs=latest.inputs(node_name))

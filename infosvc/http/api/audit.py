@@ -1,0 +1,79 @@
+"""The audit log, to be read only."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from flask import current_app, request
+from flask_restx import fields
+
+from infosvc.http.api.exchange import latest
+from infosvc.http.api.restx import Namespace, Resource
+from infosvc.access.roles import needs
+from infosvc.wire.errors import InvalidInput
+from infosvc.core.service import parts_of
+from infosvc.wire.records import Role
+from infosvc.settings import Settings
+from infosvc.state.database import Most
+
+ns = Namespace("audit", "Audit log: every change and every refused call", path="/audit")
+
+DEFAULT_LIMIT = 1_000
+LARGEST_SEQUENCE = 2**62
+
+entry = ns.model(
+    "AuditEntry",
+    {
+        "sequence": fields.Integer(required=True, description="grows by one from 1", example=1),
+        "at": fields.Float(required=True, description="Unix seconds", example=1700000000.0),
+        "who": fields.String(required=True, description="name and id of the token", example="first admin"),
+        "address": fields.String(required=True, description="where the call came from", example="127.0.0.1"),
+        "call": fields.String(required=True, example="PUT /api/v1/nodes/worker1"),
+        "status": fields.Integer(required=True, description="200 for a change, else why it was refused", example=200),
+        "detail": fields.String(
+            required=True,
+            description="the body of a change, or why a call was refused",
+            example='{"address": "127.0.1.11:8410"}',
+        ),
+        "hash": fields.String(
+            required=True, description="SHA-256 of this entry and the hash before it", example="0f" * 32
+        ),
+    },
+)
+entry_list = ns.model("AuditEntryList", {"entries": fields.List(fields.Nested(entry), required=True)})
+
+
+@ns.route("")
+class Audit(Resource):
+    """All of it, page by page."""
+
+    @ns.param(
+        "since", "only entries after the one with this number", type=int, default=0, minimum=0, maximum=LARGEST_SEQUENCE
+    )
+    @ns.param("limit", "at most so many entries", type=int, default=DEFAULT_LIMIT, minimum=1)
+    @ns.response(200, "the next entries; none after the newest", entry_list)
+    @ns.response(422, "since or limit is wrong")
+    @ns.response(503, "the database, which keeps the log, does not answer")
+    @needs(Role.ADMIN)
+    def get(self) -> Any:
+        """Read entries, oldest first.
+
+        When the database does not hold the newest entry that the service remembers, the last page ends with that
+        one, its hash left empty: the log was cut short or written anew behind the service's back.
+        """
+        settings: Settings = parts_of(current_app).settings
+        since, limit = _whole("since", 0, 0, LARGEST_SEQUENCE), _whole("limit", DEFAULT_LIMIT, 1, settings.max_rows)
+        newest = latest().picture.audit.get("last")  # taken first: what is written meanwhile is no gap
+        found, more = parts_of(current_app).store.audit(since, Most(limit, settings.max_body))
+        if newest is not None and newest.sequence > since and not more and len(found) < limit and newest not in found:
+            found.append(replace(newest, hash=""))
+        return {"entries": [one.to_json() for one in found]}
+
+
+def _whole(name: str, default: int, least: int, most: int) -> int:
+    """A whole number of the query string."""
+    text = request.args.get(name, str(default))
+    if not (text.isascii() and text.isdigit() and len(text) < 20 and least <= int(text) <= most):
+        raise InvalidInput(f"{name}={text!r} is not allowed: a whole number from {least} to {most}", name)
+    return int(text)

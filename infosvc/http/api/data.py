@@ -1,0 +1,269 @@
+"""Data service: the latest values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import current_app, request
+from flask_restx import fields
+
+from infosvc.data import arrow
+from infosvc.data import changes
+from infosvc.http.api import values
+from infosvc.http.api.document import DATA_NAME, NODE_NAME, SECONDS, or_null, said
+from infosvc.http.api.exchange import Fields, body, latest, query_number, write
+from infosvc.http.api.restx import Namespace, Resource
+from infosvc.access.roles import needs
+from infosvc.state.transaction import Draft
+from infosvc.wire.errors import Conflict, InvalidInput
+from infosvc.data.history import summary
+from infosvc.core.service import parts_of
+from infosvc.wire.records import NAME, Outcome, Role, State, check_node_name
+from infosvc.data.agent_report import LONGEST_VALUE, check_text
+from infosvc.settings import Settings
+from infosvc.state.database import Most
+
+ns = Namespace("data", "Data: the latest values", path="/data")
+
+TAG = {"_in": "header", "x-example": '"0f0f0f0f-1-1-0"'}
+TAGS = {"ETag": "the tag of these values, for If-None-Match"}
+
+value_body = ns.model(
+    "ValueBody",
+    {
+        "data_value": fields.String(
+            required=True,
+            description="text or a finite number; a JSON number is taken as its text",
+            example="0.93",
+            max_length=LONGEST_VALUE,
+        )
+    },
+)
+value_said = ns.model(
+    "Value",
+    {
+        "node_name": fields.String(required=True, example="127.0.1.11"),
+        "data_value": or_null(fields.String(required=True, description="null as long as no run brought one")),
+        "age": or_null(fields.Float(required=True, description="seconds since it was true", example=1.5)),
+        "ttl": fields.Float(required=True, description="seconds until it is stale", example=15),
+        "state": fields.String(required=True, enum=list(State)),
+        "outcome": fields.String(required=True, enum=list(Outcome), description="of the last run"),
+        "reason": or_null(fields.String(required=True, description="what the last run complained")),
+    },
+)
+datum_said = ns.inherit(
+    "Datum",
+    value_said,
+    {
+        "data_name": fields.String(required=True, example="load_1m"),
+        "unit": fields.String(required=True, example="processes"),
+    },
+)
+values_said = ns.model(
+    "Values",
+    {
+        "data_name": fields.String(required=True, example="load_1m"),
+        "unit": fields.String(required=True, example="processes"),
+        "time": fields.Float(required=True, description="Unix seconds when the ages were true", example=1700000000.0),
+        "values": fields.List(fields.Nested(value_said), required=True, description="by node"),
+    },
+)
+many_said = ns.model("ManyValues", {"data": fields.List(fields.Nested(values_said), required=True)})
+history_said = ns.model(
+    "History",
+    {
+        "data_name": fields.String(required=True, example="load_1m"),
+        "node_name": fields.String(required=True, example="127.0.1.11"),
+        "unit": fields.String(required=True, example="processes"),
+        "since": fields.Float(required=True, description="Unix seconds", example=1699996400.0),
+        "until": fields.Float(required=True, description="Unix seconds", example=1700000000.0),
+        "count": fields.Integer(required=True, description="how many points there are", example=1),
+        **{
+            name: or_null(
+                fields.Float(required=True, description="of the numbers; null when there is none", example=0.93)
+            )
+            for name in ("min", "max", "mean", "p50", "p90", "p99")
+        },
+        "points": fields.List(
+            said(fields.Raw(), type="array", items={}, minItems=2, maxItems=2),
+            required=True,
+            description="Unix seconds and value as text, oldest first",
+            example=[[1700000000.0, "0.93"]],
+        ),
+    },
+)
+
+
+@ns.route("")
+class Data(Resource):
+    """Several names in one call."""
+
+    @ns.doc(security=[])
+    @ns.param(
+        "name",
+        "a data name; may stand several times",
+        required=True,
+        type="array",
+        items={"type": "string", "pattern": NAME.pattern},
+        minItems=1,
+        collectionFormat="multi",
+        **{"x-example": ["load_1m"]},
+    )
+    @ns.param("node", "only this node's values", **NODE_NAME)
+    @ns.param("max_age", "leave out values older than this, seconds", **SECONDS)
+    @ns.param("If-None-Match", "answer 304 when the values still have this ETag", **TAG)
+    @ns.produces(["application/json", arrow.MEDIA_TYPE])
+    @ns.response(304, "nothing has changed since the answer with the ETag of If-None-Match")
+    @ns.response(200, "one answer for each name", many_said, headers=TAGS)
+    @ns.response(404, "nothing is registered under one of the names")
+    @ns.response(422, "no name was asked for, or max_age is wrong")
+    @needs(Role.READER)
+    def get(self) -> Any:
+        """Read several names; the field data holds a list with one answer per name.
+
+        Names in an answer stand in the order in which they were asked for.
+        """
+        names = list(dict.fromkeys(request.args.getlist("name")))
+        if not names:
+            raise InvalidInput("no name was asked for: use /data?name=A&name=B", "name")
+        return values.answer(names, several=True)
+
+
+@ns.route("/<data_name>")
+@ns.param("data_name", "a registered name", **DATA_NAME)
+class OneName(Resource):
+    """One name on all nodes."""
+
+    @ns.doc(security=[])
+    @ns.param("node", "only this node's value", **NODE_NAME)
+    @ns.param("max_age", "leave out values older than this, seconds", **SECONDS)
+    @ns.param("If-None-Match", "answer 304 when the values still have this ETag", **TAG)
+    @ns.produces(["application/json", arrow.MEDIA_TYPE])
+    @ns.response(200, "its values", values_said, headers=TAGS)
+    @ns.response(304, "nothing has changed since the answer with the ETag of If-None-Match")
+    @ns.response(404, "nothing is registered under this name")
+    @ns.response(422, "max_age is wrong")
+    @needs(Role.READER)
+    def get(self, data_name: str) -> Any:
+        """Read the latest values by node, each with age and ttl in seconds and a state: fresh, stale, failed.
+
+        A failed run leaves the old value and its age, and says so in state, outcome and reason.
+        """
+        return values.answer([data_name], several=False)
+
+
+@ns.route("/<data_name>/<node_name>/history")
+@ns.param("data_name", "a registered name with keep > 0", **DATA_NAME)
+@ns.param("node_name", "the node it is about", **NODE_NAME)
+class OneHistory(Resource):
+    """What one name was on one node."""
+
+    @ns.doc(security=[])
+    @ns.param("since", "Unix seconds; the whole kept history if left out", **SECONDS)
+    @ns.param("until", "Unix seconds; now if left out", **SECONDS)
+    @ns.response(200, "the history", history_said)
+    @ns.response(404, "nothing is registered under this name")
+    @ns.response(422, "since or until is wrong")
+    @ns.response(503, "the database, which keeps the history, does not answer")
+    @needs(Role.READER)
+    def get(self, data_name: str, node_name: str) -> Any:
+        """Read the kept history with min, max, mean, p50, p90 and p99 of the numbers in the window.
+
+        Only names with keep > 0 have one. When the oldest points are left out, `since` is the time of the first that
+        is not.
+        """
+        producer, now = latest().picture.producer(data_name), latest().clock.wall()
+        until = query_number("until")
+        until = now if until is None else until
+        since = query_number("since")
+        since = now - producer.keep if since is None else since
+        settings: Settings = parts_of(current_app).settings
+        most = Most(settings.max_rows, settings.max_body)
+        points, cut = parts_of(current_app).store.history(data_name, node_name, (since, until), most)
+        since = points[0][0] if cut else since
+        return summary(data_name, node_name, producer.unit, (since, until), points).to_json()
+
+
+@ns.route("/<data_name>/<node_name>")
+@ns.param("data_name", "a registered name", **DATA_NAME)
+@ns.param("node_name", "the node it is about", **NODE_NAME)
+class OneValue(Resource):
+    """One name on one node."""
+
+    @ns.doc(security=[])
+    @ns.response(200, "the value", datum_said)
+    @ns.response(404, "nothing is registered under this name, or it has no value there")
+    @needs(Role.READER)
+    def get(self, data_name: str, node_name: str) -> Any:
+        """Read one value.
+
+        Its state is fresh, stale when it is older than its ttl, or failed when the last run went wrong.
+        """
+        return latest().datum(data_name, node_name).to_json()
+
+    @ns.expect(value_body)
+    @ns.response(200, "written", datum_said)
+    @ns.response(201, "written, the first there", datum_said)
+    @ns.response(400, "the body is no JSON object")
+    @ns.response(404, "nothing is registered under this name")
+    @ns.response(409, "a slot brings this value, or the name has values of too many nodes")
+    @ns.response(422, "a field is wrong; the answer names it")
+    @needs(Role.PROCESSOR)
+    def put(self, data_name: str, node_name: str) -> Any:
+        """Write one value of a registered name.
+
+        It is stored when the answer comes.
+        """
+        check_node_name(node_name)
+        value, now = _value(body(), "data_value"), latest().clock.monotonic()
+
+        most = parts_of(current_app).settings.max_nodes_per_name
+        full = latest().board.count(data_name) >= most
+
+        def change(draft: Draft) -> bool:
+            _refuse_slots_cell(draft, data_name, node_name)
+            if full and draft.value(data_name, node_name) is None:
+                raise _too_many(data_name, most)
+            return changes.put_value(draft, data_name, node_name, value, now)
+
+        first = write(change)
+        return latest().datum(data_name, node_name).to_json(), 201 if first else 200
+
+    @ns.response(204, "forgotten")
+    @ns.response(404, "nothing is registered under this name, or it has no value there")
+    @needs(Role.PROCESSOR)
+    def delete(self, data_name: str, node_name: str) -> Any:
+        """Forget one value, and the history that is kept of it.
+
+        The slot that measures it goes on, and its next run brings a value again.
+        """
+        write(lambda draft: changes.delete_value(draft, data_name, node_name))
+        return "", 204
+
+
+def _refuse_slots_cell(draft: Draft, data_name: str, node_name: str) -> None:
+    """What a slot brings says how its runs went, which nobody may write over."""
+    wish = draft.picture.slots.get(node_name, {}).get(data_name)
+    if wish is not None and wish.running:
+        raise Conflict(
+            f"{data_name} runs in a slot on {node_name}: stop it with `nodewise slot stop {data_name} --node "
+            f"{node_name}`, or register the name with kind program",
+            "data_name",
+        )
+
+
+def _too_many(data_name: str, most: int) -> Conflict:
+    """Nodes need not be enrolled to have values, so that one caller could fill the memory."""
+    return Conflict(
+        f"{data_name} has values of {most} nodes already: forget some with `nodewise data rm`, or register another "
+        "name",
+        "node_name",
+    )
+
+
+def _value(given: Fields, name: str) -> str:
+    """A value as text; a number is taken as its text."""
+    value = given.given(name)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return check_text(repr(value), name)
+    return check_text(given.text(name, most=LONGEST_VALUE), name)

@@ -1,0 +1,104 @@
+"""What the OpenAPI document says in many places: names, seconds, null, and how any call is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from infosvc.wire.errors import BY_STATUS
+from infosvc.wire.records import NAME
+from infosvc.wire.records import NODE_NAME as NODE
+
+# More about parameters; Swagger 2.0 has no examples for them but these.
+DATA_NAME = {"pattern": NAME.pattern, "x-example": "load_1m"}
+NODE_NAME = {"pattern": NODE.pattern, "x-example": "127.0.1.11"}
+SECONDS = {"type": "number", "minimum": 0, "x-example": 60}
+
+REFUSAL = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["code", "message", "field"],
+            "properties": {
+                "code": {"type": "string", "example": "invalid_input"},
+                "message": {"type": "string", "description": "what failed, and how to mend it"},
+                "field": {
+                    "type": "string",
+                    "description": "the field, parameter or header that is wrong",
+                    "example": "ttl",
+                    "x-nullable": True,
+                },
+            },
+        }
+    },
+}
+_REFUSED = {"$ref": "#/definitions/Refusal"}
+_ANY_OTHER = "refused for what HTTP itself asks of a call, or 500 for a fault of the service's own"
+_OF_ALL = {
+    401: "no token where one is needed, or one that is wrong, has expired or was revoked",
+    429: "more calls than one caller may make; Retry-After says in how many seconds to call again",
+}
+_OF_WHAT_READERS_MAY_NOT = {403: "the token is of another role, or a browser's call came without its X-CSRF-Token"}
+_OF_CHANGES = {503: "the change cannot be stored now: the database does not answer, or too many bodies come in"}
+_OF_BODIES = {
+    411: "the body comes in chunks: send it whole, with its Content-Length",
+    413: "the body is larger than the service takes: send it in smaller parts",
+}
+
+
+def said(field: Any, **more: Any) -> Any:
+    """The field of a model, about which the document says more."""
+    field.__schema__.update(more)
+    return field
+
+
+def or_null(field: Any) -> Any:
+    """The field of a model, which may be null."""
+    return said(field, **{"x-nullable": True})
+
+
+def add_described(document: dict[str, Any], calls: Iterable[Mapping[str, Any]]) -> None:
+    """Take in what was said of calls that are not made with Flask-RESTX."""
+    if "error" in document:  # it could not be made
+        return
+    for one in calls:
+        document["tags"] += one["tags"]
+        document["paths"] |= one["paths"]
+        document["definitions"] |= one["definitions"]
+
+
+def add_refusals(document: dict[str, Any]) -> None:
+    """Say of every call how it is refused, and that all refusals have one form."""
+    if "error" in document:  # it could not be made
+        return
+    document["definitions"]["Refusal"] = REFUSAL
+    for path in document["paths"].values():
+        for method, call in path.items():
+            if method != "parameters":
+                for code, text in _refusals(method, call).items():
+                    call["responses"].setdefault(str(code), {"description": text})
+                call["responses"].setdefault("default", {"description": _ANY_OTHER})
+                _give_form(call["responses"])
+
+
+def _refusals(method: str, call: dict[str, Any]) -> dict[int, str]:
+    """By status, what may befall a call whatever it is about."""
+    found = dict(_OF_ALL)
+    if call.get("security") != []:  # without a list of its own, it takes a token
+        found |= _OF_WHAT_READERS_MAY_NOT
+    if method != "get":
+        found |= _OF_CHANGES
+    if any(one["in"] == "body" for one in call.get("parameters", [])):
+        found |= _OF_BODIES
+    return found
+
+
+def _give_form(responses: dict[str, Any]) -> None:
+    for code, response in responses.items():
+        if code == "default" or int(code) >= 400:
+            response["schema"] = _REFUSED
+        if code != "default" and int(code) >= 400:
+            said = {"code": BY_STATUS[int(code)].code, "message": response["description"], "field": None}
+            response["examples"] = {"application/json": {"error": said}}

@@ -1,0 +1,124 @@
+"""Events: what happens in the cluster, as it happens."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+from flask import Response, current_app, g, request
+
+from infosvc.http.api.restx import Namespace, Resource
+from infosvc.access.roles import needs
+from infosvc.wire.errors import InvalidInput
+from infosvc.data.events import TYPES, Broker, Filter, Watcher
+from infosvc.core.service import parts_of
+from infosvc.wire.records import Event, Role
+
+ns = Namespace("events", "Events: what happens, as it happens", path="/events")
+
+HEARTBEAT_SECONDS = 5.0  # how often a stream says something, and its caller is looked at again
+REST_SECONDS = 0.02  # between two looks, so that many commits a second go out together
+
+SEVERAL = {"type": "array", "collectionFormat": "multi"}
+NAMES = SEVERAL | {"items": {"type": "string"}}
+
+_LARGEST_ID = 2**62
+
+
+@ns.route("")
+class Events(Resource):
+    """All that the caller asks for."""
+
+    @ns.doc(security=[])
+    @ns.produces(["text/event-stream"])
+    @ns.param(
+        "type",
+        "may stand several times; all if left out",
+        items={"type": "string", "enum": list(TYPES)},
+        **SEVERAL,
+        **{"x-example": ["value"]},
+    )
+    @ns.param(
+        "name",
+        "only events of this data name, and those of type node if that is asked for; may stand several times",
+        **NAMES,
+        **{"x-example": ["load_1m"]},
+    )
+    @ns.param("node", "only events of this node; may stand several times", **NAMES, **{"x-example": ["127.0.1.11"]})
+    @ns.param(
+        "Last-Event-ID",
+        "go on after this event; what cannot be told any more comes as type gap",
+        _in="header",
+        pattern="^[0-9]{1,18}$",
+        **{"x-example": "1"},
+    )
+    @ns.response(200, "the stream, which has no end")
+    @ns.response(422, "a type that is none, or an event id that is none")
+    @ns.response(503, "too many callers watch")
+    @needs(Role.READER)
+    def get(self) -> Any:
+        """Watch: a stream of server-sent events.
+
+        value {data_name, node_name, data_value, outcome, time}, node {node_name, state}, slot {node_name, data_name,
+        change, running, interval}, producer {data_name, change, version}, gap {missed}.
+        """
+        broker: Broker = parts_of(current_app).broker
+        gate, caller = parts_of(current_app).gate, g.caller
+        watcher = broker.watch(_asked(), _last_id(), caller.token_id or request.remote_addr or "")
+        answer = Response(_Stream(watcher, lambda: gate.still_valid(caller)), mimetype="text/event-stream")
+        answer.headers["Cache-Control"] = "no-store"
+        answer.headers["X-Accel-Buffering"] = "no"  # proxies that collect answers would hold events back
+        return answer
+
+
+class _Stream(Iterator[bytes]):
+    """The answer's body; leaves the broker when the server closes it or forgets it, begun or not."""
+
+    def __init__(self, watcher: Watcher, valid: Callable[[], bool]) -> None:
+        self._parts = _parts(watcher, valid)
+        self.close = weakref.finalize(self, watcher.close)
+
+    def __next__(self) -> bytes:
+        return next(self._parts)
+
+
+def _parts(watcher: Watcher, valid: Callable[[], bool]) -> Iterator[bytes]:
+    yield b"id: %d\n\n" % (watcher.place - 1)  # where a caller goes on that breaks off before the first event
+    said = time.monotonic()
+    while not watcher.ended and valid():
+        silence = time.monotonic() - said
+        told = b"".join(encode(event) for event in watcher.events(max(0.0, HEARTBEAT_SECONDS - silence)))
+        if told or time.monotonic() - said >= HEARTBEAT_SECONDS:
+            yield told or b": still here\n\n"
+            said = time.monotonic()
+        time.sleep(REST_SECONDS)
+
+
+def encode(event: Event) -> bytes:
+    """One event as a block of the stream.
+
+    >>> encode(Event(7, "node", {"node_name": "n1", "state": "lost"}))
+    b'id: 7\\nevent: node\\ndata: {"node_name":"n1","state":"lost"}\\n\\n'
+    """
+    return b"id: %d\nevent: %s\ndata: %s\n\n" % (event.id, event.type.encode(), msgspec.json.encode(event.data))
+
+
+def _asked() -> Filter:
+    args = request.args
+    types = frozenset(args.getlist("type"))
+    unknown = types - set(TYPES)
+    if unknown:
+        raise InvalidInput(f"type={sorted(unknown)[0]!r} is not allowed: one of {', '.join(TYPES)}", "type")
+    return Filter(types, frozenset(args.getlist("name")), frozenset(args.getlist("node")))
+
+
+def _last_id() -> int | None:
+    text = request.headers.get("Last-Event-ID", "").strip()
+    if not text:
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) < 20 and int(text) < _LARGEST_ID):
+        raise InvalidInput(f"Last-Event-ID {text!r} is not allowed: the id of an event", "Last-Event-ID")
+    return int(text)

@@ -1,0 +1,113 @@
+"""Flask-RESTX behind types: what the namespaces use of it, and its errors in our form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from flask import Blueprint, Response, jsonify, request
+from flask import current_app as app
+from werkzeug.exceptions import HTTPException
+
+from infosvc.http.api.document import add_described, add_refusals
+from infosvc.http.api.examples import add_examples
+from infosvc.wire.errors import BY_STATUS, InfoError
+from infosvc.core.extras import described
+from infosvc.access.rate_limit import TooFast
+
+C = TypeVar("C")
+
+if TYPE_CHECKING:
+
+    class Resource:
+        """One path; its methods are named after the HTTP ones."""
+
+    class Namespace:
+        """The paths of one file."""
+
+        def __init__(self, name: str, description: str = "", path: str = "") -> None: ...
+
+        def route(self, *urls: str) -> Callable[[C], C]: ...
+
+        def doc(self, **said: Any) -> Callable[[C], C]: ...
+
+        def expect(self, *models: Any) -> Callable[[C], C]: ...
+
+        def param(self, name: str, text: str, **said: Any) -> Callable[[C], C]: ...
+
+        def response(self, code: int, text: str, model: Any = None, **said: Any) -> Callable[[C], C]: ...
+
+        def produces(self, kinds: list[str]) -> Callable[[C], C]: ...
+
+        def model(self, name: str, fields: dict[str, Any]) -> Any: ...
+
+        def inherit(self, name: str, parent: Any, fields: dict[str, Any]) -> Any: ...
+
+    class ApiBase:
+        """All namespaces together, and their documentation."""
+
+        def __init__(self, blueprint: Blueprint, **said: Any) -> None: ...
+
+        def add_namespace(self, namespace: Namespace) -> None: ...
+
+        @property
+        def __schema__(self) -> dict[str, Any]: ...
+
+else:
+    from flask_restx import Api as ApiBase
+    from flask_restx import Namespace, Resource
+
+
+class Api(ApiBase):
+    """The API whose every error is `{"error": {"code", "message", "field"}}`."""
+
+    def handle_error(self, error: Exception) -> Response:
+        """Answer an exception of one of our paths."""
+        return error_response(error)
+
+    @cached_property
+    def __schema__(self) -> dict[str, Any]:
+        """The OpenAPI document."""
+        document = super().__schema__
+        add_described(document, described(app))
+        add_refusals(document)
+        add_examples(document)
+        return document
+
+
+def error_response(error: Exception) -> Response:
+    """Any exception as our error body: ours as they are, HTTP's with a sentence, a fault of our own as 500."""
+    allowed = None
+    if isinstance(error, InfoError):
+        status, code, message, field = error.status, error.code, error.message, error.field
+    elif isinstance(error, HTTPException) and error.code:
+        status, message, field = error.code, _sentence(error), None
+        code = BY_STATUS[status].code if status in BY_STATUS else error.name.lower().replace(" ", "_")
+        allowed = ", ".join(sorted(getattr(error, "valid_methods", None) or ()))
+    else:
+        app.logger.error("a request failed", exc_info=error)
+        status, code, message, field = 500, "fault", "the service failed at this request; its log says more", None
+    answer = jsonify({"error": {"code": code, "message": message, "field": field}})
+    answer.status_code = status
+    if allowed:
+        answer.headers["Allow"] = allowed
+    if status == 401:
+        answer.headers["WWW-Authenticate"] = "Bearer"
+    if isinstance(error, TooFast):
+        answer.headers["Retry-After"] = str(error.retry_after)
+    return answer
+
+
+def _sentence(error: HTTPException) -> str:
+    """What HTTP's own errors mean here."""
+    if error.code == 404:
+        return f"there is nothing at {request.path}: the calls are listed at /api/v1/"
+    if error.code == 405:
+        return f"{request.method} is not possible at {request.path}: the calls are listed at /api/v1/"
+    if error.code == 413:
+        return f"the body is larger than {app.config['MAX_CONTENT_LENGTH']} bytes: send it in smaller parts"
+    return str(error.description)
+
+
+__all__ = ["Api", "Namespace", "Resource", "error_response"]

@@ -1,0 +1,145 @@
+"""The fast lane: reports, and reads of one name, answered without the costs of a framework.
+
+It answers what is usual. Anything else (an unknown name, a wrong token, a query) is left to Flask, and what is wrong
+with a report is said in the words and form that Flask would answer it in.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+from flask import Flask
+
+from infosvc.data import intake
+from infosvc.http.api.restx import error_response
+from infosvc.access.body_limit import Bodies
+from infosvc.wire.errors import InfoError
+from infosvc.access.authenticator import Gate
+from infosvc.state.configuration import Latest
+from infosvc.core.metrics import Calls
+from infosvc.core.service import parts_of
+from infosvc.data.agent_report import read_batch
+from infosvc.state.writer import Writer
+
+Environ = dict[str, Any]
+Start = Callable[..., Any]
+
+_DATA = "/api/v1/data/"
+_NODES = "/api/v1/nodes/"
+_REPORT = "/report"
+_READ_CALL = "GET /api/v1/data/<data_name>"
+_REPORT_CALL = "POST /api/v1/nodes/<node_name>/report"
+
+
+class _Said:
+    """Passes a start of an answer on and remembers its status."""
+
+    __slots__ = ("_start", "status")
+
+    def __init__(self, start: Start) -> None:
+        self._start = start
+        self.status = 0
+
+    def __call__(self, status: str, headers: list[tuple[str, str]], error: Any = None) -> None:
+        self.status = int(status[:3])
+        self._start(status, headers, error)
+
+
+class FastLane:
+    """A WSGI application in front of another."""
+
+    def __init__(self, app: Flask) -> None:
+        self._app = app
+        self._latest: Latest = parts_of(app).latest
+        self._writer: Writer = parts_of(app).writer
+        self._gate: Gate = parts_of(app).gate
+        self._bodies: Bodies = parts_of(app).bodies
+        self._calls: Calls = parts_of(app).metrics.calls
+        self._running = 0
+        self._lock = threading.Lock()
+
+    def __call__(self, environ: Environ, start: Start) -> Iterable[bytes]:
+        """Answer one call."""
+        with self._lock:
+            self._running += 1
+        try:
+            return self._answer(environ, start)
+        except Exception as error:  # a fault of our own: the server would answer nothing at all
+            return self._refuse(error, environ, start)
+        finally:
+            with self._lock:
+                self._running -= 1
+
+    def drain(self, seconds: float) -> None:
+        """Wait until no call is being answered, at most so long."""
+        deadline = time.monotonic() + seconds
+        while self._running and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+    def _answer(self, environ: Environ, start: Start) -> Iterable[bytes]:
+        begun = time.perf_counter()
+        path: str = environ["PATH_INFO"]
+        method = environ["REQUEST_METHOD"]
+        said = _Said(start)
+        answer: Iterable[bytes] | None
+        if method == "GET" and path.startswith(_DATA) and not environ["QUERY_STRING"]:
+            call, answer = _READ_CALL, self._read(environ, path[len(_DATA) :], said)
+        elif method == "POST" and path.startswith(_NODES) and path.endswith(_REPORT):
+            call, answer = _REPORT_CALL, self._report(environ, path[len(_NODES) : -len(_REPORT)], said)
+        else:
+            call, answer = "", None
+        if answer is None:
+            return self._app(environ, start)
+        self._calls.count(call, said.status, time.perf_counter() - begun)
+        return answer
+
+    def _read(self, environ: Environ, data_name: str, start: Start) -> list[bytes] | None:
+        producer = self._latest.picture.producers.get(data_name)
+        if producer is None or environ.get("HTTP_ACCEPT", "*/*") not in ("*/*", "application/json"):
+            return None
+        try:
+            self._gate.caller(environ)
+        except InfoError:
+            return None
+        clock = self._latest.clock
+        now = clock.monotonic()
+        asked = environ.get("HTTP_IF_NONE_MATCH")
+        if asked is None or asked != self._latest.board.etag(producer, now):
+            found = self._latest.board.answer(producer, now, clock.wall())
+            if asked != found.etag:
+                start("200 OK", _headers(found.body, ("ETag", found.etag), ("Cache-Control", "no-cache")))
+                return [found.body]
+        start("304 Not Modified", [("ETag", asked)])
+        return [b""]
+
+    def _report(self, environ: Environ, node_name: str, start: Start) -> Iterable[bytes] | None:
+        length = environ.get("CONTENT_LENGTH", "")
+        if node_name not in self._latest.picture.nodes or not length.isdecimal():
+            return None
+        if int(length) > self._app.config["MAX_CONTENT_LENGTH"]:
+            return None
+        try:
+            caller = self._gate.admit_agent(environ, node_name)
+        except InfoError:
+            return None
+        try:
+            body = self._bodies.read(caller.token_id, lambda: environ["wsgi.input"].read(int(length)))
+            receipt = intake.take(self._latest, self._writer, node_name, read_batch(body), caller)
+        except InfoError as error:
+            return self._refuse(error, environ, start)
+        said = msgspec.json.encode(receipt)
+        start("200 OK", _headers(said))
+        return [said]
+
+    def _refuse(self, error: Exception, environ: Environ, start: Start) -> Iterable[bytes]:
+        """An error in the one form that all errors have."""
+        with self._app.request_context(environ):
+            return error_response(error)(environ, start)
+
+
+def _headers(body: bytes, *more: tuple[str, str]) -> list[tuple[str, str]]:
+    return [("Content-Type", "application/json"), ("Content-Length", str(len(body))), *more]

@@ -1,0 +1,138 @@
+"""Where producers of scope cluster run: on as many nodes as they have replicas, which the service chooses.
+
+The slots that it placed are all that is kept of a choice, so what a node should run is written in one place.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from infosvc.data import changes
+from infosvc.management import manage
+from infosvc.state.transaction import Draft
+from infosvc.wire.errors import Conflict, NotFound
+from infosvc.state.configuration import Picture, Wish
+from infosvc.wire.records import Producer, Scope
+
+ANYWHERE = "*"  # in place of a node's name: wherever the service chooses
+
+Is = Callable[[str], bool]
+
+
+class Moves(NamedTuple):
+    """The nodes that get a slot, and those that lose theirs."""
+
+    to: tuple[str, ...]
+    off: tuple[str, ...]
+
+
+def placed(picture: Picture, data_name: str) -> dict[str, Wish]:
+    """The slots of a producer that the service placed, by node."""
+    found = {node: slots[data_name] for node, slots in picture.slots.items() if data_name in slots}
+    return {node: wish for node, wish in sorted(found.items()) if wish.placed}
+
+
+def described(picture: Picture, data_name: str) -> dict[str, Any]:
+    """A placement as the wire shows it; NotFound when there is none."""
+    producer, found = picture.producer(data_name), placed(picture, data_name)
+    if not found:
+        raise NotFound(
+            f"{data_name} is not placed on any node: start it with `nodewise slot start {data_name}`", "data_name"
+        )
+    wish = next(iter(found.values()))
+    return {
+        "data_name": data_name,
+        "node_name": ANYWHERE,
+        "running": wish.running,
+        "interval": producer.time_max if wish.interval is None else wish.interval,
+        "replicas": producer.replicas,
+        "nodes": list(found),
+    }
+
+
+def place(draft: Draft, data_name: str, running: bool, interval: float | None, is_ready: Is) -> bool:
+    """Start, stop or re-time a producer wherever the service has placed it, or place it; returns whether that is new.
+
+    Without a ready node, one that is not ready waits for it. Conflict when no node can take it.
+    """
+    producer, here = draft.picture.producer(data_name), placed(draft.picture, data_name)
+    _refuse_other_scopes(producer)
+    if not running:
+        described(draft.picture, data_name)
+    moves = choose(draft.picture, producer, is_ready, _never) if running else Moves((), ())
+    first = moves.to or tuple(_free(draft.picture, data_name, lambda _: True)[:1])
+    if not here and not first:
+        raise Conflict(
+            f"no node can take {data_name}: add one with `nodewise node add`, or see `nodewise slot list` for those "
+            "where it was started by name",
+            "node_name",
+        )
+    for node_name, wish in here.items():
+        changes.put_slot(draft, node_name, data_name, replace(wish, running=running, interval=interval))
+    apply(draft, data_name, moves if here else Moves(first, ()), Wish(running, interval, placed=True))
+    return not here
+
+
+def withdraw(draft: Draft, data_name: str) -> None:
+    """Remove all slots of a producer that the service placed; NotFound when there is none."""
+    described(draft.picture, data_name)
+    for node_name in placed(draft.picture, data_name):
+        changes.delete_slot(draft, node_name, data_name)
+
+
+def lift(draft: Draft, data_name: str, interval: float | None) -> bool:
+    """End the quarantine of all slots that the service placed, and re-time them if an interval is given."""
+    described(draft.picture, data_name)
+    for node_name in placed(draft.picture, data_name):
+        manage.lift_slot(draft, node_name, data_name, interval)
+    return False
+
+
+def choose(picture: Picture, producer: Producer, is_ready: Is, is_lost: Is) -> Moves:
+    """What makes a producer run on `replicas` nodes again: ready ones with the fewest placed slots, then by name.
+
+    A slot leaves a lost node only when another node takes it over; what stands on a node that lives is not moved.
+    """
+    here = placed(picture, producer.data_name)
+    standing = [node for node in here if not is_lost(node)]
+    missing = max(0, producer.replicas - len(standing))
+    to = _free(picture, producer.data_name, is_ready)[:missing] if missing else []
+    surplus = max(0, len(here) + len(to) - producer.replicas)
+    leaving = [node for node in here if node not in standing] + standing[::-1]
+    return Moves(tuple(to), tuple(leaving[:surplus]))
+
+
+def apply(draft: Draft, data_name: str, moves: Moves, wish: Wish) -> None:
+    """Do what was chosen; `wish` is what the new slots get."""
+    for node_name in moves.to:
+        changes.put_slot(draft, node_name, data_name, wish)
+    for node_name in moves.off:
+        changes.delete_slot(draft, node_name, data_name)
+
+
+def _free(picture: Picture, data_name: str, is_ready: Is) -> Sequence[str]:
+    """The nodes that could take a slot of this name, best first."""
+    slots: Mapping[str, Mapping[str, Wish]] = picture.slots
+    load = Counter({node: sum(wish.placed for wish in wishes.values()) for node, wishes in slots.items()})
+    free = [node for node in picture.nodes if data_name not in slots.get(node, {}) and is_ready(node)]
+    return sorted(free, key=lambda node: (load[node], node))
+
+
+def _never(_node_name: str) -> bool:
+    """Who starts or stops a producer moves nothing: that is the keeper's, who has watched the nodes for a while."""
+    return False
+
+
+def _refuse_other_scopes(producer: Producer) -> None:
+    name = producer.data_name
+    if producer.scope is not Scope.CLUSTER:
+        raise Conflict(
+            f"{name} has scope node, so it runs on the nodes that are named: give its nodes, or register it with "
+            "scope cluster",
+            "node_name",
+        )
+    if not producer.kind.in_slot:
+        raise Conflict(f"{name} is of kind {producer.kind}, so no slot can run it", "data_name")

@@ -1,0 +1,205 @@
+"""The latest values: one column per data name, each answered in bytes that are made once per change."""
+
+from __future__ import annotations
+
+import math
+import secrets
+import threading
+from collections.abc import Iterable
+
+import msgspec
+
+from infosvc.wire.errors import NotFound
+from infosvc.wire.records import Outcome, Producer, State
+
+# A cached answer says when its ages were true; beyond this many seconds it is made anew.
+AGES_TRUE_SECONDS = 0.1
+
+Cell = tuple[str, str]  # data name, node name
+
+
+class Value(msgspec.Struct, frozen=True, gc=False):
+    """One row of t_Data; `measured` and `ran` are monotonic seconds, `measured` is None as long as no value came."""
+
+    text: str | None
+    measured: float | None
+    outcome: Outcome
+    reason: str | None
+    ran: float
+    duration: float | None = None
+    skipped: int = 0
+    sequence: int = 1
+
+
+class Row(msgspec.Struct, gc=False):
+    """One value as the wire shows it."""
+
+    node_name: str
+    data_value: str | None
+    age: float | None
+    ttl: float
+    state: str
+    outcome: str
+    reason: str | None
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """The values of one name in bytes, and the tag that changes whenever a value or a state does.
+
+    `made` and `flips` are monotonic seconds: when the ages were true, and when the next value goes stale.
+    """
+
+    body: bytes
+    etag: str
+    version: int
+    made: float
+    flips: float
+    producer: Producer
+
+
+class Column:
+    """All values of one data name by node; `version` grows with every commit, `changes` only when a text differs."""
+
+    __slots__ = ("answer", "changes", "making", "rows", "version")
+
+    def __init__(self) -> None:
+        self.rows: dict[str, Value] = {}
+        self.version = 0
+        self.changes = 0
+        self.answer: Answer | None = None
+        self.making = threading.Lock()
+
+
+class Board:
+    """All columns. One thread writes; any thread reads, because every step of a reader is atomic."""
+
+    def __init__(self) -> None:
+        self._columns: dict[str, Column] = {}
+        # Tags of an earlier service must not match by chance.
+        self._boot = secrets.token_hex(4)
+
+    def rows(self, data_name: str) -> list[tuple[str, Value]]:
+        """The values of one name by node; none when there are none."""
+        column = self._columns.get(data_name)
+        return sorted(column.rows.items()) if column else []
+
+    def names(self) -> list[str]:
+        """Every name that has a value somewhere."""
+        return [name for name, column in list(self._columns.items()) if column.rows]
+
+    def count(self, data_name: str | None = None) -> int:
+        """How many values there are, of one name or of all."""
+        if data_name is None:
+            return sum(len(column.rows) for column in list(self._columns.values()))
+        column = self._columns.get(data_name)
+        return len(column.rows) if column else 0
+
+    def find(self, data_name: str, node_name: str) -> Value | None:
+        """One value, None when there is none."""
+        column = self._columns.get(data_name)
+        return column.rows.get(node_name) if column else None
+
+    def value(self, data_name: str, node_name: str) -> Value:
+        """One value; NotFound says how to bring one."""
+        found = self.find(data_name, node_name)
+        if found is None:
+            raise NotFound(
+                f"{data_name} has no value on {node_name!r}: "
+                f"see `nodewise slot list --node {node_name}`, or write one with `nodewise data put`",
+                "node_name",
+            )
+        return found
+
+    def changes(self, data_name: str) -> int:
+        """In how many commits since the service started a text of this name has changed."""
+        column = self._columns.get(data_name)
+        return column.changes if column else 0
+
+    def apply(self, changes: Iterable[tuple[Cell, Value | None]]) -> None:
+        """Take over what was committed; None removes a value."""
+        touched: dict[str, Column] = {}
+        differ: set[str] = set()
+        for (data_name, node_name), value in changes:
+            column = touched.get(data_name)
+            if column is None:
+                column = touched[data_name] = self._columns.setdefault(data_name, Column())
+            old = column.rows.get(node_name)
+            if value is None:
+                column.rows.pop(node_name, None)
+            else:
+                column.rows[node_name] = value
+            if value is None or old is None or old.text != value.text:
+                differ.add(data_name)
+        for data_name, column in touched.items():
+            column.version += 1
+            column.changes += data_name in differ
+
+    def answer(self, producer: Producer, now: float, wall: float) -> Answer:
+        """The values of one name as JSON, from the cache if nothing has changed; `now` monotonic, `wall` Unix seconds.
+
+        The cached bytes may be AGES_TRUE_SECONDS old: their field `time` says when the ages were true.
+        """
+        column = self._columns.setdefault(producer.data_name, Column())
+        found = self._cached(column, producer, now)
+        if found is None:
+            with column.making:  # one makes it, and all others who came meanwhile take that
+                found = self._cached(column, producer, now)
+                if found is None:
+                    found = column.answer = self._render(column, producer, now, wall)
+        return found
+
+    def etag(self, producer: Producer, now: float) -> str | None:
+        """The tag that the next answer would carry, None when only making it tells."""
+        column = self._columns.get(producer.data_name)
+        cached = column.answer if column else None
+        return cached.etag if column and cached and self._holds(cached, column, producer, now) else None
+
+    def _cached(self, column: Column, producer: Producer, now: float) -> Answer | None:
+        """The answer made before, if it still says what is."""
+        cached = column.answer
+        true = cached is not None and self._holds(cached, column, producer, now)
+        return cached if cached is not None and true and now - cached.made < AGES_TRUE_SECONDS else None
+
+    def _holds(self, answer: Answer, column: Column, producer: Producer, now: float) -> bool:
+        return answer.version == column.version and answer.producer is producer and now < answer.flips
+
+    def _render(self, column: Column, producer: Producer, now: float, wall: float) -> Answer:
+        version = column.version  # read first: a change meanwhile makes this answer one that no longer holds
+        ttl = float(producer.ttl or 0.0)
+        rows: list[Row] = []
+        stale, oldest = 0, math.inf
+        for name, value in sorted(column.rows.items()):
+            measured = value.measured
+            # What state_of says, in place: a name has a thousand rows, and this is what a read costs.
+            if value.outcome is not Outcome.OK and value.outcome is not Outcome.NO_DATA:
+                state = "failed"
+            elif measured is None or now - measured > ttl:
+                state = "stale"
+                stale += 1
+            else:
+                state = "fresh"
+                if measured < oldest:
+                    oldest = measured
+            age = None if measured is None else round(now - measured, 3) if now > measured else 0.0
+            rows.append(Row(name, value.text, age, ttl, state, value.outcome._value_, value.reason))
+        said = {"data_name": producer.data_name, "unit": producer.unit, "time": wall, "values": rows}
+        etag = f'"{self._boot}-{producer.version}-{version}-{stale}"'
+        return Answer(msgspec.json.encode(said), etag, version, now, oldest + ttl, producer)
+
+
+def state_of(outcome: Outcome, age: float | None, ttl: float) -> State:
+    """A failed last run outweighs age: the old value is still shown, but a reader must know."""
+    if outcome is not Outcome.OK and outcome is not Outcome.NO_DATA:
+        return State.FAILED
+    return State.STALE if age is None or age > ttl else State.FRESH
+
+
+def number_of(text: str | None) -> float | None:
+    """A value as a finite number, None when it is none."""
+    if text is None:
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None

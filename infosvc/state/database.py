@@ -1,0 +1,292 @@
+"""Every SQL statement: opens the database, loads the picture once, and stores what a draft changed."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from sqlalchemy import (
+    URL,
+    ColumnElement,
+    Connection,
+    CursorResult,
+    Engine,
+    Select,
+    Table,
+    and_,
+    create_engine,
+    delete,
+    event,
+    insert,
+    make_url,
+    select,
+    true,
+)
+from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from infosvc.state import bulk_insert
+from infosvc.state import tables
+from infosvc.state import row_mapping
+from infosvc.state.current_values import Board, Cell, Value
+from infosvc.state.transaction import Draft, Past
+from infosvc.wire.errors import InvalidInput, NotReady
+from infosvc.state.configuration import Picture
+from infosvc.state.single_instance import ServerLock, lock_file
+from infosvc.state.migrate import migrate
+from infosvc.wire.records import AuditEntry
+from infosvc.settings import Clock
+
+Row = dict[str, Any]
+T = TypeVar("T")
+
+_POOL_SECONDS = 5
+_ROW_BYTES = 30  # of an answer, beside its texts
+_MOST_PARAMETERS = 500  # of one statement
+
+_CONNECT: dict[str, Row] = {
+    "sqlite": {"timeout": 5.0},
+    "mysql": {"connect_timeout": 3, "read_timeout": 5, "write_timeout": 5},
+}
+
+
+class Most(NamedTuple):
+    """How much of a long table one answer brings at most."""
+
+    rows: int
+    bytes: int
+
+
+def parse_url(text: str, password: str | None = None) -> URL:
+    """A database URL, its password from elsewhere if given; InvalidInput tells the two forms that are allowed."""
+    try:
+        url = make_url(text)
+    except (ArgumentError, ValueError):
+        url = URL.create("unreadable")
+    backend = url.drivername.partition("+")[0]
+    if backend in ("mysql", "mariadb") and url.database:
+        return url.set(drivername="mysql+pymysql", password=password or url.password)
+    if url.drivername == "sqlite" and url.database and url.database != ":memory:" and not url.query:
+        return url
+    raise InvalidInput(
+        "the database URL is not one this service knows: use sqlite:////absolute/path.db "
+        "or mysql+pymysql://USER@HOST:PORT/DATABASE",
+        "database",
+    )
+
+
+class Store:
+    """One open database, used by no other service.
+
+    Its errors are NotReady (away), Conflict (made by a newer version, or in use), InvalidInput (URL).
+    """
+
+    def __init__(self, url: URL, clock: Clock) -> None:
+        self.name = url.render_as_string(hide_password=True)
+        self._statements: dict[str, str] = {}
+        self._clock = clock
+        try:
+            with ExitStack() as held, self._reported():
+                self._engine, self._reader = _engines(url, held)
+                with self._engine.begin() as connection:
+                    migrate(connection, self.name)
+                self._held = held.pop_all()
+        except (TypeError, ValueError) as error:  # a host that is none, an option that the driver does not know
+            raise InvalidInput(
+                f"the database {self.name} cannot be opened ({error}): mend its URL", "database"
+            ) from error
+
+    def load(self) -> tuple[Picture, Board]:
+        """Everything that readers may ask, its wall times turned into monotonic ones."""
+        picture, board = Picture(), Board()
+        now = self._clock.monotonic()
+        shift = now - self._clock.wall()
+        with self._reported(), self._engine.connect() as connection:
+            for table in row_mapping.TABLES:
+                for row in connection.execute(select(row_mapping.TABLES[table].model)).mappings():
+                    row_mapping.place(picture, table, dict(row), shift, now)
+            stored = connection.exec_driver_sql(str(select(*row_mapping.VALUE_COLUMNS).compile(connection)))
+            board.apply(row_mapping.read_value(row, shift, now) for row in stored)
+            newest = _newest_entry(connection)
+            if newest is not None:
+                picture.audit["last"] = newest
+        return picture, board
+
+    def newest_entry(self) -> AuditEntry | None:
+        """The end of the audit log as it is stored, None when it is empty."""
+        with self._reported(), self._engine.connect() as connection:
+            return _newest_entry(connection)
+
+    def save(self, draft: Draft) -> None:
+        """Store what a draft changed, all or nothing; an empty draft still proves that the database answers.
+
+        NotReady when it may not be stored; InvalidInput when the database can never take it.
+        """
+        shift = self._clock.wall() - self._clock.monotonic()
+        with self._reported(), self._engine.begin() as connection:
+            if not draft.changed and not draft.values:
+                connection.exec_driver_sql("SELECT 1")
+            self._save_picture(connection, draft, shift)
+            self._save_values(connection, draft.values, shift)
+            if draft.points:
+                self._many(connection, tables.history, [row_mapping.point_row(point, shift) for point in draft.points])
+            for past in draft.forget:
+                connection.execute(delete(tables.history).where(_is_past(past)))
+            if draft.audit:
+                connection.execute(insert(tables.audit), [entry.to_json() for entry in draft.audit])
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection beside the writer's, for what is not kept in memory; NotReady when the database is away."""
+        with self._reported(), self._reader.connect() as connection:
+            yield connection
+
+    def history(
+        self, data_name: str, node_name: str, window: tuple[float, float], most: Most
+    ) -> tuple[list[tuple[float, str]], bool]:
+        """What one name was on one node between two Unix seconds, oldest first, and whether the oldest are left out."""
+        old = tables.history.c
+        wanted = (old.data_name == data_name) & (old.node_name == node_name) & old.updated_at.between(*window)
+        newest = (
+            select(old.updated_at, old.data_value).where(wanted).order_by(old.updated_at.desc()).limit(most.rows + 1)
+        )
+        with self._streaming(newest) as found:
+            points, cut = _taken((_point(row) for row in found), most, lambda point: len(point[1]))
+            return points[::-1], cut
+
+    def audit(self, since: int, most: Most) -> tuple[list[AuditEntry], bool]:
+        """The entries of the audit log that follow the one numbered `since`, oldest first, and whether more follow."""
+        later = tables.audit.c.sequence > since
+        wanted = select(tables.audit).where(later).order_by(tables.audit.c.sequence).limit(most.rows + 1)
+        with self._streaming(wanted) as found:
+            entries = (AuditEntry.from_json(dict(row)) for row in found.mappings())
+            return _taken(entries, most, lambda entry: len(entry.call) + len(entry.detail))
+
+    @contextmanager
+    def _streaming(self, wanted: Select[Any]) -> Iterator[CursorResult[Any]]:
+        """The rows of a query one by one, so that what is not taken costs no memory."""
+        with self.reading() as connection, connection.execution_options(stream_results=True).execute(wanted) as found:
+            yield found
+
+    def _save_picture(self, connection: Connection, draft: Draft, shift: float) -> None:
+        gone: dict[str, list[str]] = defaultdict(list)
+        changed: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+        for table, key in sorted(draft.changed):
+            entry = draft.find(table, key)
+            if entry is None:
+                gone[table].append("@".join(key))
+            else:
+                changed[table].append(row_mapping.TABLES[table].row(key, entry, shift))
+        for table, keys in gone.items():
+            model = row_mapping.TABLES[table].model
+            connection.execute(delete(model).where(next(iter(model.primary_key)).in_(keys)))
+        for table, entries in changed.items():
+            self._many(connection, row_mapping.TABLES[table].model, entries)
+
+    def _save_values(self, connection: Connection, values: Mapping[Cell, Value | None], shift: float) -> None:
+        gone = [row_mapping.cell_id(cell) for cell, value in values.items() if value is None]
+        for start in range(0, len(gone), _MOST_PARAMETERS):
+            part = gone[start : start + _MOST_PARAMETERS]
+            connection.execute(delete(tables.values).where(tables.values.c.id.in_(part)))
+        written = [row_mapping.value_row(cell, value, shift) for cell, value in values.items() if value is not None]
+        if written:
+            self._many(connection, tables.values, written)
+
+    def _many(self, connection: Connection, table: Table, entries: Sequence[tuple[Any, ...]]) -> None:
+        """Insert or replace rows, in the columns' order, in the way that costs this database least."""
+        text = self._statements.get(table.name)
+        if text is None:
+            text = self._statements[table.name] = bulk_insert.statement(table, connection)
+        if connection.dialect.name == "sqlite":
+            connection.exec_driver_sql(text, list(entries))
+            return
+        for part in bulk_insert.documents(entries):
+            connection.exec_driver_sql(text, (part,))
+
+    def close(self) -> None:
+        """Give all connections back, and the database to another service."""
+        self._held.close()
+
+    @contextmanager
+    def _reported(self) -> Iterator[None]:
+        try:
+            yield
+        except (DataError, IntegrityError, OverflowError) as error:
+            said = getattr(error, "orig", None) or error
+            raise InvalidInput(f"the database {self.name} cannot hold this ({said}): give smaller values") from error
+        except (DBAPIError, PoolTimeout) as error:
+            said = getattr(error, "orig", None) or error
+            raise NotReady(
+                f"the database {self.name} does not answer ({said}): start it, or name another one with --database"
+            ) from error
+
+
+def _newest_entry(connection: Connection) -> AuditEntry | None:
+    newest = select(tables.audit).order_by(tables.audit.c.sequence.desc()).limit(1)
+    found = connection.execute(newest).mappings().first()
+    return None if found is None else AuditEntry.from_json(dict(found))
+
+
+def _is_past(past: Past) -> ColumnElement[bool]:
+    old = tables.history.c
+    said: list[ColumnElement[bool]] = []
+    if past.data_name is not None:
+        said.append(old.data_name == past.data_name)
+    if past.node_name is not None:
+        said.append(old.node_name == past.node_name)
+    if past.before is not None:
+        said.append(old.updated_at < past.before)
+    return and_(true(), *said)
+
+
+def _point(row: Any) -> tuple[float, str]:
+    return row[0], row[1]
+
+
+def _taken(found: Iterable[T], most: Most, size: Callable[[T], int]) -> tuple[list[T], bool]:
+    """The first rows, at least one, and whether that is not all."""
+    taken: list[T] = []
+    total = 0
+    for row in found:
+        total += size(row) + _ROW_BYTES
+        if taken and (len(taken) == most.rows or total > most.bytes):
+            return taken, True
+        taken.append(row)
+    return taken, False
+
+
+def _engines(url: URL, held: ExitStack) -> tuple[Engine, Engine]:
+    """The writer's engine, on one connection that its thread alone uses, and the readers'; `held` ends them."""
+    lite = url.get_backend_name() == "sqlite"
+    if lite:
+        held.callback(os.close, _make_private(Path(str(url.database))))
+    options = {"connect_args": _CONNECT[url.get_backend_name()], "pool_pre_ping": not lite}
+    options["paramstyle"] = "qmark" if lite else "format"
+    writer = create_engine(url, pool_size=1, max_overflow=0, **options)
+    reader = create_engine(url, pool_size=2, max_overflow=2, pool_timeout=_POOL_SECONDS, **options)
+    for engine in (writer, reader):
+        held.callback(engine.dispose)
+    # Write-ahead logging lets others read the file meanwhile; FULL keeps what was acknowledged after a power cut.
+    event.listen(writer, "connect", _set_up_sqlite if lite else ServerLock())
+    return writer, reader
+
+
+def _set_up_sqlite(connection: Any, _record: Any) -> None:
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=FULL")
+
+
+def _make_private(path: Path) -> int:
+    """The file exists, is its owner's only, and locked; SQLite gives its journal the same mode."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        return lock_file(path)
+    except OSError as error:
+        raise NotReady(
+            f"the database file {path} cannot be opened ({error.strerror}): name another one with --database"
+        ) from error

@@ -1,0 +1,50 @@
+"""Brings the tables of an older version to this one's columns, and leaves those of a newer version alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import JSON, Column, Connection, Double, String, insert, inspect, select, update
+
+from infosvc.state import tables
+from infosvc.wire.errors import Conflict
+
+_VERSION = tables.meta.c.name == "schema_version"
+
+
+def migrate(connection: Connection, name: str) -> None:
+    """Make missing tables and columns; Conflict when a newer version made the database `name`."""
+    tables.meta.create(connection, checkfirst=True)
+    found = connection.scalar(select(tables.meta.c.value).where(_VERSION))
+    if found is not None and found > tables.SCHEMA_VERSION:
+        raise Conflict(
+            f"the database {name} has schema {found}, made by a newer nodewise; this one knows schema "
+            f"{tables.SCHEMA_VERSION}: upgrade nodewise, or name another database with --database"
+        )
+    tables.metadata.create_all(connection)
+    if found is None:
+        connection.execute(insert(tables.meta).values(name="schema_version", value=tables.SCHEMA_VERSION))
+    elif found < tables.SCHEMA_VERSION:
+        _add_columns(connection)
+        connection.execute(update(tables.meta).where(_VERSION).values(value=tables.SCHEMA_VERSION))
+
+
+def _add_columns(connection: Connection) -> None:
+    """Every column that a table lacks, with an empty value in the rows that are there."""
+    quote = connection.dialect.identifier_preparer.quote
+    for table in tables.metadata.sorted_tables:
+        there = {column["name"] for column in inspect(connection).get_columns(table.name)}
+        for column in (column for column in table.columns if column.name not in there):
+            kind = connection.dialect.type_compiler_instance.process(column.type)
+            connection.exec_driver_sql(f"ALTER TABLE {quote(table.name)} ADD COLUMN {quote(column.name)} {kind}")
+            if not column.nullable:
+                connection.execute(update(table).values({column.name: _empty(column)}))
+
+
+def _empty(column: Column[Any]) -> Any:
+    """What a row of the older version has under a new column."""
+    if isinstance(column.type, String):
+        return ""
+    if isinstance(column.type, Double):
+        return 0.0
+    return [] if isinstance(column.type, JSON) else 0

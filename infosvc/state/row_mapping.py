@@ -1,0 +1,164 @@
+"""Between the tables and memory: what each row becomes, and what becomes of it. `shift` joins the two clocks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from sqlalchemy import Table
+
+from infosvc.state import tables
+from infosvc.state.current_values import Cell, Value
+from infosvc.state.transaction import Key, Point
+from infosvc.state.configuration import Machine, Picture, StoredToken, Wish
+from infosvc.wire.records import Outcome, Producer, Token
+
+Row = dict[str, Any]
+
+_v = tables.values.c
+VALUE_COLUMNS = (
+    _v.data_name,
+    _v.node_name,
+    _v.data_value,
+    _v.updated_at,
+    _v.outcome,
+    _v.reason,
+    _v.ran_at,
+    _v.duration,
+    _v.skipped,
+    _v.sequence,
+)
+
+
+def value_row(cell: Cell, value: Value, shift: float) -> tuple[Any, ...]:
+    """One row of t_Data in the order of its columns; `shift` turns monotonic seconds into Unix seconds."""
+    return (
+        f"{cell[0]}@{cell[1]}",
+        cell[0],
+        value.text,
+        cell[1],
+        None if value.measured is None else value.measured + shift,
+        value.outcome.value,
+        value.reason,
+        value.ran + shift,
+        value.duration,
+        value.skipped,
+        value.sequence,
+    )
+
+
+def cell_id(cell: Cell) -> str:
+    """The primary key of t_Data."""
+    return "@".join(cell)
+
+
+def read_value(row: Any, shift: float, now: float) -> tuple[Cell, Value]:
+    """Inverse of `value_row`, of a row of VALUE_COLUMNS; `shift` turns Unix seconds into monotonic seconds.
+
+    What would lie after `now`, because the clock was set back meanwhile, was true now at the latest.
+    """
+    name, node, text, measured, outcome, reason, ran, duration, skipped, sequence = row
+    return (name, node), Value(
+        text, past(measured, shift, now), Outcome(outcome), reason, min(ran + shift, now), duration, skipped, sequence
+    )
+
+
+def point_row(point: Point, shift: float) -> tuple[Any, ...]:
+    """One row of t_History but its number."""
+    return (point.data_name, point.node_name, point.measured + shift, point.text)
+
+
+def shifted(seconds: float | None, shift: float) -> float | None:
+    """The same moment by the other clock."""
+    return None if seconds is None else seconds + shift
+
+
+def past(seconds: float | None, shift: float, now: float) -> float | None:
+    """A stored moment by the other clock, at most `now`."""
+    return None if seconds is None else min(seconds + shift, now)
+
+
+def place(picture: Picture, table: str, row: Row, shift: float, now: float) -> None:
+    """Put one row where it was taken from; `shift` turns Unix seconds into monotonic seconds, `now` is the latest."""
+    key, entry = TABLES[table].read(row, shift, now)
+    found = getattr(picture, table)
+    for part in key[:-1]:
+        found = found.setdefault(part, {})
+    found[key[-1]] = entry
+
+
+def _producer_row(_key: Key, producer: Producer, _shift: float) -> tuple[Any, ...]:
+    said = producer.to_json() | {"emits": json.dumps(producer.emits), "inputs": json.dumps(producer.inputs)}
+    return tuple(said[column.name] for column in tables.producers.columns)
+
+
+def _read_producer(row: Row, _shift: float, _now: float) -> tuple[Key, Producer]:
+    return (row["data_name"],), Producer.from_json(row)
+
+
+def _node_row(key: Key, machine: Machine, shift: float) -> tuple[Any, ...]:
+    return (
+        key[0],
+        machine.address,
+        machine.agent_version,
+        machine.version,
+        shifted(machine.seen, shift),
+        machine.boot,
+        machine.sequence,
+        machine.dropped,
+    )
+
+
+def _read_node(row: Row, shift: float, now: float) -> tuple[Key, Machine]:
+    return (row["node_name"],), Machine(
+        row["address"],
+        row["agent_version"],
+        row["wanted_version"],
+        past(row["last_seen"], shift, now),
+        row["boot"],
+        row["sequence"],
+        row["dropped"],
+    )
+
+
+def _slot_row(key: Key, wish: Wish, _shift: float) -> tuple[Any, ...]:
+    return ("@".join(key), *key, wish.running, wish.interval, wish.epoch, wish.placed)
+
+
+def _read_slot(row: Row, _shift: float, _now: float) -> tuple[Key, Wish]:
+    return (row["node_name"], row["data_name"]), Wish(row["running"], row["interval"], row["epoch"], row["placed"])
+
+
+def _token_row(_key: Key, stored: StoredToken, _shift: float) -> tuple[Any, ...]:
+    said = stored.token.to_json() | {"sha256": stored.sha256}
+    return tuple(said[column.name] for column in tables.tokens.columns)
+
+
+def _read_token(row: Row, _shift: float, _now: float) -> tuple[Key, StoredToken]:
+    return (row["token_id"],), StoredToken(Token.from_json(row), row["sha256"])
+
+
+def _counter_row(key: Key, count: int, _shift: float) -> tuple[Any, ...]:
+    return (*key, count)
+
+
+def _read_counter(row: Row, _shift: float, _now: float) -> tuple[Key, int]:
+    return (row["name"],), row["value"]
+
+
+class Mapping(NamedTuple):
+    """A table and the two ways between its rows, in the order of its columns, and a field of Picture."""
+
+    model: Table
+    row: Callable[[Key, Any, float], tuple[Any, ...]]
+    read: Callable[[Row, float, float], tuple[Key, Any]]
+
+
+TABLES: dict[str, Mapping] = {
+    "producers": Mapping(tables.producers, _producer_row, _read_producer),
+    "nodes": Mapping(tables.nodes, _node_row, _read_node),
+    "slots": Mapping(tables.slots, _slot_row, _read_slot),
+    "tokens": Mapping(tables.tokens, _token_row, _read_token),
+    "counters": Mapping(tables.meta, _counter_row, _read_counter),
+}

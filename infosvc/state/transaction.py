@@ -1,0 +1,96 @@
+"""What one commit will change: a copy on write of the picture, and the values that will stand on the board."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any, NamedTuple
+
+from infosvc.state.current_values import Board, Cell, Value
+from infosvc.state.configuration import Picture
+from infosvc.wire.records import AuditEntry
+
+Key = tuple[str, ...]
+
+
+class Past(NamedTuple):
+    """History that goes: of a name, of a node, or of both; up to a Unix second, or all of it."""
+
+    data_name: str | None
+    node_name: str | None
+    before: float | None = None
+
+
+class Point(NamedTuple):
+    """One value for the history; `measured` is monotonic seconds."""
+
+    data_name: str
+    node_name: str
+    measured: float
+    text: str
+
+
+class Draft:
+    """May be changed freely: nobody sees it until it is committed.
+
+    `changed` names the rows of the picture that differ from `base`; `values` and `points` are what a commit adds,
+    `forget` is the history that it removes.
+    """
+
+    def __init__(self, base: Picture, board: Board) -> None:
+        self.base = base
+        self.picture = Picture(*(dict(getattr(base, each.name)) for each in fields(base)))
+        self.changed: set[tuple[str, Key]] = set()
+        self.values: dict[Cell, Value | None] = {}
+        self.points: list[Point] = []
+        self.audit: list[AuditEntry] = []
+        self.forget: list[Past] = []
+        self._board = board
+
+    def put(self, table: str, key: Key, row: Any) -> None:
+        """Set the row of `table` (a field of Picture) under `key`, or remove it with None."""
+        rows: dict[str, Any] = getattr(self.picture, table)
+        for part in key[:-1]:
+            rows = self._own(table, rows, part)
+        if row is None:
+            rows.pop(key[-1], None)
+        else:
+            rows[key[-1]] = row
+        self.changed.add((table, key))
+
+    def find(self, table: str, key: Key) -> Any:
+        """One row as it will be after this commit, None when there is none."""
+        rows = getattr(self.picture, table)
+        for part in key[:-1]:
+            rows = rows.get(part, {})
+        return rows.get(key[-1])
+
+    def value(self, data_name: str, node_name: str) -> Value | None:
+        """One value as it will be after this commit."""
+        if self.values:
+            cell = (data_name, node_name)
+            if cell in self.values:
+                return self.values[cell]
+        return self._board.find(data_name, node_name)
+
+    def cells(self, data_name: str | None = None, node_name: str | None = None) -> list[Cell]:
+        """All values of a name or of a node, as it will be after this commit."""
+        names = [data_name] if data_name is not None else [*self._board.names(), *(name for name, _ in self.values)]
+        found = {(name, node) for name in names for node, _ in self._board.rows(name)} | set(self.values)
+        wanted = [cell for cell in found if data_name in (None, cell[0]) and node_name in (None, cell[1])]
+        return [cell for cell in wanted if self.value(*cell) is not None]
+
+    def _own(self, table: str, rows: dict[str, Any], part: str) -> dict[str, Any]:
+        """The inner rows under `part`, copied the first time so that the base stays as it is."""
+        inner: dict[str, Any] = rows.get(part, {})
+        if inner is getattr(self.base, table).get(part, inner):
+            inner = rows[part] = dict(inner)
+        return inner
+
+
+class Commit(NamedTuple):
+    """What was just committed, for those who tell others."""
+
+    before: Picture
+    after: Picture
+    changed: set[tuple[str, Key]]
+    values: dict[Cell, Value | None]

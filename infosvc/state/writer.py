@@ -1,0 +1,299 @@
+"""One thread that writes: it stores all changes that wait in one commit, then lets their callers go on."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Container
+from concurrent.futures import Future
+from itertools import islice
+from typing import Any, NamedTuple, TypeVar
+
+from infosvc.state.current_values import Cell, Value
+from infosvc.state.transaction import Commit, Draft, Key, Point
+from infosvc.wire.errors import InfoError, NotReady
+from infosvc.state.configuration import Latest
+from infosvc.settings import Ack, Settings
+from infosvc.state.database import Store
+
+T = TypeVar("T")
+
+FLUSH_SECONDS = 5.0  # between two rounds in which what was acknowledged before is stored
+PACE_SECONDS = 0.02  # reports wait for each other as long as this, because a commit costs more than what is in it
+CROWD = 24  # reports that need not wait for more
+LOOK_SECONDS = 0.004  # between two looks at how many there are
+MOST_LAGGING_POINTS = 200_000  # of the history; then the oldest go
+
+_log = logging.getLogger(__name__)
+
+
+class _Waiting(NamedTuple):
+    change: Callable[[Draft], Any]
+    answer: Future[Any]
+    patient: bool = False
+    may_lag: bool = False
+
+
+class Writer:
+    """Serialises all changes; `write` returns when the change is stored, or raises why it was not.
+
+    A change is a function of a Draft. It raises an InfoError before it touches the draft, or not at all. Each of
+    `listeners` is called with a Commit after readers see it. With ack fast, reports are acknowledged when readers see
+    them; the latest value of each cell is stored soon after.
+    """
+
+    def __init__(
+        self, latest: Latest, store: Store, settings: Settings, listeners: list[Callable[[Commit], None]]
+    ) -> None:
+        self.listeners = listeners
+        self.commits = 0
+        self.commit_seconds = 0.0
+        self._latest = latest
+        self._store = store
+        self._settings = settings
+        self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._lagging = _Lagging()
+        self._closed = False
+        self._commit_since: float | None = None
+        self._committed = 0.0
+        self._doubt: Draft | None = None
+        self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
+        self._thread.start()
+
+    @property
+    def waiting(self) -> int:
+        """Changes that wait for the next commit, and values that readers see and the database does not yet hold."""
+        return self._queue.qsize() + len(self._lagging.values) + len(self._lagging.points)
+
+    def write(self, change: Callable[[Draft], T]) -> T:
+        """Do one change and wait until it is stored; NotReady when the database does not take it in time."""
+        done: T = self._wait(_Waiting(change, Future()))
+        return done
+
+    def write_report(self, change: Callable[[Draft], T]) -> T:
+        """Do what a report says and wait until that is acknowledged; it may be stored together with others."""
+        done: T = self._wait(_Waiting(change, Future(), patient=True, may_lag=self._settings.ack is Ack.FAST))
+        return done
+
+    def _wait(self, item: _Waiting) -> Any:
+        since = self._commit_since
+        busy = since is not None and self._latest.clock.monotonic() - since > self._settings.patience
+        if self._closed or (busy and not item.may_lag):
+            # Refused at once, so that callers who wait do not use up the threads that readers need.
+            raise NotReady(f"the database {self._store.name} takes no writes now: try again later")
+        answer = item.answer
+        self._queue.put(item)
+        try:
+            return answer.result(timeout=self._settings.patience)
+        except TimeoutError:
+            answer.cancel()
+            raise NotReady(
+                f"the database {self._store.name} did not take the write within {self._settings.patience:g} s: "
+                "it may still be stored; read it back, or try again"
+            ) from None
+
+    def close(self) -> None:
+        """Store what waits, then end."""
+        self._closed = True
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        ended = False
+        while not ended:
+            batch = self._take()
+            ended = None in batch
+            waiting = [item for item in batch if item is not None and item.answer.set_running_or_notify_cancel()]
+            if waiting:
+                self._commit(waiting)
+            self._flush(everything=ended)
+
+    def _take(self) -> list[_Waiting | None]:
+        """What waits; after a report it pays to let others come before the next commit."""
+        try:
+            first = self._queue.get(timeout=self._lagging.due(self._latest.clock.monotonic()))
+        except queue.Empty:
+            return []
+        if first is not None and first.patient:
+            self._let_others_come()
+        batch = [first]
+        while len(batch) < self._settings.batch and batch[-1] is not None:
+            try:
+                batch.append(self._queue.get_nowait())
+            except queue.Empty:
+                break
+        return batch
+
+    def _let_others_come(self) -> None:
+        """Wait until the pace allows another commit, or so many wait that it is worth while."""
+        while self._queue.qsize() < CROWD and (rest := self._committed + PACE_SECONDS - time.monotonic()) > 0:
+            time.sleep(min(rest, LOOK_SECONDS))
+
+    def _commit(self, batch: list[_Waiting]) -> None:
+        self._committed = time.monotonic()
+        lag = all(item.may_lag for item in batch)
+        if not lag and not self._settle_doubt([item.answer for item in batch]):
+            return
+        draft = Draft(self._latest.picture, self._latest.board)
+        done = [(item, result) for item in batch for result in _try(item.change, draft, item.answer)]
+        if lag:
+            self._lagging.add(draft, self._latest.clock.monotonic())
+        elif not self._save(draft, [item for item, _ in done]):
+            return
+        else:
+            self._lagging.forget(draft)
+        commit = self._show(draft)
+        for item, result in done:
+            item.answer.set_result(result)
+        self._tell(commit)
+
+    def _save(self, draft: Draft, items: list[_Waiting]) -> bool:
+        """Store a draft; when it cannot be, tell whom it concerns, and no others."""
+        error = self._try_to_save(draft)
+        if isinstance(error, NotReady):
+            self._doubt = draft if draft.audit else None
+        if error is None:
+            return True
+        if len(items) > 1 and not isinstance(error, NotReady):
+            for item in items:  # one change that cannot be stored must not take the others with it
+                self._commit([item])
+        else:
+            _fail([item.answer for item in items], error)
+        return False
+
+    def _try_to_save(self, draft: Draft) -> Exception | None:
+        started = self._commit_since = self._latest.clock.monotonic()
+        try:
+            self._store.save(draft)
+        except Exception as error:
+            return error
+        finally:
+            self.commit_seconds += self._latest.clock.monotonic() - started
+            self._commit_since = None
+        return None
+
+    def _settle_doubt(self, answers: list[Future[Any]]) -> bool:
+        """Find out whether a commit whose answer was lost went through; if so, readers see it from now on."""
+        if self._doubt is None:
+            return True
+        try:
+            newest = self._store.newest_entry()
+        except InfoError as error:
+            _fail(answers, error)
+            return False
+        doubt, self._doubt = self._doubt, None
+        if newest == doubt.audit[-1]:
+            base = Draft(self._latest.picture, self._latest.board)
+            self._tell(self._show(_on_top(doubt, base, self._lagging.values)))
+        return True
+
+    def _show(self, draft: Draft) -> Commit:
+        """From here on readers see it."""
+        commit = Commit(self._latest.picture, draft.picture, draft.changed, draft.values)
+        self._latest.picture = draft.picture
+        self._latest.board.apply(draft.values.items())
+        self.commits += 1
+        return commit
+
+    def _tell(self, commit: Commit) -> None:
+        for listener in self.listeners:
+            try:
+                listener(commit)
+            except Exception:  # the thread that writes must go on whatever its listeners run into
+                _log.exception("a listener of commits failed")
+
+    def _flush(self, everything: bool) -> None:
+        """Store a part of what was acknowledged before; what the database does not take now stays for later."""
+        while self._lagging.due(self._latest.clock.monotonic()) == 0 or (everything and self._lagging):
+            part = self._lagging.part(Draft(self._latest.picture, self._latest.board), self._settings.flush_rows)
+            error = self._try_to_save(part)
+            self._lagging.settle(part, self._latest.clock.monotonic(), error is None)
+            if error is not None:
+                _log.warning("values are not stored yet: %s", error)
+            if not everything or error is not None:
+                return
+
+
+class _Lagging:
+    """What readers see already and the database does not; it is stored in rounds, each in several parts."""
+
+    def __init__(self) -> None:
+        self.values: dict[Cell, Value | None] = {}
+        self.points: deque[Point] = deque()
+        self.lost_points = 0
+        self._changed: set[tuple[str, Key]] = set()
+        self._next_round = 0.0
+        self._left: int | None = None  # values of the round that is under way
+
+    def __bool__(self) -> bool:
+        return bool(self.values or self._changed or self.points)
+
+    def due(self, now: float) -> float | None:
+        """Seconds until the next part should be stored; None when there is nothing to store."""
+        return max(0.0, self._next_round - now) if self else None
+
+    def add(self, draft: Draft, now: float) -> None:
+        """What a draft changed, acknowledged and not stored."""
+        if not self:
+            self._next_round = now + FLUSH_SECONDS
+        self.values.update(draft.values)
+        self._changed |= draft.changed
+        self.points.extend(draft.points)
+        while len(self.points) > MOST_LAGGING_POINTS:
+            self.points.popleft()
+            self.lost_points += 1
+
+    def part(self, draft: Draft, most: int) -> Draft:
+        """The next `most` values of the round and points, and all else, in a draft."""
+        if self._left is None:
+            self._left = len(self.values)
+        draft.values.update(islice(self.values.items(), min(most, self._left)))
+        draft.changed |= self._changed
+        draft.points += islice(self.points, most)
+        return draft
+
+    def settle(self, part: Draft, now: float, stored: bool) -> None:
+        """What was stored need not be stored again; the next round begins some time after this one has ended."""
+        if stored:
+            self.forget(part)
+            for _ in part.points:
+                self.points.popleft()
+            self._left = max(0, (self._left or 0) - len(part.values))
+        if not stored or not (self._left or self.points):
+            self._left = None
+            self._next_round = now + FLUSH_SECONDS
+
+    def forget(self, draft: Draft) -> None:
+        """A newer draft that holds the same rows was stored."""
+        for cell in draft.values:
+            self.values.pop(cell, None)
+        self._changed -= draft.changed
+
+
+def _on_top(doubt: Draft, draft: Draft, newer: Container[Cell]) -> Draft:
+    """What a stored draft changed, upon what readers see now; cells that are newer meanwhile stay."""
+    for table, key in doubt.changed:
+        draft.put(table, key, doubt.find(table, key))
+    draft.put("audit", ("last",), doubt.audit[-1])
+    draft.values.update((cell, value) for cell, value in doubt.values.items() if cell not in newer)
+    return draft
+
+
+def _try(change: Callable[[Draft], Any], draft: Draft, answer: Future[Any]) -> list[Any]:
+    """The result of one change in a list, or none when it was refused and its caller has been told."""
+    try:
+        return [change(draft)]
+    except Exception as error:
+        _fail([answer], error)
+        return []
+
+
+def _fail(answers: list[Future[Any]], error: Exception) -> None:
+    if not isinstance(error, InfoError):
+        _log.error("a change could not be made", exc_info=error)
+        error = NotReady("the service could not store this because of a fault of its own; its log says more")
+    for answer in answers:
+        answer.set_exception(error)

@@ -1,0 +1,367 @@
+"""The only caller of the service's URLs. Standard library only, so it travels to nodes and containers.
+
+>>> client = InfoClient("http://127.0.0.1:8400")                                   # doctest: +SKIP
+>>> {datum.node_name: datum.number() for datum in client.data("cpu_free_ratio")}   # doctest: +SKIP
+{'worker1': 0.93, 'worker2': 0.12}
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import quote, urlencode
+
+from infosvc.wire.connection import Answer, Call, Connections, encoded, error_from
+from infosvc.wire.errors import InvalidInput, NotReady, Unauthorized
+from infosvc.wire.records import (
+    AuditEntry,
+    Datum,
+    History,
+    Node,
+    PastRun,
+    Producer,
+    Receipt,
+    Report,
+    Role,
+    Token,
+    Wanted,
+)
+from infosvc.wire.event_stream import EventStream
+
+T = TypeVar("T")
+
+DEFAULT_URL = "http://127.0.0.1:8400"
+MOST_KEPT = 256  # answers to data() that may be kept
+NAMES_PER_CALL = 50  # so that no URL grows too long
+
+
+def token_path(home: Path, token_file: Path | None) -> Path:
+    """The token file that was named, or the one under home."""
+    return token_file or home / "service" / "token"
+
+
+def read_token(home: Path, token_file: Path | None) -> str | None:
+    """The token, None when nothing lies at the default place; InvalidInput when a named file cannot be read."""
+    path = token_path(home, token_file)
+    if not token_file and not path.exists():
+        return None
+    try:
+        return path.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(
+            f"the token file {path} cannot be read ({error}): `nodewise serve` makes it; name it with --token-file",
+            "token_file",
+        ) from error
+
+
+class InfoClient:
+    """One service, spoken to with `timeout` seconds of patience a call. Any thread may use it.
+
+    Connections are kept for the next call and close with the client. Calls that may be repeated are, up to `retries`
+    times, while the service is away. Every method raises an InfoError: Unreachable when there is no answer, else the
+    error the service named. Without a token it can only read; https trusts the authorities in `ca_file`, or the
+    machine's.
+
+    The values of a name, with age, state and reason beside each:
+
+    >>> client = InfoClient("https://master:8400", token, ca_file="/etc/nodewise/ca.pem")       # doctest: +SKIP
+    >>> [datum.number() for datum in client.data("load_1m") if datum.state is State.FRESH]     # doctest: +SKIP
+    [0.31, 2.4]
+
+    A program that writes values of its own:
+
+    >>> client.put_producer(Producer("rack", "", 3600, kind=Kind.PROGRAM))                     # doctest: +SKIP
+    >>> client.put_value("rack", "worker1", "r7")                                              # doctest: +SKIP
+
+    What happens, as it happens:
+
+    >>> with client.events(types=["node"]) as events:                                          # doctest: +SKIP
+    ...     for event in events:
+    ...         print(event.data["node_name"], event.data["state"])
+    worker2 lost
+    """
+
+    def __init__(
+        self,
+        url: str = DEFAULT_URL,
+        token: str | None = None,
+        timeout: float = 10.0,
+        ca_file: str | Path | None = None,
+        retries: int = 2,
+    ) -> None:
+        if token and not (token.isascii() and len(token.split()) == 1):
+            raise Unauthorized("the token is not one word of plain characters: name the service's with --token-file")
+        self._connections = Connections(url, timeout, ca_file)
+        self.url = self._connections.url
+        self._base = self._connections.base + "/api/v1"
+        self._token = token
+        self._retries = retries
+        self._kept: dict[str, _Kept] = {}
+
+    @classmethod
+    def from_token_file(
+        cls, url: str, token_file: str | Path | None, timeout: float = 10.0, ca_file: str | Path | None = None
+    ) -> InfoClient:
+        """A client whose token is the content of a file; a missing file means reading only.
+
+        Unauthorized when the file is there and cannot be read.
+        """
+        try:
+            token = Path(token_file).read_text().strip() if token_file else None
+        except FileNotFoundError:
+            token = None
+        except (OSError, UnicodeDecodeError) as error:
+            raise Unauthorized(f"the token file {token_file} cannot be read ({error}): chown or chmod it") from error
+        return cls(url, token, timeout, ca_file)
+
+    def close(self) -> None:
+        """Let go of the connections that are kept; the client may still be used."""
+        self._connections.close()
+
+    def __enter__(self) -> InfoClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def agents_scheme(self) -> str:
+        """How the service calls agents: https when it was given their authority, else http."""
+        call = Call("GET", f"{self._connections.base}/readyz", headers=self._shown())
+        return self._read(
+            self._json(self._connections.ask(call, self._retries)), lambda said: str(said.get("agents", "http"))
+        )
+
+    def producers(self) -> list[Producer]:
+        """All registered producers, by name."""
+        return self._ask("/producers", lambda said: [Producer.from_json(row) for row in said["producers"]])
+
+    def producer(self, data_name: str) -> Producer:
+        """One registered producer; NotFound when the name is unknown."""
+        return self._ask(f"/producers/{_segment(data_name)}", Producer.from_json)
+
+    def put_producer(self, producer: Producer, if_match: int | None = None, new: bool = False) -> Producer:
+        """Register or update; `if_match` allows an update of this stored version only, `new` no update at all."""
+        body = {key: value for key, value in producer.to_json().items() if key not in ("data_name", "version")}
+        headers = _guard(if_match) | ({"If-None-Match": "*"} if new else {})
+        said = self._call("PUT", f"/producers/{_segment(producer.data_name)}", body, headers, repeatable=not headers)
+        return self._read(said, Producer.from_json)
+
+    def delete_producer(self, data_name: str, if_match: int | None = None) -> None:
+        """Forget a producer and what it emits, its slots and its values; `if_match` as in put_producer."""
+        self._delete(f"/producers/{_segment(data_name)}", _guard(if_match))
+
+    def nodes(self) -> list[Node]:
+        """All enrolled nodes, by name."""
+        return self._ask("/nodes", lambda said: [Node.from_json(row) for row in said["nodes"]])
+
+    def put_node(self, node_name: str, address: str, agent_version: str = "") -> Node:
+        """Enrol a node whose agent listens at `address` (host:port)."""
+        body = {"address": address, "agent_version": agent_version}
+        return self._read(self._call("PUT", f"/nodes/{_segment(node_name)}", body), Node.from_json)
+
+    def delete_node(self, node_name: str) -> None:
+        """Forget a node, its slots and its values, and revoke its agent's token."""
+        self._delete(f"/nodes/{_segment(node_name)}")
+
+    def slots(self, node_name: str) -> Wanted:
+        """The wanted state of one node with the last outcome of each slot."""
+        return self._ask(f"/nodes/{_segment(node_name)}/slots", Wanted.from_json)
+
+    def put_slot(
+        self, node_name: str, data_name: str, running: bool, interval: float | None = None, lift: bool = False
+    ) -> None:
+        """Start or stop a producer on a node; `interval` seconds replaces the producer's time_max there.
+
+        `lift` ends the quarantine of a slot that has failed too often.
+        """
+        body = {"running": running, "interval": interval} | ({"lift": True} if lift else {})
+        self._call("PUT", _slot(node_name, data_name), body, repeatable=not lift)
+
+    def delete_slot(self, node_name: str, data_name: str) -> None:
+        """Remove a slot from a node."""
+        self._delete(_slot(node_name, data_name))
+
+    def slot_log(self, node_name: str, data_name: str) -> list[PastRun]:
+        """The last runs of a slot, newest first; NotReady when the node's agent, which keeps them, does not answer."""
+        path = f"{_slot(node_name, data_name)}/log"
+        return self._ask(path, lambda said: [PastRun.from_json(row) for row in said["runs"]])
+
+    def report(self, node_name: str, report: Report) -> Receipt:
+        """Send one batch of runs; the receipt tells which wanted state is current. Never repeated: the spool does."""
+        said = self._call("POST", f"/nodes/{_segment(node_name)}/report", report.to_json(), retries=0)
+        return self._read(said, Receipt.from_json)
+
+    def data(self, data_name: str, node: str | None = None, max_age: float | None = None) -> list[Datum]:
+        """The latest value on every node, or on one; NotFound when nothing produces this name.
+
+        An answer is kept until the service has another: asking again costs little while nothing changes.
+        """
+        path = f"/data/{_segment(data_name)}" + _query(node=node, max_age=max_age)
+        kept = self._kept.get(path)
+        answer = self._send("GET", path, headers={"If-None-Match": kept.etag} if kept else {})
+        if answer.status == 304 and kept:
+            return kept.grown()
+        found = self._read(self._json(answer), _data)
+        etag = answer.headers.get("ETag")
+        if etag:
+            if len(self._kept) >= MOST_KEPT:
+                self._kept.clear()
+            self._kept[path] = _Kept(etag, tuple(found), time.monotonic())
+        return found
+
+    def data_many(
+        self, names: Iterable[str], node: str | None = None, max_age: float | None = None
+    ) -> dict[str, list[Datum]]:
+        """As `data` for several names, in few calls; NotFound when one of them is unknown."""
+        found: dict[str, list[Datum]] = {}
+        for some in _parts(list(names)):
+            query = _query(name=some, node=node, max_age=max_age)
+            found |= self._ask(f"/data{query}", lambda said: {row["data_name"]: _data(row) for row in said["data"]})
+        return found
+
+    def put_value(self, data_name: str, node_name: str, data_value: str | float) -> None:
+        """Write one value of a registered data name."""
+        self._call("PUT", _cell(data_name, node_name), {"data_value": str(data_value)})
+
+    def delete_value(self, data_name: str, node_name: str) -> None:
+        """Forget one value."""
+        self._delete(_cell(data_name, node_name))
+
+    def history(
+        self, data_name: str, node_name: str, since: float | None = None, until: float | None = None
+    ) -> History:
+        """What a name was on a node between two moments (Unix seconds): statistics, and every kept value."""
+        return self._ask(f"{_cell(data_name, node_name)}/history" + _query(since=since, until=until), History.from_json)
+
+    def events(self, types: Sequence[str] = (), names: Sequence[str] = (), nodes: Sequence[str] = ()) -> EventStream:
+        """Events from now on, of all types, data names and nodes or only of some; the stream is open on return."""
+        path = f"{self._base}/events" + _query(type=list(types), name=list(names), node=list(nodes))
+        return EventStream(self._connections, path, self._token)
+
+    def tokens(self) -> list[Token]:
+        """All tokens that were made, without what is secret in them."""
+        return self._ask("/tokens", lambda said: [Token.from_json(row) for row in said["tokens"]])
+
+    def create_token(
+        self,
+        name: str,
+        role: Role,
+        node_name: str | None = None,
+        expires_in: float | None = None,
+        replace: bool = False,
+    ) -> tuple[Token, str]:
+        """Make a token, valid for `expires_in` seconds or for good; the text is shown this once only.
+
+        A token of role agent is for `node_name`; `replace` revokes the older ones of this node.
+        """
+        body = {"name": name, "role": role.value, "node_name": node_name, "expires_in": expires_in, "replace": replace}
+        said = self._call("POST", "/tokens", body, repeatable=False)
+        return self._read(said, lambda said: (Token.from_json(said), str(said["token"])))
+
+    def revoke_token(self, token_id: str) -> None:
+        """Take a token back; whoever shows it is refused from now on."""
+        self._delete(f"/tokens/{_segment(token_id)}")
+
+    def audit(self, since: int = 0, limit: int = 1000) -> list[AuditEntry]:
+        """The audit log after the entry numbered `since`, oldest first, at most `limit` entries."""
+        path = "/audit" + _query(since=since, limit=limit)
+        return self._ask(path, lambda said: [AuditEntry.from_json(row) for row in said["entries"]])
+
+    def _ask(self, path: str, read: Callable[[Any], T]) -> T:
+        return self._read(self._call("GET", path), read)
+
+    def _delete(self, path: str, headers: Mapping[str, str] | None = None) -> None:
+        answer = self._send("DELETE", path, headers=headers or {}, repeatable=not headers)
+        if not (answer.repeated and answer.status == 404):  # the first try has done it, and its answer was lost
+            self._json(answer)
+
+    def _read(self, said: Any, read: Callable[[Any], T]) -> T:
+        """What `read` makes of an answer; whatever else listens there can answer anything."""
+        try:
+            return read(said)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise self._foreign() from error
+
+    def _foreign(self) -> NotReady:
+        return NotReady(f"{self.url} answered, but is no information service: name another one with --url", "url")
+
+    def _call(
+        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None, **how: Any
+    ) -> Any:
+        return self._json(self._send(method, path, body, headers or {}, **how))
+
+    def _json(self, answer: Answer) -> Any:
+        if answer.status >= 400:
+            raise error_from(answer.status, answer.body)
+        if answer.status >= 300:
+            raise self._foreign()
+        return self._read(answer.body or b"{}", json.loads)
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        repeatable: bool = True,
+        retries: int | None = None,
+    ) -> Answer:
+        sent = {**(headers or {}), **self._shown()}
+        data = None if body is None else encoded(body)
+        if data is not None:
+            sent["Content-Type"] = "application/json"
+        call = Call(method, self._base + path, data, sent, repeatable)
+        return self._connections.ask(call, self._retries if retries is None else retries)
+
+    def _shown(self) -> dict[str, str]:
+        return {"Accept": "application/json"} | ({"Authorization": f"Bearer {self._token}"} if self._token else {})
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """An answer to `data`, which came `at` monotonic seconds; its values grow older with this machine's clock."""
+
+    etag: str
+    rows: tuple[Datum, ...]
+    at: float
+
+    def grown(self) -> list[Datum]:
+        passed = time.monotonic() - self.at
+        return [row if row.age is None else replace(row, age=row.age + passed) for row in self.rows]
+
+
+def _segment(name: str) -> str:
+    """A name as one part of a path; InvalidInput when it cannot be one."""
+    if not name or "/" in name or name in (".", ".."):  # a service might take it for several parts, or for none
+        raise InvalidInput(f"{name!r} cannot be a name: give one that is not empty and has no '/'")
+    return quote(name, safe="")
+
+
+def _slot(node_name: str, data_name: str) -> str:
+    return f"/nodes/{_segment(node_name)}/slots/{_segment(data_name)}"
+
+
+def _cell(data_name: str, node_name: str) -> str:
+    return f"/data/{_segment(data_name)}/{_segment(node_name)}"
+
+
+def _query(**asked: object) -> str:
+    given = {key: value for key, value in asked.items() if value not in (None, [])}
+    return f"?{urlencode(given, doseq=True)}" if given else ""
+
+
+def _guard(if_match: int | None) -> dict[str, str]:
+    return {} if if_match is None else {"If-Match": str(if_match)}
+
+
+def _parts(names: list[str]) -> Iterable[list[str]]:
+    return (names[start : start + NAMES_PER_CALL] for start in range(0, len(names), NAMES_PER_CALL))
+
+
+def _data(said: Any) -> list[Datum]:
+    shared = {"data_name": said["data_name"], "unit": said["unit"]}
+    return [Datum.from_json(shared | row) for row in said["values"]]

@@ -1,0 +1,219 @@
+"""How the client's calls travel: connections that are kept, https, and patience with a service that is away for a
+moment. Standard library only, so it travels to nodes and containers."""
+
+from __future__ import annotations
+
+import http.client
+import itertools
+import json
+import os
+import random
+import ssl
+import time
+import weakref
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from infosvc.wire.errors import BY_STATUS, InfoError, InvalidInput, NotReady, Revoked, Unauthorized, Unreachable
+
+PASSING = frozenset({429, 503})  # refusals that may be gone when the call is made again
+PORTS = {"http": 80, "https": 443}
+FIRST_PAUSE_SECONDS = 0.1
+LONGEST_PAUSE_SECONDS = 2.0
+
+_FAILURES = (OSError, ValueError, http.client.HTTPException)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request; a `repeatable` one has the same effect when it reaches the service twice."""
+
+    method: str
+    path: str
+    body: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    repeatable: bool = True
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back; `repeated` when the request may have reached the service before."""
+
+    status: int
+    headers: http.client.HTTPMessage
+    body: bytes
+    repeated: bool = False
+
+
+class Connections:
+    """Connections to one service: each serves one call at a time and is kept for the next. Any thread may use them.
+
+    `timeout` is the patience in seconds for each answer; no call is repeated later than that after its start.
+    """
+
+    def __init__(self, url: str, timeout: float, ca_file: str | Path | None = None) -> None:
+        self.url = url.rstrip("/")
+        scheme, self._host, self._port, path = _parts(url)
+        self.base = path.rstrip("/")
+        self._tls = _trusting(ca_file) if scheme == "https" else None
+        self._timeout = timeout
+        self._idle: deque[http.client.HTTPConnection] = deque()
+        self._process = os.getpid()
+        # The sockets are closed whenever this object goes, so that nobody need remember to.
+        weakref.finalize(self, _close_all, self._idle)
+
+    def close(self) -> None:
+        """Let go of the connections that are kept."""
+        _close_all(self._idle)
+
+    def ask(self, call: Call, retries: int) -> Answer:
+        """The answer to a call, whatever its status; repeated at most `retries` times while the service is away.
+
+        Unreachable when there is no answer.
+        """
+        give_up = time.monotonic() + self._timeout
+        for attempt in itertools.count():
+            last = attempt >= retries or not call.repeatable
+            try:
+                answer = self._exchange(call, repeated=attempt > 0)
+            except Unreachable as error:
+                if last or error.field or not _wait(attempt, "", give_up):
+                    raise
+                continue
+            asked = answer.headers.get("Retry-After", "")
+            if last or answer.status not in PASSING or not _wait(attempt, asked, give_up):
+                break
+        return answer
+
+    def open(self, call: Call, silence: float) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+        """A connection of its own for an answer without end, which may be silent for `silence` seconds.
+
+        Whoever opens it closes both. Unreachable when there is no answer.
+        """
+        connection = self._connect(silence)
+        try:
+            connection.request(call.method, call.path, call.body, dict(call.headers))
+            return connection, connection.getresponse()
+        except _FAILURES as error:
+            connection.close()
+            raise self.unreachable(error) from error
+
+    def unreachable(self, error: Exception) -> Unreachable:
+        """What a failure of the transport means."""
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return Unreachable(
+                f"the certificate of {self.url} is not trusted ({error.verify_message}): name the file of its "
+                "authority with --ca-file (NODEWISE_CA_FILE)",
+                "ca_file",
+            )
+        if isinstance(error, ssl.SSLError) and error.reason == "WRONG_VERSION_NUMBER":
+            return Unreachable(f"{self.url} does not speak https: call it with http://", "url")
+        return Unreachable(
+            f"the information service at {self.url} does not answer ({error}): "
+            "start it with `nodewise serve`, or name another one with --url"
+        )
+
+    def _exchange(self, call: Call, repeated: bool) -> Answer:
+        kept = self._take() if call.repeatable else None
+        try:
+            if kept is not None:
+                try:
+                    return self._talk(kept, call, repeated)
+                except (ConnectionError, ssl.SSLEOFError):
+                    repeated = True  # the service had closed what was kept: a new connection tells more
+            return self._talk(self._connect(self._timeout), call, repeated)
+        except _FAILURES as error:
+            raise self.unreachable(error) from error
+
+    def _talk(self, connection: http.client.HTTPConnection, call: Call, repeated: bool) -> Answer:
+        try:
+            connection.request(call.method, call.path, call.body, dict(call.headers))
+            response = connection.getresponse()
+            answer = Answer(response.status, response.headers, response.read(), repeated)
+        except BaseException:
+            connection.close()
+            raise
+        if connection.sock is not None:  # else the service wanted it closed
+            self._idle.append(connection)
+        return answer
+
+    def _take(self) -> http.client.HTTPConnection | None:
+        if self._process != os.getpid():  # a fork: what its parent still uses must not be used here
+            self._process = os.getpid()
+            _close_all(self._idle)
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return None
+
+    def _connect(self, timeout: float) -> http.client.HTTPConnection:
+        if self._tls is not None:
+            return http.client.HTTPSConnection(self._host, self._port, timeout=timeout, context=self._tls)
+        return http.client.HTTPConnection(self._host, self._port, timeout=timeout)
+
+
+def error_from(status: int, body: bytes) -> InfoError:
+    """The service's own error as an exception; anything that is not its error page becomes NotReady."""
+    kind = BY_STATUS.get(status, NotReady)
+    try:
+        said = json.loads(body)["error"]
+        if kind is Unauthorized and said.get("code") == Revoked.code:
+            kind = Revoked
+        return kind(str(said["message"]), said.get("field"))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return kind(f"the information service answered {status} without saying why")
+
+
+def encoded(body: Any) -> bytes:
+    """A body as JSON; InvalidInput when a number in it is none."""
+    try:
+        return json.dumps(body, allow_nan=False).encode()
+    except ValueError as error:
+        raise InvalidInput("a number that is infinite or not a number cannot be sent: give a finite one") from error
+
+
+def pause(attempt: int) -> float:
+    """Seconds to wait after a failed attempt (0 is the first): at random, so that callers do not come all at once."""
+    return random.uniform(0, min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0**attempt))  # noqa: S311 - no secret
+
+
+def _wait(attempt: int, asked: str, give_up: float) -> bool:
+    """Pause before the next attempt, at least as long as the service asks; False when that would be too late."""
+    seconds = pause(attempt) + (float(asked) if asked.isdecimal() else 0.0)
+    if time.monotonic() + seconds > give_up:
+        return False
+    time.sleep(seconds)
+    return True
+
+
+def _parts(url: str) -> tuple[str, str, int, str]:
+    """Scheme, host, port and path of a URL; Unreachable when it is not one that can be called."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+        if parts.scheme in PORTS and host and host.encode("idna"):
+            return parts.scheme, host, port or PORTS[parts.scheme], parts.path
+    except ValueError:  # also a UnicodeError: an impossible host name
+        pass
+    raise Unreachable(
+        f"{url!r} is not an address of an information service: use http://HOST:PORT or https://HOST:PORT", "url"
+    )
+
+
+def _trusting(ca_file: str | Path | None) -> ssl.SSLContext:
+    """Trusts the authorities in a file, or those of this machine when none is named."""
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except OSError as error:
+        raise InvalidInput(
+            f"the CA file {ca_file} cannot be used ({error}): name one with certificates in PEM form", "ca_file"
+        ) from error
+
+
+def _close_all(connections: deque[http.client.HTTPConnection]) -> None:
+    while connections:
+        connections.pop().close()

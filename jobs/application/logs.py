@@ -1,0 +1,205 @@
+"""Which containers a job had, noted by its application master in its own log, and what they all print."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from hadoop.errors import HadoopError
+from hadoop.rest.live_logs import read_on
+from hadoop.rest.logs import NotKnown, master_containers, running
+from jobs.application.following import PATIENCE_SECONDS
+
+STREAMS = ("stdout", "stderr")
+NOTE = "note"
+"""In place of a stream: what we say about a container, not what it printed."""
+POLL_SECONDS = 1.0
+AWAY_SECONDS = 5.0
+"""How long a NodeManager that did not answer is left alone."""
+_STARTED = re.compile(r"^started (container_\S+) at (\S+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line that a container wrote to `stream`; `role` is master or worker."""
+
+    node_name: str
+    role: str
+    container_id: str
+    stream: str
+    line: str
+
+    def __str__(self) -> str:
+        mark = {"stdout": "|", "stderr": "!"}.get(self.stream, "-")
+        return f"{self.node_name} {self.role} {mark} {self.line}".rstrip()
+
+
+def log_line(container_id: str, address: str) -> str:
+    """How the application master notes a container that it started."""
+    return f"started {container_id} at {address}"
+
+
+def parse_started(text: str) -> list[tuple[str, str]]:
+    """(container id, NodeManager's HTTP address) of each worker, from the application master's output.
+
+    >>> parse_started("plan\\nstarted container_1_0001_01_000002 at 127.0.1.11:8042\\n")
+    [('container_1_0001_01_000002', '127.0.1.11:8042')]
+    """
+    return _STARTED.findall(text)
+
+
+@dataclass
+class _Stream:
+    """One file of a container: how many of its bytes were read, and those of them that end no line yet."""
+
+    name: str
+    seen: int = 0
+    rest: bytes = b""
+
+    def read(self, container_id: str, address: str, user: str) -> list[str]:
+        """The lines that were completed since the last call."""
+        piece = read_on(container_id, address, self.name, user, self.seen)
+        if piece is None:
+            return []
+        begun_anew = piece.begin < self.seen
+        self.seen = piece.end
+        *lines, self.rest = ((b"" if begun_anew else self.rest) + piece.content).split(b"\n")
+        return [line.decode(errors="replace") for line in lines]
+
+    def last(self) -> list[str]:
+        """What stands there without an end of line."""
+        rest, self.rest = self.rest, b""
+        return [rest.decode(errors="replace")] if rest else []
+
+
+@dataclass
+class _Container:
+    """One container: what of its streams was read, and when its node is asked again if it did not answer."""
+
+    container_id: str
+    address: str
+    role: str
+    streams: tuple[_Stream, ...] = field(default_factory=lambda: tuple(map(_Stream, STREAMS)))
+    away_until: float | None = None
+
+    def line(self, stream: str, text: str) -> Line:
+        return Line(self.address.rpartition(":")[0], self.role, self.container_id, stream, text)
+
+    def read(self, user: str, now: float) -> Iterator[Line]:
+        """New lines; one note when its node does not answer, and one when it does so again."""
+        if self.away_until and now < self.away_until:
+            return
+        try:
+            for stream in self.streams:
+                for text in stream.read(self.container_id, self.address, user):
+                    yield self.line(stream.name, text)
+        except HadoopError as error:
+            if not self.away_until:
+                yield self.line(NOTE, f"what {self.container_id} prints cannot be read now: {error}")
+            self.away_until = now + AWAY_SECONDS
+            return
+        if self.away_until:
+            self.away_until = None
+            yield self.line(NOTE, f"{self.address} answers again")
+
+    def last(self) -> Iterator[Line]:
+        for stream in self.streams:
+            for text in stream.last():
+                yield self.line(stream.name, text)
+
+
+class JobLogs:
+    """The logs of all containers of a job: those of its application masters, and those that they say they started."""
+
+    def __init__(self, rm_http: str, application_id: str, user: str) -> None:
+        self._rm_http = rm_http
+        self._application_id = application_id
+        self._user = user
+        self._containers: dict[str, _Container] = {}
+
+    @property
+    def seen(self) -> int:
+        """Bytes that were read so far."""
+        return sum(stream.seen for one in self._containers.values() for stream in one.streams)
+
+    def running(self) -> bool:
+        """Whether the job has not ended; NotKnown when YARN does not know the job, HadoopError when it is away."""
+        return running(self._rm_http, self._application_id)
+
+    def find_masters(self) -> None:
+        """Look for attempts of the application master; HadoopError when there is none yet, or nobody knows."""
+        for container_id, address in master_containers(self._rm_http, self._application_id):
+            self._add(container_id, address, "master")
+
+    def read(self, now: float) -> Iterator[Line]:
+        """What was printed since the last call; containers that a master notes meanwhile are read at once."""
+        waiting = list(self._containers.values())
+        while waiting:
+            container = waiting.pop(0)
+            for line in container.read(self._user, now):
+                yield line
+                if container.role == "master" and line.stream == "stdout":
+                    waiting += [new for found in parse_started(line.line) if (new := self._add(*found, "worker"))]
+
+    def last(self) -> Iterator[Line]:
+        """Lines that nobody will complete any more."""
+        for container in self._containers.values():
+            yield from container.last()
+
+    def _add(self, container_id: str, address: str, role: str) -> _Container | None:
+        if container_id in self._containers:
+            return None
+        self._containers[container_id] = _Container(container_id, address, role)
+        return self._containers[container_id]
+
+
+def printed(logs: JobLogs) -> Iterator[Line]:
+    """What stands in the logs now; HadoopError when no node keeps any of them."""
+    logs.find_masters()
+    notes = []
+    for line in (*logs.read(0.0), *logs.last()):
+        yield line
+        notes += [line.line] if line.stream == NOTE else []
+    if notes and not logs.seen:
+        raise HadoopError(f"no log could be read: {notes[0]}")
+
+
+def follow(
+    logs: JobLogs, clock: Callable[[], float] = time.monotonic, pause: Callable[[float], None] = time.sleep
+) -> Iterator[Line | str]:
+    """What is printed until the job ends; between the lines, as text, what keeps us from reading.
+
+    HadoopError when the ResourceManager does not know the job (any more), is away at the beginning, or stays away.
+    """
+    alive, trouble, heard = logs.running(), "", clock()
+    lost: HadoopError | None = None
+    while not lost:
+        said = ""
+        try:
+            alive, heard = logs.running(), clock()
+            logs.find_masters()
+        except HadoopError as error:
+            said = str(error)
+            lost = _lost(error, clock() - heard)
+        if said and said != trouble and not lost:
+            yield said
+        trouble = said
+        yield from logs.read(clock())
+        pause(POLL_SECONDS)
+        if not alive:  # for YARN a job has ended before its processes have: they had this moment for their last words
+            break
+    yield from logs.read(clock())
+    yield from logs.last()
+    if lost:
+        raise lost
+
+
+def _lost(error: HadoopError, silent: float) -> HadoopError | None:
+    """Why a job cannot be followed any longer, after `silent` seconds without a word of the ResourceManager."""
+    if isinstance(error, NotKnown):
+        return error
+    if silent <= PATIENCE_SECONDS:
+        return None
+    return HadoopError(f"after {silent:.0f} s it is not known whether the job still runs: {error}")

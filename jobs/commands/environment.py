@@ -1,0 +1,170 @@
+"""`nodewise env`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.filesize import decimal
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Column, Table
+
+from hadoop.client import jvm
+from hadoop.client.filesystem import FileSystem
+from jobs.application import environment
+from jobs.application.environment_archive import contents, pack_file
+from jobs.commands.options import console, hadoop_home, hadoop_options, progress_console, show
+from jobs.application.package import ROOT
+
+_folder = click.argument("folder", default=f"hdfs://{environment.FOLDER}")
+
+_source = click.option(
+    "--python",
+    "source",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=ROOT / ".venv-worker",
+    help="The virtual environment [default: what scripts/setup made].",
+)
+
+
+@click.group()
+def env() -> None:
+    """Put the workers' Python environment into HDFS once; YARN then lays it out on every node that needs it.
+
+    \b
+    Example:
+      nodewise env publish
+      nodewise env list
+    """
+
+
+@env.command()
+@_folder
+@_source
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@hadoop_options
+@click.pass_obj
+def publish(home: Path, /, folder: str, source: Path, as_json: bool, **hadoop: Any) -> None:
+    """Pack an environment and put it into HDFS; one that is there already is not packed again.
+
+    Left out is what a worker does not need: pip, test programs, tests and headers of packages. Nodes bring
+    their own Python, of the same version.
+
+    \b
+    Example:
+      nodewise env publish --python .venv-worker hdfs:///nodewise/env
+    """
+    filesystem = _filesystem(home, hadoop)
+    with _bar() as advance:
+        made = environment.publish(filesystem, source, advance, _plain(filesystem, folder))
+    what = "published" if made.made else "is there already"
+    said = f"{made.path} {what}: {decimal(made.packed_bytes)}, {made.files} files of {decimal(made.size_bytes)}"
+    show(as_json, asdict(made), f"{said}, {made.seconds:.1f} s")
+
+
+@env.command()
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@_source
+@click.option(
+    "--lock",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A requirements file: pack only the packages that it names.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def pack(file: Path, source: Path, lock: Path | None, as_json: bool) -> None:
+    """Write an environment to a file of this machine: the archive that `publish` puts into HDFS.
+
+    It unpacks into any folder of a machine with Debian's Python, of the same version. With --lock, what else is in
+    the environment stays behind: development tools, an editable installation. The same environment makes the same
+    bytes.
+
+    \b
+    Example:
+      nodewise env pack worker.tar.gz --python .venv-worker
+      nodewise env pack service.tar.gz --python .venv --lock requirements/service.txt
+    """
+    begun = time.monotonic()
+    found = contents(source.absolute(), lock)
+    # It is for other machines, where a path of this one means nothing, or something that is somebody else's.
+    found = replace(found, base=f"/usr/bin/python{found.version}")
+    with _bar() as advance:
+        packed_bytes = pack_file(found, file, advance)
+    body = {
+        "path": str(file.absolute()),
+        "files": len(found.members),
+        "size_bytes": found.size_bytes,
+        "packed_bytes": packed_bytes,
+        "seconds": time.monotonic() - begun,
+    }
+    said = f"{file}: {decimal(packed_bytes)}, {len(found.members)} files of {decimal(found.size_bytes)}"
+    if as_json:
+        show(as_json, body, "")
+    else:
+        console.print(f"{said}, {body['seconds']:.1f} s", soft_wrap=True)
+
+
+@env.command("list")
+@_folder
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@hadoop_options
+@click.pass_obj
+def list_(home: Path, /, folder: str, as_json: bool, **hadoop: Any) -> None:
+    """List the environments in HDFS.
+
+    \b
+    Example:
+      nodewise env list --json
+    """
+    filesystem = _filesystem(home, hadoop)
+    found = environment.published(filesystem, _plain(filesystem, folder))
+    table = Table(Column("environment", overflow="fold"), "size", "published", "latest")
+    for one in found:
+        when = datetime.fromtimestamp(one.published_at).astimezone().isoformat(" ", "seconds")
+        table.add_row(one.path, decimal(one.size_bytes), when, "yes" if one.latest else "")
+    show(as_json, [asdict(one) for one in found], table)
+
+
+@env.command()
+@click.argument("name")
+@_folder
+@hadoop_options
+@click.pass_obj
+def rm(home: Path, /, name: str, folder: str, **hadoop: Any) -> None:
+    """Take an environment out of HDFS; jobs that use it must have ended.
+
+    \b
+    Example:
+      nodewise env rm worker-0123456789abcdef.tar.gz
+    """
+    filesystem = _filesystem(home, hadoop)
+    console.print(f"{environment.remove(filesystem, name, _plain(filesystem, folder))} removed")
+
+
+def _filesystem(home: Path, hadoop: dict[str, Any]) -> FileSystem:
+    where = hadoop_home(home, **hadoop)
+    jvm.start(where)
+    return FileSystem()
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[int, int], None]]:
+    """A bar for a person who waits; it is told bytes done and bytes in all."""
+    columns = (TextColumn("packing"), BarColumn(), DownloadColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=progress_console) as bar:
+        task = bar.add_task("packing", total=None, visible=False)
+
+        def advance(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total, visible=True)
+
+        yield advance
+
+
+def _plain(filesystem: FileSystem, folder: str) -> str:
+    """A folder of HDFS without scheme and host."""
+    return str(filesystem.path(folder).toUri().getPath())

@@ -1,0 +1,165 @@
+"""`nodewise images`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from hadoop.rest.site_files import namenode_http
+from jobs.commands.options import console, hadoop_home, hadoop_options, progress_console, show
+
+SIZE = re.compile(r"(?P<number>\d+(\.\d+)?) *(?P<unit>|k|M|G)B?", re.IGNORECASE)
+UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
+
+
+class Size(click.ParamType[int]):
+    """A number of bytes, written like 64MB."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """In bytes; a usage error for what is no size, or none at all."""
+        parts = SIZE.fullmatch(str(value).strip())
+        size = int(float(parts["number"]) * UNITS[parts["unit"].lower()]) if parts else 0
+        if not size:
+            self.fail(f"{value!r} is not a size of 1 byte or more: write it like 64MB, 500kB or 1.5GB", param, ctx)
+        return size
+
+
+@click.group()
+def images() -> None:
+    """Make pictures to try a cluster with, and put pictures into HDFS.
+
+    \b
+    Example:
+      nodewise images make pictures -n 400
+      nodewise images load pictures hdfs:///data/images
+      nodewise images pack pictures hdfs:///data/packed
+    """
+
+
+@images.command()
+@click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
+@click.option("-n", "--count", type=int, default=400, show_default=True, help="How many pictures.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Same seed, same pictures.")
+def make(directory: Path, count: int, seed: int) -> None:
+    """Make JPEGs of ImageNet's usual shape from photographs that ship inside packages.
+
+    \b
+    Example:
+      nodewise images make pictures -n 400
+    """
+    from jobs.images import datasets as pictures# brings scientific libraries in, which only this command needs
+
+    with _bar("making") as advance:
+        pictures.make(directory, count, seed, advance)
+    console.print(f"{count} pictures in {directory}")
+
+
+@images.command()
+@click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("hdfs_dir")
+@click.option("--overwrite", is_flag=True, help="Replace files of the same name.")
+@click.option("--keep-broken", is_flag=True, help="Upload broken pictures too; a job gives them a row with the error.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@hadoop_options
+@click.pass_obj
+def load(
+    home: Path, /, directory: Path, hdfs_dir: str, overwrite: bool, keep_broken: bool, as_json: bool, **hadoop: Any
+) -> None:
+    """Upload a folder of pictures; what is no picture is reported and stays behind.
+
+    \b
+    Example:
+      nodewise images load pictures hdfs:///data/images
+    """
+    from jobs.images import datasets as pictures
+
+    where = hadoop_home(home, **hadoop)
+    with _bar("uploading") as advance:
+        result = pictures.load(
+            directory,
+            hdfs_dir,
+            namenode_http(where.conf_dir),
+            where.user,
+            advance,
+            overwrite=overwrite,
+            keep_broken=keep_broken,
+        )
+    for path, reason in result.skipped:
+        progress_console.print(f"not uploaded: {path}: {reason}", style="yellow")
+    for path, reason in result.broken:
+        progress_console.print(f"uploaded although broken: {path}: {reason}", style="yellow")
+    body = {"loaded": result.loaded, "skipped": _reasons(result.skipped), "broken": _reasons(result.broken)}
+    show(as_json, body, f"{result.loaded} pictures in {hdfs_dir}, {len(result.skipped)} files left behind")
+
+
+@images.command()
+@click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("hdfs_dir")
+@click.option("--file-size", type=Size(), default="64MB", show_default=True, help="The most that a pack may hold.")
+@click.option("--overwrite", is_flag=True, help="Replace the pack that is there.")
+@click.option("--keep-broken", is_flag=True, help="Pack broken pictures too; a job gives them a row with the error.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@hadoop_options
+@click.pass_obj
+def pack(
+    home: Path,
+    /,
+    directory: Path,
+    hdfs_dir: str,
+    file_size: int,
+    overwrite: bool,
+    keep_broken: bool,
+    as_json: bool,
+    **hadoop: Any,
+) -> None:
+    """Pack a folder of pictures into few large files, as MXNet's im2rec does; a job reads them faster than many small.
+
+    A class number for each picture is taken from labels.tsv in the folder, where there is one.
+
+    \b
+    Example:
+      nodewise images pack pictures hdfs:///data/packed
+    """
+    from jobs.images import packing
+
+    where = hadoop_home(home, **hadoop)
+    http = namenode_http(where.conf_dir)
+    with _bar("packing") as advance:
+        result = packing.pack(directory, hdfs_dir, http, where.user, file_size, advance, keep_broken, overwrite)
+    for path, reason in result.skipped:
+        progress_console.print(f"not packed: {path}: {reason}", style="yellow")
+    for path, reason in result.broken:
+        progress_console.print(f"packed although broken: {path}: {reason}", style="yellow")
+    for path in result.alone:
+        progress_console.print(f"a file of its own: {path}: the mark of a record stands in it", style="yellow")
+    body = {
+        "packed": result.packed,
+        "files": result.files,
+        "alone": list(map(str, result.alone)),
+        "skipped": _reasons(result.skipped),
+        "broken": _reasons(result.broken),
+    }
+    alone = f", {len(result.alone)} beside them" if result.alone else ""
+    text = f"{result.packed} pictures in {result.files} packs in {hdfs_dir}{alone}, {len(result.skipped)} left behind"
+    show(as_json, body, text)
+
+
+def _reasons(files: Iterable[tuple[Path, str]]) -> list[dict[str, str]]:
+    return [{"path": str(path), "reason": reason} for path, reason in files]
+
+
+@contextmanager
+def _bar(doing: str) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar; yields what is to be called with (done, total)."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=progress_console) as bar:
+        task = bar.add_task(doing, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -1,0 +1,289 @@
+"""`nodewise job`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.table import Column, Table
+
+from hadoop.rest.site_files import resourcemanager_http
+from hadoop.client.yarn import Application
+from jobs.commands import attend
+from jobs.commands import bars
+from jobs.application import following
+from jobs.division import decision_store
+from jobs.application import logs
+from jobs.reports import report
+from jobs.images import result
+from jobs.division import explanation
+from jobs.images.accuracy import accuracy
+from jobs.errors import JobError
+from jobs.commands.options import console, hadoop_home, hadoop_options, progress_console, session, show
+from jobs.commands.request_options import request, request_options
+from jobs.application.submit import Submitter
+from jobs.commands.train import quantize, train
+
+
+@click.group()
+def job() -> None:
+    """Divide pictures in HDFS among the nodes by what the nodes can do, and classify them there.
+
+    \b
+    Example:
+      nodewise job submit --input hdfs:///data/images --output hdfs:///out/run1 --capability perf_history --wait
+      nodewise job report hdfs:///out/run1
+    """
+
+
+@job.command()
+@request_options
+@click.option("--wait", is_flag=True, help="Follow the job and print its report.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@hadoop_options
+@click.pass_obj
+def submit(home: Path, /, wait: bool, as_json: bool, **options: Any) -> None:
+    """Submit a job; with --wait, follow it and print its report. Ctrl-C then asks whether to detach or to kill.
+
+    \b
+    Example:
+      nodewise job submit --input hdfs:///data/images --output hdfs:///out/run1 \\
+          --policy algorithm1 --capability perf_cpu --wait
+    """
+    hadoop = {name: options.pop(name) for name in ("hadoop_conf", "jars", "user")}
+    asked = request(home, options)
+    submitter = session(home, hadoop)
+    submitter.check(asked)
+    application_id = submitter.submit(asked)
+    if not wait:
+        show(as_json, {"job_id": application_id, "output": asked.output}, f"{application_id} submitted")
+        return
+    attend.attend(submitter, application_id, progress_console)
+    _show_summary(submitter, asked.output, as_json)
+
+
+@job.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@hadoop_options
+@click.pass_obj
+def list_(home: Path, /, as_json: bool, **hadoop: Any) -> None:
+    """List the jobs that YARN remembers.
+
+    \b
+    Example:
+      nodewise job list --json
+    """
+    found = session(home, hadoop).yarn.applications()
+    table = Table(Column("job", no_wrap=True), "state", "outcome", "progress", "attempts", "said")
+    for one in found:
+        said = one.diagnostics.split("\n", maxsplit=1)[0]
+        table.add_row(one.application_id, one.state, one.final, f"{one.progress:.0%}", str(one.attempt), said)
+    show(as_json, [_application_json(one) for one in found], table)
+
+
+@job.command()
+@click.argument("job_id")
+@click.option("--watch", is_flag=True, help="Follow the job until it ends.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@hadoop_options
+@click.pass_obj
+def status(home: Path, /, job_id: str, watch: bool, as_json: bool, **hadoop: Any) -> None:
+    """Show how far a job is, and each of its nodes.
+
+    \b
+    Example:
+      nodewise job status application_1700000000000_0001 --watch
+    """
+    submitter = session(home, hadoop)
+    if watch:
+        attend.watch(submitter, job_id, progress_console)
+    found = submitter.yarn.application(job_id)
+    seen = following.ask(found)
+    body = _application_json(found) | {"status": seen.to_json() if seen else None}
+    said = f"{found.state} {found.final} {found.progress:.0%} {found.diagnostics}".strip()
+    show(as_json, body, bars.snapshot(following.Sight(found, seen), said))
+
+
+@job.command()
+@click.argument("job_id")
+@hadoop_options
+@click.pass_obj
+def kill(home: Path, /, job_id: str, **hadoop: Any) -> None:
+    """End a job and all its containers; nothing is left at its output.
+
+    \b
+    Example:
+      nodewise job kill application_1700000000000_0001
+    """
+    submitter = session(home, hadoop)
+    before = submitter.yarn.application(job_id)
+    submitter.kill(job_id)
+    after = submitter.yarn.application(job_id)
+    if before.ended:
+        console.print(f"{job_id} had ended already: {before.final.lower()}")
+    elif after.final == "KILLED":
+        console.print(f"{job_id} killed")
+    else:
+        console.print(f"{job_id} ended by itself before it could be killed: {after.final.lower()}")
+
+
+@job.command("logs")
+@click.argument("job_id")
+@click.option("-f", "--follow", "follows", is_flag=True, help="Go on until the job ends.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object per line.")
+@hadoop_options
+@click.pass_obj
+def logs_(home: Path, /, job_id: str, follows: bool, as_json: bool, **hadoop: Any) -> None:
+    """Print what the application masters and the workers of a job wrote, each line after the name of its node.
+
+    A line of stdout follows a |, one of stderr a !, and what nodewise itself says a -.
+
+    \b
+    Example:
+      nodewise job logs application_1700000000000_0001 -f
+    """
+    where = hadoop_home(home, **hadoop)
+    found = logs.JobLogs(resourcemanager_http(where.conf_dir), job_id, where.user)
+    try:
+        for line in logs.follow(found) if follows else logs.printed(found):
+            if isinstance(line, str):
+                progress_console.print(line, style="dim", soft_wrap=True)
+            else:
+                click.echo(json.dumps(asdict(line)) if as_json else line)
+    except KeyboardInterrupt:
+        raise click.exceptions.Exit(attend.INTERRUPTED) from None
+
+
+@job.command("result")
+@click.argument("output")
+@click.option("--errors", is_flag=True, help="Only pictures that could not be classified.")
+@click.option(
+    "--truth",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="labels.tsv",
+    help="Tell how many pictures were recognised, by the table that `nodewise images make` left beside them.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with all five classes of each picture.")
+@hadoop_options
+@click.pass_obj
+def result_(home: Path, /, output: str, errors: bool, truth: Path | None, as_json: bool, **hadoop: Any) -> None:
+    """List what a finished job made of each picture, or how often it was right.
+
+    \b
+    Example:
+      nodewise job result hdfs:///out/run1 --errors
+      nodewise job result hdfs:///out/run1 --truth pictures/labels.tsv
+    """
+    if errors and truth:
+        raise click.UsageError("--errors and --truth exclude each other: give one of them")
+    found = result.rows(session(home, hadoop).filesystem, output, errors)
+    if truth:
+        known = accuracy(found, truth)
+        show(as_json, result.accuracy_json(known), result.accuracy_table(known))
+        return
+    table = Table("picture", "class", "score", "node")
+    for row in found:
+        score = "" if row["error"] else f"{row['score']:.4f}"
+        table.add_row(row["path"], row["error"] or row["class_name"], score, row["node_name"])
+    show(as_json, found, table)
+
+
+@job.command("report")
+@click.argument("outputs", metavar="OUTPUT...", nargs=-1, required=True)
+@click.option("--html", "html_file", type=click.Path(dir_okay=False, path_type=Path), help="Write a page here.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@hadoop_options
+@click.pass_obj
+def report_(home: Path, /, outputs: tuple[str, ...], html_file: Path | None, as_json: bool, **hadoop: Any) -> None:
+    """Show the report of a finished job, or several side by side.
+
+    \b
+    Example:
+      nodewise job report hdfs:///out/even hdfs:///out/cpu hdfs:///out/history --html compared.html
+    """
+    reports = _show_reports(session(home, hadoop), outputs, as_json)
+    if html_file:
+        page = report.html(reports[0]) if len(reports) == 1 else report.comparison_html(reports)
+        _save(html_file, page.encode(), "page")
+
+
+@job.command()
+@click.argument("job")
+@click.option("--node", metavar="NAME", help="Only this node.")
+@click.option("--save", type=click.Path(dir_okay=False, path_type=Path), help="Also put the record into this file.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@hadoop_options
+@click.pass_obj
+def explain(home: Path, /, job: str, node: str | None, save: Path | None, as_json: bool, **hadoop: Any) -> None:
+    """Tell why each node got its share: its capability, how old and how sure that was, the formula, what was moved.
+
+    JOB is a job's id, also of one that failed, its output in HDFS, or a decision.json here, which needs no cluster.
+
+    \b
+    Example:
+      nodewise job explain application_1700000000000_0001 --node worker1
+    """
+    decision = decision_store.load(job, lambda: session(home, hadoop))
+    body = explanation.explanation(decision, node)
+    if as_json:
+        click.echo(json.dumps(body, indent=1))
+    else:
+        for line in explanation.heading(body):
+            console.print(line, soft_wrap=True)
+        console.print(explanation.table(body))
+        for line in explanation.sentences(body):
+            console.print(line, soft_wrap=True)
+    if save:
+        _save(save, decision.to_bytes(), "record")
+
+
+job.add_command(train)
+job.add_command(quantize)
+
+
+def _save(file: Path, content: bytes, what: str) -> None:
+    try:
+        file.write_bytes(content)
+    except OSError as error:
+        raise JobError(f"the {what} cannot be written to {file}: {error.strerror}") from error
+    progress_console.print(f"{what}: {file.absolute()}")
+
+
+def _show_summary(submitter: Submitter, output: str, as_json: bool) -> None:
+    (one,) = _show_reports(submitter, [output], as_json)
+    if not as_json:
+        for text in report.remarks(one):
+            console.print(text, soft_wrap=True)
+
+
+def _show_reports(submitter: Submitter, outputs: Sequence[str], as_json: bool) -> list[report.JobReport]:
+    bodies = [_read_report(submitter, output) for output in outputs]
+    reports = [report.JobReport.from_json(body) for body in bodies]
+    show(as_json, bodies[0] if len(bodies) == 1 else bodies, report.comparison(reports))
+    if not as_json:
+        for output, one in zip(outputs, reports, strict=True):
+            errors = f", {one.errors} with an error" if one.errors else ""
+            done = f"{one.images} images{errors}, {one.wall_seconds:.0f} s after the application master began"
+            console.print(f"{done}; report: {output}/report.json and report.html", soft_wrap=True)
+            if one.note:
+                console.print(one.note)
+    return reports
+
+
+def _read_report(submitter: Submitter, output: str) -> dict[str, Any]:
+    name = f"{output.rstrip('/')}/report.json"
+    if not submitter.filesystem.exists(name):
+        raise JobError(f"{output} holds no report.json: is it the output of a finished job? `nodewise job list`")
+    try:
+        body: dict[str, Any] = json.loads(submitter.filesystem.read(name))
+    except ValueError as error:
+        raise JobError(f"{name} is no report of a job: it is not JSON ({error})") from error
+    return body
+
+
+def _application_json(application: Application) -> dict[str, Any]:
+    return asdict(application) | {"tags": sorted(application.tags)}

@@ -1,0 +1,63 @@
+"""What every command that speaks to a cluster has in common: its options, its session, its way to print."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from hadoop.client import jvm
+from hadoop.local.preflight import JARS
+from hadoop.local.state import current_user
+from jobs.application.submit import Submitter
+
+# Names of files and Java's words are text, never markup.
+console = Console(markup=False, highlight=False)
+progress_console = Console(stderr=True, markup=False, highlight=False)
+
+
+def hadoop_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of every command that speaks to a cluster."""
+    for option in (
+        click.option("--user", envvar="HADOOP_USER_NAME", help="Whom HDFS and YARN take you for [default: you]."),
+        click.option(
+            "--jars",
+            type=click.Path(path_type=Path),
+            envvar="NODEWISE_JARS",
+            default=JARS,
+            help="Folder of Hadoop's jars [default: where scripts/setup put them].",
+        ),
+        click.option(
+            "--hadoop-conf",
+            type=click.Path(path_type=Path),
+            envvar="HADOOP_CONF_DIR",
+            help="Folder of Hadoop's site files [default: those of `nodewise cluster up`].",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def hadoop_home(home: Path, hadoop_conf: Path | None, jars: Path, user: str | None) -> jvm.HadoopHome:
+    """What the options of `hadoop_options` mean, checked."""
+    conf_dir = (hadoop_conf or home / "cluster" / "conf").absolute()
+    return jvm.HadoopHome(conf_dir, jars.absolute(), user or current_user()).check()
+
+
+def session(home: Path, hadoop: dict[str, Any]) -> Submitter:
+    """A JVM and its sessions with HDFS and YARN."""
+    where = hadoop_home(home, **hadoop)
+    jvm.start(where)
+    return Submitter(where, lambda line: progress_console.print(line, style="dim"))
+
+
+def show(as_json: bool, body: Any, text: Any) -> None:
+    """Print a result for a program or for a person."""
+    if as_json:
+        click.echo(json.dumps(body, indent=1))
+    else:
+        console.print(text)

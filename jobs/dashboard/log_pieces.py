@@ -1,0 +1,112 @@
+"""A job's logs piece by piece: which containers there are, and what one of them wrote after a certain byte."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Any
+
+from hadoop.errors import HadoopError
+from hadoop.rest.live_logs import read_on
+from hadoop.rest.logs import master_containers
+from infosvc.wire.errors import InvalidInput, NotFound
+from jobs.dashboard.site import Place
+from jobs.dashboard.yarn import Known
+from jobs.application.logs import STREAMS, parse_started
+
+MOST_BYTES = 256 * 1024
+"""Of one answer."""
+MOST_TAIL = 2 * 1024 * 1024
+"""Of a log that is asked of its node at a time: whoever may read could fill this service's memory by a longer one."""
+MOST_OF_MASTER = 16 * 1024 * 1024
+"""Of what a master prints, in which it notes its workers."""
+
+Container = dict[str, str]
+
+
+def containers(place: Place, job_id: str, doors: Collection[str]) -> list[Container]:
+    """The application masters of a job, and the workers that they noted in what they print; HadoopError.
+
+    A master whose node does not answer hides the workers that only it has noted. What a job prints is its owner's word,
+    so what is no container of this job, or at none of the `doors` of NodeManagers, is passed over: this service must
+    neither ask for other pages nor show what others print.
+    """
+    found: dict[str, Container] = {}
+    own = re.compile(rf"container_(e[0-9]{{1,10}}_)?{job_id.removeprefix('application_')}_[0-9]{{1,10}}_[0-9]{{1,20}}")
+    masters = master_containers(place.rm_http, job_id)
+    for container_id, address in masters:
+        found[container_id] = _container(container_id, address, "master")
+    for container_id, address in masters:
+        try:
+            piece = read_on(container_id, address, "stdout", place.user, 0, MOST_OF_MASTER)
+        except HadoopError:
+            continue
+        for worker, where in parse_started(piece.content.decode(errors="replace")) if piece else ():
+            if own.fullmatch(worker) and where in doors:
+                found.setdefault(worker, _container(worker, where, "worker"))
+    return list(found.values())
+
+
+def listed(known: Known, found: list[Container]) -> dict[str, Any]:
+    """The containers as they are answered."""
+    shown = [{key: one[key] for key in ("container_id", "node_name", "role")} for one in found]
+    return {
+        "job_id": known.application.application_id,
+        "ended": known.application.ended,
+        "streams": list(STREAMS),
+        "containers": shown,
+    }
+
+
+def piece(
+    place: Place, known: Known, found: list[Container], container_id: str, stream: str, offset: int
+) -> dict[str, Any]:
+    """What a container wrote to `stream` from byte `offset` on; NotFound for a strange one, HadoopError.
+
+    `next` is the offset to go on with; `more` tells that there is more already. A log that was begun anew is answered
+    from its beginning: `offset` then is 0. What lies more than MOST_TAIL before the end is passed over: `offset` then
+    is larger than the one that was asked for.
+    """
+    if stream not in STREAMS:
+        raise InvalidInput(f"stream is {stream!r}: it must be one of {', '.join(STREAMS)}", "stream")
+    one = next((each for each in found if each["container_id"] == container_id), None)
+    if one is None:
+        raise NotFound(f"{known.application.application_id} has no container {container_id!r}", "container")
+    read = read_on(container_id, one["address"], stream, place.user, offset, MOST_TAIL)
+    begin, content = (offset, b"") if read is None else (read.begin, read.content)
+    shown = whole_lines(content, MOST_BYTES, known.application.ended)
+    return {
+        "job_id": known.application.application_id,
+        "ended": known.application.ended,
+        "container_id": container_id,
+        "node_name": one["node_name"],
+        "stream": stream,
+        "offset": begin,
+        "next": begin + len(shown),
+        "more": len(content) > MOST_BYTES,
+        "text": shown.decode(errors="replace"),
+    }
+
+
+def whole_lines(content: bytes, most: int, ended: bool) -> bytes:
+    """The lines of `content` that are complete, `most` bytes at most; what stands at an end nobody completes as well.
+
+    >>> whole_lines(b"one\\ntw", 100, False)
+    b'one\\n'
+    """
+    if ended and len(content) <= most:
+        return content
+    shown = content[:most]
+    end = shown.rfind(b"\n") + 1
+    if end == 0 and len(content) > most:  # a line that is longer than a piece must not stop what follows
+        return shown
+    return shown[:end]
+
+
+def _container(container_id: str, address: str, role: str) -> Container:
+    return {
+        "container_id": container_id,
+        "node_name": address.rpartition(":")[0],
+        "role": role,
+        "address": address,
+    }

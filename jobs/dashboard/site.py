@@ -1,0 +1,44 @@
+"""Where the cluster is: found as the job commands find it, anew for each call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from hadoop.rest.site_files import namenode_http, resourcemanager_http
+from hadoop.errors import HadoopError
+from hadoop.local.state import current_user
+from infosvc.wire.errors import NotReady
+
+
+@dataclass(frozen=True)
+class Place:
+    """A cluster's two doors, as http://host:port, and whom they shall take us for."""
+
+    conf_dir: Path
+    namenode_http: str
+    rm_http: str
+    user: str
+
+
+@dataclass(frozen=True)
+class Site:
+    """What tells where the site files are: a folder that was named, else that of `nodewise cluster up` under home."""
+
+    home: Path
+    hadoop_conf: Path | None = None
+    user: str | None = None
+
+    def place(self) -> Place:
+        """The cluster as its site files say; NotReady tells what to set when there are none."""
+        conf_dir = (self.hadoop_conf or self.home / "cluster" / "conf").absolute()
+        if not (conf_dir / "core-site.xml").is_file():
+            raise NotReady(
+                f"no Hadoop cluster is known here, for {conf_dir} holds no core-site.xml: set HADOOP_CONF_DIR to the "
+                "site files' folder before `nodewise serve`, or start a cluster with `nodewise cluster up`"
+            )
+        try:
+            user = self.user or current_user()
+            return Place(conf_dir, namenode_http(conf_dir), resourcemanager_http(conf_dir), user)
+        except HadoopError as error:
+            raise NotReady(str(error)) from error

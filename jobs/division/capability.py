@@ -1,0 +1,98 @@
+"""What each node can do, by the data name that a job was told to judge by, and how far to trust that."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import NotFound
+from infosvc.wire.records import Datum, State
+from jobs.errors import JobError
+
+
+@dataclass(frozen=True)
+class Capability(Datum):
+    """A fresh value that is a number, and the confidence from 0 to 1 that stands beside it.
+
+    The confidence of NAME is NAME.confidence on the same node, as long as that is fresh; None where there is none, as
+    with a name of your own: such a capability is taken at its word.
+    """
+
+    confidence: float | None = None
+
+
+def wait(
+    client: InfoClient,
+    data_name: str,
+    nodes: Sequence[str],
+    seconds: float,
+    waiting: Callable[[Sequence[str]], None] = lambda _: None,
+) -> dict[str, Capability]:
+    """The fresh value of every node; collectors and processors that have just been started get `seconds` to deliver.
+
+    `waiting` hears which nodes are still missing. JobError names those that have no fresh value in the end, and why,
+    or a confidence that is none; InvalidInput a value that is no number; InfoError: the service gives no answer.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        found, missing = _look(client, data_name, nodes)
+        if not missing:
+            return _judged(found, _confidences(client, data_name, nodes))
+        if time.monotonic() >= deadline:
+            raise JobError(_refusal(data_name, missing))
+        waiting(sorted(missing))
+        time.sleep(0.5)
+
+
+def _look(client: InfoClient, data_name: str, nodes: Iterable[str]) -> tuple[dict[str, Datum], dict[str, str]]:
+    """Fresh values by node, and for the other nodes what is wrong with theirs."""
+    try:
+        known = {datum.node_name: datum for datum in client.data(data_name)}
+    except NotFound as error:
+        raise JobError(f"capability {data_name!r}: {error}") from error
+    found, missing = {}, {}
+    for node in nodes:
+        datum = known.get(node)
+        if datum is None:
+            missing[node] = "no value"
+        elif datum.state is not State.FRESH:
+            missing[node] = _flaw(datum)
+        else:
+            datum.number()
+            found[node] = datum
+    return found, missing
+
+
+def _confidences(client: InfoClient, data_name: str, nodes: Iterable[str]) -> dict[str, float]:
+    """By node, what is fresh beside the value."""
+    try:
+        known = {datum.node_name: datum for datum in client.data(f"{data_name}.confidence")}
+    except NotFound:
+        return {}
+    return {node: _ratio(known[node]) for node in nodes if node in known and known[node].state is State.FRESH}
+
+
+def _ratio(datum: Datum) -> float:
+    ratio = datum.number()
+    if not 0 <= ratio <= 1:
+        raise JobError(f"{datum.data_name} on {datum.node_name} is {ratio:g}: a confidence lies between 0 and 1")
+    return ratio
+
+
+def _judged(found: Mapping[str, Datum], confidences: Mapping[str, float]) -> dict[str, Capability]:
+    return {node: Capability(**vars(datum), confidence=confidences.get(node)) for node, datum in found.items()}
+
+
+def _flaw(datum: Datum) -> str:
+    age = "no value yet" if datum.age is None else f"{datum.age:.0f} s old"
+    return f"{datum.state}, {age}" + (f", last run: {datum.reason}" if datum.reason else "")
+
+
+def _refusal(data_name: str, missing: dict[str, str]) -> str:
+    named = "; ".join(f"{node} ({flaw})" for node, flaw in sorted(missing.items()))
+    return (
+        f"no fresh {data_name} for {named}: `nodewise slot list` shows whether it is produced there, "
+        "`nodewise job submit --capability NAME` judges by another value"
+    )

@@ -1,0 +1,206 @@
+"""The decision record: what one plan was made from, how, and what it came to; enough to make it again offline."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from jobs.division.columns import BlockColumns, Shares, plan_of, shares_of
+from jobs.errors import JobError
+from locality.balance import check_capability, whole_targets
+from locality.cost import AccessCost
+from locality.quality import Quality
+from locality.types import Block, Plan, Terms
+
+FORMAT = "nodewise decision"
+VERSION = 1
+"""Grows when an older nodewise could misread the file; what may be ignored is added without."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One value of one node when the plan was made; `confidence` is 0 to 1, None where nothing told it."""
+
+    value: float
+    age_seconds: float
+    state: str
+    confidence: float | None = None
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A data name that nodes can be judged by: its unit, what produces it, and its reading on each node."""
+
+    unit: str
+    kind: str
+    produced_by: str
+    help: str
+    nodes: Mapping[str, Reading]
+
+    def numbers(self) -> dict[str, float]:
+        """The values alone, by node."""
+        return {node: reading.value for node, reading in self.nodes.items()}
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a plan gives a node, in pictures and bytes, and what Algorithm 1's formula gives it (`target_images`)."""
+
+    node_name: str
+    images: int
+    size_bytes: int
+    local_images: int
+    local_bytes: int
+    target_images: int
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One plan with everything that it was made from.
+
+    `capability` is the name among `capabilities` that decided; the others were fresh then, so that they can be tried.
+    `speeds` are pictures per second of earlier jobs, as far as any were known; `made_at` is ISO 8601.
+    """
+
+    job_id: str
+    made_at: str
+    input: str
+    engine: str
+    batch: int
+    policy: str
+    capability: str
+    capabilities: Mapping[str, Judgement]
+    speeds: Mapping[str, float]
+    terms: Terms
+    blocks: Sequence[Block]
+    plan: Plan
+    quality: Quality
+    planning_seconds: float
+
+    @property
+    def judged(self) -> Judgement:
+        """The capability that decided."""
+        return self.capabilities[self.capability]
+
+    @property
+    def images(self) -> int:
+        """Pictures in all."""
+        return sum(block.images for block in self.blocks)
+
+    def shares(self) -> list[Share]:
+        """What each node got, by name."""
+        targets = whole_targets(self.images, self.judged.numbers())
+        return [_share(node, self.plan, targets[node]) for node in sorted(self.plan.parts)]
+
+    def to_bytes(self) -> bytes:
+        """The content of a decision.json."""
+        cost = self.terms.cost
+        stored = _Stored(
+            **{name: getattr(self, name) for name in _SAME},
+            epsilon=self.terms.epsilon,
+            cost=None if cost == AccessCost() else json.loads(cost.to_json(sys.maxsize)),
+            blocks=BlockColumns.of(self.blocks),
+            plan=shares_of(self.plan, self.blocks),
+            quality=self.quality,
+            shares=self.shares(),
+        )
+        return msgspec.json.encode(stored)
+
+    @classmethod
+    def from_bytes(cls, content: bytes, where: str) -> Decision:
+        """Inverse of `to_bytes`; JobError says in a sentence what is wrong with the file that lies at `where`."""
+        _check_format(content, where)
+        try:
+            return _restore(msgspec.json.decode(content, type=_Stored))
+        except (msgspec.ValidationError, JobError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+            raise JobError(
+                f"{where} is a damaged decision record ({error}): fetch it again from the job's output"
+            ) from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Stored:
+    """The file as it is; `shares` is for those who read it without us."""
+
+    format: str = FORMAT
+    version: int = VERSION
+    job_id: str
+    made_at: str
+    input: str
+    engine: str
+    batch: int
+    policy: str
+    capability: str
+    epsilon: float
+    planning_seconds: float
+    quality: Quality
+    shares: list[Share] = field(default_factory=list)
+    speeds: dict[str, float]
+    capabilities: dict[str, Judgement]
+    cost: dict[str, Any] | None
+    plan: Shares
+    blocks: BlockColumns
+
+
+@dataclass(frozen=True)
+class _Head:
+    format: str = ""
+    version: int = 0
+
+
+_SAME = (
+    *("job_id", "made_at", "input", "engine", "batch", "policy", "capability", "capabilities", "speeds"),
+    "planning_seconds",
+)
+
+
+def _check_format(content: bytes, where: str) -> None:
+    try:
+        head = msgspec.json.decode(content, type=_Head)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise JobError(
+            f"{where} is no decision record ({error}): give the decision.json that a job wrote beside its report"
+        ) from None
+    if head.format != FORMAT:
+        raise JobError(f"{where} is no decision record: give the decision.json that a job wrote beside its report")
+    if head.version > VERSION:
+        raise JobError(
+            f"{where} was written by a newer nodewise (format {head.version}, this one reads up to {VERSION}): "
+            "update this one"
+        )
+
+
+def _restore(stored: _Stored) -> Decision:
+    blocks = stored.blocks.blocks()
+    plan = plan_of(stored.plan, blocks)
+    if not all(math.isfinite(speed) and speed >= 0 for speed in stored.speeds.values()):
+        raise JobError("one of its speeds is no finite number of 0 or more")
+    if set(stored.capabilities[stored.capability].nodes) != set(plan.parts):
+        raise JobError(f"its values of {stored.capability} are not those of the nodes in its plan")
+    check_capability(stored.capabilities[stored.capability].numbers())
+    return Decision(
+        **{name: getattr(stored, name) for name in _SAME},
+        terms=Terms(AccessCost.from_json(json.dumps(stored.cost)) if stored.cost else AccessCost(), stored.epsilon),
+        blocks=blocks,
+        plan=plan,
+        quality=stored.quality,
+    )
+
+
+def _share(node: str, plan: Plan, target: int) -> Share:
+    parts = plan.parts[node]
+    local = [part for part in parts if node in part.block.replicas]
+    return Share(
+        node_name=node,
+        images=sum(part.images for part in parts),
+        size_bytes=round(math.fsum(part.size_bytes for part in parts)),
+        local_images=sum(part.images for part in local),
+        local_bytes=round(math.fsum(part.size_bytes for part in local)),
+        target_images=target,
+    )

@@ -1,0 +1,138 @@
+"""What is kept in the folder of a jobs' owner: the decision records of the newest jobs, and no leftovers of ended ones.
+
+A decision record lies with its job's results as well.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import unquote
+
+from hadoop.client.blocks import list_files
+from hadoop.errors import HadoopError
+from hadoop.client.filesystem import Entry, FileSystem
+from hadoop.client.yarn import Application, Yarn
+from jobs.division.decision import Decision
+from jobs.errors import JobError
+
+NAME = "decision.json"
+FOLDER = "decisions"
+MOST_KEPT = 100
+MOST_KEPT_BYTES = 256 * 1024 * 1024
+TAG = "output="
+LONGEST_TAG = 100
+"""Characters, as YARN has it unless told otherwise."""
+AS_IT_IS = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789/-_.=")
+JOB_ID = re.compile(r"application_\d+_\d+")
+UNKNOWN_SECONDS = 3600.0
+"""A folder of a job that YARN does not know must be so old: a job has its folder a moment before YARN knows it."""
+
+
+class Session(Protocol):
+    """What speaks to HDFS and YARN."""
+
+    filesystem: FileSystem
+    yarn: Yarn
+
+
+def tags(output: str) -> list[str]:
+    """Tags for YARN that name a job's output, which is a path without scheme; none when it is too long for one.
+
+    YARN writes tags in small letters and takes ASCII only, so every other byte is written as %4f.
+    """
+    escaped = "".join(chr(byte) if byte in AS_IT_IS else f"%{byte:02x}" for byte in output.encode())
+    return [TAG + escaped] if len(TAG + escaped) <= LONGEST_TAG else []
+
+
+def outputs(tagged: Iterable[str]) -> list[str]:
+    """Inverse of `tags`; what was tagged before bytes were escaped is read as it is."""
+    return [unquote(tag.removeprefix(TAG)) for tag in tagged if tag.startswith(TAG)]
+
+
+def keep(filesystem: FileSystem, owners_folder: str, job_id: str, content: bytes) -> None:
+    """Put a job's record where it is found whatever becomes of the job, and let go of the oldest ones.
+
+    Only its owner may read it there: of a job that failed, nobody has seen anything yet.
+    """
+    folder = f"{owners_folder}/{FOLDER}"
+    filesystem.make_folder(folder, mode=0o700)
+    filesystem.write(f"{folder}/{job_id}.json", content, mode=0o600)
+    total = 0
+    newest_first = sorted(list_files(filesystem, folder), key=lambda file: _age_order(file.path), reverse=True)
+    for number, file in enumerate(newest_first, start=1):
+        total += file.size_bytes
+        if number > 1 and (number > MOST_KEPT or total > MOST_KEPT_BYTES):
+            filesystem.delete(file.path)
+
+
+def sweep(session: Session) -> None:
+    """Delete what jobs that have ended left in their owner's folder; what cannot be asked or deleted now stays."""
+    with suppress(HadoopError):
+        folder = f"{session.filesystem.home()}/.nodewise"
+        found = [entry for entry in session.filesystem.entries(folder) if JOB_ID.fullmatch(entry.name)]
+        for name in leftovers(found, session.yarn.applications(), time.time()) if found else ():
+            session.filesystem.delete(f"{folder}/{name}")
+
+
+def leftovers(folders: Iterable[Entry], known: Iterable[Application], now: float) -> list[str]:
+    """Names of the folders, each called as its job, of jobs that YARN says have ended or does not know any more."""
+    ended = {application.application_id: application.ended for application in known}
+    return [one.name for one in folders if ended.get(one.name, now - one.modified_at > UNKNOWN_SECONDS)]
+
+
+def load(where: str, connect: Callable[[], Session]) -> Decision:
+    """The record in a file of this machine, or of a job id, or of a path of HDFS (an output, or the file itself).
+
+    Only the latter two `connect`. JobError when there is no record, or none that can be read; HadoopError.
+    """
+    if Path(where).is_file():
+        return Decision.from_bytes(_read_local(where), where)
+    if not (JOB_ID.fullmatch(where) or where.startswith(("/", "hdfs:"))):
+        raise JobError(
+            f"{where} is no file here, no job id and no path of HDFS: give application_1700000000000_0001, "
+            f"a job's output such as hdfs:///out/run1, or a {NAME}"
+        )
+    session = connect()
+    path = _of_job(session, where) if JOB_ID.fullmatch(where) else _of_path(session.filesystem, where)
+    return Decision.from_bytes(session.filesystem.read(path), path)
+
+
+def _read_local(where: str) -> bytes:
+    try:
+        return Path(where).read_bytes()
+    except OSError as error:
+        raise JobError(f"{where} cannot be read: {error.strerror}") from error
+
+
+def _of_path(filesystem: FileSystem, where: str) -> str:
+    path = where if where.endswith(".json") else f"{where.rstrip('/')}/{NAME}"
+    if not filesystem.exists(path):
+        raise JobError(f"{path} is not in HDFS: `nodewise job list` shows the jobs, `job explain` also takes their ids")
+    return path
+
+
+def _of_job(session: Session, job_id: str) -> str:
+    kept = f"{session.filesystem.home()}/.nodewise/{FOLDER}/{job_id}.json"
+    if session.filesystem.exists(kept):
+        return kept
+    try:
+        application = session.yarn.application(job_id)
+    except HadoopError as error:
+        raise JobError(f"no record of {job_id} is kept, and YARN does not know it: name its output instead") from error
+    for path in (f"{output}/{NAME}" for output in outputs(application.tags)):
+        if session.filesystem.exists(path):
+            return path
+    if application.final == "SUCCEEDED":
+        raise JobError(f"the record of {job_id} is no longer kept by its id: name the job's output instead")
+    said = application.diagnostics.split("\n", maxsplit=1)[0] or f"it is {application.state.lower()}"
+    raise JobError(f"{job_id} has no plan to explain: {said}")
+
+
+def _age_order(path: str) -> tuple[int, ...]:
+    """Sorts job ids as YARN counts them: by the start of the ResourceManager, then by number."""
+    return tuple(int(digits) for digits in re.findall(r"\d+", path.rpartition("/")[2]))

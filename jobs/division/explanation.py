@@ -1,0 +1,215 @@
+"""Why each node got its share: a decision record in figures for programs and in sentences for people."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.table import Column, Table
+
+from jobs.division.columns import digest
+from jobs.division.decision import Decision, Share
+from jobs.errors import JobError
+from jobs.division.replay import Yardstick, attempts, compared, yardstick
+from jobs.reports.report import bytes_text, over_optimum_text, ratio_text
+from locality.bounds import rooms
+from locality.explain import Move, Reason, moves
+from locality.types import Part
+
+MOST_TOLD = 5
+"""So many of a node's moves are told in its sentence; --json has them all."""
+REASONS = {
+    Reason.NO_REPLICA: "that no live node holds",
+    Reason.HOLDERS_IDLE: "whose holders take no work",
+    Reason.HOLDERS_FULL: "whose holders have their shares",
+    Reason.AVOIDABLE: "that a holder could have read",
+}
+"""What to say of pictures that move."""
+
+
+def explanation(decision: Decision, only: str | None = None) -> dict[str, Any]:
+    """The decision with, for each node or `only` one, its inputs, its share and why; JobError for an unknown node.
+
+    Ages are seconds when the plan was made; `makespan` and `predicted` are in `makespan_unit`.
+    """
+    shares = {share.node_name: share for share in decision.shares()}
+    if only is not None and only not in shares:
+        raise JobError(f"{decision.job_id} was not planned with {only}: its nodes were {', '.join(shares)}")
+    facts = _Facts(decision)
+    nodes = [facts.node(share) for name, share in shares.items() if only in (None, name)]
+    return _whole(decision) | {"nodes": nodes}
+
+
+def table(body: Mapping[str, Any]) -> Table:
+    """The nodes of an explanation, one a row."""
+    found = Table(Column("node", no_wrap=True))
+    for heading in ("value", "age", "confidence", "formula", "gets", "own\ndisk", "fetches"):
+        found.add_column(heading, justify="right", no_wrap=True)
+    for node in body["nodes"]:
+        found.add_row(
+            node["node_name"],
+            f"{node['value']:.4g}",
+            f"{node['age_seconds']:.0f} s",
+            "unknown" if node["confidence"] is None else f"{node['confidence']:.2f}",
+            str(node["target_images"]),
+            str(node["images"]),
+            str(node["local_images"]),
+            bytes_text(node["size_bytes"] - node["local_bytes"]),
+        )
+    return found
+
+
+def heading(body: Mapping[str, Any]) -> list[str]:
+    """What was decided, by what, and how good that is."""
+    made_by = body["produced_by"] or "written by programs"
+    quality = body["quality"]
+    return [
+        f"{body['job_id']}: {body['images']} pictures of {body['input']}, divided by {body['policy']}, judged by "
+        f"{body['capability']} at {body['made_at']}.",
+        f"{body['capability']}: {body['help'] or 'nobody has described it'} ({body['kind']}, {made_by}).",
+        f"Predicted makespan {body['makespan']:.1f}, lower bound {body['lower_bound']:.1f}, ratio "
+        f"{ratio_text(body['makespan_over_bound'])}; in {body['makespan_meaning']}.",
+        f"{bytes_text(quality['bytes_moved'])} are moved; within {_percent(body['epsilon'])} of the bound the fewest "
+        f"are {bytes_text(quality['bytes_moved_optimal'])}, ratio "
+        f"{over_optimum_text(quality['bytes_moved_over_optimal'])}. {_percent(quality['locality_ratio'])} of the "
+        "pictures stay where they are.",
+    ]
+
+
+def sentences(body: Mapping[str, Any]) -> list[str]:
+    """The reasons of each node."""
+    return [f"{node['node_name']}: {' '.join(node['why'])}" for node in body["nodes"]]
+
+
+def _whole(decision: Decision) -> dict[str, Any]:
+    judged = decision.judged
+    predicted = compared(decision, attempts(decision, [], {}))
+    return {
+        "job_id": decision.job_id,
+        "made_at": decision.made_at,
+        "input": decision.input,
+        "policy": decision.policy,
+        "epsilon": decision.terms.epsilon,
+        "capability": decision.capability,
+        "unit": judged.unit,
+        "kind": judged.kind,
+        "produced_by": judged.produced_by,
+        "help": judged.help,
+        "images": decision.images,
+        "blocks": len(decision.blocks),
+        "block_digest": digest(decision.blocks),
+        "quality": asdict(decision.quality),
+        "makespan_unit": predicted["makespan_unit"],
+        "makespan_meaning": predicted["makespan_meaning"],
+        **{key: predicted["plans"][0][key] for key in ("makespan", "lower_bound", "makespan_over_bound")},
+    }
+
+
+class _Facts:
+    """What the reasons of all nodes are made from, counted once."""
+
+    def __init__(self, decision: Decision) -> None:
+        self.decision = decision
+        self.by: Yardstick = yardstick(decision, [decision.plan])
+        self.values = decision.judged.numbers()
+        self.rooms = rooms(decision.images, self.values, decision.terms.epsilon)
+        self.held = dict.fromkeys(decision.plan.parts, 0)
+        for block in decision.blocks:
+            for node in self.held.keys() & set(block.replicas):
+                self.held[node] += block.images
+        self.fetched = {node: _Tally() for node in decision.plan.parts}
+        self.given = {node: _Tally() for node in decision.plan.parts}
+        for move in moves(decision.plan, self.values):
+            self.fetched[move.node].add(_why(move), move.part)
+            for holder in self.given.keys() & set(move.part.block.replicas):
+                self.given[holder].add(move.node, move.part)
+
+    def node(self, share: Share) -> dict[str, Any]:
+        """One node, in figures and sentences."""
+        name = share.node_name
+        figures = {
+            **asdict(share),
+            **asdict(self.decision.judged.nodes[name]),
+            "most_images": self.rooms[name],
+            "held_images": self.held[name],
+            "fetched": [{"why": why, **counted} for why, counted in self.fetched[name].largest()],
+            "given_away": [{"to": to, **counted} for to, counted in self.given[name].largest()],
+            "predicted": share.images / self.by.speeds[name] if share.images and self.by.speeds.get(name) else None,
+        }
+        return figures | {"why": [self._judged(figures), *self._gets(figures), *self._reads(figures)]}
+
+    def _judged(self, node: Mapping[str, Any]) -> str:
+        """Value, age, confidence, and the formula with its numbers in it."""
+        capability, images = self.decision.capability, self.decision.images
+        total = sum(self.values.values())
+        exact = images * (node["value"] / total)
+        unit = f" {self.decision.judged.unit}" if self.decision.judged.unit else ""
+        trust = "nothing tells its confidence" if node["confidence"] is None else f"confidence {node['confidence']:.2f}"
+        return (
+            f"its {capability} was {node['value']:.4g}{unit}, {node['age_seconds']:.0f} s old and {node['state']}, "
+            f"{trust}. That makes {images} * {node['value']:.4g} / {total:.4g} = {exact:.1f} "
+            f"pictures by the formula, {node['target_images']} in whole ones."
+        )
+
+    def _gets(self, node: Mapping[str, Any]) -> list[str]:
+        images, policy, epsilon = node["images"], self.decision.policy, self.decision.terms.epsilon
+        if images == node["target_images"] > 0:
+            return [f"It gets these {images}."]
+        if images:
+            return [
+                f"It gets {images}: {policy} departs from the formula; up to {_pictures(node['most_images'])} end "
+                f"within {_percent(epsilon)} of the bound."
+            ]
+        if node["value"] == 0:
+            return ["It gets none, because a node whose capability is 0 takes no work."]
+        if node["target_images"] == 0:
+            return ["It gets none, because its share is too small for a whole picture."]
+        return [f"It gets none, because {policy} finds all its work at better places: it holds {node['held_images']}."]
+
+    def _reads(self, node: Mapping[str, Any]) -> list[str]:
+        """Where it reads them, and who reads of what it holds without holding it."""
+        held, local = node["held_images"], node["local_images"]
+        reads = f"reads {local} of them from its own disk" if node["images"] else "reads none of them"
+        fetched = [f"{_pictures(move['images'])} {move['why']}" for move in node["fetched"]]
+        given = [f"{move['images']} by {move['to']}" for move in node["given_away"]]
+        return [
+            f"It holds {_pictures(held)} and {reads}.",
+            *([f"It fetches {_listed(fetched)}."] if fetched else []),
+            *([f"Of what it holds, nodes that do not hold it read: {_listed(given)}."] if given else []),
+        ]
+
+
+class _Tally:
+    """Pictures and bytes by what they have in common."""
+
+    def __init__(self) -> None:
+        self._images: Counter[str] = Counter()
+        self._bytes: Counter[str] = Counter()
+
+    def add(self, key: str, part: Part) -> None:
+        self._images[key] += part.images
+        self._bytes[key] += round(part.size_bytes)
+
+    def largest(self) -> list[tuple[str, dict[str, int]]]:
+        """The most pictures first."""
+        return [(key, {"images": images, "size_bytes": self._bytes[key]}) for key, images in self._images.most_common()]
+
+
+def _why(move: Move) -> str:
+    """The reason, then the numbers of those who hold it, as far as there is one."""
+    return f"{REASONS[move.reason]}: {move.text}" if move.part.block.replicas else REASONS[move.reason]
+
+
+def _listed(said: Sequence[str]) -> str:
+    more = len(said) - MOST_TOLD
+    return "; ".join(said[:MOST_TOLD]) + (f"; and {more} more in --json" if more > 0 else "")
+
+
+def _percent(ratio: float) -> str:
+    return f"{100 * ratio:.3g} %"
+
+
+def _pictures(count: int) -> str:
+    return f"{count} picture{'' if count == 1 else 's'}"

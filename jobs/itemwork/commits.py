@@ -1,0 +1,104 @@
+"""What is recorded of every lease that was committed: who did which pictures when, and their rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from jobs.itemwork.messages import Picture
+from jobs.application.journal import Record
+from jobs.itemwork.refusals import Refused
+from jobs.images.rows import SCHEMA
+from locality.types import Part, Plan
+
+COMMITTED = "committed"
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One lease that counts; times in seconds since the job's work began, `rows` an Arrow stream.
+
+    `parts` are (name of the block, first picture in it, pictures); `moved_bytes` are of pictures that the node holds no
+    replica of, and `compute_seconds` what the worker measured.
+    """
+
+    node_name: str
+    container_id: str
+    lease: str
+    origin: str | None
+    parts: Sequence[tuple[str, int, int]]
+    begin: float
+    end: float
+    images: int
+    errors: int
+    local_images: int
+    bytes_read: int
+    moved_bytes: int
+    compute_seconds: float
+    rows: bytes = field(default=b"", repr=False)
+
+    def to_record(self) -> Record:
+        """As it stands in the journal."""
+        body: dict[str, Any] = asdict(self)
+        return Record(COMMITTED, body, body.pop("rows"))
+
+
+def commits(records: Iterable[Record]) -> Iterator[Commit]:
+    """Those of `records` that are commits."""
+    for record in records:
+        if record.kind == COMMITTED:
+            yield Commit(**record.body, rows=record.payload)
+
+
+def local_and_moved(node: str, parts: Sequence[Part], pictures: Sequence[Picture]) -> tuple[int, int]:
+    """How many of the pictures are on the node's own disk, and the bytes of the others."""
+    holders = [part.is_local(node) for part in parts for _ in range(part.images)]
+    moved = sum(picture.length for picture, local in zip(pictures, holders, strict=True) if not local)
+    return sum(holders), moved
+
+
+def errors_in(rows: bytes, pictures: Sequence[Picture]) -> int:
+    """Rows with an error; Refused unless there is exactly one row of the results' schema for every picture."""
+    try:
+        table = pa.ipc.open_stream(rows).read_all()
+        table.validate(full=True)
+    except (pa.ArrowException, OSError) as error:
+        raise Refused(f"the rows are no Arrow stream: {error}") from None
+    if not table.schema.equals(SCHEMA):
+        raise Refused(f"the columns of the rows are {table.schema.names}, and have to be {SCHEMA.names} of its types")
+    told, wanted = Counter(table.column("path").to_pylist()), Counter(picture.name for picture in pictures)
+    if wrong := (told - wanted) + (wanted - told):
+        raise Refused(f"{table.num_rows} rows for {len(pictures)} pictures, not one for each: see {next(iter(wrong))}")
+    errors: int = table.num_rows - table.column("error").null_count
+    return errors
+
+
+def remaining(plan: Plan, records: Iterable[Record]) -> Plan:
+    """The plan without the pictures that were committed; nodes that have nothing left are in it, too."""
+    done: dict[str, list[tuple[int, int]]] = {}
+    for commit in commits(records):
+        for block, first, images in commit.parts:
+            done.setdefault(block, []).append((first, first + images))
+    for ranges in done.values():
+        ranges.sort()
+    return Plan(
+        {
+            node: tuple(left for part in parts for left in _left_of(part, done.get(part.block.name, ())))
+            for node, parts in plan.parts.items()
+        }
+    )
+
+
+def _left_of(part: Part, done: Sequence[tuple[int, int]]) -> Iterator[Part]:
+    """What of a part lies in none of the ranges, which are in order."""
+    at, end = part.first, part.first + part.images
+    for first, last in done:
+        if at < min(first, end):
+            yield Part(part.block, at, min(first, end) - at)
+        at = max(at, last)
+    if at < end:
+        yield Part(part.block, at, end - at)

@@ -1,0 +1,95 @@
+"""`python -m jobs.kinds.classify job.json`: started by YARN as an attempt at being the application master of a job."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import traceback
+from pathlib import Path
+
+from hadoop.client import jvm
+from hadoop.errors import HadoopError
+from hadoop.client.filesystem import FileSystem
+from hadoop.client.master import MasterSession
+from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import InfoError
+from jobs.errors import JobError
+from jobs.application.listener import Listener
+from jobs.kinds.classify.output import report_url
+from jobs.kinds.classify.partitioner import Partitioner
+from jobs.application.settings import JobSettings
+from locality.types import PlanError
+
+INFO_TOKEN, INFO_CA = Path("info_token"), Path("info_ca")
+FINAL = (InfoError, JobError, PlanError)
+"""What carries a sentence for the user, and would be the same in another attempt."""
+
+
+def main(settings_file: str) -> int:
+    """Run the job; its outcome and one sentence reach the client through YARN.
+
+    What may be different the next time - HDFS or YARN does not answer, or a fault of ours - is left to the next
+    attempt, as long as there is one.
+    """
+    settings = JobSettings.from_json(json.loads(Path(settings_file).read_text()))
+    attempt = attempt_of(os.environ["CONTAINER_ID"])
+    jvm.start(jvm.HadoopHome(Path(settings.conf_dir), Path(settings.jars), settings.user))
+    filesystem = FileSystem()
+    session = MasterSession(filesystem)
+    host = os.environ["NM_HOST"]
+    listener = Listener(host, settings.token)
+    held = session.register(host, listener.port, f"{listener.address}/")
+    try:
+        url, ca_file = settings.info_url, INFO_CA if INFO_CA.exists() else None
+        client = InfoClient.from_token_file(url, INFO_TOKEN, ca_file=ca_file)
+        report = Partitioner(settings, filesystem, session, client, listener, attempt, held).run()
+        succeeded, message = True, f"{report.images} images, makespan {report.makespan_seconds:.1f} s"
+    except FINAL as error:
+        succeeded, message = False, str(error)
+    except Exception as error:
+        traceback.print_exc()
+        _leave_to_the_next(attempt, settings)
+        said = str(error) if isinstance(error, HadoopError) else f"{type(error).__name__}: {error}"
+        succeeded, message = False, said
+    print(message, flush=True)
+    session.leave(succeeded, message, report_url(settings) if succeeded else "")
+    clean(filesystem, settings.staging)  # only now: until here another attempt might have needed it
+    listener.close()
+    return 0 if succeeded else 1
+
+
+def _leave_to_the_next(attempt: int, settings: JobSettings) -> None:
+    """End here and now if YARN starts another attempt.
+
+    Attempts that YARN ended itself (a lost node, a preemption) have a number, but do not count for YARN: then it might
+    start one more than is taken for the last one here.
+    """
+    if attempt < settings.attempts:
+        sys.stdout.flush()
+        os._exit(1)  # the JVM's own threads must not keep a failed attempt alive
+
+
+def clean(filesystem: FileSystem, staging: str) -> None:
+    """Leave nothing behind; the job has ended already, so that a fault changes nothing any more."""
+    try:
+        filesystem.delete(staging)
+    except HadoopError as error:
+        print(f"{staging} is left behind: {error}", flush=True)
+
+
+def attempt_of(container_id: str) -> int:
+    """Which attempt an application master's container belongs to.
+
+    >>> attempt_of("container_e17_1700000000000_0001_02_000001")
+    2
+    """
+    found = re.fullmatch(r"container_(?:e\d+_)?\d+_\d+_(\d+)_\d+", container_id)
+    if found is None:
+        raise JobError(f"CONTAINER_ID is {container_id!r}, which is no container of YARN's")
+    return int(found[1])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,165 @@
+"""What the application master knows when it plans: one snapshot of pictures, nodes, values, speeds and terms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from hadoop.client.filesystem import FileSystem
+from hadoop.client.listing import Listing
+from hadoop.client.yarn import Yarn
+from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import InfoError, InvalidInput
+from infosvc.wire.records import Datum, Kind, Producer, State
+from jobs.division import speed_history
+from jobs.division.capability import Capability, wait
+from jobs.division.decision import Decision, Judgement, Reading
+from jobs.errors import JobError
+from jobs.kinds.classify.listing import Pictures
+from jobs.division.terms import known_terms
+from jobs.application.settings import JobSettings
+from locality.cost import AccessCost
+from locality.types import Block, Terms
+
+VALUE_SECONDS = 10.0
+"""How long a value may be overdue before the job gives up: starting here kept the node from measuring."""
+CONFIDENCE = ".confidence"
+"""What follows a data name in the name of its confidence."""
+FALLBACK = "fallback"
+"""The state and the kind of capabilities that nobody measured."""
+JSON = "json"
+"""The unit of values that are objects."""
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """One snapshot: the pictures and where they are, values and speeds of the nodes, the terms.
+
+    `judgements` has, by data name, the values that decide and whatever else the nodes could have been judged by;
+    `policy` divides: the one that was asked for, or the one in its place.
+    """
+
+    blocks: Sequence[Block]
+    judgements: Mapping[str, Judgement]
+    speeds: Mapping[str, float]
+    terms: Terms
+    policy: str
+
+
+def know(filesystem: FileSystem, client: InfoClient, pictures: Pictures, settings: JobSettings) -> Knowledge:
+    """Blocks from HDFS in bulk, nodes from YARN, everything else from the information service.
+
+    Where that gives no capability, all nodes are alike to the policy that the user named for it, if any.
+    """
+    blocks = pictures.blocks(settings.input)
+    if not blocks:
+        raise JobError(f"{settings.input} holds no pictures: `nodewise images load` puts some there")
+    yarn = Yarn()
+    nodes = yarn.running_nodes()
+    yarn.close()
+    racks = Listing(filesystem).racks()
+    try:
+        return _judged(client, blocks, nodes, racks, settings)
+    except (InfoError, JobError) as error:
+        if settings.fallback is None:
+            raise
+        _say(f"{error}; divided by {settings.fallback} instead")
+        return _alike(blocks, nodes, racks, settings, str(error))
+
+
+def _judged(
+    client: InfoClient, blocks: Sequence[Block], nodes: Sequence[str], racks: Mapping[str, str], settings: JobSettings
+) -> Knowledge:
+    values = wait(client, settings.capability, nodes, VALUE_SECONDS)
+    speeds = speed_history.recorded(client, settings.engine, settings.batch)
+    return Knowledge(
+        blocks=blocks,
+        judgements=judgements(client, settings.capability, values),
+        speeds={node: speed for node, speed in speeds.items() if node in values},
+        terms=known_terms(client, racks, _say),
+        policy=settings.policy,
+    )
+
+
+def _alike(
+    blocks: Sequence[Block], nodes: Sequence[str], racks: Mapping[str, str], settings: JobSettings, why: str
+) -> Knowledge:
+    readings = {node: Reading(1.0, 0.0, FALLBACK) for node in nodes}
+    return Knowledge(
+        blocks=blocks,
+        judgements={settings.capability: Judgement("", FALLBACK, "", why, readings)},
+        speeds={},
+        terms=Terms(AccessCost(racks=racks)),
+        policy=str(settings.fallback),
+    )
+
+
+def note(decision: Decision) -> str:
+    """What the report has to say of a division, whichever attempt made it: nothing if it is what was asked for."""
+    judged, name = decision.judged, decision.capability
+    if judged.kind != FALLBACK:
+        return ""
+    return f"Divided by {decision.policy} with all nodes alike, because there was no {name}: {judged.help}"
+
+
+def judgements(client: InfoClient, capability: str, values: Mapping[str, Capability]) -> dict[str, Judgement]:
+    """By data name, the `values` of the capability that decides, and what else judges these nodes."""
+    return {capability: _chosen(client, capability, values), **_others(client, capability, values)}
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def _chosen(client: InfoClient, data_name: str, values: Mapping[str, Capability]) -> Judgement:
+    readings = {node: _reading(value, value.confidence) for node, value in values.items()}
+    return _judgement(client.producer(data_name), readings)
+
+
+def _others(client: InfoClient, capability: str, nodes: Iterable[str]) -> dict[str, Judgement]:
+    """Every other fresh number of these nodes that a processor or a program has brought, so that it can be tried.
+
+    What cannot be read now is left out: nobody asked for it, and the plan does not need it. What is JSON is not even
+    read: it is no number, and can be long.
+    """
+    producers = {producer.data_name: producer for producer in client.producers()}
+    names = [name for name, one in producers.items() if _can_judge(one) and name != capability]
+    try:
+        found = client.data_many([*names, *(name + CONFIDENCE for name in names if name + CONFIDENCE in producers)])
+    except InfoError as error:
+        _say(f"only {capability} is in the decision record, the others cannot be read: {error}")
+        return {}
+    return {
+        name: _judgement(producers[name], readings)
+        for name in names
+        if (readings := _readings(found[name], found.get(name + CONFIDENCE, ()), set(nodes)))
+    }
+
+
+def _can_judge(producer: Producer) -> bool:
+    return producer.kind in (Kind.PROCESSOR, Kind.PROGRAM) and producer.unit != JSON
+
+
+def _readings(data: Iterable[Datum], confidences: Iterable[Datum], nodes: set[str]) -> dict[str, Reading]:
+    trust = {datum.node_name: datum.number() for datum in confidences if _is_fresh_number(datum)}
+    return {
+        datum.node_name: _reading(datum, trust.get(datum.node_name))
+        for datum in data
+        if datum.node_name in nodes and _is_fresh_number(datum)
+    }
+
+
+def _is_fresh_number(datum: Datum) -> bool:
+    try:
+        datum.number()
+    except InvalidInput:
+        return False
+    return datum.state is State.FRESH
+
+
+def _reading(datum: Datum, confidence: float | None) -> Reading:
+    return Reading(datum.number(), float(datum.age or 0.0), datum.state.value, confidence)
+
+
+def _judgement(producer: Producer, readings: Mapping[str, Reading]) -> Judgement:
+    return Judgement(producer.unit, producer.kind.value, producer.cmd, producer.help, readings)

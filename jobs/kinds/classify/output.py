@@ -1,0 +1,130 @@
+"""The results of a job: every picture's row once, made from the journal, or not there at all."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hadoop.rest.site_files import namenode_http
+from hadoop.errors import HadoopError
+from hadoop.client.filesystem import FileSystem
+from jobs.division import decision_store
+from jobs.division.decision import Decision
+from jobs.errors import JobError
+from jobs.reports.report import JobReport, html
+from jobs.application.settings import JobSettings
+from jobs.images.rows import SCHEMA
+
+
+class Output:
+    """Everything is put below the staging folder; `commit` moves it to the output path in one step.
+
+    Each attempt has a folder of its own, as one that was taken for dead may still write.
+    """
+
+    def __init__(self, filesystem: FileSystem, settings: JobSettings, attempt: int) -> None:
+        self._filesystem = filesystem
+        self._target = settings.output
+        self._job_id = settings.job_id
+        self._work = f"{settings.staging}/output-{attempt}"
+        self._decision = f"{settings.staging}/{decision_store.NAME}"
+        self._owners_folder = settings.staging.rpartition("/")[0]
+
+    def prepare(self, decision: Decision) -> None:
+        """Keep the record of how the nodes got their shares, where a later attempt and the results' reader find it.
+
+        It is also kept where it stays if the job fails.
+        """
+        content = decision.to_bytes()
+        decision_store.keep(self._filesystem, self._owners_folder, decision.job_id, content)
+        whole = f"{self._decision}.new"
+        self._filesystem.write(whole, content)
+        self._filesystem.rename(whole, self._decision)
+
+    def decision(self) -> Decision | None:
+        """What an earlier attempt decided, if it came so far."""
+        if not self._filesystem.exists(self._decision):
+            return None
+        return Decision.from_bytes(self._filesystem.read(self._decision), self._decision)
+
+    def stored(self) -> JobReport | None:
+        """The report of this very job, if an earlier attempt ended after its results had been put in place.
+
+        JobError when the output is another's: it was put there after this job had been submitted.
+        """
+        if not self._filesystem.exists(self._target):
+            return None
+        where = f"{self._target}/report.json"
+        content = self._filesystem.read(where) if self._filesystem.exists(where) else b""
+        if _job_of(content) != self._job_id:
+            raise JobError(
+                f"{self._target} exists already and is not of this job: submit it again with another --output, "
+                "results are never overwritten"
+            )
+        return JobReport.from_json(json.loads(content))
+
+    def store(self, rows: Mapping[str, Iterable[pa.Table]], images: int) -> None:
+        """One Parquet file for each node; JobError unless there are as many rows as `images`, each with its own path.
+
+        `rows` has the tables of each node in the order of their leases.
+        """
+        self._filesystem.make_folder(self._work)  # one that comes by itself would be as closed as the staging folder
+        paths: set[str] = set()
+        count = 0
+        for node_name, tables in rows.items():
+            content = io.BytesIO()
+            with pq.ParquetWriter(content, SCHEMA) as writer:
+                for table in _joined(tables):
+                    count += table.num_rows
+                    paths.update(table.column("path").to_pylist())
+                    writer.write_table(table)
+            self._filesystem.write(f"{self._work}/part-{node_name}.parquet", content.getvalue())
+        if not count == len(paths) == images:
+            raise JobError(
+                f"there are {count} rows of {len(paths)} pictures for {images} pictures: nothing was stored; "
+                "run the job again and report this"
+            )
+
+    def commit(self, report: JobReport) -> None:
+        """Add the report and make everything visible at the output path at once."""
+        self._filesystem.write(f"{self._work}/report.json", json.dumps(report.to_json(), indent=1).encode())
+        self._filesystem.write(f"{self._work}/report.html", html(report).encode())
+        self._filesystem.write(f"{self._work}/{decision_store.NAME}", self._filesystem.read(self._decision))
+        self._filesystem.make_folder(self._target.rpartition("/")[0] or "/")
+        self._filesystem.rename(self._work, self._target)
+
+
+def report_url(settings: JobSettings) -> str:
+    """Where a browser finds the page of a job that has succeeded; "" where the site files name no such place."""
+    try:
+        namenode = namenode_http(Path(settings.conf_dir))
+    except HadoopError:  # with several NameNodes, or Hadoop's defaults, the key is not there
+        return ""
+    return f"{namenode}/webhdfs/v1{quote(settings.output)}/report.html?op=OPEN"
+
+
+def _job_of(report: bytes) -> object:
+    """The job that a report.json says it is of."""
+    try:
+        body = json.loads(report)
+    except ValueError:
+        return None
+    return body.get("job_id") if isinstance(body, dict) else None
+
+
+def _joined(tables: Iterable[pa.Table], rows: int = 65_536) -> Iterator[pa.Table]:
+    """Small tables as larger ones, because each becomes a row group."""
+    waiting: list[pa.Table] = []
+    for table in tables:
+        waiting.append(table)
+        if sum(one.num_rows for one in waiting) >= rows:
+            yield pa.concat_tables(waiting)
+            waiting = []
+    if waiting:
+        yield pa.concat_tables(waiting)

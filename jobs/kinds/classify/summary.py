@@ -1,0 +1,84 @@
+"""From a decision and what the workers did to the report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from jobs.division.decision import Decision
+from jobs.itemwork.node_totals import NOTHING, Tally
+from jobs.reports.report import SEEDED, Failure, InputValue, JobReport, LeaseReport, NodeReport, Weights
+from jobs.application.settings import JobSettings
+from locality.bounds import fewest_bytes_moved, moved
+from locality.types import Part
+
+
+@dataclass(frozen=True)
+class Course:
+    """How the work went: what each node did, every lease, every failure; `attempts` of the application master."""
+
+    started_at: str
+    tallies: Mapping[str, Tally]
+    leases: Sequence[LeaseReport]
+    failures: Sequence[Failure]
+    attempts: int
+    wall_seconds: float
+    first_result_seconds: float
+    note: str = ""
+
+
+def summarise(settings: JobSettings, decision: Decision, course: Course) -> JobReport:
+    """The report of a job of whose pictures each has its row.
+
+    `bytes_moved_optimal` is the fewest bytes that any division with the loads that came out moves.
+    """
+    done = course.tallies
+    loads = {node: done.get(node, NOTHING).images for node in decision.plan.parts}
+    return JobReport(
+        job_id=settings.job_id,
+        application_id=settings.job_id,
+        engine=settings.engine,
+        policy=decision.policy,
+        capability=settings.capability,
+        images=sum(tally.images for tally in done.values()),
+        errors=sum(tally.errors for tally in done.values()),
+        started_at=course.started_at,
+        bytes_read=sum(tally.bytes_read for tally in done.values()),
+        bytes_moved=sum(tally.moved_bytes for tally in done.values()),
+        bytes_moved_planned=moved(decision.plan).size_bytes,
+        bytes_moved_optimal=fewest_bytes_moved(list(decision.blocks), loads),
+        nodes=tuple(
+            _node(decision, node_name, parts, done.get(node_name, NOTHING))
+            for node_name, parts in sorted(decision.plan.parts.items())
+        ),
+        inputs=tuple(_inputs(settings.capability, decision)),
+        weights=Weights(settings.weights.removeprefix("weights-")) if settings.weights else Weights("seeded", SEEDED),
+        wall_seconds=course.wall_seconds,
+        first_result_seconds=course.first_result_seconds,
+        attempts=course.attempts,
+        leases=tuple(course.leases),
+        failures=tuple(course.failures),
+        note=course.note,
+    )
+
+
+def _node(decision: Decision, node_name: str, parts: tuple[Part, ...], tally: Tally) -> NodeReport:
+    busy = tally.busy_seconds
+    return NodeReport(
+        node_name=node_name,
+        capability=decision.judged.nodes[node_name].value,
+        planned_images=sum(part.images for part in parts),
+        images=tally.images,
+        local_images=tally.local_images,
+        seconds=tally.seconds,
+        images_per_second=tally.images / busy if busy else 0.0,
+        known_images_per_second=0.0 if tally.images else decision.speeds.get(node_name, 0.0),
+    )
+
+
+def _inputs(capability: str, decision: Decision) -> list[InputValue]:
+    judged = decision.judged
+    return [
+        InputValue(capability, node, f"{one.value:g}", one.age_seconds, judged.unit, one.state)
+        for node, one in sorted(judged.nodes.items())
+    ]

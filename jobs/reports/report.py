@@ -1,0 +1,332 @@
+"""What a job did, as numbers for programs, a page for people, and a table that compares several jobs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import cache
+from itertools import zip_longest
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from rich.table import Table
+
+from jobs.errors import JobError
+from jobs.reports.timeline import KINDS, timeline
+from locality.bounds import makespan_lower_bound
+
+ACCEPTED = "accepted"
+SEEDED = "Seeded weights, not trained ones: speeds and counts are real, the classes mean nothing."
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Where the network's weights came from, and what that means for the classes in the result."""
+
+    source: str
+    meaning: str = ""
+
+
+@dataclass(frozen=True)
+class InputValue:
+    """One value the plan was made from, as text, with its age in seconds when it was read."""
+
+    data_name: str
+    node_name: str
+    data_value: str
+    age: float
+    unit: str = ""
+    state: str = "fresh"
+
+
+@dataclass(frozen=True)
+class NodeReport:
+    """One node's share: what it was judged and given, and what it did in `seconds` of work.
+
+    `known_images_per_second` is its speed in an earlier job, for a node that this job gave nothing; else 0.
+    """
+
+    node_name: str
+    capability: float
+    planned_images: int
+    images: int
+    local_images: int
+    seconds: float
+    images_per_second: float
+    known_images_per_second: float = 0.0
+
+
+@dataclass(frozen=True)
+class LeaseReport:
+    """One lease: who had these pictures from `begin` to `end`, in seconds since the work began.
+
+    `outcome` is accepted, or why its rows were not taken; `origin` is the node whose part it was, None after it had
+    been given back.
+    """
+
+    node_name: str
+    begin: float
+    end: float
+    images: int
+    local_images: int
+    outcome: str
+    origin: str | None = None
+
+    @property
+    def accepted(self) -> bool:
+        """Whether its rows stand in the results."""
+        return self.outcome == ACCEPTED
+
+    @property
+    def stolen(self) -> bool:
+        """Whether the plan had given these pictures to another node, or took them back from one that was lost."""
+        return self.origin != self.node_name
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What a node lost on the way: `kind` is one of jobs.application.exits, `seconds` since the work began.
+
+    `counts` tells whether it speaks against the node; suspected pictures speak against themselves.
+    """
+
+    node_name: str
+    container_id: str
+    kind: str
+    seconds: float
+    said: str = ""
+    counts: bool = True
+
+
+@dataclass(frozen=True)
+class JobReport:
+    """One job; what follows from the fields is a property, so that the numbers cannot disagree.
+
+    `errors` counts pictures whose row has an error; `started_at` is ISO 8601 with its zone; `wall_seconds` is
+    the time from the application master's start to the last result, planning and containers included, and
+    `first_result_seconds` to the first. `bytes_moved` were read by nodes that hold no replica, `bytes_moved_planned`
+    by the plan alone; `attempts` are those of the application master.
+    """
+
+    job_id: str
+    application_id: str
+    engine: str
+    policy: str
+    capability: str
+    images: int
+    errors: int
+    started_at: str
+    bytes_read: int
+    bytes_moved: int
+    bytes_moved_optimal: int
+    nodes: tuple[NodeReport, ...]
+    inputs: tuple[InputValue, ...]
+    weights: Weights
+    state: str = "SUCCEEDED"
+    wall_seconds: float = 0.0
+    note: str = ""
+    bytes_moved_planned: int = 0
+    first_result_seconds: float = 0.0
+    attempts: int = 1
+    leases: tuple[LeaseReport, ...] = ()
+    failures: tuple[Failure, ...] = ()
+
+    @property
+    def makespan_seconds(self) -> float:
+        """Seconds of the node that worked longest."""
+        return max((node.seconds for node in self.nodes), default=0.0)
+
+    @property
+    def lower_bound_seconds(self) -> float:
+        """images / sum(images_per_second): what a perfect division had taken; 0 when no speed was measured.
+
+        A node without pictures could have taken some, so it counts with the speed it had before.
+        """
+        speeds = {node.node_name: node.images_per_second or node.known_images_per_second for node in self.nodes}
+        return makespan_lower_bound(self.images, speeds) if any(speeds.values()) else 0.0
+
+    @property
+    def makespan_over_bound(self) -> float | None:
+        """1 is perfect; None when there is no bound."""
+        bound = self.lower_bound_seconds
+        return self.makespan_seconds / bound if bound else None
+
+    @property
+    def locality_ratio(self) -> float:
+        """Share of the pictures read from the node's own disk, 0 to 1; 1 when none was read."""
+        done = sum(node.images for node in self.nodes)
+        return sum(node.local_images for node in self.nodes) / done if done else 1.0
+
+    @property
+    def stolen_images(self) -> int:
+        """Pictures that were done by another node than the plan said."""
+        return sum(lease.images for lease in self.leases if lease.accepted and lease.stolen)
+
+    def to_json(self) -> dict[str, Any]:
+        """The object of report.json."""
+        return asdict(self) | {
+            "makespan_seconds": self.makespan_seconds,
+            "lower_bound_seconds": self.lower_bound_seconds,
+            "makespan_over_bound": self.makespan_over_bound,
+            "locality_ratio": self.locality_ratio,
+        }
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> JobReport:
+        """Inverse of `to_json`; unknown keys are ignored, JobError names what is missing or of a wrong kind.
+
+        Before there were leases, what was moved was what the plan moved.
+        """
+        try:
+            rows = {
+                "nodes": tuple(_record(NodeReport, node) for node in body["nodes"]),
+                "inputs": tuple(_record(InputValue, value) for value in body["inputs"]),
+                "weights": _record(Weights, body["weights"]),
+                "leases": tuple(_record(LeaseReport, lease) for lease in body.get("leases", ())),
+                "failures": tuple(_record(Failure, failure) for failure in body.get("failures", ())),
+            }
+            older = {"bytes_moved_planned": body["bytes_moved"]}
+            report: JobReport = _record(cls, {**older, **body, **rows})
+        except (KeyError, TypeError, AttributeError) as error:
+            raise JobError(
+                f"this is not a job's report.json ({type(error).__name__}: {error}): give the file that the job wrote"
+            ) from None
+        return report
+
+
+def _record(kind: Any, body: Mapping[str, Any]) -> Any:
+    return kind(**{field.name: body[field.name] for field in fields(kind) if field.name in body})
+
+
+def html(report: JobReport) -> str:
+    """One self-contained page that shows a job; it loads nothing from elsewhere."""
+    return pages().get_template("report.html.j2").render(report=report, timeline=timeline(report))
+
+
+def comparison_html(reports: Sequence[JobReport]) -> str:
+    """One self-contained page with several jobs side by side, in the order given; JobError for none."""
+    _refuse_none(reports)
+    notes = dict.fromkeys(text for r in reports for text in (r.note, r.weights.meaning) if text)
+    return pages().get_template("comparison.html.j2").render(reports=reports, notes=list(notes))
+
+
+def comparison(reports: Sequence[JobReport]) -> Table:
+    """Pictures and seconds per node for each way to judge and divide, then its makespan beside the lower bound.
+
+    Source: figure 8 of the paper. JobError when there is no report.
+    """
+    _refuse_none(reports)
+    table = Table("judged by,\ndivided by", "node")
+    for heading in ("images", "seconds", "bound", "over bound", "moved"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for report in reports:
+        nodes = [(node.node_name, str(node.images), f"{node.seconds:.1f}") for node in report.nodes]
+        for name, row in zip_longest((report.capability, report.policy), (*nodes, _makespan(report)), fillvalue=""):
+            table.add_row(name, *row, style="bold" if len(row) > 3 else None)
+        table.add_section()
+    return table
+
+
+def _makespan(report: JobReport) -> tuple[str, ...]:
+    return (
+        "makespan",
+        str(report.images),
+        f"{report.makespan_seconds:.1f}",
+        f"{report.lower_bound_seconds:.1f}",
+        ratio_text(report.makespan_over_bound),
+        bytes_text(report.bytes_moved),
+    )
+
+
+def _refuse_none(reports: Sequence[JobReport]) -> None:
+    if not reports:
+        raise JobError("there is nothing to compare: give at least one job's report")
+
+
+def remarks(report: JobReport) -> list[str]:
+    """What went otherwise than planned, a sentence each, failures last; none for most jobs but for what was moved."""
+    said = [
+        f"{bytes_text(report.bytes_moved)} moved; by the plan {bytes_text(report.bytes_moved_planned)}, "
+        f"at least {bytes_text(report.bytes_moved_optimal)} for what each node did"
+    ]
+    if report.stolen_images:
+        said.append(f"{report.stolen_images} pictures were done by another node than planned")
+    if report.attempts > 1:
+        said.append(f"the application master was started {report.attempts} times")
+    for failure in sorted(report.failures, key=lambda one: one.seconds):
+        why = f": {failure.said}" if failure.said else ""
+        said.append(f"{failure.node_name} at {failure.seconds:.1f} s: {failure.kind}{why}")
+    return said
+
+
+@cache
+def pages() -> Environment:
+    """The templates of all pages of a job, with what they need to draw."""
+    environment = Environment(
+        loader=PackageLoader("jobs", ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals["timeline_kinds"] = KINDS
+    environment.filters |= {
+        "byte_scale": _byte_scale,
+        "bytes": bytes_text,
+        "largest": _largest,
+        "most_done": lambda status: _largest(max(node.images, node.planned) for node in status.nodes),
+        "most_pictures": _most_pictures,
+        "number": _number,
+        "ratio": ratio_text,
+        "tick": "{:g}".format,
+        "ticks": _ticks,
+    }
+    return environment
+
+
+def _number(value: float) -> str:
+    """Three digits that count, and none after the point from 100: 0.0312, 4.50, 12.3, 1,234."""
+    if value == 0 or abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}" if abs(value) < 1 else f"{value:.{2 if abs(value) < 10 else 1}f}"
+
+
+def ratio_text(value: float | None) -> str:
+    """A ratio with two digits after the point, or that there is none."""
+    return "unknown" if value is None else f"{value:.2f}"
+
+
+def over_optimum_text(value: float | None) -> str:
+    """Bytes moved over the fewest possible: infinitely many times as many where none had to move."""
+    return "\N{INFINITY}" if value is None else ratio_text(value)
+
+
+def bytes_text(count: float) -> str:
+    """Bytes in the unit in which they have up to three digits: 950 B, 1.20 MB."""
+    scale, unit = _byte_scale(count)
+    return f"{_number(count / scale)} {unit}"
+
+
+def _byte_scale(count: float) -> tuple[int, str]:
+    """The unit in which a number of bytes has up to three digits, and how many bytes that is."""
+    for power, unit in enumerate(("B", "kB", "MB", "GB")):
+        if count < 1000 ** (power + 1):
+            return 1000**power, unit
+    return 1000**4, "TB"
+
+
+def _largest(values: Iterable[float]) -> float:
+    """The top of a scale; 1 where everything is 0, because bars are divided by it."""
+    return max(values, default=0) or 1
+
+
+def _most_pictures(reports: Iterable[JobReport]) -> float:
+    return _largest(max(node.images, node.planned_images) for report in reports for node in report.nodes)
+
+
+def _ticks(maximum: float) -> list[float]:
+    """Up to six round numbers from 0 to `maximum`, in steps of 1, 2 or 5 times a power of ten."""
+    power = 10 ** math.floor(math.log10(maximum / 5))
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor * 5 >= maximum)
+    return [step * i for i in range(int(maximum / step) + 1)]
