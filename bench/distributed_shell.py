@@ -14,8 +14,8 @@ from uuid import uuid4
 from bench.programs import said
 from bench.stage import until
 from hadoop.local import daemons
-from hadoop.rest.direct import open_direct
 from hadoop.local.lifecycle import Cluster
+from hadoop.rest.direct import open_direct
 
 CLIENT = "org.apache.hadoop.yarn.applications.distributedshell.Client"
 MASTER_MB = 256

@@ -19,11 +19,7 @@ import psutil
 from hdfs import InsecureClient
 
 from bench.info.errors import BenchError
-from hadoop.local import daemons
-from hadoop.local import health
-from hadoop.local import lifecycle
-from hadoop.local import processes
-from hadoop.local import state
+from hadoop.local import daemons, health, lifecycle, processes, state
 from hadoop.local.daemons import Daemon
 from hadoop.local.lifecycle import Cluster
 from infosvc.wire.client import InfoClient

@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 
 from hadoop.errors import HadoopError
-from infosvc.wire.errors import InfoError
 from infosvc.core.extras import EXTRAS
+from infosvc.wire.errors import InfoError
 from jobs.errors import JobError
 from locality.types import PlanError
 from nodewise.lazy import LazyGroup, lazily

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from flask import Flask
 
-from infosvc.http.api import exchange
 from infosvc.access.roles import needs
-from infosvc.state.transaction import Draft
 from infosvc.core.extras import describe
 from infosvc.core.service import parts_of
+from infosvc.http.api import exchange
+from infosvc.state.transaction import Draft
 from jobs import dashboard
 from jobs.dashboard.document import BOARD
 

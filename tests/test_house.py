@@ -15,7 +15,7 @@ from nodewise.__main__ import cli
 
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("nodewise", "infosvc", "collectors", "locality", "hadoop", "jobs", "bench")
-SCHEDULER = ("locality", "jobs/partitioner")
+SCHEDULER = ("locality", "jobs/application", "jobs/itemwork", "jobs/kinds")
 LONGEST_FILE = 400
 LONGEST_FUNCTION = 45
 

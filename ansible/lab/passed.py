@@ -24,7 +24,9 @@ CYCLES = {"cluster": "tests/lab"}
 INPUTS = (
     "ansible/",
     "hadoop/pom.xml",
-    "jobs/environment",  # scripts/payload packs environments with it
+    # What scripts/payload packs environments with.
+    "jobs/application/environment_",
+    "jobs/commands/environment.py",
     "requirements/",
     "scripts/lab",
     "scripts/payload",

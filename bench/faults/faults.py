@@ -12,8 +12,7 @@ from subprocess import Popen
 import psutil
 
 from bench.stage import Stage, module_of
-from hadoop.local import daemons
-from hadoop.local import lifecycle
+from hadoop.local import daemons, lifecycle
 from hadoop.local.daemons import Daemon
 from hadoop.local.processes import family
 

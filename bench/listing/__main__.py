@@ -19,9 +19,9 @@ from bench.listing import table
 from bench.listing.ways import WAYS, Found
 from bench.programs import with_jvm
 from bench.stage import cluster_of
+from hadoop.errors import HadoopError
 from hadoop.local import daemons
 from hadoop.local.daemons import Daemon
-from hadoop.errors import HadoopError
 from hadoop.local.lifecycle import Cluster
 
 

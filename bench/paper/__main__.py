@@ -20,8 +20,8 @@ from bench.paper.journal import Journal
 from bench.paper.methods import TITLES, Work, methods, turns
 from bench.paper.prepare import BATCH, ENGINE
 from bench.paper.stage import Stage, install, stage
+from hadoop.client.jars import JARS
 from hadoop.errors import HadoopError
-from hadoop.local.preflight import JARS
 
 DOCS = RESULTS.parents[1] / "docs"
 QUICK = {"pictures": 240, "rounds": 1}

@@ -14,8 +14,8 @@ from bench.info.errors import BenchError
 from bench.info.processes import ROOT
 from bench.programs import said
 from bench.spark import SPARK_PYTHON
+from hadoop.client.jars import JARS, check_jars
 from hadoop.client.jre import find_java
-from hadoop.local.preflight import JARS, check_jars
 
 HOSTS = "jdk.net.hosts.file"
 """The property of a JVM that names the only file in which it looks names up."""

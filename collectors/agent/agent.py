@@ -13,18 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from collectors.agent.api import AgentServer, Calls
-from collectors.agent.reports.backlog import Backlog, Clocks, boot_name
 from collectors.agent.daemon import cut_log
+from collectors.agent.reports.backlog import Backlog, Clocks, boot_name
+from collectors.agent.reports.runlog import VALUE_LIMIT, RunLog, clipped
+from collectors.agent.reports.spool import Spool
 from collectors.agent.run.guard import Guard
 from collectors.agent.run.launch import Launcher
-from collectors.agent.reports.runlog import VALUE_LIMIT, RunLog, clipped
+from collectors.agent.run.trust import Pushed
 from collectors.agent.schedule import node_phase
 from collectors.agent.settings import Settings, SettingsError
 from collectors.agent.slot import Ended
 from collectors.agent.slots import Slots
-from collectors.agent.reports.spool import Spool
 from collectors.agent.tidy import Tidy
-from collectors.agent.run.trust import Pushed
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Revoked
 from infosvc.wire.records import PastRun, Wanted

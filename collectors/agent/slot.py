@@ -7,10 +7,10 @@ import subprocess
 from dataclasses import dataclass
 from typing import Protocol
 
-from collectors.agent.run.child import Child
 from collectors.agent.outcome import Verdict, judge
-from collectors.agent.schedule import QUARANTINE_FAILURES, back_off, least_gap, missed_ticks, next_tick
+from collectors.agent.run.child import Child
 from collectors.agent.run.trust import Refused
+from collectors.agent.schedule import QUARANTINE_FAILURES, back_off, least_gap, missed_ticks, next_tick
 from infosvc.wire.records import Outcome, Run, Slot
 
 GRACE_SECONDS = 1.0  # between SIGTERM and SIGKILL

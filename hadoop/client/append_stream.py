@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import jpype
 
-from hadoop.errors import HadoopError
 from hadoop.client.filesystem import REMEDY, FileSystem
 from hadoop.client.jvm import java_errors
+from hadoop.errors import HadoopError
 
 CHUNK_BYTES = 1 << 20
 BUFFER_BYTES = 4096

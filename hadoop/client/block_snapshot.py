@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from hadoop.client import block_table
 from hadoop.client.blocks import StoredFile, list_folder
-from hadoop.errors import HadoopError
 from hadoop.client.listing import Listing, Stamp, Summary
+from hadoop.errors import HadoopError
 
 MAX_AGE_SECONDS = 600.0
 

@@ -8,9 +8,9 @@ from enum import StrEnum
 from sys import intern
 from typing import Any, NamedTuple
 
-from hadoop.errors import HadoopError
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.listing import ErasurePolicy, Listing, Stamp
+from hadoop.errors import HadoopError
 
 
 class BlockState(StrEnum):

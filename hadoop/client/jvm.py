@@ -14,9 +14,9 @@ from typing import Any
 import jpype
 import jpype.imports
 
-from hadoop.errors import HadoopError
+from hadoop.client.jars import check_jars
 from hadoop.client.jre import OPENS, find_java
-from hadoop.local.preflight import check_jars
+from hadoop.errors import HadoopError
 
 
 @dataclass(frozen=True)

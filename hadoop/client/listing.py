@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import jpype
 
-from hadoop.rest.direct import open_direct
-from hadoop.errors import HadoopError
 from hadoop.client.filesystem import REMEDY, FileSystem
 from hadoop.client.jvm import configuration, java, java_errors
 from hadoop.client.protocol_messages import message_class
+from hadoop.errors import HadoopError
+from hadoop.rest.direct import open_direct
 
 _HDFS = "org.apache.hadoop.hdfs"
 _PROTO = f"{_HDFS}.protocol.proto"

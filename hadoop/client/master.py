@@ -10,11 +10,11 @@ from typing import Any
 
 import jpype
 
-from hadoop.errors import HadoopError
 from hadoop.client.filesystem import REMEDY as HDFS_REMEDY
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.jvm import configuration, java, java_errors
 from hadoop.client.yarn import RECORDS, REMEDY, Launch, launch_context, resource
+from hadoop.errors import HadoopError
 
 CLIENT = "org.apache.hadoop.yarn.client.api"
 RM_WAIT_MS = 600_000

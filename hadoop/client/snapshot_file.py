@@ -15,13 +15,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from hadoop.client import block_snapshot
-from hadoop.client import block_table
+from hadoop.client import block_snapshot, block_table
 from hadoop.client.block_snapshot import MAX_AGE_SECONDS, Folder, Snapshot
 from hadoop.client.blocks import existing
-from hadoop.errors import HadoopError
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.listing import Listing, Stamp, Summary
+from hadoop.errors import HadoopError
 
 _KEY = b"nodewise.snapshot"
 _FORM = 2

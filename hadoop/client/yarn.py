@@ -9,9 +9,9 @@ from typing import Any
 
 import jpype
 
-from hadoop.errors import HadoopError
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.jvm import configuration, java, java_errors
+from hadoop.errors import HadoopError
 
 REMEDY = "is YARN up? `nodewise cluster status` tells"
 RECORDS = "org.apache.hadoop.yarn.api.records"

@@ -17,8 +17,8 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from hadoop.local import lifecycle
 from hadoop.errors import HadoopError
+from hadoop.local import lifecycle
 from hadoop.local.lifecycle import Cluster, Say
 
 

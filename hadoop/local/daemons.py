@@ -12,13 +12,9 @@ from pathlib import Path
 
 import psutil
 
-from hadoop.local import ports
-from hadoop.local import preflight
-from hadoop.local import processes
-from hadoop.local import site
-from hadoop.local import sshd
-from hadoop.errors import HadoopError
 from hadoop.client.jre import OPENS
+from hadoop.errors import HadoopError
+from hadoop.local import ports, preflight, processes, site, sshd
 from hadoop.local.state import MARKER, Cluster
 
 _CLASSES = {

@@ -9,8 +9,8 @@ from http.client import HTTPException
 from typing import Any
 
 from hadoop.local import ports
-from hadoop.rest.direct import open_direct
 from hadoop.local.state import Cluster
+from hadoop.rest.direct import open_direct
 
 _TIMEOUT_SECONDS = 3.0
 

@@ -13,17 +13,11 @@ from pathlib import Path
 
 import psutil
 
-from hadoop.local import daemons
-from hadoop.local import health
-from hadoop.local import ports
-from hadoop.local import preflight
-from hadoop.local import processes
-from hadoop.local import site
-from hadoop.local import sshd
-from hadoop.local import state
-from hadoop.local.daemons import Daemon
-from hadoop.errors import HadoopError
+from hadoop.client.jars import JARS, check_jars
 from hadoop.client.jre import find_java
+from hadoop.errors import HadoopError
+from hadoop.local import daemons, health, ports, preflight, processes, site, sshd, state
+from hadoop.local.daemons import Daemon
 from hadoop.local.state import Cluster, load
 
 __all__ = ["Cluster", "DaemonStatus", "down", "load", "status", "up"]
@@ -130,7 +124,7 @@ def status(cluster: Cluster) -> list[DaemonStatus]:
 
 def _check(cluster: Cluster, min_free_bytes: int) -> None:
     """Raise HadoopError when something is missing that it needs."""
-    preflight.check_jars(cluster.jars)
+    check_jars(cluster.jars)
     if cluster.plugin:
         preflight.check_plugin(site.PLUGIN_JAR)
     preflight.check_disk(cluster.state, min_free_bytes)
@@ -162,7 +156,7 @@ def _planned(
         subnet=ports.check_subnet(subnet) if subnet else recorded.subnet if recorded else "",
         size=size,
         user=state.current_user(),
-        jars=(jars or (recorded.jars if recorded else preflight.JARS)).absolute(),
+        jars=(jars or (recorded.jars if recorded else JARS)).absolute(),
         java=find_java(os.environ.get("JAVA_HOME")),
         cpus=tuple(cpus) if cpus is not None else recorded.cpus if recorded else (),
         plugin=plugin if plugin is not None else bool(recorded and recorded.plugin),

@@ -1,4 +1,4 @@
-"""What must be there before a cluster can start: the jars, room on the disk."""
+"""What must be there before a cluster can start: the plug-in, if it is wanted, and room on the disk."""
 
 from __future__ import annotations
 
@@ -7,24 +7,8 @@ from pathlib import Path
 
 from hadoop.errors import HadoopError
 
-JARS = Path(__file__).resolve().parent / "target" / "lib"
 # With less room than this, daemons that start neither work nor end.
 STUCK_BYTES = 1_000_000
-
-_NEEDED_JARS = (
-    "hadoop-common-*.jar",
-    "hadoop-hdfs-3*-tests.jar",
-    "hadoop-yarn-server-nodemanager-*.jar",
-    "hadoop-yarn-server-resourcemanager-*.jar",
-    "hadoop-yarn-server-timelineservice-*.jar",
-)
-
-
-def check_jars(jars: Path) -> None:
-    """Raise HadoopError unless this directory holds Hadoop's jars."""
-    for pattern in _NEEDED_JARS:
-        if not any(jars.glob(pattern)):
-            raise HadoopError(f"{jars} has no {pattern}: run scripts/setup, or name the jars' directory with --jars")
 
 
 def check_plugin(jar: Path) -> None:

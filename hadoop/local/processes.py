@@ -9,8 +9,8 @@ from pathlib import Path
 
 import psutil
 
-from hadoop.local import ports
 from hadoop.errors import HadoopError
+from hadoop.local import ports
 from hadoop.local.state import MARKER, cluster_id, state_dir
 
 GRACE_SECONDS = 6.0

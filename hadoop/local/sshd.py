@@ -8,8 +8,8 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from hadoop.local import ports
 from hadoop.errors import HadoopError
+from hadoop.local import ports
 from hadoop.local.state import MARKER, Cluster
 
 _INSTALL = "`apt-get install openssh-server`"

@@ -9,8 +9,8 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import quote
 
-from hadoop.rest.direct import open_direct
 from hadoop.errors import HadoopError
+from hadoop.rest.direct import open_direct
 
 _TIMEOUT_SECONDS = 5.0
 _DAEMON = re.compile(r"https?://[^/]+")

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
+from infosvc.access.rate_limit import Rates
+from infosvc.settings import Clock
 from infosvc.state.transaction import Draft
 from infosvc.wire.errors import InfoError
-from infosvc.access.rate_limit import Rates
 from infosvc.wire.records import AuditEntry
-from infosvc.settings import Clock
 
 BEGINNING = "0" * 64  # what the first entry is chained to
 

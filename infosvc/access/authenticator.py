@@ -6,15 +6,15 @@ import hmac
 from collections.abc import Callable
 from typing import NamedTuple
 
-from infosvc.access.roles import ANONYMOUS, FIRST_ADMIN, MAY, Caller, sha256
-from infosvc.wire.errors import Forbidden, InfoError, Revoked, Unauthorized
-from infosvc.state.configuration import Latest, StoredToken
 from infosvc.access.csrf import Environ, check_change, is_called_locally
 from infosvc.access.rate_limit import Rates, TooFast
-from infosvc.wire.records import Role
+from infosvc.access.roles import ANONYMOUS, FIRST_ADMIN, MAY, Caller, sha256
 from infosvc.access.sessions import Session, Sessions, cookie_name
-from infosvc.settings import Settings
 from infosvc.access.tokens import check_expiry, id_of
+from infosvc.settings import Settings
+from infosvc.state.configuration import Latest, StoredToken
+from infosvc.wire.errors import Forbidden, InfoError, Revoked, Unauthorized
+from infosvc.wire.records import Role
 
 MOST_KNOWN = 5_000
 HOLDER = "infosvc.holder"  # where a call keeps whose session its cookie shows, which a refusal then names

@@ -9,8 +9,8 @@ import secrets
 import threading
 from dataclasses import dataclass
 
-from infosvc.access.roles import Caller, sha256
 from infosvc.access.csrf import Environ, port_of
+from infosvc.access.roles import Caller, sha256
 from infosvc.settings import Clock
 
 _COOKIE = "nodewise_session"

@@ -7,9 +7,9 @@ import time
 from dataclasses import replace
 
 from infosvc.access.roles import sha256
+from infosvc.state.configuration import Picture, StoredToken
 from infosvc.state.transaction import Draft
 from infosvc.wire.errors import InvalidInput, NotFound, Unauthorized
-from infosvc.state.configuration import Picture, StoredToken
 from infosvc.wire.records import Role, Token
 
 ID_LENGTH = 16

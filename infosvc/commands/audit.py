@@ -11,10 +11,10 @@ from pathlib import Path
 import click
 
 from infosvc.access.audit import Chain
-from infosvc.wire.client import InfoClient
 from infosvc.commands import show
 from infosvc.commands.options import connect, json_option, service_options
 from infosvc.commands.staying import AWAY
+from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Conflict
 from infosvc.wire.records import AuditEntry
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
-from infosvc.wire.client import InfoClient
 from infosvc.commands import show
 from infosvc.commands.options import Moment, connect, json_option, service_options
+from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Datum, History, check_name, check_node_name
 
 COLUMNS = ("node", "value", "unit", "age", "state", "reason")

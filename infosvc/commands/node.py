@@ -37,8 +37,8 @@ from infosvc.wire.records import check_node_name
 
 if TYPE_CHECKING:
     from infosvc.shipping.bundle import Bundle
-    from infosvc.wire.client import InfoClient
     from infosvc.shipping.remote import Installed, Machine, RemoteOptions
+    from infosvc.wire.client import InfoClient
 
 
 class Returnable(click.Path):

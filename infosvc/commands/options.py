@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 import click
 
-from infosvc.wire.client import DEFAULT_URL, InfoClient, read_token
 from infosvc.commands.spans import Span
 from infosvc.shipping.enrolment import NOTHING
+from infosvc.wire.client import DEFAULT_URL, InfoClient, read_token
 from infosvc.wire.errors import InfoError
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -8,11 +8,11 @@ from typing import Any
 
 import click
 
-from infosvc.wire.client import InfoClient
 from infosvc.commands import show
 from infosvc.commands.options import connect, for_each, json_option, service_options
 from infosvc.commands.push import push
 from infosvc.commands.spans import Span
+from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InvalidInput, NotFound
 from infosvc.wire.records import Kind, Producer, Scope, check_name
 

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from infosvc.access.roles import is_loopback, token_from
-from infosvc.wire.client import token_path
 from infosvc.commands.options import token_option
-from infosvc.wire.errors import InvalidInput
 from infosvc.core.extras import EXTRAS
 from infosvc.settings import Ack, Settings
+from infosvc.wire.client import token_path
+from infosvc.wire.errors import InvalidInput
 
 if TYPE_CHECKING:
     from infosvc.http.server import Server

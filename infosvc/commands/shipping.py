@@ -14,9 +14,9 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
+from infosvc.commands import show
 from infosvc.shipping import bundle
 from infosvc.wire.client import InfoClient
-from infosvc.commands import show
 from infosvc.wire.errors import InfoError, NotReady
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from infosvc.wire.client import InfoClient
 from infosvc.commands import show
 from infosvc.commands.options import connect, for_each, json_option, service_options
-from infosvc.wire.errors import InvalidInput, NotFound
 from infosvc.management.cluster_slots import ANYWHERE
+from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import InvalidInput, NotFound
 from infosvc.wire.records import Outcome, PastRun, Producer, Scope, Slot, check_name, check_node_name
 
 nodes_option = click.option("--node", "nodes", multiple=True, help="Only on this node; repeatable.")

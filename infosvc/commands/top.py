@@ -14,12 +14,12 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from infosvc.wire.client import InfoClient
 from infosvc.commands import show
 from infosvc.commands.options import connect, json_option, service_options
 from infosvc.commands.spans import Span
 from infosvc.commands.staying import AWAY, often, signals_leave
 from infosvc.commands.top_table import NODE, STATE, Look, Order, counted, look, table
+from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotFound
 
 USUAL = ("cpu_free_ratio", "load_1m", "memory_available_bytes", "perf_cpu")

@@ -12,8 +12,8 @@ from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
-from infosvc.wire.client import InfoClient
 from infosvc.commands import show
+from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InvalidInput
 from infosvc.wire.records import Datum, State
 

@@ -1,8 +1,8 @@
 """Further things that a service answers: whoever starts it hands them over, for the service knows none of them.
 
 An extra is a function of the application, for example one that registers a blueprint. Its views declare what a caller
-needs by infosvc.access.roles.needs; those that declare nothing are for admins. What they raise of infosvc.wire.errors is answered in
-the form of all errors, and `flask.g.caller` is who calls.
+needs by infosvc.access.roles.needs; those that declare nothing are for admins. What they raise of
+infosvc.wire.errors is answered in the form of all errors, and `flask.g.caller` is who calls.
 """
 
 from __future__ import annotations

@@ -11,11 +11,11 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from infosvc.state.current_values import Value, number_of, state_of
 from infosvc.data.events import Broker
 from infosvc.state.configuration import Latest
-from infosvc.wire.records import Producer, State
+from infosvc.state.current_values import Value, number_of, state_of
 from infosvc.state.writer import Writer
+from infosvc.wire.records import Producer, State
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # seconds

@@ -6,8 +6,8 @@ import threading
 import time
 
 from infosvc.state.transaction import Draft
-from infosvc.wire.errors import InfoError
 from infosvc.state.writer import Writer
+from infosvc.wire.errors import InfoError
 
 FRESH_SECONDS = 1.0
 

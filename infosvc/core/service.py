@@ -6,18 +6,18 @@ from dataclasses import dataclass
 
 from flask import Flask
 
-from infosvc.management.agent_client import Agents
 from infosvc.access.audit import Refusals
-from infosvc.access.body_limit import Bodies
-from infosvc.data.events import Broker
 from infosvc.access.authenticator import Gate
-from infosvc.management.watchdog import Keeper
-from infosvc.state.configuration import Latest
-from infosvc.core.metrics import Metrics
-from infosvc.management.notifier import Notices
-from infosvc.core.readiness import Readiness
+from infosvc.access.body_limit import Bodies
 from infosvc.access.sessions import Sessions
+from infosvc.core.metrics import Metrics
+from infosvc.core.readiness import Readiness
+from infosvc.data.events import Broker
+from infosvc.management.agent_client import Agents
+from infosvc.management.notifier import Notices
+from infosvc.management.watchdog import Keeper
 from infosvc.settings import Clock, Settings
+from infosvc.state.configuration import Latest
 from infosvc.state.database import Store, parse_url
 from infosvc.state.writer import Writer
 

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from infosvc.settings import Clock
+from infosvc.state.configuration import Picture, Wish
 from infosvc.state.current_values import Cell, Value
 from infosvc.state.transaction import Commit, Key
 from infosvc.wire.errors import NotReady
-from infosvc.state.configuration import Picture, Wish
 from infosvc.wire.records import Event, Producer
-from infosvc.settings import Clock
 
 TYPES = ("value", "node", "slot", "producer")
 GAP = "gap"

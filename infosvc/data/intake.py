@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from infosvc.data import changes
 from infosvc.access.roles import Caller
-from infosvc.state.configuration import Latest
-from infosvc.wire.records import Receipt, Role
+from infosvc.data import values
 from infosvc.data.agent_report import Batch
+from infosvc.state.configuration import Latest
 from infosvc.state.writer import Writer
+from infosvc.wire.records import Receipt, Role
 
 
 def take(latest: Latest, writer: Writer, node_name: str, batch: Batch, caller: Caller) -> Receipt:
@@ -24,5 +24,5 @@ def take(latest: Latest, writer: Writer, node_name: str, batch: Batch, caller: C
     receipt = Receipt(machine.version)
     if batch.runs or (batch.boot, batch.dropped) != (machine.boot, machine.dropped):
         own = caller.role is Role.AGENT
-        receipt = writer.write_report(lambda draft: changes.take_report(draft, node_name, batch, now, only_slots=own))
+        receipt = writer.write_report(lambda draft: values.take_report(draft, node_name, batch, now, only_slots=own))
     return replace(receipt, inputs=latest.inputs(node_name))

@@ -9,21 +9,18 @@ from importlib.metadata import PackageNotFoundError, version
 from flask import Flask, Response, g, jsonify, request
 from flask.typing import ResponseReturnValue
 
-from infosvc.http import api
-from infosvc.http import pages
-from infosvc.http.api import explain
-from infosvc.http.api import metrics
-from infosvc.http.api import session
-from infosvc.http.api.restx import error_response
 from infosvc.access.audit import Refusals
-from infosvc.access.roles import ANONYMOUS, SHORTEST_TOKEN, Caller, needed, needs, open_to_all
-from infosvc.access.body_limit import Bodies
-from infosvc.wire.errors import InfoError, InvalidInput, LengthRequired, TooLarge
-from infosvc.core.extras import Extra
 from infosvc.access.authenticator import HOLDER, Gate
+from infosvc.access.body_limit import Bodies
+from infosvc.access.roles import ANONYMOUS, SHORTEST_TOKEN, Caller, needed, needs, open_to_all
+from infosvc.core.extras import Extra
 from infosvc.core.service import Parts, parts_of
-from infosvc.wire.records import Role
+from infosvc.http import api, pages
+from infosvc.http.api import explain, metrics, session
+from infosvc.http.api.restx import error_response
 from infosvc.settings import Clock, Settings
+from infosvc.wire.errors import InfoError, InvalidInput, LengthRequired, TooLarge
+from infosvc.wire.records import Role
 
 LARGEST_OF_STRANGERS = 4096  # bytes: all that they have to send is the token with which they log in
 

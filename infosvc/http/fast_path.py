@@ -14,16 +14,16 @@ from typing import Any
 import msgspec
 from flask import Flask
 
-from infosvc.data import intake
-from infosvc.http.api.restx import error_response
-from infosvc.access.body_limit import Bodies
-from infosvc.wire.errors import InfoError
 from infosvc.access.authenticator import Gate
-from infosvc.state.configuration import Latest
+from infosvc.access.body_limit import Bodies
 from infosvc.core.metrics import Calls
 from infosvc.core.service import parts_of
+from infosvc.data import intake
 from infosvc.data.agent_report import read_batch
+from infosvc.http.api.restx import error_response
+from infosvc.state.configuration import Latest
 from infosvc.state.writer import Writer
+from infosvc.wire.errors import InfoError
 
 Environ = dict[str, Any]
 Start = Callable[..., Any]

@@ -14,7 +14,7 @@ from werkzeug.exceptions import NotFound
 
 from infosvc.access.roles import open_to_all
 
-WEB = Path(__file__).with_name("web")
+WEB = Path(__file__).resolve().parents[1] / "web"
 TYPES = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",

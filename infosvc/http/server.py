@@ -22,12 +22,12 @@ from granian._granian import SocketHolder, WorkerSignal, WSGIWorker
 from granian.http import HTTP1Settings
 from granian.wsgi import ResponseIterWrap
 
-from infosvc.http.app import close_app, create_app
 from infosvc.access.roles import is_loopback
-from infosvc.wire.errors import InvalidInput
 from infosvc.core.extras import Extra
+from infosvc.http.app import close_app, create_app
 from infosvc.http.fast_path import FastLane
 from infosvc.settings import Clock, Settings
+from infosvc.wire.errors import InvalidInput
 
 BACKLOG = 1024
 HEADER_SECONDS = 10

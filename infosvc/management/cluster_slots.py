@@ -10,11 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from infosvc.data import changes
-from infosvc.management import manage
+from infosvc.management.slots import delete_slot, lift_slot, put_slot
+from infosvc.state.configuration import Picture, Wish
 from infosvc.state.transaction import Draft
 from infosvc.wire.errors import Conflict, NotFound
-from infosvc.state.configuration import Picture, Wish
 from infosvc.wire.records import Producer, Scope
 
 ANYWHERE = "*"  # in place of a node's name: wherever the service chooses
@@ -71,7 +70,7 @@ def place(draft: Draft, data_name: str, running: bool, interval: float | None, i
             "node_name",
         )
     for node_name, wish in here.items():
-        changes.put_slot(draft, node_name, data_name, replace(wish, running=running, interval=interval))
+        put_slot(draft, node_name, data_name, replace(wish, running=running, interval=interval))
     apply(draft, data_name, moves if here else Moves(first, ()), Wish(running, interval, placed=True))
     return not here
 
@@ -80,14 +79,14 @@ def withdraw(draft: Draft, data_name: str) -> None:
     """Remove all slots of a producer that the service placed; NotFound when there is none."""
     described(draft.picture, data_name)
     for node_name in placed(draft.picture, data_name):
-        changes.delete_slot(draft, node_name, data_name)
+        delete_slot(draft, node_name, data_name)
 
 
 def lift(draft: Draft, data_name: str, interval: float | None) -> bool:
     """End the quarantine of all slots that the service placed, and re-time them if an interval is given."""
     described(draft.picture, data_name)
     for node_name in placed(draft.picture, data_name):
-        manage.lift_slot(draft, node_name, data_name, interval)
+        lift_slot(draft, node_name, data_name, interval)
     return False
 
 
@@ -108,9 +107,9 @@ def choose(picture: Picture, producer: Producer, is_ready: Is, is_lost: Is) -> M
 def apply(draft: Draft, data_name: str, moves: Moves, wish: Wish) -> None:
     """Do what was chosen; `wish` is what the new slots get."""
     for node_name in moves.to:
-        changes.put_slot(draft, node_name, data_name, wish)
+        put_slot(draft, node_name, data_name, wish)
     for node_name in moves.off:
-        changes.delete_slot(draft, node_name, data_name)
+        delete_slot(draft, node_name, data_name)
 
 
 def _free(picture: Picture, data_name: str, is_ready: Is) -> Sequence[str]:

@@ -7,10 +7,10 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 from infosvc.management.agent_client import Agents
+from infosvc.settings import Settings
+from infosvc.state.configuration import Latest, Picture
 from infosvc.state.transaction import Commit
 from infosvc.wire.errors import InfoError
-from infosvc.state.configuration import Latest, Picture
-from infosvc.settings import Settings
 
 _log = logging.getLogger(__name__)
 

@@ -10,13 +10,13 @@ from functools import partial
 from typing import Any
 
 from infosvc.access import audit
-from infosvc.state.transaction import Commit, Draft, Past
-from infosvc.wire.errors import InfoError, NotReady
-from infosvc.state.configuration import Latest, Picture, Wish
 from infosvc.management.cluster_slots import Moves, apply, choose, place, placed
-from infosvc.wire.records import Scope
 from infosvc.settings import Settings
+from infosvc.state.configuration import Latest, Picture, Wish
+from infosvc.state.transaction import Commit, Draft, Past
 from infosvc.state.writer import Writer
+from infosvc.wire.errors import InfoError, NotReady
+from infosvc.wire.records import Scope
 
 STEP_SECONDS = 1.0
 PRUNE_SECONDS = 60.0

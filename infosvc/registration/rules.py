@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from infosvc.wire.errors import Conflict, InvalidInput, PreconditionFailed
 from infosvc.state.configuration import Picture
+from infosvc.wire.errors import Conflict, InvalidInput, PreconditionFailed
 from infosvc.wire.records import Kind, Producer
 
 

@@ -23,11 +23,14 @@ MANIFEST = "manifest.json"
 
 # A start line for the zipapp; the agent is a package inside it, so that its modules import each other by full name.
 _MAIN = "import sys\n\nfrom collectors.agent.__main__ import main\n\nsys.exit(main())\n"
-_CARRIED = {
-    "infosvc": ("__init__.py", "errors.py", "records.py", "client.py", "connection.py", "stream.py"),
-    "collectors": ("__init__.py", "run.py"),
-    "locality": ("__init__.py", "capability.py", "cost.py"),
-}
+# What an agent and the processors import, by folder.
+_CARRIED = (
+    "infosvc/__init__.py",
+    "infosvc/wire/**/*.py",
+    "collectors/*.py",
+    "collectors/agent/**/*.py",
+    "locality/*.py",
+)
 _PROGRAMS = {"scripts": "*.sh", "processors": "*.py"}
 _ZIP_TIME = (1980, 1, 1, 0, 0, 0)  # the oldest date a zip can hold: equal sources must give equal bytes
 
@@ -136,10 +139,9 @@ def _lay_over(own: Path, directory: Path, replace_shipped: bool) -> None:
 
 def _write_agent(target: Path) -> None:
     entries = {"__main__.py": _MAIN.encode()}
-    for room, names in _CARRIED.items():
-        entries |= {f"{room}/{name}": (_room(room) / name).read_bytes() for name in names}
-    agent = _room("collectors") / "agent"
-    entries |= {f"collectors/agent/{file.name}": file.read_bytes() for file in sorted(agent.glob("*.py"))}
+    for pattern in _CARRIED:
+        room = _room(pattern.split("/", maxsplit=1)[0])
+        entries |= {str(file.relative_to(room.parent)): file.read_bytes() for file in room.parent.glob(pattern)}
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(entries):
             archive.writestr(zipfile.ZipInfo(name, _ZIP_TIME), entries[name], zipfile.ZIP_DEFLATED)

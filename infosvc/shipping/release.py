@@ -11,8 +11,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from infosvc.shipping.bundle import MANIFEST, Bundle
-from infosvc.wire.errors import Conflict, NotReady
 from infosvc.shipping.ssh import Connection, Talk
+from infosvc.wire.errors import Conflict, NotReady
 
 NODE_PYTHON = (3, 11)
 Files = Mapping[str, str | None]

@@ -16,10 +16,10 @@ from typing import Any, TypeVar
 
 from infosvc.shipping.bundle import Bundle
 from infosvc.shipping.enrolment import NOTHING
-from infosvc.wire.errors import InfoError, InvalidInput, NotFound, NotReady, Unreachable
-from infosvc.wire.records import check_node_name
 from infosvc.shipping.release import Files, Releases, Standing
 from infosvc.shipping.ssh import Connection, Route, route
+from infosvc.wire.errors import InfoError, InvalidInput, NotFound, NotReady, Unreachable
+from infosvc.wire.records import check_node_name
 
 T = TypeVar("T")
 

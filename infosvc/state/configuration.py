@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from infosvc.settings import Clock, Settings
 from infosvc.state.current_values import Board, Value, state_of
 from infosvc.wire.errors import NotFound
 from infosvc.wire.records import AuditEntry, Datum, Kind, Node, Producer, Scope, Slot, Token, Wanted
-from infosvc.settings import Clock, Settings
 
 
 class Machine(msgspec.Struct, frozen=True, gc=False):

@@ -29,17 +29,15 @@ from sqlalchemy import (
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from infosvc.state import bulk_insert
-from infosvc.state import tables
-from infosvc.state import row_mapping
+from infosvc.settings import Clock
+from infosvc.state import bulk_insert, row_mapping, tables
+from infosvc.state.configuration import Picture
 from infosvc.state.current_values import Board, Cell, Value
+from infosvc.state.migrate import migrate
+from infosvc.state.single_instance import ServerLock, lock_file
 from infosvc.state.transaction import Draft, Past
 from infosvc.wire.errors import InvalidInput, NotReady
-from infosvc.state.configuration import Picture
-from infosvc.state.single_instance import ServerLock, lock_file
-from infosvc.state.migrate import migrate
 from infosvc.wire.records import AuditEntry
-from infosvc.settings import Clock
 
 Row = dict[str, Any]
 T = TypeVar("T")

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from sqlalchemy import Table
 
 from infosvc.state import tables
+from infosvc.state.configuration import Machine, Picture, StoredToken, Wish
 from infosvc.state.current_values import Cell, Value
 from infosvc.state.transaction import Key, Point
-from infosvc.state.configuration import Machine, Picture, StoredToken, Wish
 from infosvc.wire.records import Outcome, Producer, Token
 
 Row = dict[str, Any]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any, NamedTuple
 
-from infosvc.state.current_values import Board, Cell, Value
+import msgspec
+
 from infosvc.state.configuration import Picture
+from infosvc.state.current_values import Board, Cell, Value
 from infosvc.wire.records import AuditEntry
 
 Key = tuple[str, ...]
@@ -78,6 +80,15 @@ class Draft:
         found = {(name, node) for name in names for node, _ in self._board.rows(name)} | set(self.values)
         wanted = [cell for cell in found if data_name in (None, cell[0]) and node_name in (None, cell[1])]
         return [cell for cell in wanted if self.value(*cell) is not None]
+
+    def bump(self, node_name: str) -> None:
+        """Give a node's wanted state its next version, so that its agent fetches it."""
+        machine = self.picture.nodes[node_name]
+        self.put("nodes", (node_name,), msgspec.structs.replace(machine, version=machine.version + 1))
+
+    def nodes_with_slot(self, data_name: str) -> list[str]:
+        """The nodes that have a slot for a producer."""
+        return [node_name for node_name, names in self.picture.slots.items() if data_name in names]
 
     def _own(self, table: str, rows: dict[str, Any], part: str) -> dict[str, Any]:
         """The inner rows under `part`, copied the first time so that the base stays as it is."""

@@ -12,12 +12,12 @@ from concurrent.futures import Future
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
+from infosvc.settings import Ack, Settings
+from infosvc.state.configuration import Latest
 from infosvc.state.current_values import Cell, Value
+from infosvc.state.database import Store
 from infosvc.state.transaction import Commit, Draft, Key, Point
 from infosvc.wire.errors import InfoError, NotReady
-from infosvc.state.configuration import Latest
-from infosvc.settings import Ack, Settings
-from infosvc.state.database import Store
 
 T = TypeVar("T")
 

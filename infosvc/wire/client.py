@@ -17,6 +17,7 @@ from urllib.parse import quote, urlencode
 
 from infosvc.wire.connection import Answer, Call, Connections, encoded, error_from
 from infosvc.wire.errors import InvalidInput, NotReady, Unauthorized
+from infosvc.wire.event_stream import EventStream
 from infosvc.wire.records import (
     AuditEntry,
     Datum,
@@ -30,7 +31,6 @@ from infosvc.wire.records import (
     Token,
     Wanted,
 )
-from infosvc.wire.event_stream import EventStream
 
 T = TypeVar("T")
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from hadoop.errors import HadoopError
 from hadoop.client.master import Ended, Granted, Heartbeat, MasterSession, Unprepared
 from hadoop.client.yarn import Launch
-from jobs.errors import JobError
-from jobs.application.logs import log_line
+from hadoop.errors import HadoopError
 from jobs.application.exits import Exit, exit_of
+from jobs.application.logs import log_line
+from jobs.errors import JobError
 from jobs.reports.report import Failure
 
 SILENCES = 6

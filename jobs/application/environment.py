@@ -11,8 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from hadoop.errors import HadoopError
 from hadoop.client.filesystem import FileSystem
+from hadoop.errors import HadoopError
 from jobs.application.environment_archive import PYTHON, Contents, contents, digest, pack
 from jobs.errors import JobError
 

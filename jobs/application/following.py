@@ -10,9 +10,9 @@ from http.client import HTTPException
 from typing import Protocol
 from urllib.error import HTTPError
 
-from hadoop.rest.direct import open_direct
-from hadoop.errors import HadoopError
 from hadoop.client.yarn import Application
+from hadoop.errors import HadoopError
+from hadoop.rest.direct import open_direct
 from jobs.application.status import JobStatus
 
 ASK_SECONDS = 2.0

@@ -17,8 +17,8 @@ from typing import Any, Self
 import msgspec
 
 from hadoop.client.append_stream import AppendStream, children, chunks, take_away
-from hadoop.errors import HadoopError
 from hadoop.client.filesystem import FileSystem
+from hadoop.errors import HadoopError
 from jobs.application.frames import contents, frame
 
 PAUSES = (0.0, 0.5, 1.0, 2.0, 4.0)

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from hadoop.errors import HadoopError
+from jobs.application.status import JobStatus
 from jobs.errors import JobError
 from jobs.itemwork import calls
 from jobs.itemwork.dealer import Dealer, Gone
 from jobs.itemwork.refusals import Refused
-from jobs.application.status import JobStatus
 
 BODY_SECONDS = 30.0
 """How long a request may take to arrive, and a connection to be silent."""

@@ -6,13 +6,8 @@ import io
 import zipfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-ROOMS = (
-    *(f"infosvc/{name}.py" for name in ("errors", "records", "client", "connection", "stream")),
-    "locality",
-    "hadoop",
-    "jobs",
-)
+ROOT = Path(__file__).resolve().parents[2]
+ROOMS = ("infosvc/wire", "locality", "hadoop", "jobs")
 """What the application master and the workers import."""
 
 
@@ -30,7 +25,5 @@ def code_zip() -> bytes:
 def _sources() -> list[Path]:
     found = {ROOT / "infosvc" / "__init__.py"}
     for room in ROOMS:
-        path = ROOT / room
-        found |= set(path.rglob("*.py")) if path.is_dir() else {path}
-        found |= set(path.rglob("*.j2")) if path.is_dir() else set()
+        found |= {*(ROOT / room).rglob("*.py"), *(ROOT / room).rglob("*.j2")}
     return sorted(found)

@@ -9,22 +9,20 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from hadoop.rest import site_files
-from hadoop.errors import HadoopError
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.jvm import HadoopHome
 from hadoop.client.yarn import Application, Launch, Yarn
+from hadoop.errors import HadoopError
+from hadoop.rest import site_files
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Forbidden, InfoError
 from infosvc.wire.records import Role
-from jobs.division import capability
 from jobs.application import environment
-from jobs.division import speed_history
-from jobs.division import decision_store
-from jobs.engines import check_engine
-from jobs.errors import JobError
 from jobs.application.package import code_zip
 from jobs.application.settings import JobSettings
+from jobs.division import capability, decision_store, speed_history
+from jobs.engines import check_engine
+from jobs.errors import JobError
 from locality.policies import policy
 
 MASTER_MEMORY_MB = 640

@@ -9,9 +9,9 @@ import click
 from rich.console import Console
 
 from hadoop.client.yarn import Application
+from jobs.application.following import Following, Watch, follow
 from jobs.commands.bars import view
 from jobs.errors import JobError
-from jobs.application.following import Following, Watch, follow
 
 INTERRUPTED = 130
 """Exit status of a program that Ctrl-C ended: 128 and the signal's number."""

@@ -19,8 +19,8 @@ from hadoop.client import jvm
 from hadoop.client.filesystem import FileSystem
 from jobs.application import environment
 from jobs.application.environment_archive import contents, pack_file
-from jobs.commands.options import console, hadoop_home, hadoop_options, progress_console, show
 from jobs.application.package import ROOT
+from jobs.commands.options import console, hadoop_home, hadoop_options, progress_console, show
 
 _folder = click.argument("folder", default=f"hdfs://{environment.FOLDER}")
 

@@ -55,7 +55,7 @@ def make(directory: Path, count: int, seed: int) -> None:
     Example:
       nodewise images make pictures -n 400
     """
-    from jobs.images import datasets as pictures# brings scientific libraries in, which only this command needs
+    from jobs.images import datasets as pictures  # brings scientific libraries in, which only this command needs
 
     with _bar("making") as advance:
         pictures.make(directory, count, seed, advance)

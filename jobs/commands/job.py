@@ -11,22 +11,19 @@ from typing import Any
 import click
 from rich.table import Column, Table
 
-from hadoop.rest.site_files import resourcemanager_http
 from hadoop.client.yarn import Application
-from jobs.commands import attend
-from jobs.commands import bars
-from jobs.application import following
-from jobs.division import decision_store
-from jobs.application import logs
-from jobs.reports import report
-from jobs.images import result
-from jobs.division import explanation
-from jobs.images.accuracy import accuracy
-from jobs.errors import JobError
+from hadoop.rest.site_files import resourcemanager_http
+from jobs.application import following, logs
+from jobs.application.submit import Submitter
+from jobs.commands import attend, bars
 from jobs.commands.options import console, hadoop_home, hadoop_options, progress_console, session, show
 from jobs.commands.request_options import request, request_options
-from jobs.application.submit import Submitter
 from jobs.commands.train import quantize, train
+from jobs.division import decision_store, explanation
+from jobs.errors import JobError
+from jobs.images import result
+from jobs.images.accuracy import accuracy
+from jobs.reports import report
 
 
 @click.group()

@@ -16,16 +16,16 @@ from rich.table import Column, Table
 from hadoop.client import jvm
 from hadoop.client.block_snapshot import Snapshot
 from hadoop.client.block_table import blocks_of
-from hadoop.errors import HadoopError
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.snapshot_file import current
+from hadoop.errors import HadoopError
 from infosvc.wire.client import InfoClient, read_token
 from infosvc.wire.errors import InfoError
-from jobs.errors import JobError
 from jobs.commands.options import hadoop_home, hadoop_options, progress_console, show
+from jobs.commands.service_options import service_options
 from jobs.division import publishing
 from jobs.division.distribution import Spread, spread
-from jobs.commands.service_options import service_options
+from jobs.errors import JobError
 
 
 @click.command()

@@ -1,4 +1,4 @@
-"""`nodewise locality cost`, and the access cost as the service has it."""
+"""`nodewise locality cost`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from rich.console import Console
 from rich.table import Table
 
 from infosvc.wire.client import InfoClient, read_token
-from infosvc.wire.errors import NotFound
-from jobs.errors import JobError
 from jobs.commands.service_options import service_options
-from locality.cost import AccessCost, CostError, Rate, Side
+from jobs.division.access_cost import access_cost
+from jobs.errors import JobError
+from locality.cost import AccessCost, Rate, Side
 
-DATA_NAME = "access_cost"
 MOST_IN_MATRIX = 12
 PIPE_WIDTH = 220
 GIGABYTE, MEGABYTE = 1e9, 1e6
@@ -29,25 +28,6 @@ ENDS = {
     "receive_other_rack": (False, False),
     "send_other_rack": (True, False),
 }
-
-
-def access_cost(client: InfoClient) -> AccessCost:
-    """The latest access cost that the service has, its ages as of now.
-
-    A service that has none gives one that `is_empty`. JobError when the value makes no sense, InfoError when there is
-    no answer.
-    """
-    try:
-        known = [datum for datum in client.data(DATA_NAME) if datum.data_value is not None]
-    except NotFound:
-        return AccessCost()
-    if not known:
-        return AccessCost()
-    latest = min(known, key=lambda datum: datum.age or 0.0)
-    try:
-        return AccessCost.from_json(str(latest.data_value), latest.age or 0.0)
-    except CostError as error:
-        raise JobError(f"{DATA_NAME} of {latest.node_name}: {error}") from error
 
 
 @click.command()

@@ -14,13 +14,13 @@ from rich.table import Column, Table
 
 from hadoop.client.snapshot_file import current
 from infosvc.wire.client import InfoClient, read_token
-from jobs.division import capability as capabilities
-from jobs.errors import JobError
-from jobs.commands.options import console, hadoop_options, progress_console, session
-from jobs.division.terms import known_terms
-from jobs.reports.report import bytes_text, over_optimum_text, ratio_text
-from jobs.commands.service_options import service_options
 from jobs.application.submit import Submitter
+from jobs.commands.options import console, hadoop_options, progress_console, session
+from jobs.commands.service_options import service_options
+from jobs.division import capability as capabilities
+from jobs.division.terms import known_terms
+from jobs.errors import JobError
+from jobs.reports.report import bytes_text, over_optimum_text, ratio_text
 from locality.explain import Move, moves
 from locality.policies import POLICIES, policy
 from locality.quality import Quality, judge, optimum_of

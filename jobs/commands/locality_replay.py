@@ -8,9 +8,9 @@ from typing import Any
 import click
 from rich.table import Column, Table
 
+from jobs.commands.options import console, hadoop_options, session, show
 from jobs.division import decision_store
 from jobs.division import replay as again
-from jobs.commands.options import console, hadoop_options, session, show
 from jobs.reports.report import bytes_text, over_optimum_text, ratio_text
 from locality.policies import POLICIES
 

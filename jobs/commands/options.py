@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 
 from hadoop.client import jvm
-from hadoop.local.preflight import JARS
+from hadoop.client.jars import JARS
 from hadoop.local.state import current_user
 from jobs.application.submit import Submitter
 

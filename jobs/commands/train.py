@@ -13,9 +13,9 @@ from typing import Any
 import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from jobs.errors import JobError
-from jobs.commands.options import progress_console, show
 from jobs.application.package import ROOT
+from jobs.commands.options import progress_console, show
+from jobs.errors import JobError
 
 Told = Callable[[dict[str, Any]], None]
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)

@@ -19,8 +19,8 @@ import pyarrow as pa
 from hadoop.client import block_table
 from hadoop.client.block_snapshot import Folder, Snapshot
 from hadoop.client.blocks import BlockState, StoredBlock, StoredFile
-from hadoop.errors import HadoopError
 from hadoop.client.listing import Stamp, Summary
+from hadoop.errors import HadoopError
 from jobs.dashboard.briefly import bare
 from jobs.dashboard.hdfs import CONNECTIONS, WebHdfs
 

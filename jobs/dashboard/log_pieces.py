@@ -10,9 +10,9 @@ from hadoop.errors import HadoopError
 from hadoop.rest.live_logs import read_on
 from hadoop.rest.logs import master_containers
 from infosvc.wire.errors import InvalidInput, NotFound
+from jobs.application.logs import STREAMS, parse_started
 from jobs.dashboard.site import Place
 from jobs.dashboard.yarn import Known
-from jobs.application.logs import STREAMS, parse_started
 
 MOST_BYTES = 256 * 1024
 """Of one answer."""

@@ -13,12 +13,12 @@ from typing import Any
 from hadoop.client.block_snapshot import Snapshot
 from hadoop.client.blocks import StoredFile
 from infosvc.wire.errors import InfoError
-from jobs.division import capability as capabilities
 from jobs.dashboard.values import Values, as_client
+from jobs.division import capability as capabilities
 from jobs.division.capability import Capability
-from jobs.errors import JobError
 from jobs.division.distribution import spread
 from jobs.division.terms import known_terms
+from jobs.errors import JobError
 from locality.cost import AccessCost
 from locality.policies import POLICIES
 from locality.quality import judge, optimum_of

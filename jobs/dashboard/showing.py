@@ -9,15 +9,15 @@ from dataclasses import asdict
 from typing import Any
 
 from hadoop.errors import HadoopError
-from jobs.division import decision_store
+from jobs.application.following import Sight, Watch
+from jobs.application.status import JobStatus
 from jobs.dashboard.hdfs import WebHdfs
 from jobs.dashboard.yarn import Known, RestYarn
+from jobs.division import decision_store
 from jobs.division.decision import Decision
-from jobs.errors import JobError
 from jobs.division.explanation import explanation, heading
-from jobs.application.following import Sight, Watch
+from jobs.errors import JobError
 from jobs.reports.report import JobReport, remarks
-from jobs.application.status import JobStatus
 from jobs.reports.timeline import KINDS, Bar, timeline
 
 MOST_WATCHED = 64

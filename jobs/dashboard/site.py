@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from hadoop.rest.site_files import namenode_http, resourcemanager_http
 from hadoop.errors import HadoopError
 from hadoop.local.state import current_user
+from hadoop.rest.site_files import namenode_http, resourcemanager_http
 from infosvc.wire.errors import NotReady
 
 

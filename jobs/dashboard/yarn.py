@@ -1,4 +1,4 @@
-"""YARN's applications and nodes over the ResourceManager's REST interface: as hadoop.client.yarn has them, without a JVM."""
+"""YARN's applications and nodes over the ResourceManager's REST interface, as hadoop.client.yarn has them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import quote
 
-from hadoop.rest.direct import open_direct
+from hadoop.client.yarn import Application
 from hadoop.errors import HadoopError
 from hadoop.local.health import parse_nodemanagers
+from hadoop.rest.direct import open_direct
 from hadoop.rest.logs import NotKnown, get
-from hadoop.client.yarn import Application
-from jobs.dashboard.site import Place
 from jobs.application.following import ASK_SECONDS
 from jobs.application.status import JobStatus
+from jobs.dashboard.site import Place
 
 KIND = "NODEWISE"
 """Applications of this type are ours; of others nothing is shown, nor are they ended."""

@@ -14,9 +14,9 @@ from typing import Protocol
 from urllib.parse import unquote
 
 from hadoop.client.blocks import list_files
-from hadoop.errors import HadoopError
 from hadoop.client.filesystem import Entry, FileSystem
 from hadoop.client.yarn import Application, Yarn
+from hadoop.errors import HadoopError
 from jobs.division.decision import Decision
 from jobs.errors import JobError
 

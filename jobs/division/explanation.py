@@ -11,8 +11,8 @@ from rich.table import Column, Table
 
 from jobs.division.columns import digest
 from jobs.division.decision import Decision, Share
-from jobs.errors import JobError
 from jobs.division.replay import Yardstick, attempts, compared, yardstick
+from jobs.errors import JobError
 from jobs.reports.report import bytes_text, over_optimum_text, ratio_text
 from locality.bounds import rooms
 from locality.explain import Move, Reason, moves

@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotFound
 from infosvc.wire.records import Kind, Producer
-from jobs.errors import JobError
 from jobs.division.distribution import NodeShare
+from jobs.errors import JobError
 
 DATA_NAME = "block_distribution"
 INTERVAL_SECONDS = 600.0

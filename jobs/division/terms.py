@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from infosvc.wire.client import InfoClient
+from jobs.division.access_cost import access_cost
 from jobs.errors import JobError
-from jobs.commands.locality_cost import access_cost
 from locality.cost import AccessCost
 from locality.types import EPSILON, Terms
 

@@ -20,8 +20,8 @@ from hdfs import HdfsError, InsecureClient
 from PIL import Image, ImageEnhance, ImageOps, UnidentifiedImageError
 from requests import RequestException, Session
 
-from jobs.images import labels
 from jobs.errors import JobError
+from jobs.images import labels
 
 Progress = Callable[[int, int], None]  # done, of how many
 T = TypeVar("T")

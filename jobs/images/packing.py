@@ -13,8 +13,7 @@ from typing import TypeVar
 
 from hdfs import InsecureClient
 
-from jobs.images import labels
-from jobs.images import recordio
+from jobs.images import labels, recordio
 from jobs.images.datasets import (
     UPLOADS_AT_ONCE,
     Broken,
@@ -27,9 +26,9 @@ from jobs.images.datasets import (
     hdfs_path,
 )
 from jobs.images.labels import Label
-from jobs.images.recordio import IDX, LEN, LST, REC
 from jobs.images.packing_place import ALONE, place
 from jobs.images.packing_place import NAME as NAME
+from jobs.images.recordio import IDX, LEN, LST, REC
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -67,9 +66,9 @@ def pack(
     """Pack every picture below `directory` into files of at most `file_bytes` in `hdfs_dir`, over WebHDFS.
 
     They keep their names, in the .lst, and get the class numbers of the folder's labels.tsv, if it has one (-1 where
-    it lacks a picture), else 0. Pictures are judged as by `jobs.images.datasets.load`; one in which the mark of a record stands
-    becomes a file of its own. `hdfs_dir` appears when all is there. JobError: as with `load`, and an `hdfs_dir` that
-    holds something, unless it is a pack and `overwrite` says to replace it.
+    it lacks a picture), else 0. Pictures are judged as by `jobs.images.datasets.load`; one in which the mark of a
+    record stands becomes a file of its own. `hdfs_dir` appears when all is there. JobError: as with `load`, and an
+    `hdfs_dir` that holds something, unless it is a pack and `overwrite` says to replace it.
     """
     files, table = files_below(directory), directory / labels.LABELS
     known = labels.read(table) if table.is_file() else None

@@ -9,8 +9,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
 from dataclasses import dataclass
 
-from jobs.itemwork.messages import Picture
 from jobs.images.storage import Storage
+from jobs.itemwork.messages import Picture
 
 READERS = 4
 """Requests under way at once, in each process."""

@@ -12,8 +12,8 @@ from rich.table import Table
 
 from hadoop.client.blocks import list_files
 from hadoop.client.filesystem import FileSystem
-from jobs.images.accuracy import Accuracy
 from jobs.errors import JobError
+from jobs.images.accuracy import Accuracy
 from jobs.images.rows import SCHEMA
 
 

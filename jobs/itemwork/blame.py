@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from jobs.itemwork.messages import Group, Picture
 from jobs.application.journal import Record
+from jobs.itemwork.messages import Group, Picture
 from jobs.itemwork.suspects import Suspects
 
 DIED = "died"

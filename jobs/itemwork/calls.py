@@ -9,8 +9,8 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from jobs.itemwork.messages import Task
 from jobs.itemwork.dealer import Dealer
+from jobs.itemwork.messages import Task
 from jobs.itemwork.refusals import Refused
 
 LARGEST_CALL = 1 << 20

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from hadoop.errors import HadoopError
+from jobs.application.journal import Record
 from jobs.errors import JobError
-from jobs.itemwork.messages import Group, Picture, Task
 from jobs.images.recordio import BadPack
 from jobs.itemwork.blame import Blame
-from jobs.itemwork.lease_ledger import Book, Given, known
 from jobs.itemwork.commits import Commit, commits, errors_in, local_and_moved, remaining
-from jobs.application.journal import Record
+from jobs.itemwork.lease_ledger import Book, Given, known
+from jobs.itemwork.messages import Group, Picture, Task
 from jobs.itemwork.node_totals import Tally
 from jobs.reports.report import LeaseReport
 from locality.leases import SOON_SECONDS, Answer, Lease, Leases

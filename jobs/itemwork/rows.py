@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from jobs.itemwork.commits import commits
 from jobs.application.journal import Record
+from jobs.itemwork.commits import commits
 
 
 def rows_by_node(records: Iterable[Record]) -> dict[str, list[pa.Table]]:

@@ -264,7 +264,7 @@ def remarks(report: JobReport) -> list[str]:
 def pages() -> Environment:
     """The templates of all pages of a job, with what they need to draw."""
     environment = Environment(
-        loader=PackageLoader("jobs", ""),
+        loader=PackageLoader("jobs.reports", ""),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -9,8 +9,8 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from jobs.images import labels
 from jobs.errors import JobError
+from jobs.images import labels
 from jobs.images.decoding import CROP, MEAN, SPREAD, decode, prepare
 
 HELD_OUT = 5

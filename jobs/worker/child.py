@@ -17,11 +17,11 @@ import cv2
 import numpy as np
 
 from jobs.engines import Engine
-from jobs.itemwork.messages import Picture
 from jobs.images.decoding import CROP, decode, prepare
 from jobs.images.reading import Fetched, Reader, Stalled, Unreadable
 from jobs.images.rows import Rows
 from jobs.images.storage import Storage
+from jobs.itemwork.messages import Picture
 
 WAITING_SECONDS = 1.0
 _SET_DEATH_SIGNAL = 1

@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 
-from jobs.worker.child import die_with_parent
 from jobs.images.storage import Storage
+from jobs.worker.child import die_with_parent
 
 PAUSE_SECONDS = 1.0
 LONGEST_SECONDS = 15.0

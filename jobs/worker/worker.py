@@ -9,12 +9,12 @@ from collections import deque
 from dataclasses import dataclass
 
 from jobs.errors import JobError
+from jobs.images.rows import Rows, stream
 from jobs.itemwork.messages import Group, Picture, Task
 from jobs.worker.child import Chunk, Done
 from jobs.worker.children import Children, Died
 from jobs.worker.held import Held
 from jobs.worker.master import Away, Master
-from jobs.images.rows import Rows, stream
 
 HEARTBEAT_SECONDS = 1.0
 SHORTEST_WAIT, LONGEST_WAIT = 0.01, 1.0

@@ -14,8 +14,8 @@ from infosvc.wire.errors import InfoError
 from nodewise.doctor.finding import Finding, Problem, fail, ok, problem, skipped, warn
 
 if TYPE_CHECKING:
-    from infosvc.wire.records import Node
     from infosvc.shipping.remote import RemoteOptions
+    from infosvc.wire.records import Node
 
 _MOST_NAMED = 3
 _NO_ANSWER = "not asked for, as the service did not name its nodes"

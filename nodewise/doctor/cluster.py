@@ -10,9 +10,9 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
+from hadoop.errors import HadoopError
 from hadoop.rest import site_files
 from hadoop.rest.direct import open_direct
-from hadoop.errors import HadoopError
 from nodewise.doctor.clock import offset
 from nodewise.doctor.finding import PATIENCE_SECONDS, Finding, Problem, fail, ok, skipped, warn
 

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hadoop.local.preflight import JARS
+from hadoop.client.jars import JARS
 from infosvc.commands import show
 from infosvc.commands.options import given_ca_file, json_option, service_options
 from infosvc.commands.shipping import DIRECTORY, given, ssh_options

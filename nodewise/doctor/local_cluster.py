@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hadoop.local import daemons
-from hadoop.local import ports
-from hadoop.local import state
+from hadoop.client.jars import JARS
+from hadoop.local import daemons, ports, state
 from hadoop.local.lifecycle import DEFAULT_NODES
-from hadoop.local.preflight import JARS
 from hadoop.local.state import Cluster
 from nodewise.doctor.finding import Finding, Problem, ok, problem, skipped, warn
 

@@ -13,10 +13,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from xml.etree import ElementTree
 
-from hadoop.errors import HadoopError
+from hadoop.client.jars import check_jars
 from hadoop.client.jre import JAVA_VERSION, find_java
+from hadoop.errors import HadoopError
 from hadoop.local.lifecycle import MIN_FREE_BYTES
-from hadoop.local.preflight import STUCK_BYTES, check_jars
+from hadoop.local.preflight import STUCK_BYTES
 from nodewise.doctor.finding import PATIENCE_SECONDS, Finding, Problem, fail, ok, skipped, warn
 
 OLDEST_PYTHON = (3, 11)

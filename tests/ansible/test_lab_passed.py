@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -39,6 +40,18 @@ def test_what_never_passed_is_due(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
 
     assert passed.due(tmp_path) == [passed.Due("cluster", "")]
+
+
+@pytest.mark.parametrize("beginning", passed.INPUTS)
+def test_all_that_every_cycle_depends_on_is_there(beginning: str) -> None:
+    assert any(name.startswith(beginning) for name in passed.snapshot())
+
+
+def test_the_recipes_that_the_lab_runs_are_found() -> None:
+    names = set(re.findall(r'\bblock\("([a-z0-9-]+)"\)', (ROOT / "tests" / "lab" / "test_recipes.py").read_text()))
+
+    assert {f"recipe {name}" for name in names} <= passed.snapshot().keys()
+    assert len(names) > 3
 
 
 def test_after_a_pass_nothing_is_due_and_the_file_can_be_read(checkout: Path) -> None:

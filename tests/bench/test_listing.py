@@ -13,8 +13,7 @@ import pytest
 from bench.listing.__main__ import _how_to_delete
 from bench.listing.table import figures, rows
 from bench.stage import cluster_of
-from hadoop.local import daemons
-from hadoop.local import lifecycle
+from hadoop.local import daemons, lifecycle
 from hadoop.local.lifecycle import Cluster
 
 ROOT = Path(__file__).resolve().parents[2]

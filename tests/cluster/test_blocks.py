@@ -11,10 +11,7 @@ from typing import Any
 
 import pytest
 
-from hadoop.local import daemons
-from hadoop.local import health
-from hadoop.local import lifecycle
-from hadoop.local import site
+from hadoop.local import daemons, health, lifecycle, site
 from hadoop.local.daemons import Daemon
 from hadoop.local.lifecycle import Cluster
 

@@ -16,26 +16,22 @@ import psutil
 import pytest
 from hdfs import InsecureClient
 
-from hadoop.local import daemons
-from hadoop.local import health
-from hadoop.local import lifecycle
-from hadoop.local import ports
-from hadoop.local import processes
-from hadoop.local import state
 from hadoop.errors import HadoopError
+from hadoop.local import daemons, health, lifecycle, ports, processes, state
 from hadoop.local.lifecycle import Cluster
 
-COMMAND = "import sys, pathlib; from hadoop.local.command import cluster; cluster(sys.argv[2:], obj=pathlib.Path(sys.argv[1]))"
+COMMAND = """
+import sys, pathlib
+from hadoop.local.command import cluster
+cluster(sys.argv[2:], obj=pathlib.Path(sys.argv[1]))
+"""
 
 SSHDS = """
 import sys, time
 from pathlib import Path
-from hadoop.local.lifecycle import daemons
-from hadoop.local.lifecycle import health
-from hadoop.local.lifecycle import lifecycle
-from hadoop.local.lifecycle import sshd
+from hadoop.local import daemons, health, lifecycle, sshd
 
-cluster = local.load(Path(sys.argv[1]))
+cluster = lifecycle.load(Path(sys.argv[1]))
 cluster.logs.mkdir()
 sshd.prepare(cluster)
 daemons.start(daemons.Daemon(cluster, "sshd", cluster.nodes[0]))

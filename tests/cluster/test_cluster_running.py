@@ -16,11 +16,8 @@ import pytest
 from click.testing import CliRunner
 from hdfs import InsecureClient
 
-from hadoop.local import command
-from hadoop.local import daemons
-from hadoop.local import lifecycle
-from hadoop.local import processes
 from hadoop.errors import HadoopError
+from hadoop.local import command, daemons, lifecycle, processes
 from hadoop.local.lifecycle import Cluster
 from hadoop.local.state import MARKER
 

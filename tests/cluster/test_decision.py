@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from hadoop.client.jars import JARS
 from hadoop.local.lifecycle import Cluster
-from hadoop.local.preflight import JARS
 from infosvc.wire.records import Kind, Producer
 from jobs.division.decision import Decision
 from jobs.division.replay import attempts
@@ -111,7 +111,7 @@ def test_the_record_is_kept_for_its_owner_alone(site: Site, report: dict[str, An
 
     assert read(site, kept) == read(site, f"{OUTPUT}/decision.json")
     assert site.hdfs().status(kept)["permission"] == "600"
-    assert site.hdfs().status(decision_store.rpartition("/")[0])["permission"] == "700"
+    assert site.hdfs().status(kept.rpartition("/")[0])["permission"] == "700"
 
 
 def test_a_share_is_explained_by_job_id_and_by_output(site: Site, report: dict[str, Any]) -> None:

@@ -20,8 +20,8 @@ from hadoop.local.lifecycle import Cluster
 from jobs.errors import JobError
 from jobs.images.datasets import make
 from jobs.images.labels import CLASSES, LABELS
-from jobs.images.recordio import MAGIC, record
 from jobs.images.packing import PackResult, pack
+from jobs.images.recordio import MAGIC, record
 
 ROOT = Path(__file__).parents[2]
 PICTURES = 40

@@ -15,10 +15,9 @@ import pytest
 
 from bench.distributed_shell import first_order, places, shell
 from bench.stage import restart
-from hadoop.local import lifecycle
-from hadoop.local import site
-from hadoop.rest.direct import open_direct
+from hadoop.local import lifecycle, site
 from hadoop.local.lifecycle import Cluster
+from hadoop.rest.direct import open_direct
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError
 from infosvc.wire.records import Kind, Producer

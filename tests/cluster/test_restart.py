@@ -14,14 +14,11 @@ from typing import Any
 import psutil
 import pytest
 
-from hadoop.local import daemons
-from hadoop.local import health
-from hadoop.local import lifecycle
-from hadoop.rest import logs
-from hadoop.local import processes
+from hadoop.local import daemons, health, lifecycle, processes
 from hadoop.local.daemons import Daemon
-from hadoop.rest.direct import open_direct
 from hadoop.local.lifecycle import Cluster
+from hadoop.rest import logs
+from hadoop.rest.direct import open_direct
 
 Eventually = Callable[..., None]
 ROOT = Path(__file__).resolve().parents[2]

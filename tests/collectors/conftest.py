@@ -28,13 +28,13 @@ from cryptography.x509.oid import NameOID
 
 from collectors.agent.run.child import Child
 from collectors.agent.run.guard import Guard
-from collectors.agent.slot import Ended, RunSlot
 from collectors.agent.run.trust import Refused
+from collectors.agent.slot import Ended, RunSlot
+from infosvc.http.server import Server
+from infosvc.settings import Settings
 from infosvc.shipping.bundle import Bundle, build
 from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Role, Run, Slot
-from infosvc.http.server import Server
-from infosvc.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 TOKEN = "a-token-of-the-tests"

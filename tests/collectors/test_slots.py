@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from collectors.agent.run import child
 from collectors.agent import slots as slots_module
+from collectors.agent.run import child
 from collectors.agent.run.child import Child
 from collectors.agent.schedule import QUARANTINE_FAILURES, node_phase
 from collectors.agent.slots import IDLE_SECONDS, MAX_RUNNING, Slots

@@ -9,7 +9,14 @@ import pytest
 
 from collectors.agent.reports import spool as spool_module
 from collectors.agent.reports.backlog import Backlog, Clocks
-from collectors.agent.reports.spool import BATCH_RUNS, HEARTBEAT_SECONDS, LINGER_SECONDS, MAX_RETRY_SECONDS, RUN_BYTES, Spool
+from collectors.agent.reports.spool import (
+    BATCH_RUNS,
+    HEARTBEAT_SECONDS,
+    LINGER_SECONDS,
+    MAX_RETRY_SECONDS,
+    RUN_BYTES,
+    Spool,
+)
 from infosvc.wire.errors import InfoError, InvalidInput, NotFound, Revoked, Unreachable
 from infosvc.wire.records import Outcome, Receipt, Report, Run, Slot, Wanted
 

@@ -16,8 +16,8 @@ from hadoop.client import snapshot_file
 from hadoop.client.block_snapshot import Folder, Snapshot
 from hadoop.client.block_table import SCHEMA, blocks_of, from_files, to_files
 from hadoop.client.blocks import BlockState, StoredBlock, StoredFile
-from hadoop.errors import HadoopError
 from hadoop.client.listing import Stamp, Summary
+from hadoop.errors import HadoopError
 
 NAMES = st.sampled_from(["n1", "n2", "n3"])
 NODES = st.lists(NAMES, max_size=3, unique=True).map(tuple)

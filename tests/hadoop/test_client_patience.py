@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from hadoop.local.preflight import JARS
+from hadoop.client.jars import JARS
 
 PROGRAM = """
 import json, sys

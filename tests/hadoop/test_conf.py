@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from hadoop.rest import site_files
-from hadoop.local import site
 from hadoop.errors import HadoopError
+from hadoop.local import site
 from hadoop.local.state import Cluster
+from hadoop.rest import site_files
 
 
 def _site_file(directory: Path, content: str) -> Path:

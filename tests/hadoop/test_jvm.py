@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hadoop.local.preflight import JARS
+from hadoop.client.jars import JARS
 
 PROGRAM = """
 import sys, time

@@ -7,15 +7,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from hadoop.local import command
-from hadoop.local import daemons
 from hadoop.client import jre
-from hadoop.local import lifecycle
-from hadoop.local import ports
-from hadoop.local import preflight
-from hadoop.local import sshd
-from hadoop.local import state
+from hadoop.client.jars import JARS
 from hadoop.errors import HadoopError
+from hadoop.local import command, daemons, lifecycle, ports, sshd, state
 from hadoop.local.state import Cluster
 
 
@@ -126,7 +121,7 @@ def test_a_home_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
 
 def test_a_cluster_of_another_user_is_left_alone(tmp_path: Path) -> None:
     with state.lock(tmp_path):
-        state.save(Cluster(tmp_path, "127.0.9", 4, "somebody", preflight.JARS, Path("/java"), ()))
+        state.save(Cluster(tmp_path, "127.0.9", 4, "somebody", JARS, Path("/java"), ()))
     with pytest.raises(HadoopError, match="belongs to user somebody"):
         lifecycle.up(tmp_path)
 
@@ -153,9 +148,9 @@ def test_cpus_on_the_command_line_must_be_numbers(tmp_path: Path) -> None:
     assert "is not a list of CPU numbers such as 0,0,0,1" in result.output
 
 
-@pytest.mark.parametrize("command", ["up", "down", "status"])
-def test_every_command_shows_an_example(command: str) -> None:
-    assert "Example:\n" in CliRunner().invoke(command.cluster, [command, "--help"]).output
+@pytest.mark.parametrize("name", ["up", "down", "status"])
+def test_every_command_shows_an_example(name: str) -> None:
+    assert "Example:\n" in CliRunner().invoke(command.cluster, [name, "--help"]).output
 
 
 def test_datanodes_never_share_a_port() -> None:

@@ -9,8 +9,8 @@ from threading import Thread
 
 import pytest
 
-from hadoop.rest import logs
 from hadoop.errors import HadoopError
+from hadoop.rest import logs
 from hadoop.rest.live_logs import Piece, read_on
 
 FRAMED = b"LogType:stdout\nLogLength:6\nLogContents:\nhello\n\nEnd of LogType:stdout\n"

@@ -9,10 +9,10 @@ from collections.abc import Callable
 import pytest
 
 from hadoop.client import master
-from hadoop.errors import HadoopError
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.master import Ended, Granted, Heartbeat, MasterSession, Pulse, Unprepared
 from hadoop.client.yarn import Launch
+from hadoop.errors import HadoopError
 
 EVERY = 0.01
 

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from infosvc.wire.client import InfoClient
-from infosvc.wire.records import Outcome, Producer, Report, Role, Run
 from infosvc.http.server import Server
 from infosvc.settings import Clock, Settings
+from infosvc.wire.client import InfoClient
+from infosvc.wire.records import Outcome, Producer, Report, Role, Run
 
 SCRIPT = Path(__file__).resolve().parents[2] / "yarn-plugin" / "attributes" / "node_attributes.py"
 TOKEN = "a-token-for-the-tests"

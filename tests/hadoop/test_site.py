@@ -7,8 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from hadoop.local import health
-from hadoop.local import site
+from hadoop.local import health, site
 from hadoop.local.state import Cluster
 
 

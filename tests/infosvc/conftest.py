@@ -23,9 +23,9 @@ from urllib.parse import urlsplit
 import pymysql
 import pytest
 
-from infosvc.wire.client import InfoClient
 from infosvc.http.server import Server
 from infosvc.settings import Clock, Settings
+from infosvc.wire.client import InfoClient
 
 TOKEN = "a-token-for-the-tests"
 PASSWORD = "s3cret/of:the@tests"

@@ -17,11 +17,11 @@ from sqlalchemy import make_url
 
 from infosvc.access import audit
 from infosvc.access.audit import Chain, Refusals
-from infosvc.state.current_values import Board
-from infosvc.wire.client import InfoClient
-from infosvc.state.transaction import Draft
-from infosvc.wire.errors import NotReady
 from infosvc.state.configuration import Picture
+from infosvc.state.current_values import Board
+from infosvc.state.transaction import Draft
+from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import NotReady
 from infosvc.wire.records import AuditEntry, Producer, Role
 
 if TYPE_CHECKING:

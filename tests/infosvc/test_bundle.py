@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from infosvc import wire as wire_package
 from infosvc.shipping.bundle import build, catalog
+from infosvc.shipping.catalog import in_turns
 from infosvc.wire.errors import Conflict
 from infosvc.wire.records import Kind, Scope, check_name
-from infosvc.shipping.catalog import in_turns
 
 
 def test_equal_sources_give_equal_bytes_and_the_same_version(tmp_path: Path) -> None:
@@ -35,8 +36,10 @@ def test_the_manifest_names_every_file_with_its_digest(tmp_path: Path) -> None:
 def test_the_agent_carries_the_wire_and_nothing_of_the_server(tmp_path: Path) -> None:
     names = zipfile.ZipFile(build(tmp_path / "files").directory / "agent.pyz").namelist()
 
+    wire = Path(wire_package.__file__).parent
     assert {name for name in names if name.startswith("infosvc/")} == {
-        f"infosvc/{name}.py" for name in ("__init__", "errors", "records", "client", "connection", "stream")
+        "infosvc/__init__.py",
+        *(f"infosvc/wire/{file.relative_to(wire)}" for file in wire.rglob("*.py")),
     }
     assert not [name for name in names if "__pycache__" in name]
 
@@ -53,7 +56,7 @@ def test_the_agent_runs_on_a_python_that_has_nothing_but_its_standard_library(tm
 
 def test_the_bundle_is_built_without_running_code_of_other_rooms(tmp_path: Path) -> None:
     program = (
-        "import sys, pathlib; from infosvc import bundle; bundle.catalog(); "
+        "import sys, pathlib; from infosvc.shipping import bundle; bundle.catalog(); "
         "bundle.build(pathlib.Path(sys.argv[1])); print(sorted({'collectors', 'hadoop', 'jobs'} & set(sys.modules)))"
     )
     ran = subprocess.run(

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from infosvc.wire.client import InfoClient
 from infosvc.commands.data import sparkline
-from infosvc.wire.errors import Unreachable
 from infosvc.core.service import parts_of
+from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import Unreachable
 from infosvc.wire.records import Outcome, Producer, Report, Run
 
 if TYPE_CHECKING:

@@ -16,15 +16,14 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from infosvc.access import audit
-from infosvc.access import body_limit
+from infosvc.access import audit, body_limit
 from infosvc.access.body_limit import Bodies
-from infosvc.wire.errors import Conflict, InvalidInput, NotReady
-from infosvc.data.events import Broker, Filter
 from infosvc.core.service import parts_of
-from infosvc.wire.records import Kind, Outcome, Producer, Report, Role, Run
+from infosvc.data.events import Broker, Filter
 from infosvc.http.server import Server
 from infosvc.settings import Clock, Settings
+from infosvc.wire.errors import Conflict, InvalidInput, NotReady
+from infosvc.wire.records import Kind, Outcome, Producer, Report, Role, Run
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Served, Serving

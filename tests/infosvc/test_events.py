@@ -12,18 +12,18 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from infosvc.data import events
-from infosvc.http.api import events as api
-from infosvc.state.current_values import Value
-from infosvc.wire.client import InfoClient
-from infosvc.state.transaction import Commit
-from infosvc.wire.errors import NotReady, Revoked, Unreachable
-from infosvc.data.events import Broker, Filter
-from infosvc.state.configuration import Picture
 from infosvc.core.service import parts_of
-from infosvc.wire.records import Event, Outcome, Producer, Report, Role, Run
+from infosvc.data import events
+from infosvc.data.events import Broker, Filter
+from infosvc.http.api import events as api
 from infosvc.settings import Clock
+from infosvc.state.configuration import Picture
+from infosvc.state.current_values import Value
+from infosvc.state.transaction import Commit
+from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import NotReady, Revoked, Unreachable
 from infosvc.wire.event_stream import EventStream, parse_event
+from infosvc.wire.records import Event, Outcome, Producer, Report, Role, Run
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Served, Serving

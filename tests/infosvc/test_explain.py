@@ -16,8 +16,8 @@ from urllib.request import ProxyHandler, build_opener
 import pytest
 
 from infosvc.wire.client import InfoClient
-from infosvc.yarn_score import KEYS, parse
 from infosvc.wire.records import Outcome, Producer, Report, Role, Run
+from infosvc.yarn_score import KEYS, parse
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Hands, Served, Serving

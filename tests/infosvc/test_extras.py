@@ -9,13 +9,13 @@ import click
 import pytest
 from flask import Blueprint, Flask, g
 
-from infosvc.http.app import close_app, create_app
 from infosvc.access.roles import needs
 from infosvc.commands.serve import serve
-from infosvc.wire.errors import InvalidInput, NotReady
 from infosvc.core.extras import EXTRAS
-from infosvc.wire.records import Role
+from infosvc.http.app import close_app, create_app
 from infosvc.settings import Settings
+from infosvc.wire.errors import InvalidInput, NotReady
+from infosvc.wire.records import Role
 
 ADMIN = "a-token-for-the-tests"
 BEARER = {"Authorization": f"Bearer {ADMIN}"}

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from infosvc.state.current_values import Value
-from infosvc.wire.client import InfoClient
-from infosvc.state.transaction import Draft
-from infosvc.wire.errors import InfoError, InvalidInput, NotReady
 from infosvc.core.service import parts_of
-from infosvc.wire.records import Outcome, Producer, Report, Run, State
 from infosvc.http.server import Server
 from infosvc.settings import Ack, Settings
+from infosvc.state.current_values import Value
+from infosvc.state.transaction import Draft
+from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import InfoError, InvalidInput, NotReady
+from infosvc.wire.records import Outcome, Producer, Report, Run, State
 from tests.infosvc.conftest import TOKEN, free_port
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from infosvc.wire.errors import TooLarge, Unauthorized
 from infosvc.core.service import parts_of
+from infosvc.wire.errors import TooLarge, Unauthorized
 from infosvc.wire.records import Producer
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def test_a_fault_of_our_own_shows_no_traceback(
 
 
 def test_a_fault_in_a_change_fails_that_change_only(small: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("infosvc.data.changes.put_node", lambda *_: [][0])
+    monkeypatch.setattr("infosvc.http.api.nodes.put_node", lambda *_: [][0])
     assert small.ask("PUT", "/api/v1/nodes/n1", {"address": "h:1"}).status == 503
     small.client.put_value("cpu", "n1", 1)
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from infosvc.wire.errors import InvalidInput
-from infosvc.yarn_score import parse
 from infosvc.wire.records import Datum, Outcome, State
+from infosvc.yarn_score import parse
 from tests.recipes.readme import block
 
 ROOT = Path(__file__).resolve().parents[2]

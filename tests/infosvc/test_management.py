@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from infosvc.access.roles import sha256
+from infosvc.core.service import parts_of
+from infosvc.management.nodes import split_address
 from infosvc.state.transaction import Commit
 from infosvc.wire.errors import Conflict, NotFound
-from infosvc.management.manage import split_address
-from infosvc.core.service import parts_of
 from infosvc.wire.records import Kind, Outcome, Producer, Report, Role, Run
 
 if TYPE_CHECKING:

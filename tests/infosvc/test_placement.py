@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infosvc.wire.errors import Conflict, NotFound
-from infosvc.management.watchdog import Keeper
-from infosvc.state.configuration import Machine, Picture, Wish
 from infosvc.core.service import parts_of
 from infosvc.management.cluster_slots import ANYWHERE, choose
+from infosvc.management.watchdog import Keeper
+from infosvc.state.configuration import Machine, Picture, Wish
+from infosvc.wire.errors import Conflict, NotFound
 from infosvc.wire.records import Kind, Outcome, Producer, Report, Run, Scope
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from infosvc.data import changes
+from infosvc.registration import producers
+from infosvc.state.configuration import Picture, Wish
 from infosvc.state.current_values import Board
 from infosvc.state.transaction import Draft
 from infosvc.wire.errors import Conflict
-from infosvc.state.configuration import Picture, Wish
 from infosvc.wire.records import Kind, Outcome, Producer, Report, Run, State
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def test_an_update_is_refused_as_a_circle_exactly_when_it_closes_one(puts: list[
     def put(name: str, read: tuple[str, ...]) -> Picture:
         draft = Draft(picture, board)
         made = Producer(name, "x", 1, Kind.PROCESSOR, emits=(f"{name}_out",), inputs=read)
-        changes.put_producer(draft, made, None)
+        producers.put_producer(draft, made, None)
         return draft.picture
 
     inputs: dict[str, tuple[str, ...]] = dict.fromkeys(LETTERS, ())

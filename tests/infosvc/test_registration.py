@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from infosvc.registration.rules import refuse_contradictions
+from infosvc.state.configuration import Picture
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Conflict, InfoError, InvalidInput, NotFound, PreconditionFailed
-from infosvc.state.configuration import Picture
 from infosvc.wire.records import Kind, Outcome, PastRun, Producer, Scope, Slot
-from infosvc.registration.rules import refuse_contradictions
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Served

@@ -16,18 +16,20 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from infosvc.data import changes
-from infosvc.management import manage
-from infosvc.management import cluster_slots
-from infosvc.state.current_values import Board, Value
-from infosvc.state.transaction import Draft
-from infosvc.wire.errors import InfoError
-from infosvc.state.configuration import Latest, Picture
-from infosvc.wire.records import Kind, Outcome, Producer, Scope
 from infosvc.data.agent_report import Batch, Ran
+from infosvc.data.values import put_value, take_report
+from infosvc.management import cluster_slots
+from infosvc.management.nodes import delete_node, put_node
+from infosvc.management.slots import delete_slot, set_slot
+from infosvc.registration.producers import delete_producer, put_producer
 from infosvc.settings import Ack, Clock, Settings
+from infosvc.state.configuration import Latest, Picture
+from infosvc.state.current_values import Board, Value
 from infosvc.state.database import Store, parse_url
+from infosvc.state.transaction import Draft
 from infosvc.state.writer import Writer
+from infosvc.wire.errors import InfoError
+from infosvc.wire.records import Kind, Outcome, Producer, Scope
 
 NAMES = st.sampled_from("abc")
 EMITTED = st.lists(st.sampled_from("xy"), unique=True, max_size=2)
@@ -112,7 +114,7 @@ class Reloads(RuleBasedStateMachine):
         emits = emits if kind.in_slot else []
         made = Producer(name, "x", 5.0, kind, Scope.CLUSTER, replicas, emits=tuple(emits), keep=replicas)
         allowed = all(self.model.owner(emitted) in (None, name) for emitted in emits)
-        self.write(lambda draft: changes.put_producer(draft, made, None), allowed)
+        self.write(lambda draft: put_producer(draft, made, None), allowed)
         if allowed:
             before = self.model.producers.get(name, made).emits
             self.model.producers[name] = made
@@ -123,7 +125,7 @@ class Reloads(RuleBasedStateMachine):
     def delete_producer(self, name: str) -> None:
         """Nobody can delete what another emits."""
         allowed = name in self.model.producers
-        self.write(lambda draft: changes.delete_producer(draft, name, None), allowed)
+        self.write(lambda draft: delete_producer(draft, name, None), allowed)
         if allowed:
             gone = {name, *self.model.producers.pop(name).emits}
             self.model.forget_values(lambda data_name, _: data_name in gone)
@@ -132,13 +134,13 @@ class Reloads(RuleBasedStateMachine):
     @rule(node=NODES)
     def put_node(self, node: str) -> None:
         first = int(self.clock.wall()) + 10
-        self.write(lambda draft: changes.put_node(draft, node, "127.0.0.1:1", "", first), True)
+        self.write(lambda draft: put_node(draft, node, "127.0.0.1:1", "", first), True)
         self.model.nodes.add(node)
 
     @rule(node=NODES)
     def delete_node(self, node: str) -> None:
         allowed = node in self.model.nodes
-        self.write(lambda draft: changes.delete_node(draft, node, self.clock.wall()), allowed)
+        self.write(lambda draft: delete_node(draft, node, self.clock.wall()), allowed)
         if allowed:
             self.model.nodes.remove(node)
             self.model.taken.pop(node, None)
@@ -149,7 +151,7 @@ class Reloads(RuleBasedStateMachine):
     def put_slot(self, node: str, name: str, running: bool) -> None:
         producer = self.model.producers.get(name)
         allowed = node in self.model.nodes and producer is not None and producer.kind.in_slot
-        self.write(lambda draft: manage.set_slot(draft, node, name, running, None), allowed)
+        self.write(lambda draft: set_slot(draft, node, name, running, None), allowed)
         if allowed:
             self.model.forget_slots(lambda at, data_name: (at, data_name) == (node, name))
             self.model.slots[node, name] = running
@@ -157,7 +159,7 @@ class Reloads(RuleBasedStateMachine):
     @rule(node=NODES, name=NAMES)
     def delete_slot(self, node: str, name: str) -> None:
         there = (node, name) in self.model.slots or node in self.model.placed.get(name, ())
-        self.write(lambda draft: changes.delete_slot(draft, node, name), there)
+        self.write(lambda draft: delete_slot(draft, node, name), there)
         self.model.forget_slots(lambda at, data_name: (at, data_name) == (node, name))
 
     @rule(name=NAMES)
@@ -192,7 +194,7 @@ class Reloads(RuleBasedStateMachine):
         emits = name in self.model.producers and self.model.producers[name].emits
         ran = Ran(name, outcome, 0.5, value=own if emits else text, age=2.0, skipped=1, values={"x": text})
         batch = Batch(boot, sequence, [ran], "1")
-        self.write(lambda draft: changes.take_report(draft, node, batch, self.now), node in self.model.nodes)
+        self.write(lambda draft: take_report(draft, node, batch, self.now), node in self.model.nodes)
         last_boot, last = self.model.taken.get(node, ("", 0))
         if node not in self.model.nodes or (boot == last_boot and sequence <= last):
             return
@@ -207,7 +209,7 @@ class Reloads(RuleBasedStateMachine):
     @rule(name=NAMES | st.sampled_from("xy"), node=NODES, text=TEXTS)
     def put_value(self, name: str, node: str, text: str) -> None:
         known = name in self.model.names()
-        self.write(lambda draft: changes.put_value(draft, name, node, text, self.now), known)
+        self.write(lambda draft: put_value(draft, name, node, text, self.now), known)
         if known:
             self.model.set_value(name, node, Outcome.OK, text)
 

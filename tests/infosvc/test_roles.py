@@ -14,8 +14,8 @@ import pytest
 from flask import Flask
 
 from infosvc.access.roles import needed, needs, open_to_all
-from infosvc.wire.errors import Forbidden
 from infosvc.core.service import parts_of
+from infosvc.wire.errors import Forbidden
 from infosvc.wire.records import Producer, Role
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from schemathesis.config import SchemathesisConfig
 from schemathesis.core.failures import FailureGroup
 from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance
 
-from infosvc.wire.errors import InfoError
 from infosvc.core.service import parts_of
+from infosvc.wire.errors import InfoError
 from infosvc.wire.records import Kind, Outcome, Producer, Report, Role, Run, Scope
 from tests.infosvc.conftest import TOKEN
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from infosvc.access import sessions
-from infosvc.access.roles import Caller
-from infosvc.wire.errors import Forbidden
 from infosvc.access.authenticator import Gate
 from infosvc.access.csrf import check_change
-from infosvc.core.service import parts_of
-from infosvc.wire.records import Producer, Role
+from infosvc.access.roles import Caller
 from infosvc.access.sessions import SECONDS, Sessions, cookie_name
+from infosvc.core.service import parts_of
+from infosvc.wire.errors import Forbidden
+from infosvc.wire.records import Producer, Role
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Answer, Hands, Served, Serving

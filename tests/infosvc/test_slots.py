@@ -15,11 +15,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from infosvc.management.agent_client import Agents
 from infosvc.access.roles import sha256
+from infosvc.management.agent_client import Agents
+from infosvc.settings import Settings
 from infosvc.wire.errors import InvalidInput, NotFound, NotReady
 from infosvc.wire.records import Outcome, PastRun, Producer, Report, Role, Run, Slot
-from infosvc.settings import Settings
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Heard, Hearing, Served, Serving

@@ -22,8 +22,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from infosvc.wire.client import InfoClient
 from infosvc.commands.serve import serve
+from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InvalidInput, Unreachable
 from infosvc.wire.records import Role
 

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from infosvc.access.roles import ANONYMOUS
-from infosvc.wire.errors import InvalidInput, NotFound, NotReady, Unauthorized
 from infosvc.access.authenticator import Gate
-from infosvc.state.configuration import Latest
-from infosvc.core.service import parts_of
-from infosvc.wire.records import Producer, Report, Role
+from infosvc.access.roles import ANONYMOUS
 from infosvc.access.tokens import agent_secrets
+from infosvc.core.service import parts_of
+from infosvc.state.configuration import Latest
+from infosvc.wire.errors import InvalidInput, NotFound, NotReady, Unauthorized
+from infosvc.wire.records import Producer, Report, Role
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Hands, Heard, Served, Serving

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from infosvc.wire.client import InfoClient
 from infosvc.http.server import Server
 from infosvc.settings import Settings
+from infosvc.wire.client import InfoClient
 
 TOKEN = "a-token-for-the-tests"
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from hadoop.errors import HadoopError
-from jobs.itemwork.messages import Picture
-from jobs.itemwork.commits import commits
-from jobs.itemwork.dealer import Dealer, remaining
 from jobs.application.journal import Record
 from jobs.images.rows import SCHEMA
+from jobs.itemwork.commits import commits
+from jobs.itemwork.dealer import Dealer, remaining
+from jobs.itemwork.messages import Picture
 from locality.leases import Leases
 from locality.rules import Rules
 from locality.types import Block, Part, Plan

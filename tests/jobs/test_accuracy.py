@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from jobs.errors import JobError
 from jobs.images import labels
 from jobs.images.accuracy import Accuracy, accuracy
-from jobs.errors import JobError
 from jobs.images.labels import Label
 
 

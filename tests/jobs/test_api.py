@@ -15,10 +15,10 @@ import pyarrow as pa
 import pytest
 
 from hadoop.errors import HadoopError
-from jobs.errors import JobError
-from jobs.itemwork.messages import Task
 from jobs.application.listener import Listener
 from jobs.application.status import JobStatus
+from jobs.errors import JobError
+from jobs.itemwork.messages import Task
 from tests.jobs.dealing import Job, block, rows, two_nodes
 
 STATUS = JobStatus("job_1", "running", 1, 12, 3, 0, 1.5, None, ())

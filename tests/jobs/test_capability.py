@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from infosvc.http.server import Server
+from infosvc.settings import Settings
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InvalidInput, Unreachable
 from infosvc.wire.records import Kind, Outcome, Producer, Report, Run
-from infosvc.http.server import Server
-from infosvc.settings import Settings
 from jobs.division import capability
 from jobs.errors import JobError
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from hadoop.errors import HadoopError
 from hadoop.client.master import Ended, Granted, Heartbeat, Unprepared
 from hadoop.client.yarn import Launch
-from jobs.errors import JobError
+from hadoop.errors import HadoopError
 from jobs.application.containers import Containers, Patience
 from jobs.application.exits import Exit, exit_of
+from jobs.errors import JobError
 from jobs.reports.report import Failure
 
 NOTHING = Heartbeat((), (), ())

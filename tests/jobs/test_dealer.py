@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 
 from hadoop.errors import HadoopError
+from jobs.application.journal import Record
 from jobs.errors import JobError
-from jobs.itemwork.messages import Picture, Task
 from jobs.images.recordio import BadPack
 from jobs.itemwork.blame import DIED
 from jobs.itemwork.commits import COMMITTED
 from jobs.itemwork.dealer import Dealer, Gone, Tally, remaining
-from jobs.application.journal import Record
+from jobs.itemwork.messages import Picture, Task
 from jobs.itemwork.refusals import Refused
 from locality.leases import Answer, Leases
 from locality.types import Part, Plan

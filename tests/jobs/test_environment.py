@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from hadoop.local.preflight import JARS
+from hadoop.client.jars import JARS
 from jobs.application.environment import python_in
 from jobs.application.environment_archive import contents, digest, pack, pack_file
 from jobs.commands.environment import env

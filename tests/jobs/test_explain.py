@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from jobs.division.decision import Decision
-from jobs.errors import JobError
 from jobs.division.explanation import explanation, heading, sentences
+from jobs.errors import JobError
 from locality.policies import POLICIES
 from locality.types import Block, Part, Plan
 from tests.jobs.decisions import decide

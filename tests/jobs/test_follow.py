@@ -18,13 +18,13 @@ import click
 import pytest
 from rich.console import Console
 
-from hadoop.errors import HadoopError
 from hadoop.client.yarn import Application
+from hadoop.errors import HadoopError
+from jobs.application.following import ASK_SECONDS, PATIENCE_SECONDS, Sight, Watch, ask, follow
+from jobs.application.status import JobStatus
 from jobs.commands.attend import INTERRUPTED, attend, watch
 from jobs.commands.bars import Bars, Lines, added, duration, line, snapshot
 from jobs.errors import JobError
-from jobs.application.following import ASK_SECONDS, PATIENCE_SECONDS, Sight, Watch, ask, follow
-from jobs.application.status import JobStatus
 from tests.jobs.following import JOB, NODES, RUNNING, STATUS, SUCCEEDED, WAITING, Master, Script
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from jobs.images import labels
 from jobs.errors import JobError
+from jobs.images import labels
 from jobs.images.datasets import load, make, photographs
 
 

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from jobs.errors import JobError
+from jobs.images.rows import SCHEMA
 from jobs.kinds.classify.output import Output, report_url
 from jobs.reports.report import JobReport, Weights
-from jobs.images.rows import SCHEMA
 from tests.jobs.stored import SETTINGS, Written
 
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.images import recordio
 from jobs.commands.images import Size
+from jobs.images import recordio
 from jobs.images.recordio import HEAD_BYTES, MAGIC, BadPack, Index, Places, Records, as_places, is_whole, locate, places
 from jobs.images.recordio import picture as picture_at
 from jobs.images.recordio import record as record_of

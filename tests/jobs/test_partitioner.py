@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from hadoop.rest.direct import open_direct
 from hadoop.errors import HadoopError
+from hadoop.rest.direct import open_direct
+from jobs.application.listener import Listener
+from jobs.application.status import JobStatus
 from jobs.errors import JobError
 from jobs.kinds.classify.__main__ import clean
-from jobs.application.listener import Listener
 from jobs.kinds.classify.partitioner import MOST_IMAGES, Partitioner, rules_of
-from jobs.application.status import JobStatus
 from tests.jobs.stored import SETTINGS, Written
 
 

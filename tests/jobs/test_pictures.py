@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from hadoop.client.blocks import StoredFile
-from hadoop.local.preflight import JARS
+from hadoop.client.jars import JARS
 from jobs.errors import JobError
-from jobs.images.recordio import HEAD_BYTES, MAGIC, record
 from jobs.images.packing import NAME
+from jobs.images.recordio import HEAD_BYTES, MAGIC, record
 from jobs.kinds.classify.listing import without_indexes
 
 SITE = "<configuration><property><name>fs.defaultFS</name><value>file:///</value></property></configuration>"

@@ -11,16 +11,16 @@ import pytest
 from hadoop.client.block_snapshot import Folder, Snapshot
 from hadoop.client.block_table import SCHEMA, from_files
 from hadoop.client.blocks import StoredBlock, StoredFile
-from hadoop.errors import HadoopError
 from hadoop.client.listing import Stamp, Summary
+from hadoop.errors import HadoopError
+from infosvc.data.agent_report import LONGEST_VALUE
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Unreachable
-from infosvc.data.agent_report import LONGEST_VALUE
-from jobs.errors import JobError
 from jobs.commands import locality_blocks
-from jobs.division import publishing
 from jobs.commands.locality_blocks import Publisher
+from jobs.division import publishing
 from jobs.division.distribution import NodeShare
+from jobs.errors import JobError
 
 TTL_SECONDS = 1800.0
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from jobs.division.decision import Decision
-from jobs.errors import JobError
 from jobs.division.replay import attempts, compared, values_of, yardstick
+from jobs.errors import JobError
 from locality.policies import POLICIES
 from locality.types import Part, Plan
 from tests.jobs.decisions import NODES, WEIGHTS, decide

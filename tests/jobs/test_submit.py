@@ -12,14 +12,14 @@ import pytest
 
 from hadoop.client.filesystem import Entry
 from hadoop.client.yarn import Application
+from infosvc.access.tokens import new_text
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Unauthorized, Unreachable
 from infosvc.wire.records import Role
-from infosvc.access.tokens import new_text
-from jobs.division import speed_history
-from jobs.errors import JobError
-from jobs.division.decision_store import UNKNOWN_SECONDS, leftovers
 from jobs.application.submit import MOST_ATTEMPTS, JobToken, Request, check_attempts, job_token, role_of
+from jobs.division import speed_history
+from jobs.division.decision_store import UNKNOWN_SECONDS, leftovers
+from jobs.errors import JobError
 from tests.jobs.following import RUNNING, SUCCEEDED
 
 REQUEST = Request("i", "o", "e", "p", "c", "u", "a-token-of-mine", "m", "w")

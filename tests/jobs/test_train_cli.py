@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner, Result
 from PIL import Image
 
-from jobs.images import labels
-from jobs.errors import JobError
 from jobs.commands.train import quantize, train
+from jobs.errors import JobError
+from jobs.images import labels
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ import pytest
 from hadoop.local import lifecycle
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Unreachable
-from infosvc.yarn_score import parse
 from infosvc.wire.records import Kind, Producer
+from infosvc.yarn_score import parse
 from tests.infosvc.conftest import TOKEN, serving
 from tests.recipes.readme import ROOT, block
 from tests.recipes.shell import Shell, changed, stop

@@ -15,9 +15,9 @@ from typing import IO
 import pyarrow as pa
 import pytest
 
+from infosvc.shipping.remote import RemoteOptions
 from infosvc.wire.client import InfoClient
 from infosvc.wire.records import State
-from infosvc.shipping.remote import RemoteOptions
 from tests.infosvc.conftest import TOKEN, Served, serving
 from tests.infosvc.shipping.conftest import HOSTS, Hand, Sshd, end_agents
 from tests.recipes.readme import ROOT, block

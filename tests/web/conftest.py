@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from infosvc.wire.client import InfoClient
-from infosvc.wire.records import Kind, Outcome, Producer, Report, Role, Run
 from infosvc.http.server import Server
 from infosvc.settings import Settings
+from infosvc.wire.client import InfoClient
+from infosvc.wire.records import Kind, Outcome, Producer, Report, Role, Run
 from tests.infosvc.conftest import TOKEN, Served
 from tests.web.browser import Tabs, chromium
 from tests.web.invented import Invented

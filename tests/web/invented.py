@@ -21,16 +21,15 @@ from hadoop.client.blocks import BlockState, StoredBlock, StoredFile
 from hadoop.client.listing import Stamp, Summary
 from hadoop.client.yarn import Application
 from infosvc.access.roles import needs
-from infosvc.wire.errors import NotFound
 from infosvc.core.service import parts_of
+from infosvc.wire.errors import NotFound
 from infosvc.wire.records import Role
-from jobs.division import decision_store
-from jobs.dashboard import planning
-from jobs.dashboard import showing
-from jobs.dashboard.yarn import Known
 from jobs.application.following import Sight
-from jobs.reports.report import JobReport
 from jobs.application.status import JobStatus, NodeStatus
+from jobs.dashboard import planning, showing
+from jobs.dashboard.yarn import Known
+from jobs.division import decision_store
+from jobs.reports.report import JobReport
 from tests.jobs.decisions import decide
 
 REPORT = Path(__file__).resolve().parents[1] / "fixtures" / "report_sample.json"

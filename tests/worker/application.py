@@ -11,9 +11,9 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pyarrow as pa
 
+from jobs.images.rows import SCHEMA
 from jobs.itemwork.messages import Picture, Task
 from jobs.itemwork.suspects import Suspects
-from jobs.images.rows import SCHEMA
 
 TOKEN = "secret"
 

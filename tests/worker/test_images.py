@@ -11,8 +11,8 @@ import cv2
 import numpy as np
 import pytest
 
-from jobs.images.headers import size, tidied
 from jobs.images.decoding import MEAN, SPREAD, decode, prepare
+from jobs.images.headers import size, tidied
 
 
 def encoded(pixels: np.ndarray, kind: str) -> bytes:

@@ -12,9 +12,9 @@ import cv2
 import numpy as np
 import pytest
 
-from jobs.images import labels
 from jobs.engines import alexnet
 from jobs.errors import JobError
+from jobs.images import labels
 from jobs.training import pictures
 from jobs.training.quantize import CALIBRATION, quantize
 from jobs.training.train import train

@@ -16,9 +16,9 @@ import cv2
 import numpy as np
 import pytest
 
+from jobs.application.settings import WorkerSettings
 from jobs.itemwork.messages import Picture
 from jobs.itemwork.suspects import Suspects
-from jobs.application.settings import WorkerSettings
 from jobs.worker.lookout import Lookout
 from jobs.worker.master import Master
 from jobs.worker.worker import MOST_DEATHS

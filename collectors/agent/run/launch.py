@@ -8,8 +8,8 @@ from pathlib import Path
 from collectors.agent.run.child import Child
 from collectors.agent.run.guard import Guard
 from collectors.agent.run.limits import Confinement
-from collectors.agent.settings import Settings
 from collectors.agent.run.trust import Pushed, Trust
+from collectors.agent.settings import Settings
 from infosvc.wire.records import Slot
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from flask import Blueprint
 
-from infosvc.http.api import audit
-from infosvc.http.api import data
-from infosvc.http.api import events
-from infosvc.http.api import explain
-from infosvc.http.api import nodes
-from infosvc.http.api import producers
-from infosvc.http.api import slots
-from infosvc.http.api import tokens
+from infosvc.http.api import audit, data, events, explain, nodes, producers, slots, tokens
 from infosvc.http.api.restx import Api
 
 NAMESPACES = (producers.ns, nodes.ns, slots.ns, data.ns, tokens.ns, audit.ns, events.ns, explain.ns)

@@ -8,14 +8,14 @@ from typing import Any
 from flask import current_app, request
 from flask_restx import fields
 
+from infosvc.access.roles import needs
+from infosvc.core.service import parts_of
 from infosvc.http.api.exchange import latest
 from infosvc.http.api.restx import Namespace, Resource
-from infosvc.access.roles import needs
-from infosvc.wire.errors import InvalidInput
-from infosvc.core.service import parts_of
-from infosvc.wire.records import Role
 from infosvc.settings import Settings
 from infosvc.state.database import Most
+from infosvc.wire.errors import InvalidInput
+from infosvc.wire.records import Role
 
 ns = Namespace("audit", "Audit log: every change and every refused call", path="/audit")
 

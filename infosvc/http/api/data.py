@@ -7,21 +7,21 @@ from typing import Any
 from flask import current_app, request
 from flask_restx import fields
 
+from infosvc.access.roles import needs
+from infosvc.core.service import parts_of
 from infosvc.data import arrow
-from infosvc.data import changes
+from infosvc.data.agent_report import LONGEST_VALUE, check_text
+from infosvc.data.history import summary
+from infosvc.data.values import delete_value, put_value
 from infosvc.http.api import values
 from infosvc.http.api.document import DATA_NAME, NODE_NAME, SECONDS, or_null, said
 from infosvc.http.api.exchange import Fields, body, latest, query_number, write
 from infosvc.http.api.restx import Namespace, Resource
-from infosvc.access.roles import needs
-from infosvc.state.transaction import Draft
-from infosvc.wire.errors import Conflict, InvalidInput
-from infosvc.data.history import summary
-from infosvc.core.service import parts_of
-from infosvc.wire.records import NAME, Outcome, Role, State, check_node_name
-from infosvc.data.agent_report import LONGEST_VALUE, check_text
 from infosvc.settings import Settings
 from infosvc.state.database import Most
+from infosvc.state.transaction import Draft
+from infosvc.wire.errors import Conflict, InvalidInput
+from infosvc.wire.records import NAME, Outcome, Role, State, check_node_name
 
 ns = Namespace("data", "Data: the latest values", path="/data")
 
@@ -224,7 +224,7 @@ class OneValue(Resource):
             _refuse_slots_cell(draft, data_name, node_name)
             if full and draft.value(data_name, node_name) is None:
                 raise _too_many(data_name, most)
-            return changes.put_value(draft, data_name, node_name, value, now)
+            return put_value(draft, data_name, node_name, value, now)
 
         first = write(change)
         return latest().datum(data_name, node_name).to_json(), 201 if first else 200
@@ -237,7 +237,7 @@ class OneValue(Resource):
 
         The slot that measures it goes on, and its next run brings a value again.
         """
-        write(lambda draft: changes.delete_value(draft, data_name, node_name))
+        write(lambda draft: delete_value(draft, data_name, node_name))
         return "", 204
 
 

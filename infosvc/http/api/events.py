@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 from flask import Response, current_app, g, request
 
-from infosvc.http.api.restx import Namespace, Resource
 from infosvc.access.roles import needs
-from infosvc.wire.errors import InvalidInput
-from infosvc.data.events import TYPES, Broker, Filter, Watcher
 from infosvc.core.service import parts_of
+from infosvc.data.events import TYPES, Broker, Filter, Watcher
+from infosvc.http.api.restx import Namespace, Resource
+from infosvc.wire.errors import InvalidInput
 from infosvc.wire.records import Event, Role
 
 ns = Namespace("events", "Events: what happens, as it happens", path="/events")

@@ -11,14 +11,14 @@ from typing import Any, NoReturn, TypeVar
 from flask import current_app, g, request
 
 from infosvc.access import audit
-from infosvc.data import intake
-from infosvc.state.transaction import Draft
-from infosvc.wire.errors import InvalidInput, Malformed, PreconditionFailed
-from infosvc.state.configuration import Latest
 from infosvc.core.service import parts_of
-from infosvc.wire.records import Receipt, check_name
+from infosvc.data import intake
 from infosvc.data.agent_report import Batch
+from infosvc.state.configuration import Latest
+from infosvc.state.transaction import Draft
 from infosvc.state.writer import Writer
+from infosvc.wire.errors import InvalidInput, Malformed, PreconditionFailed
+from infosvc.wire.records import Receipt, check_name
 
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)

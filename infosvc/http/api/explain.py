@@ -12,14 +12,14 @@ from typing import Any
 from flask import Flask, Response, current_app
 from flask_restx import fields
 
+from infosvc.access.roles import needs
+from infosvc.core.service import parts_of
 from infosvc.http.api.document import or_null
 from infosvc.http.api.exchange import latest
 from infosvc.http.api.restx import Namespace, Resource
-from infosvc.access.roles import needs
 from infosvc.wire.errors import InvalidInput, NotFound
-from infosvc.yarn_score import Judgement, Scored, Values, parse
-from infosvc.core.service import parts_of
 from infosvc.wire.records import Datum, Role
+from infosvc.yarn_score import Judgement, Scored, Values, parse
 
 ns = Namespace("explain", "Explain: how YARN's plug-in judges nodes", path="/explain")
 

@@ -7,14 +7,13 @@ from typing import Any
 from flask import request
 from flask_restx import fields
 
-from infosvc.data import changes
+from infosvc.access.roles import needs
+from infosvc.data.agent_report import LONGEST_VALUE, MOST_RUNS, read_batch
 from infosvc.http.api.document import NODE_NAME, or_null, said
 from infosvc.http.api.exchange import LARGEST, body, latest, take_in, write
 from infosvc.http.api.restx import Namespace, Resource
-from infosvc.access.roles import needs
-from infosvc.management.manage import split_address
+from infosvc.management.nodes import delete_node, put_node, split_address
 from infosvc.wire.records import Outcome, Role, check_node_name
-from infosvc.data.agent_report import LONGEST_VALUE, MOST_RUNS, read_batch
 
 ns = Namespace("nodes", "Management: the machines", path="/nodes")
 
@@ -153,7 +152,7 @@ class OneNode(Resource):
         split_address(address)
         # Seconds since 1970 outgrow any count of changes, so a node enrolled anew never reuses a version.
         first = int(latest().clock.wall())
-        new = write(lambda draft: changes.put_node(draft, node_name, address, agent_version, first))
+        new = write(lambda draft: put_node(draft, node_name, address, agent_version, first))
         return latest().node(node_name).to_json(), 201 if new else 200
 
     @ns.response(204, "forgotten")
@@ -165,7 +164,7 @@ class OneNode(Resource):
         Its tokens are revoked, and its agent is told to end.
         """
         now = latest().clock.wall()
-        write(lambda draft: changes.delete_node(draft, node_name, now))
+        write(lambda draft: delete_node(draft, node_name, now))
         return "", 204
 
 

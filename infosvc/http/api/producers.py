@@ -9,15 +9,15 @@ from typing import Any
 from flask import request
 from flask_restx import fields
 
-from infosvc.data import changes
+from infosvc.access.roles import needs
 from infosvc.http.api.document import DATA_NAME, or_null
 from infosvc.http.api.exchange import LARGEST, Fields, body, if_match, latest, write
 from infosvc.http.api.restx import Namespace, Resource
-from infosvc.access.roles import needs
+from infosvc.registration.producers import delete_producer, put_producer
+from infosvc.registration.rules import refuse_known
 from infosvc.state.transaction import Draft
 from infosvc.wire.errors import InvalidInput
 from infosvc.wire.records import NAME, Kind, Producer, Role, Scope, check_name
-from infosvc.registration.rules import refuse_known
 
 ns = Namespace("producers", "Registration: which data exists and how it is produced", path="/producers")
 
@@ -131,7 +131,7 @@ class OneProducer(Resource):
         def change(draft: Draft) -> tuple[Producer, bool]:
             if only_new:
                 refuse_known(draft.picture, data_name)
-            return changes.put_producer(draft, producer, guard)
+            return put_producer(draft, producer, guard)
 
         stored, new = write(change)
         return stored.to_json(), 201 if new else 200
@@ -149,7 +149,7 @@ class OneProducer(Resource):
         The agents that run it are told.
         """
         guard = if_match()
-        write(lambda draft: changes.delete_producer(draft, data_name, guard))
+        write(lambda draft: delete_producer(draft, data_name, guard))
         return "", 204
 
 

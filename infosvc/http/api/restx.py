@@ -10,11 +10,11 @@ from flask import Blueprint, Response, jsonify, request
 from flask import current_app as app
 from werkzeug.exceptions import HTTPException
 
+from infosvc.access.rate_limit import TooFast
+from infosvc.core.extras import described
 from infosvc.http.api.document import add_described, add_refusals
 from infosvc.http.api.examples import add_examples
 from infosvc.wire.errors import BY_STATUS, InfoError
-from infosvc.core.extras import described
-from infosvc.access.rate_limit import TooFast
 
 C = TypeVar("C")
 

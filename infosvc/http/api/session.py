@@ -10,15 +10,15 @@ from typing import Any
 
 from flask import Flask, Response, current_app, jsonify, request
 
-from infosvc.http.api.exchange import body
-from infosvc.http.api.session_document import SESSION
-from infosvc.access.roles import ANONYMOUS, open_to_all
-from infosvc.wire.errors import InfoError, InvalidInput, Unauthorized
-from infosvc.core.extras import describe
 from infosvc.access.authenticator import Gate
 from infosvc.access.csrf import check_origin
-from infosvc.core.service import parts_of
+from infosvc.access.roles import ANONYMOUS, open_to_all
 from infosvc.access.sessions import cookie_name
+from infosvc.core.extras import describe
+from infosvc.core.service import parts_of
+from infosvc.http.api.exchange import body
+from infosvc.http.api.session_document import SESSION
+from infosvc.wire.errors import InfoError, InvalidInput, Unauthorized
 
 LONGEST_TOKEN = 1024
 

@@ -7,17 +7,16 @@ from typing import Any
 from flask import current_app
 from flask_restx import fields
 
-from infosvc.data import changes
-from infosvc.management import manage
-from infosvc.management import cluster_slots
-from infosvc.management.agent_client import Agents
+from infosvc.access.roles import needs
+from infosvc.core.service import parts_of
 from infosvc.http.api.document import DATA_NAME, NODE_NAME, or_null
 from infosvc.http.api.exchange import LARGEST, body, latest, write
 from infosvc.http.api.restx import Namespace, Resource
-from infosvc.access.roles import needs
-from infosvc.state.transaction import Draft
-from infosvc.core.service import parts_of
+from infosvc.management import cluster_slots
+from infosvc.management.agent_client import Agents
 from infosvc.management.cluster_slots import ANYWHERE
+from infosvc.management.slots import delete_slot, lift_slot, set_slot
+from infosvc.state.transaction import Draft
 from infosvc.wire.records import Outcome, Role, Scope
 
 ns = Namespace("slots", "Management: what runs on a node", path="/nodes/<node_name>/slots")
@@ -172,7 +171,7 @@ class OneSlot(Resource):
             if lift:
                 return _lift(draft, node_name, data_name, interval)
             if node_name != ANYWHERE:
-                return manage.set_slot(draft, node_name, data_name, running, interval)
+                return set_slot(draft, node_name, data_name, running, interval)
             return cluster_slots.place(draft, data_name, running, interval, is_ready)
 
         new = write(change)
@@ -189,7 +188,7 @@ class OneSlot(Resource):
         if node_name == ANYWHERE:
             write(lambda draft: cluster_slots.withdraw(draft, data_name))
         else:
-            write(lambda draft: changes.delete_slot(draft, node_name, data_name))
+            write(lambda draft: delete_slot(draft, node_name, data_name))
         return "", 204
 
 
@@ -225,4 +224,4 @@ def _shown(node_name: str, data_name: str) -> dict[str, Any]:
 def _lift(draft: Draft, node_name: str, data_name: str, interval: float | None) -> bool:
     if node_name == ANYWHERE:
         return cluster_slots.lift(draft, data_name, interval)
-    return manage.lift_slot(draft, node_name, data_name, interval)
+    return lift_slot(draft, node_name, data_name, interval)

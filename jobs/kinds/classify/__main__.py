@@ -10,16 +10,16 @@ import traceback
 from pathlib import Path
 
 from hadoop.client import jvm
-from hadoop.errors import HadoopError
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.master import MasterSession
+from hadoop.errors import HadoopError
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError
-from jobs.errors import JobError
 from jobs.application.listener import Listener
+from jobs.application.settings import JobSettings
+from jobs.errors import JobError
 from jobs.kinds.classify.output import report_url
 from jobs.kinds.classify.partitioner import Partitioner
-from jobs.application.settings import JobSettings
 from locality.types import PlanError
 
 INFO_TOKEN, INFO_CA = Path("info_token"), Path("info_ca")

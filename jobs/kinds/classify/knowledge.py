@@ -11,13 +11,13 @@ from hadoop.client.yarn import Yarn
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError, InvalidInput
 from infosvc.wire.records import Datum, Kind, Producer, State
+from jobs.application.settings import JobSettings
 from jobs.division import speed_history
 from jobs.division.capability import Capability, wait
 from jobs.division.decision import Decision, Judgement, Reading
+from jobs.division.terms import known_terms
 from jobs.errors import JobError
 from jobs.kinds.classify.listing import Pictures
-from jobs.division.terms import known_terms
-from jobs.application.settings import JobSettings
 from locality.cost import AccessCost
 from locality.types import Block, Terms
 

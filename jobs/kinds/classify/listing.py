@@ -13,10 +13,10 @@ import numpy as np
 from hadoop.client.blocks import StoredFile, list_files
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.ranges import Ranges
-from jobs.images import recordio
 from jobs.errors import JobError
-from jobs.itemwork.messages import Picture
+from jobs.images import recordio
 from jobs.images.recordio import IDX, LEN, LST, REC, BadPack, Index, Numbers, Records
+from jobs.itemwork.messages import Picture
 from locality.types import Block, Part
 
 READERS = 8

@@ -11,15 +11,15 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hadoop.rest.site_files import namenode_http
-from hadoop.errors import HadoopError
 from hadoop.client.filesystem import FileSystem
+from hadoop.errors import HadoopError
+from hadoop.rest.site_files import namenode_http
+from jobs.application.settings import JobSettings
 from jobs.division import decision_store
 from jobs.division.decision import Decision
 from jobs.errors import JobError
-from jobs.reports.report import JobReport, html
-from jobs.application.settings import JobSettings
 from jobs.images.rows import SCHEMA
+from jobs.reports.report import JobReport, html
 
 
 class Output:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jobs.reports.report import pages
 from jobs.application.status import JobStatus
+from jobs.reports.report import pages
 
 REFRESH_SECONDS = 2
 

@@ -11,29 +11,29 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 
-from hadoop.errors import HadoopError
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.master import Granted, MasterSession
+from hadoop.errors import HadoopError
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError
-from jobs.division import speed_history
-from jobs.division.decision import Decision
-from jobs.application.listener import Listener
-from jobs.itemwork.calls import LARGEST_ROWS
 from jobs.application.containers import Containers, Patience
-from jobs.itemwork.dealer import Dealer, remaining
 from jobs.application.journal import Journal, Record, read
-from jobs.kinds.classify.knowledge import Knowledge, know, note
 from jobs.application.launches import Launches
-from jobs.kinds.classify.output import Output, report_url
-from jobs.kinds.classify.page import page
-from jobs.kinds.classify.listing import Pictures
-from jobs.kinds.classify.progress import Progress
-from jobs.itemwork.rows import rows_by_node
-from jobs.kinds.classify.summary import Course, summarise
-from jobs.reports.report import Failure, JobReport
+from jobs.application.listener import Listener
 from jobs.application.settings import JobSettings
 from jobs.application.status import JobStatus
+from jobs.division import speed_history
+from jobs.division.decision import Decision
+from jobs.itemwork.calls import LARGEST_ROWS
+from jobs.itemwork.dealer import Dealer, remaining
+from jobs.itemwork.rows import rows_by_node
+from jobs.kinds.classify.knowledge import Knowledge, know, note
+from jobs.kinds.classify.listing import Pictures
+from jobs.kinds.classify.output import Output, report_url
+from jobs.kinds.classify.page import page
+from jobs.kinds.classify.progress import Progress
+from jobs.kinds.classify.summary import Course, summarise
+from jobs.reports.report import Failure, JobReport
 from locality.leases import Leases
 from locality.policies import policy
 from locality.quality import judge

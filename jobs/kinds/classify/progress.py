@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from jobs.division.decision import Decision
 from jobs.application.containers import Containers
+from jobs.application.status import JobStatus, NodeStatus
+from jobs.division.decision import Decision
 from jobs.itemwork.dealer import Dealer
 from jobs.itemwork.node_totals import NOTHING
 from jobs.reports.report import Failure
-from jobs.application.status import JobStatus, NodeStatus
 
 MOST_NEWS = 5
 

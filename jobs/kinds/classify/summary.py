@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from jobs.application.settings import JobSettings
 from jobs.division.decision import Decision
 from jobs.itemwork.node_totals import NOTHING, Tally
 from jobs.reports.report import SEEDED, Failure, InputValue, JobReport, LeaseReport, NodeReport, Weights
-from jobs.application.settings import JobSettings
 from locality.bounds import fewest_bytes_moved, moved
 from locality.types import Part
 

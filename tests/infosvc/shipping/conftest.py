@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner, Result
 
-from infosvc.shipping.bundle import Bundle, build
 from infosvc.commands.node import node
 from infosvc.commands.push import push
+from infosvc.shipping.bundle import Bundle, build
 from infosvc.shipping.remote import RemoteOptions
 
 if TYPE_CHECKING:

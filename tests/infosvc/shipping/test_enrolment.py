@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from infosvc.shipping import bundle
-from infosvc.wire.client import InfoClient
+from infosvc.shipping.catalog import register
 from infosvc.shipping.enrolment import Admission, Roster
+from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError, NotFound, Unreachable
 from infosvc.wire.records import Kind, Producer, Role
-from infosvc.shipping.catalog import register
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Served

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from infosvc.shipping.bundle import Bundle
-from infosvc.wire.errors import Conflict, InfoError, Unreachable
 from infosvc.shipping.remote import MAX_HOSTS_AT_ONCE, Installed, Machine, RemoteOptions, on_hosts
+from infosvc.wire.errors import Conflict, InfoError, Unreachable
 
 if TYPE_CHECKING:
     from tests.infosvc.shipping.conftest import Sshd

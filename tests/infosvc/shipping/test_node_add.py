@@ -22,9 +22,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
+from infosvc.commands.shipping import bundled
 from infosvc.shipping import bundle
 from infosvc.wire.client import InfoClient
-from infosvc.commands.shipping import bundled
 from infosvc.wire.errors import Forbidden, InvalidInput, NotReady, Unauthorized
 from infosvc.wire.records import Kind, Producer, Role, Scope, State
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from infosvc.shipping.bundle import Bundle, build, seal
+from infosvc.shipping.remote import Machine, RemoteOptions
 from infosvc.wire.errors import Conflict, InvalidInput, NotFound, NotReady, Unreachable
 from infosvc.wire.records import Producer, State
-from infosvc.shipping.remote import Machine, RemoteOptions
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Served

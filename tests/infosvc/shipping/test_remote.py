@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from infosvc.shipping.bundle import Bundle
-from infosvc.wire.errors import Conflict, InfoError, InvalidInput, NotReady, Unauthorized, Unreachable
 from infosvc.shipping.remote import Installed, Machine, RemoteOptions, on_hosts
+from infosvc.wire.errors import Conflict, InfoError, InvalidInput, NotReady, Unauthorized, Unreachable
 
 if TYPE_CHECKING:
     from tests.infosvc.shipping.conftest import Sshd

@@ -1,0 +1,1 @@
+"""What an agent tells the service, kept until the service has it."""

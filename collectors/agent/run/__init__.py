@@ -1,0 +1,1 @@
+"""How a program is run on a node: started, limited, watched, ended."""

@@ -1,0 +1,1 @@
+"""Hadoop's own client in a JVM inside this process: HDFS, YARN, an application master's session."""

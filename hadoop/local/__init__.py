@@ -1,0 +1,1 @@
+"""A real Hadoop cluster on this one machine."""

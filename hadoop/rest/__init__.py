@@ -1,0 +1,1 @@
+"""What Hadoop's daemons tell over HTTP, read without a JVM."""

@@ -1,0 +1,1 @@
+"""The second service: what runs on which node."""

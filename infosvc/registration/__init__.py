@@ -1,0 +1,1 @@
+"""The first service: which data there is, and how it is produced."""

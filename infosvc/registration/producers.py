@@ -1,0 +1,85 @@
+"""Registers, updates and forgets producers: each function refuses first and then changes the draft.
+
+A node's wanted version grows with every change of a producer that one of its slots runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from infosvc.registration.rules import materialised, refuse_contradictions, users_of
+from infosvc.state.transaction import Draft, Past
+from infosvc.wire.errors import Conflict, PreconditionFailed
+from infosvc.wire.records import Producer
+
+# Versions of forgotten producers are never given again, so that no If-Match of theirs fits a later one.
+_VERSIONS = "producer_version"
+
+
+def put_producer(draft: Draft, producer: Producer, if_match: int | None) -> tuple[Producer, bool]:
+    """Register or update, with a row for each name it emits; returns what is stored and whether it is new.
+
+    PreconditionFailed guards `if_match`; Conflict and InvalidInput tell which other producer stands in the way.
+    """
+    old = draft.picture.producers.get(producer.data_name)
+    _check_version(producer.data_name, old, if_match)
+    refuse_contradictions(draft.picture, producer)
+    for gone in set(old.emits if old else ()) - set(producer.emits):
+        _forget_name(draft, gone)
+    stored = _store_producer(draft, producer)
+    for emitted in materialised(draft.picture, stored, old):
+        _store_producer(draft, emitted)
+    return stored, old is None
+
+
+def delete_producer(draft: Draft, data_name: str, if_match: int | None) -> None:
+    """Forget a producer and what it emits, its slots and its values; Conflict when others live on it."""
+    producer = draft.picture.producer(data_name)
+    _check_version(data_name, producer, if_match)
+    users = users_of(draft.picture, data_name)
+    if users:
+        raise Conflict(
+            f"{data_name} is needed by {', '.join(users)}: remove that first, or take the name out of it",
+            "data_name",
+        )
+    for name in (data_name, *producer.emits):
+        _forget_name(draft, name)
+
+
+def _store_producer(draft: Draft, producer: Producer) -> Producer:
+    """Store what differs, under the next version; nodes that run it are told, and slots that cannot are removed."""
+    name = producer.data_name
+    old = draft.picture.producers.get(name)
+    version = old.version if old else draft.picture.counters.get(_VERSIONS, 0)
+    if old == replace(producer, version=version):
+        return old
+    stored = replace(producer, version=version + 1)
+    draft.put("producers", (name,), stored)
+    if old is not None and old.keep and not stored.keep:
+        draft.forget.append(Past(name, None))
+    for node_name in draft.nodes_with_slot(name):
+        if not stored.kind.in_slot:
+            draft.put("slots", (node_name, name), None)
+        draft.bump(node_name)
+    return stored
+
+
+def _forget_name(draft: Draft, data_name: str) -> None:
+    used = max(draft.picture.counters.get(_VERSIONS, 0), draft.picture.producers[data_name].version)
+    draft.put("counters", (_VERSIONS,), used)
+    draft.put("producers", (data_name,), None)
+    draft.forget.append(Past(data_name, None))
+    for node_name in draft.nodes_with_slot(data_name):
+        draft.put("slots", (node_name, data_name), None)
+        draft.bump(node_name)
+    for cell in draft.cells(data_name):
+        draft.values[cell] = None
+
+
+def _check_version(data_name: str, old: Producer | None, if_match: int | None) -> None:
+    if if_match is not None and (old is None or old.version != if_match):
+        found = f"has version {old.version}" if old else "is not registered"
+        raise PreconditionFailed(
+            f"{data_name} {found}, not version {if_match} as If-Match says: read it again and repeat the change",
+            "If-Match",
+        )

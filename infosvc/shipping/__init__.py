@@ -1,0 +1,1 @@
+"""What brings programs to nodes: bundles, releases, SSH."""

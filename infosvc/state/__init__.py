@@ -1,0 +1,1 @@
+"""What the service knows: in memory for readers, in the database for good."""

@@ -1,0 +1,1 @@
+"""What every application of ours on YARN needs."""

@@ -1,0 +1,1 @@
+"""`nodewise job`, `images`, `env` and `locality`: one command group a file."""

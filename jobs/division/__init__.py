@@ -1,0 +1,1 @@
+"""How work is divided: what nodes can do, the decision, and why."""

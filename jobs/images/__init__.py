@@ -1,0 +1,1 @@
+"""Images in HDFS: made, loaded, packed, read, decoded; and the rows that tell what they show."""

@@ -1,0 +1,1 @@
+"""What a job did, as numbers, as a page, and as a time line."""
