@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from tests.cluster.standing import Standing
 
 # The bench and the lab are run from a checkout and never installed.
 ROOT = Path(__file__).resolve().parents[1]
@@ -25,3 +30,15 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # else no command that a test starts would hear it
     config.pluginmanager.register(Times(), "times")
+
+
+@pytest.fixture(scope="session")
+def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
+    """The cluster that modules of several folders share; it is started once somebody uses it."""
+    from tests.cluster.standing import Standing
+
+    made = Standing(tmp_path_factory.mktemp("standing"))
+    try:
+        yield made
+    finally:
+        made.end()

@@ -23,9 +23,8 @@ import pytest
 
 from bench.stage import module_of
 from hadoop.local import processes
-from hadoop.local.lifecycle import Cluster
 from jobs.division.decision_store import UNKNOWN_SECONDS
-from tests.cluster.site import Site, running, succeed, until
+from tests.cluster.site import Site, succeed, until
 
 # The first test starts the cluster, the service, the agents and a job before it begins.
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
@@ -149,12 +148,11 @@ class Work:
 
 
 @pytest.fixture(scope="module")
-def site(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with running(cluster, tmp_path_factory.mktemp("pictures")) as site:
-        many = tmp_path_factory.mktemp("many")
-        succeed(site.nodewise("images", "make", str(many), "-n", str(MANY)))
-        succeed(site.nodewise("images", "load", str(many), "/data/many"))
-        yield site
+def site(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Site:
+    many = tmp_path_factory.mktemp("many")
+    succeed(site.nodewise("images", "make", str(many), "-n", str(MANY)))
+    succeed(site.nodewise("images", "load", str(many), "/data/many"))
+    return site
 
 
 @pytest.fixture(scope="module")
