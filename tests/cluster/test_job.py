@@ -105,7 +105,7 @@ def test_a_row_tells_five_classes_the_node_and_the_engine(site: Site, first: dic
     assert len(row["top5"]) == 5
     assert row["class_id"] == row["top5"][0]["class_id"]
     assert row["node_name"] in site.cluster.nodes
-    assert row["engine"] == "mxnet_alexnet"
+    assert row["engine"] == "mxnet.alexnet"
 
 
 def test_the_command_lists_what_became_of_each_picture(site: Site, first: dict[str, Any]) -> None:
@@ -133,7 +133,7 @@ def test_the_plan_is_what_the_nodes_did(first: dict[str, Any]) -> None:
 
 
 def test_speeds_are_written_back_and_become_the_next_judgement(site: Site, first: dict[str, Any]) -> None:
-    client, name = site.client(), "images_per_second:mxnet_alexnet:8"
+    client, name = site.client(), "images_per_second:mxnet.alexnet:8"
     speeds = numbers(client, name)
     assert speeds == pytest.approx({node["node_name"]: node["images_per_second"] for node in first["nodes"]})
 
