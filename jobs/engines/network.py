@@ -12,7 +12,7 @@ from locality.program_names import FORMER, program_name
 
 ALEXNET, ALEXNET_INT8 = "alexnet", "alexnet_int8"
 NAMES = {"mxnet": (ALEXNET,), "onnx": (ALEXNET, ALEXNET_INT8)}
-"""The networks that each framework knows by name; it takes any other as a file."""
+"""The networks that these frameworks know by name. Any other framework takes words that are no file as names."""
 DIGITS = 12
 _SYMBOL, _ONNX = "-symbol.json", ".onnx"
 
@@ -63,7 +63,7 @@ def choose(engine: str, model: str | None, weights: Path | None = None, labels: 
             raise JobError(f"--engine {engine} is a network, too: leave --model out, or give --engine mxnet or onnx")
         engine, _, model = FORMER[engine].partition(".")
     model = model or ALEXNET
-    if engine not in NAMES or model in NAMES[engine]:  # who does not know the engine says so
+    if model in NAMES[engine] if engine in NAMES else not Path(model).is_file():
         return Network(engine, model, None, weights, None, labels)
     graph = _graph(engine, model)
     if weights is not None:
@@ -81,6 +81,8 @@ def preparation_beside(graph: Path) -> Path:
 def _graph(engine: str, model: str) -> Path:
     """The file of a graph; JobError when there is none."""
     path = Path(model)
+    if engine not in NAMES:
+        return path
     known = f"choose one of {', '.join(NAMES[engine])}, or name a file"
     if not path.exists():
         raise JobError(f"model {model!r} is unknown to {engine}, and there is no such file: {known}")
