@@ -15,7 +15,7 @@ from jobs.application.listener import Listener
 from jobs.application.status import JobStatus
 from jobs.errors import JobError
 from jobs.kinds.classify.__main__ import clean
-from jobs.kinds.classify.partitioner import MOST_IMAGES, Partitioner, rules_of
+from jobs.kinds.classify.partitioner import Partitioner, rules_of
 from tests.jobs.stored import SETTINGS, Written
 
 
@@ -57,10 +57,15 @@ def test_an_output_that_is_there_ends_the_job_before_anything_is_done(listener: 
     assert list(files) == ["/out/part-a.parquet"]
 
 
-@pytest.mark.parametrize(("batch", "vcores", "most"), [(32, 2, 128), (1024, 16, 8192)])
-def test_a_lease_is_two_full_batches_as_long_as_a_commit_can_hold_its_rows(batch: int, vcores: int, most: int) -> None:
-    assert rules_of(replace(SETTINGS, batch=batch, vcores=vcores)).most_images == most
-    assert MOST_IMAGES == 8192
+@pytest.mark.parametrize(
+    ("batch", "vcores", "row_bytes", "most"), [(32, 2, 4096, 128), (1024, 16, 4096, 8192), (32, 2, 1 << 20, 32)]
+)
+def test_a_lease_is_two_full_batches_as_long_as_a_commit_can_hold_its_rows(
+    batch: int, vcores: int, row_bytes: int, most: int
+) -> None:
+    settings = replace(SETTINGS, batch=batch, vcores=vcores, row_bytes=row_bytes)
+
+    assert rules_of(settings).most_images == most
 
 
 def test_what_cannot_be_deleted_after_the_job_changes_nothing(capsys: pytest.CaptureFixture[str]) -> None:

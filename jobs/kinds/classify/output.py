@@ -79,8 +79,9 @@ class Output:
         count = 0
         for node_name, tables in rows.items():
             content = io.BytesIO()
-            with pq.ParquetWriter(content, SCHEMA) as writer:
-                for table in _joined(tables):
+            joined = list(_joined(tables))
+            with pq.ParquetWriter(content, joined[0].schema if joined else SCHEMA) as writer:
+                for table in joined:
                     count += table.num_rows
                     paths.update(table.column("path").to_pylist())
                     writer.write_table(table)
