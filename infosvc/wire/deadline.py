@@ -6,49 +6,41 @@ A timeout of a socket starts anew with every byte, so that alone never ends a ca
 from __future__ import annotations
 
 import io
+import math
 import socket
 import time
-from typing import Any, Protocol
-
-_CHUNK_BYTES = 64 * 1024
+from typing import Any
 
 
 class DeadlineReader(io.RawIOBase):
-    """Reads from a connection; `deadline` (monotonic seconds) may be moved. TimeoutError once it has passed."""
+    """Reads from a connection: TimeoutError after `silence` seconds without a byte, and once `deadline` has passed.
 
-    def __init__(self, connection: socket.socket, deadline: float = 0.0) -> None:
-        self._connection = connection
+    The deadline is in monotonic seconds, and may be moved.
+    """
+
+    def __init__(self, connection: socket.socket, deadline: float = 0.0, silence: float = math.inf) -> None:
         self.deadline = deadline
+        self._silence = silence
+        self._connection = connection
+        self._raw = connection.makefile("rb", buffering=0)
 
     def makefile(self, _mode: str) -> io.BufferedReader:
-        """What http.client.HTTPResponse asks of a socket."""
+        """Do what http.client.HTTPResponse asks of a socket."""
         return io.BufferedReader(self)
 
     def readable(self) -> bool:
+        """Tell that this can be read."""
         return True
 
-    def readinto(self, buffer: Any) -> int:
+    def readinto(self, buffer: Any) -> int | None:
+        """Fill a buffer with what has come."""
         left = self.deadline - time.monotonic()
         if left <= 0:
-            raise TimeoutError("its answer comes too slowly")
-        self._connection.settimeout(left)
-        return self._connection.recv_into(buffer)
+            raise TimeoutError("timed out: it comes too slowly")
+        self._connection.settimeout(min(self._silence, left))
+        return self._raw.readinto(buffer)
 
-
-class _Answer(Protocol):
-    def read1(self, size: int = -1, /) -> bytes: ...
-
-
-def read_all(answer: _Answer, most_bytes: int, seconds: float) -> bytes:
-    """Read an open answer to its end; TimeoutError beyond `seconds`, ValueError beyond `most_bytes`.
-
-    The moment is looked at between two pieces, so one silence may last as long as the timeout of the answer's socket.
-    """
-    content, deadline = bytearray(), time.monotonic() + seconds
-    while piece := answer.read1(_CHUNK_BYTES):
-        content += piece
-        if len(content) > most_bytes:
-            raise ValueError(f"the answer is longer than {most_bytes} bytes")
-        if time.monotonic() > deadline:
-            raise TimeoutError("its answer comes too slowly")
-    return bytes(content)
+    def close(self) -> None:
+        """Let go of the connection, which its owner may still use."""
+        self._raw.close()
+        super().close()
