@@ -172,7 +172,7 @@ def test_own_labels_name_the_classes(site: Site, tmp_path: Path) -> None:
 @pytest.fixture
 def embedding(tmp_path: Path) -> Path:
     """A model with two outputs, as an ONNX file."""
-    program = [WORKER_PYTHON, "-c", block("own-model")]
+    program = [str(WORKER_PYTHON), "-c", block("own-model")]
     succeed(subprocess.run(program, capture_output=True, text=True, timeout=60, cwd=tmp_path))
     return tmp_path / "colours.onnx"
 
