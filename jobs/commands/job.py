@@ -12,7 +12,7 @@ import click
 from rich.table import Column, Table
 
 from hadoop.client.yarn import Application
-from hadoop.rest.site_files import resourcemanager_http
+from hadoop.rest.addresses import resourcemanager_http
 from jobs.application import following, logs
 from jobs.application.submit import Submitter
 from jobs.commands import attend, bars

@@ -85,7 +85,11 @@ def test_a_broken_picture_has_a_row_with_the_reason(site: Site, first: dict[str,
 
 
 def test_the_line_of_the_readme_opens_the_results(site: Site, first: dict[str, Any]) -> None:
-    line = block("read-results").strip().replace("127.0.2.1:9870/out/run1", f"{site.cluster.master}:9870/out/even")
+    line = (
+        block("read-results")
+        .strip()
+        .replace("127.0.2.1:9870/out/run1", f"{site.cluster.namenode_http.removeprefix('http://')}/out/even")
+    )
     program = f"import pyarrow.parquet; print({line}.num_rows)"
 
     printed = succeed(subprocess.run([WORKER_PYTHON, "-c", program], capture_output=True, text=True, timeout=60))
@@ -312,7 +316,7 @@ def test_a_job_s_state_is_shown_to_programs(site: Site, first: dict[str, Any]) -
 
 def master_node(site: Site) -> str | None:
     """The node that was chosen for the application master of the job under way, once there is one."""
-    url = f"http://{site.cluster.master}:8088/ws/v1/cluster/apps?states=ACCEPTED,RUNNING"
+    url = f"{site.cluster.rm_http}/ws/v1/cluster/apps?states=ACCEPTED,RUNNING"
     with urlopen(url, timeout=10) as answer:
         under_way = (json.load(answer)["apps"] or {}).get("app", [])
     addresses = [job.get("amHostHttpAddress", "").partition(":")[0] for job in under_way]
@@ -325,7 +329,7 @@ def test_a_node_that_is_lost_before_its_container_starts_costs_no_picture(site: 
         master = until(lambda: master_node(site))
         node = next(name for name in site.cluster.nodes if name != master)
         # Frozen, it still counts as alive when the plan is made; then it misses its heartbeats and is lost.
-        victim = daemons.running(site.cluster)[daemons.Daemon(site.cluster, "nodemanager", node)]
+        victim = daemons.find_running(site.cluster)[daemons.Daemon(site.cluster, "nodemanager", node)]
         victim.send_signal(signal.SIGSTOP)
         try:
             report = json.loads(succeed(submitted.result()))

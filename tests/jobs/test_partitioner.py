@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hadoop.errors import HadoopError
-from hadoop.rest.direct import open_direct
+from hadoop.rest.pages import Pages
 from jobs.application.listener import Listener
 from jobs.application.status import JobStatus
 from jobs.errors import JobError
@@ -37,8 +37,7 @@ def test_a_job_that_plans_says_so_to_everyone_from_its_first_look_at_hdfs(listen
     class Watching:
         def exists(self, name: str) -> bool:
             for path in ("/status", "/"):
-                with open_direct(f"{listener.address}{path}", 10) as answer:
-                    heard.append(answer.read())
+                heard.append(Pages("application master", listener.address).read(path, "the job").content)
             raise HadoopError("HDFS is away")
 
     with pytest.raises(HadoopError):

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from hadoop.client.filesystem import FileSystem
 from hadoop.errors import HadoopError
-from hadoop.rest.site_files import namenode_http
+from hadoop.rest.addresses import namenode_http
 from jobs.application.settings import JobSettings
 from jobs.division import decision_store
 from jobs.division.decision import Decision
