@@ -10,6 +10,7 @@ from flask_restx import fields
 
 from infosvc.access.roles import needs
 from infosvc.core.service import parts_of
+from infosvc.http.api.call_group import CallGroup
 from infosvc.http.api.exchange import latest
 from infosvc.http.api.restx import Namespace, Resource
 from infosvc.settings import Settings
@@ -18,6 +19,7 @@ from infosvc.wire.errors import InvalidInput
 from infosvc.wire.records import Role
 
 ns = Namespace("audit", "Audit log: every change and every refused call", path="/audit")
+calls = CallGroup("audit", ns)
 
 DEFAULT_LIMIT = 1_000
 LARGEST_SEQUENCE = 2**62

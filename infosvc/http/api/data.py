@@ -14,6 +14,7 @@ from infosvc.data.agent_report import LONGEST_VALUE, check_text
 from infosvc.data.history import summary
 from infosvc.data.values import delete_value, put_value
 from infosvc.http.api import values
+from infosvc.http.api.call_group import CallGroup
 from infosvc.http.api.document import DATA_NAME, NODE_NAME, SECONDS, or_null, said
 from infosvc.http.api.exchange import Fields, body, latest, query_number, write
 from infosvc.http.api.restx import Namespace, Resource
@@ -24,6 +25,7 @@ from infosvc.wire.errors import Conflict, InvalidInput
 from infosvc.wire.records import NAME, Outcome, Role, State, check_node_name
 
 ns = Namespace("data", "Data: the latest values", path="/data")
+calls = CallGroup("data", ns)
 
 TAG = {"_in": "header", "x-example": '"0f0f0f0f-1-1-0"'}
 TAGS = {"ETag": "the tag of these values, for If-None-Match"}

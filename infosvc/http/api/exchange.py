@@ -11,6 +11,9 @@ from typing import Any, NoReturn, TypeVar
 from flask import current_app, g, request
 
 from infosvc.access import audit
+from infosvc.access.audit import Refusals
+from infosvc.access.authenticator import HOLDER
+from infosvc.access.roles import Caller
 from infosvc.core.service import parts_of
 from infosvc.data import intake
 from infosvc.data.agent_report import Batch
@@ -49,6 +52,19 @@ def write(change: Callable[[Draft], T]) -> T:
         return done
 
     return writer.write(audited)
+
+
+def record_call() -> None:
+    """Put the call that is answered into the audit log as a change, though nothing that the service keeps changes."""
+    write(lambda _draft: None)
+
+
+def note_refusal(status: int, message: str) -> None:
+    """Put into the audit log that the call is refused."""
+    call = f"{request.method} {request.path[:255]}"
+    refusals: Refusals = parts_of(current_app).refusals
+    caller: Caller = request.environ.get(HOLDER, g.caller)
+    refusals.note(caller.name, request.remote_addr or "", call, status, message)
 
 
 def _status(method: str, done: Any) -> int:

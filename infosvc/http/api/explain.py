@@ -9,11 +9,12 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from flask import Flask, Response, current_app
+from flask import Response, current_app
 from flask_restx import fields
 
 from infosvc.access.roles import needs
 from infosvc.core.service import parts_of
+from infosvc.http.api.call_group import CallGroup, Route
 from infosvc.http.api.document import or_null
 from infosvc.http.api.exchange import latest
 from infosvc.http.api.restx import Namespace, Resource
@@ -78,14 +79,12 @@ class Explain(Resource):
         return {"policies": [_policy(one) for one in _judgements()]}
 
 
-def add(app: Flask) -> None:
-    """Serve the same as a page, /explain."""
+def _show_page() -> Response:
+    """The same as a page."""
+    return Response(_page([_policy(one) for one in _judgements()]), mimetype="text/html")
 
-    @needs(Role.READER)
-    def page() -> Response:
-        return Response(_page([_policy(one) for one in _judgements()]), mimetype="text/html")
 
-    app.add_url_rule("/explain", "explain", page)
+calls = CallGroup("explain", ns, (Route("/explain", "page", _show_page, Role.READER),))
 
 
 def _judgements() -> list[Judgement]:

@@ -9,6 +9,7 @@ from flask_restx import fields
 
 from infosvc.access.roles import needs
 from infosvc.data.agent_report import LONGEST_VALUE, MOST_RUNS, read_batch
+from infosvc.http.api.call_group import CallGroup
 from infosvc.http.api.document import NODE_NAME, or_null, said
 from infosvc.http.api.exchange import LARGEST, body, latest, take_in, write
 from infosvc.http.api.restx import Namespace, Resource
@@ -16,6 +17,7 @@ from infosvc.management.nodes import delete_node, put_node, split_address
 from infosvc.wire.records import Outcome, Role, check_node_name
 
 ns = Namespace("nodes", "Management: the machines", path="/nodes")
+calls = CallGroup("nodes", ns)
 
 COUNT = {"min": 0, "max": 10**9}
 SECONDS = {"min": 0, "max": LARGEST}

@@ -10,6 +10,7 @@ from flask import request
 from flask_restx import fields
 
 from infosvc.access.roles import needs
+from infosvc.http.api.call_group import CallGroup
 from infosvc.http.api.document import DATA_NAME, or_null
 from infosvc.http.api.exchange import LARGEST, Fields, body, if_match, latest, write
 from infosvc.http.api.restx import Namespace, Resource
@@ -20,6 +21,7 @@ from infosvc.wire.errors import InvalidInput
 from infosvc.wire.records import NAME, Kind, Producer, Role, Scope, check_name
 
 ns = Namespace("producers", "Registration: which data exists and how it is produced", path="/producers")
+calls = CallGroup("producers", ns)
 
 SHA256 = re.compile(r"[0-9a-f]{64}")
 VERSION = {"pattern": '^("?[0-9]{1,18}"?|[*])$', "x-example": "1"}

@@ -9,6 +9,7 @@ from flask_restx import fields
 
 from infosvc.access.roles import needs
 from infosvc.core.service import parts_of
+from infosvc.http.api.call_group import CallGroup
 from infosvc.http.api.document import DATA_NAME, NODE_NAME, or_null
 from infosvc.http.api.exchange import LARGEST, body, latest, write
 from infosvc.http.api.restx import Namespace, Resource
@@ -20,6 +21,7 @@ from infosvc.state.transaction import Draft
 from infosvc.wire.records import Outcome, Role, Scope
 
 ns = Namespace("slots", "Management: what runs on a node", path="/nodes/<node_name>/slots")
+calls = CallGroup("slots", ns)
 
 WHERE = "the node that runs it; * for wherever the service runs a producer of scope cluster"
 

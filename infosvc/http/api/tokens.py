@@ -8,12 +8,14 @@ from flask_restx import fields
 
 from infosvc.access import tokens
 from infosvc.access.roles import needs
+from infosvc.http.api.call_group import CallGroup
 from infosvc.http.api.document import or_null
 from infosvc.http.api.exchange import LARGEST, body, latest, write
 from infosvc.http.api.restx import Namespace, Resource
 from infosvc.wire.records import NODE_NAME, Role, check_node_name
 
 ns = Namespace("tokens", "Tokens: who may call, and as what", path="/tokens")
+calls = CallGroup("tokens", ns)
 
 token_body = ns.model(
     "TokenBody",
