@@ -21,7 +21,7 @@ from hadoop.local.lifecycle import Cluster
 from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Kind, Producer, Role
 from tests.cluster.site import BROKEN, EXAMPLES, PICTURES, Site, running, succeed, until
-from tests.recipes.readme import block
+from tests.recipes.pages import block
 
 pytestmark = pytest.mark.cluster
 

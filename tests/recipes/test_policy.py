@@ -1,4 +1,4 @@
-"""The README's policy, put into a copy of this checkout as it says, keeps what every policy promises."""
+"""The policy of docs/extend.md, put into a copy of this checkout as it says, keeps what every policy promises."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.jobs.decisions import decide
-from tests.recipes.readme import ROOT, block
+from tests.recipes.pages import ROOT, block
 from tests.recipes.shell import Shell
 
 ROOMS = ("nodewise", "infosvc", "collectors", "locality", "hadoop", "jobs", "tests/locality")
