@@ -15,8 +15,9 @@ from infosvc.core.service import parts_of
 from infosvc.data.events import TYPES, Broker, Filter, Watcher
 from infosvc.http.api.call_group import CallGroup
 from infosvc.http.api.restx import Namespace, Resource
+from infosvc.wire.answers import Event
 from infosvc.wire.errors import InvalidInput
-from infosvc.wire.records import Event, Role
+from infosvc.wire.records import Role
 
 ns = Namespace("events", "Events: what happens, as it happens", path="/events")
 calls = CallGroup("events", ns)

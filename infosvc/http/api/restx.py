@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         """The paths of one file."""
 
         path: str
+        models: dict[str, Any]
 
         def __init__(self, name: str, description: str = "", path: str = "") -> None: ...
 
@@ -42,14 +43,14 @@ if TYPE_CHECKING:
 
         def produces(self, kinds: list[str]) -> Callable[[C], C]: ...
 
-        def model(self, name: str, fields: dict[str, Any]) -> Any: ...
-
-        def inherit(self, name: str, parent: Any, fields: dict[str, Any]) -> Any: ...
+        def schema_model(self, name: str, schema: dict[str, Any]) -> Any: ...
 
     class ApiBase:
         """All namespaces together, and their documentation."""
 
         def __init__(self, blueprint: Blueprint, **said: Any) -> None: ...
+
+        models: dict[str, Any]
 
         def add_namespace(self, namespace: Namespace) -> None: ...
 
@@ -77,6 +78,8 @@ class Api(ApiBase):
     def __schema__(self) -> dict[str, Any]:
         """The OpenAPI document."""
         document = super().__schema__
+        if "error" not in document:  # models within models, of which Flask-RESTX itself does not know
+            document["definitions"] |= {name: deepcopy(model.__schema__) for name, model in self.models.items()}
         add_described(document, deepcopy(self.documents))  # each time anew: the document adds to it
         add_refusals(document)
         add_examples(document)

@@ -10,37 +10,26 @@ from functools import wraps
 from typing import Any
 
 from flask import Response, current_app, jsonify, request
-from flask_restx import fields
 
 from infosvc.access.authenticator import Gate
 from infosvc.access.csrf import check_origin
 from infosvc.access.roles import ANONYMOUS, open_to_all
 from infosvc.access.sessions import cookie_name
 from infosvc.core.service import parts_of
+from infosvc.http.api.body import body
 from infosvc.http.api.call_group import CallGroup
-from infosvc.http.api.document import or_null
-from infosvc.http.api.exchange import body, note_refusal
+from infosvc.http.api.exchange import note_refusal
 from infosvc.http.api.restx import Namespace, Resource
+from infosvc.http.api.schemas import answer_model, body_model
+from infosvc.wire.answers import WhoCalls
+from infosvc.wire.bodies import LONGEST_TOKEN, LogIn
 from infosvc.wire.errors import InfoError, InvalidInput, Unauthorized
-from infosvc.wire.records import Role
-
-LONGEST_TOKEN = 1024
 
 ns = Namespace("session", "Session: how a browser calls, without keeping a token", path="/session")
 calls = CallGroup("session", ns)
 
-log_in_body = ns.model(
-    "LogIn", {"token": fields.String(required=True, example="nw_reader_24phvwWW7ycEEcBpTyE3VWBVbTz5qfWHY")}
-)
-who_said = ns.model(
-    "WhoCalls",
-    {
-        "name": fields.String(required=True, example="first admin"),
-        "role": or_null(fields.String(required=True, enum=list(Role), example="admin")),
-        "csrf_token": or_null(fields.String(required=True, example="kJ0b3VwWm1c8bEhsY1VfT2x3c2VyZ2Zk")),
-        "expires_at": or_null(fields.Float(required=True, description="Unix seconds", example=1700043200.0)),
-    },
-)
+log_in_body = body_model(ns, LogIn)
+who_said = answer_model(ns, WhoCalls)
 ELSEWHERE = "a page from elsewhere made the browser call"
 
 
@@ -74,12 +63,10 @@ class Session(Resource):
         """
         found = _gate().session(request.environ)
         if found is None:
-            role = ANONYMOUS.role.value if _gate().reads_openly(request.environ) else None
-            said: dict[str, Any] = {"name": ANONYMOUS.name, "role": role, "csrf_token": None, "expires_at": None}
+            who = WhoCalls(ANONYMOUS.name, ANONYMOUS.role if _gate().reads_openly(request.environ) else None)
         else:
-            who = {"name": found.caller.name, "role": found.caller.role.value}
-            said = who | {"csrf_token": found.csrf_token, "expires_at": found.expires_at}
-        return _unkept(jsonify(said))
+            who = WhoCalls(found.caller.name, found.caller.role, found.csrf_token, found.expires_at)
+        return _unkept(jsonify(who.to_json()))
 
     @ns.doc(security=[])
     @ns.expect(log_in_body)
