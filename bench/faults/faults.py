@@ -14,6 +14,7 @@ import psutil
 from bench.stage import Stage, module_of
 from hadoop.local import daemons, lifecycle
 from hadoop.local.daemons import Daemon
+from hadoop.local.processes import family
 
 FROZEN_SECONDS = 14.0
 """Longer than a lease, so that what the worker brings afterwards comes too late."""
@@ -32,11 +33,11 @@ class Trial:
         """The first process of each worker."""
         mine = [one for one in self.stage.working() if module_of(one) == "jobs.worker"]
         pids = {one.pid for one in mine}
-        return [one for one in mine if one.ppid() not in pids]
+        return [one for one in mine if _parent_of(one) not in pids]
 
     def daemon(self, kind: str) -> Daemon:
         """The daemon of a kind, on any node if there are several."""
-        return self.chance.choice([one for one in daemons.running(self.stage.cluster) if one.kind == kind])
+        return self.chance.choice([one for one in daemons.find_running(self.stage.cluster) if one.kind == kind])
 
 
 def worker(trial: Trial) -> bool:
@@ -46,14 +47,14 @@ def worker(trial: Trial) -> bool:
 
 def process(trial: Trial) -> bool:
     """A process that a worker has forked is killed."""
-    return _kill(trial.chance, [child for one in trial.workers() for child in one.children()])
+    return _kill(trial.chance, [child for one in trial.workers() for child in family(one)[1:]])
 
 
 def frozen(trial: Trial) -> bool:
     """A worker stands still until its leases have ended, then goes on."""
     chosen = _chosen(trial.chance, trial.workers())
     for one in chosen:
-        _freeze([one, *one.children(recursive=True)])
+        _freeze(family(one))
     return bool(chosen)
 
 
@@ -73,7 +74,7 @@ def node(trial: Trial) -> bool:
     cluster = trial.stage.cluster
     masters = {_node_of(one) for one in trial.stage.working() if module_of(one) == "jobs.kinds.classify"}
     name = trial.chance.choice([one for one in cluster.nodes if one not in masters])
-    running = daemons.running(cluster)
+    running = daemons.find_running(cluster)
     for kind in ("nodemanager", "datanode"):
         if found := running.get(Daemon(cluster, kind, name)):
             _signal([found], signal.SIGKILL)
@@ -83,13 +84,13 @@ def node(trial: Trial) -> bool:
 
 def datanode(trial: Trial) -> bool:
     """A DataNode is killed."""
-    _signal([daemons.running(trial.stage.cluster)[trial.daemon("datanode")]], signal.SIGKILL)
+    _signal([daemons.find_running(trial.stage.cluster)[trial.daemon("datanode")]], signal.SIGKILL)
     return True
 
 
 def stuck(trial: Trial) -> bool:
     """A DataNode stands still for a while: its connections stay open, and nothing comes."""
-    _freeze([daemons.running(trial.stage.cluster)[trial.daemon("datanode")]])
+    _freeze([daemons.find_running(trial.stage.cluster)[trial.daemon("datanode")]])
     return True
 
 
@@ -143,7 +144,7 @@ FAULTS: dict[str, Callable[[Trial], bool]] = {
 
 def datanodes_away(stage: Stage) -> bool:
     """Whether a DataNode was killed and not started again."""
-    running = daemons.running(stage.cluster)
+    running = daemons.find_running(stage.cluster)
     return any(one.kind == "datanode" and one not in running for one in daemons.of(stage.cluster))
 
 
@@ -156,9 +157,17 @@ def mend(stage: Stage) -> None:
 
 def _restart(trial: Trial, kind: str, seconds: float) -> None:
     chosen = trial.daemon(kind)
-    _signal([daemons.running(trial.stage.cluster)[chosen]], signal.SIGKILL)
+    _signal([daemons.find_running(trial.stage.cluster)[chosen]], signal.SIGKILL)
     time.sleep(seconds)
     daemons.start(chosen)
+
+
+def _parent_of(one: psutil.Process) -> int | None:
+    """None of a process that has ended since it was found."""
+    try:
+        return one.ppid()
+    except psutil.Error:
+        return None
 
 
 def _node_of(one: psutil.Process) -> str:

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from hadoop.local.lifecycle import Cluster
 from infosvc.wire.client import InfoClient
 from locality.cost import DEFAULT_RACK
-from tests.cluster.site import Site, running, succeed, until
+from tests.cluster.site import Site, succeed, until
 
 pytestmark = pytest.mark.cluster
 
 DISK, PEERS = "disk_sequential_read_bytes_per_second", "peer_throughput"
 COLLECTORS = {DISK: f"scripts/{DISK}.sh", PEERS: "processors/peer_throughput.py"}
-
-
-@pytest.fixture(scope="module")
-def site(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with running(cluster, tmp_path_factory.mktemp("pictures")) as made:
-        yield made
 
 
 def entries(site: Site) -> list[dict[str, Any]]:
@@ -39,7 +31,7 @@ def test_every_entry_of_the_matrix_is_measured_on_a_real_cluster_and_young(site:
     # As shipped they run once a minute; here it may be more often.
     for name, cmd in COLLECTORS.items():
         succeed(site.nodewise("producer", "put", name, "--cmd", cmd, "--time-max", "2"))
-    rack = f"processors/rack_name.py http://{site.cluster.master}:9870"
+    rack = f"processors/rack_name.py {site.cluster.namenode_http}"
     succeed(site.nodewise("producer", "put", "rack_name", "--cmd", rack))
     succeed(site.nodewise("slot", "start", "rack_name"))
     succeed(site.nodewise("producer", "put", "access_cost", "--time-max", "2"))

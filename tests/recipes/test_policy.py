@@ -21,7 +21,7 @@ def shell(tmp_path: Path) -> Shell:
     copy = tmp_path / "checkout"
     for room in ROOMS:
         shutil.copytree(ROOT / room, copy / room, ignore=LEFT)
-    for file in ("pyproject.toml", "tests/conftest.py"):
+    for file in ("pyproject.toml", "tests/conftest.py", "tests/times.py"):
         shutil.copy(ROOT / file, copy / file)
     (copy / "decision.json").write_bytes(decide("maxflow").to_bytes())
     return Shell(tmp_path / "home", copy, {"PYTHONPATH": str(copy)})
