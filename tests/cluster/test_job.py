@@ -176,7 +176,7 @@ def test_own_labels_name_the_classes(site: Site, tmp_path: Path) -> None:
 @pytest.fixture
 def embedding(tmp_path: Path) -> Path:
     """A model with two outputs, as an ONNX file."""
-    program = [WORKER_PYTHON, "-c", block("own-model")]
+    program = [str(WORKER_PYTHON), "-c", block("own-model")]
     succeed(subprocess.run(program, capture_output=True, text=True, timeout=60, cwd=tmp_path))
     return tmp_path / "colours.onnx"
 
@@ -190,7 +190,7 @@ def test_a_model_of_one_s_own_gives_tensors_and_has_speeds_of_its_own(site: Site
 
     report = json.loads(succeed(done))
     assert report["engine"] == f"onnx.{digits}"
-    assert report["weights"]["name"] == "colours.onnx"
+    assert report["weights"]["source"] == "colours.onnx"
     assert "its batch is fixed at 1: it was changed to take any number of images" in " ".join(done.stderr.split())
     found = rows(site, "/out/own-model")
     assert len(found) == PICTURES + len(BROKEN)
