@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from http.client import HTTPException
 from typing import Protocol
-from urllib.error import HTTPError
 
 from hadoop.client.yarn import Application
 from hadoop.errors import HadoopError
-from hadoop.rest.direct import open_direct
+from hadoop.rest.pages import Limits, Pages
 from jobs.application.status import JobStatus
 
 ASK_SECONDS = 2.0
+ASK_LIMITS = Limits(connect=ASK_SECONDS, silence=ASK_SECONDS, seconds=10.0)
 SILENT_SECONDS = 3.0
 """An application master that does not answer for so long is said to be silent: a slow answer is no news."""
 PATIENCE_SECONDS = 120.0
@@ -83,12 +81,9 @@ def ask(application: Application) -> JobStatus | None:
     if application.port <= 0 or application.state != "RUNNING":
         return None
     try:
-        with open_direct(f"http://{application.host}:{application.port}/status", ASK_SECONDS) as answer:
-            return JobStatus.from_json(json.loads(answer.read()))
-    except HTTPError as error:
-        error.close()
-        return None
-    except (OSError, HTTPException, ValueError, KeyError, TypeError):
+        master = Pages("application master", f"http://{application.host}:{application.port}", ASK_LIMITS)
+        return JobStatus.from_json(master.read_json("/status", application.application_id))
+    except (HadoopError, ValueError, KeyError, TypeError):
         return None
 
 

@@ -35,7 +35,10 @@ class Launches:
             batch=settings.batch,
             processes=processes,
             threads=1,
+            model=settings.model,
+            graph=settings.graph,
             weights=settings.weights,
+            preparation=settings.preparation,
             labels=settings.labels,
             picture_seconds=settings.picture_seconds,
         )
@@ -47,7 +50,7 @@ class Launches:
     def of(self, node_name: str) -> Launch:
         """The worker of one node."""
         settings = self._settings
-        names = [CODE, SETTINGS, *(name for name in (settings.weights, settings.labels) if name)]
+        names = [CODE, SETTINGS, *settings.files]
         python = python_in() if settings.environment else settings.worker_python
         return Launch(
             argv=[python, "-m", "jobs.worker", SETTINGS],

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from hadoop.errors import HadoopError
-from hadoop.rest.live_logs import read_on
-from hadoop.rest.logs import NotKnown, master_containers, running
+from hadoop.rest.container_logs import read_since
+from hadoop.rest.pages import NotKnown
+from hadoop.rest.resourcemanager import ResourceManager
 from jobs.application.following import PATIENCE_SECONDS
 
 STREAMS = ("stdout", "stderr")
@@ -60,7 +61,7 @@ class _Stream:
 
     def read(self, container_id: str, address: str, user: str) -> list[str]:
         """The lines that were completed since the last call."""
-        piece = read_on(container_id, address, self.name, user, self.seen)
+        piece = read_since(container_id, address, self.name, user, self.seen)
         if piece is None:
             return []
         begun_anew = piece.begin < self.seen
@@ -81,6 +82,7 @@ class _Container:
     container_id: str
     address: str
     role: str
+    nodemanager: str
     streams: tuple[_Stream, ...] = field(default_factory=lambda: tuple(map(_Stream, STREAMS)))
     away_until: float | None = None
 
@@ -93,7 +95,7 @@ class _Container:
             return
         try:
             for stream in self.streams:
-                for text in stream.read(self.container_id, self.address, user):
+                for text in stream.read(self.container_id, self.nodemanager, user):
                     yield self.line(stream.name, text)
         except HadoopError as error:
             if not self.away_until:
@@ -114,7 +116,7 @@ class JobLogs:
     """The logs of all containers of a job: those of its application masters, and those that they say they started."""
 
     def __init__(self, rm_http: str, application_id: str, user: str) -> None:
-        self._rm_http = rm_http
+        self._manager = ResourceManager(rm_http)
         self._application_id = application_id
         self._user = user
         self._containers: dict[str, _Container] = {}
@@ -124,13 +126,13 @@ class JobLogs:
         """Bytes that were read so far."""
         return sum(stream.seen for one in self._containers.values() for stream in one.streams)
 
-    def running(self) -> bool:
+    def is_running(self) -> bool:
         """Whether the job has not ended; NotKnown when YARN does not know the job, HadoopError when it is away."""
-        return running(self._rm_http, self._application_id)
+        return self._manager.is_running(self._application_id)
 
     def find_masters(self) -> None:
         """Look for attempts of the application master; HadoopError when there is none yet, or nobody knows."""
-        for container_id, address in master_containers(self._rm_http, self._application_id):
+        for container_id, address in self._manager.master_containers(self._application_id):
             self._add(container_id, address, "master")
 
     def read(self, now: float) -> Iterator[Line]:
@@ -151,7 +153,7 @@ class JobLogs:
     def _add(self, container_id: str, address: str, role: str) -> _Container | None:
         if container_id in self._containers:
             return None
-        self._containers[container_id] = _Container(container_id, address, role)
+        self._containers[container_id] = _Container(container_id, address, role, self._manager.nodemanager(address))
         return self._containers[container_id]
 
 
@@ -173,12 +175,12 @@ def follow(
 
     HadoopError when the ResourceManager does not know the job (any more), is away at the beginning, or stays away.
     """
-    alive, trouble, heard = logs.running(), "", clock()
+    alive, trouble, heard = logs.is_running(), "", clock()
     lost: HadoopError | None = None
     while not lost:
         said = ""
         try:
-            alive, heard = logs.running(), clock()
+            alive, heard = logs.is_running(), clock()
             logs.find_masters()
         except HadoopError as error:
             said = str(error)

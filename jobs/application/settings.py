@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import Any, Self
+
+from jobs.engines.network import Network
 
 
 class Settings:
@@ -24,8 +27,33 @@ class Settings:
         return built
 
 
+class NetworkSettings(Settings):
+    """The part that says what looks at pictures: `engine`, `model`, and names of files laid beside the worker.
+
+    None for a file that the network does not have: seeded weights, the usual preparation, numbered classes.
+    """
+
+    engine: str
+    model: str
+    graph: str | None
+    weights: str | None
+    preparation: str | None
+    labels: str | None
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The names of all of them."""
+        return tuple(name for name in (self.graph, self.weights, self.preparation, self.labels) if name)
+
+    @property
+    def network(self) -> Network:
+        """As an engine takes it, beside these files."""
+        files = {name: getattr(self, name) for name in ("graph", "weights", "preparation", "labels")}
+        return Network(self.engine, self.model, **{name: Path(file) for name, file in files.items() if file})
+
+
 @dataclass(frozen=True)
-class JobSettings(Settings):
+class JobSettings(NetworkSettings):
     """One job. Paths of HDFS have no scheme; `conf_dir`, `jars` and the pythons are paths on the nodes.
 
     token             what workers tell the application master, and it them
@@ -38,7 +66,7 @@ class JobSettings(Settings):
     fallback          the policy where the capability cannot be had, None to refuse
     failures          so many of them leave a node out
     attempts          at being the application master
-    weights, labels   names of files laid beside the worker, None for seeded weights and numbered classes
+    row_bytes         about the most bytes of a row
     """
 
     job_id: str
@@ -67,10 +95,14 @@ class JobSettings(Settings):
     attempts: int = 2
     weights: str | None = None
     labels: str | None = None
+    model: str = "alexnet"
+    graph: str | None = None
+    preparation: str | None = None
+    row_bytes: int = 4096
 
 
 @dataclass(frozen=True)
-class WorkerSettings(Settings):
+class WorkerSettings(NetworkSettings):
     """What all workers of a job are told; a worker's node and container stand in its environment.
 
     master            the file in HDFS that says where the application master is now: {"address": "http://host:port"}
@@ -91,3 +123,6 @@ class WorkerSettings(Settings):
     labels: str | None
     picture_seconds: float
     orphan_seconds: float = 60.0
+    model: str = "alexnet"
+    graph: str | None = None
+    preparation: str | None = None

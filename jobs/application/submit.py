@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from hadoop.client.filesystem import FileSystem
@@ -17,12 +18,14 @@ from hadoop.rest import site_files
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Forbidden, InfoError
 from infosvc.wire.records import Role
-from jobs.application import environment
+from jobs.application import environment, model_check
 from jobs.application.package import code_zip
 from jobs.application.settings import JobSettings
 from jobs.division import capability, decision_store, speed_history
 from jobs.engines import check_engine
+from jobs.engines.network import Network, choose
 from jobs.errors import JobError
+from jobs.images.rows_size import ROW_BYTES
 from locality.policies import policy
 
 MASTER_MEMORY_MB = 640
@@ -68,6 +71,12 @@ class Request:
     labels: Path | None = None
     ca_file: Path | None = None
     queue: str = "default"
+    model: str | None = None
+
+    @cached_property
+    def network(self) -> Network:
+        """What looks at the pictures; JobError when there is no such thing."""
+        return choose(self.engine, self.model, self.weights, self.labels)
 
 
 @dataclass(frozen=True)
@@ -87,10 +96,11 @@ class Submitter:
         self.filesystem = FileSystem()
         self.yarn = Yarn()
         self._tokens: dict[str, JobToken] = {}
+        self._row_bytes: dict[Network, int] = {}
 
     def check(self, request: Request) -> None:
         """Find what cannot work before anything is submitted."""
-        check_engine(request.engine)
+        check_engine(request.network.engine)
         policy(request.policy)
         if request.fallback:
             policy(request.fallback)
@@ -103,6 +113,8 @@ class Submitter:
             )
         if self.filesystem.exists(request.output):
             raise JobError(f"{request.output} exists already: choose another --output, results are never overwritten")
+        network = request.network
+        self._row_bytes[network] = model_check.check(network, request.worker_python, request.batch, self._say)
         nodes = self.yarn.running_nodes()
         if not nodes:
             raise JobError("no NodeManager takes work: `nodewise cluster status` shows what is up")
@@ -139,7 +151,7 @@ class Submitter:
                 vcores=1,
             )
             tags = decision_store.tags(settings.output)
-            name = f"nodewise {request.engine}"
+            name = f"nodewise {request.network.program}"
             self.yarn.submit(context, name, launch, self.filesystem, tags, request.attempts, request.queue)
         except BaseException:
             self._end_token(application_id)
@@ -181,12 +193,14 @@ class Submitter:
         return str(self.filesystem.path(name).toUri().getPath())
 
     def _settings(self, request: Request, application_id: str, staging: str) -> JobSettings:
+        network, staged = request.network, request.network.staged()
         return JobSettings(
             job_id=application_id,
             input=self._path(request.input),
             output=self._path(request.output),
             staging=staging,
-            engine=request.engine,
+            engine=network.engine,
+            model=network.model,
             policy=request.policy,
             capability=request.capability,
             info_url=request.info_url,
@@ -205,8 +219,11 @@ class Submitter:
             steal=request.steal,
             fallback=request.fallback,
             attempts=request.attempts,
-            weights=f"weights-{request.weights.name}" if request.weights else None,
-            labels=f"labels-{request.labels.name}" if request.labels else None,
+            graph=staged.get("graph"),
+            weights=staged.get("weights"),
+            preparation=staged.get("preparation"),
+            labels=staged.get("labels"),
+            row_bytes=self._row_bytes.get(network, ROW_BYTES),
         )
 
     def _stage(self, request: Request, settings: JobSettings) -> dict[str, str]:
@@ -220,9 +237,9 @@ class Submitter:
             contents["info_ca"] = request.ca_file.read_bytes()
         for name, content in contents.items():
             self.filesystem.write(f"{settings.staging}/{name}", content, mode=0o600)
-        for local, staged in ((request.weights, settings.weights), (request.labels, settings.labels)):
-            if local and staged:
-                self.filesystem.upload(local.absolute(), f"{settings.staging}/{staged}")
+        staged = request.network.staged()
+        for name, file in request.network.files():
+            self.filesystem.upload(file.absolute(), f"{settings.staging}/{staged[name]}")
         return {name: f"{settings.staging}/{name}" for name in contents}
 
     def _client(self, request: Request) -> InfoClient:
@@ -251,7 +268,7 @@ def job_token(client: InfoClient, request: Request, job_id: str, say: Callable[[
     if not request.token:
         return JobToken(None)
     try:
-        speed_history.prepare(client, request.engine, request.batch)
+        speed_history.prepare(client, request.network.program, request.batch)
         made, text = client.create_token(f"job {job_id}", Role.PROCESSOR, expires_in=JOB_TOKEN_SECONDS)
     except Forbidden as error:
         if role_of(request.token) in LENT_ROLES:

@@ -12,7 +12,7 @@ import click
 from rich.table import Column, Table
 
 from hadoop.client.yarn import Application
-from hadoop.rest.site_files import resourcemanager_http
+from hadoop.rest.addresses import resourcemanager_http
 from jobs.application import following, logs
 from jobs.application.submit import Submitter
 from jobs.commands import attend, bars
@@ -179,13 +179,13 @@ def result_(home: Path, /, output: str, errors: bool, truth: Path | None, as_jso
         raise click.UsageError("--errors and --truth exclude each other: give one of them")
     found = result.rows(session(home, hadoop).filesystem, output, errors)
     if truth:
+        result.check_classified(output, found)
         known = accuracy(found, truth)
         show(as_json, result.accuracy_json(known), result.accuracy_table(known))
         return
     table = Table("picture", "class", "score", "node")
     for row in found:
-        score = "" if row["error"] else f"{row['score']:.4f}"
-        table.add_row(row["path"], row["error"] or row["class_name"], score, row["node_name"])
+        table.add_row(row["path"], *result.seen(row), row["node_name"])
     show(as_json, found, table)
 
 

@@ -15,12 +15,23 @@ from jobs.application.submit import Request
 from jobs.commands.service_options import service_options
 from jobs.engines import ENGINES
 from locality.policies import POLICIES
+from locality.program_names import FORMER
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 OPTIONS = (
     click.option("--input", "input_", required=True, help="Folder of pictures in HDFS."),
     click.option("--output", required=True, help="Folder in HDFS for the results; must not exist yet."),
-    click.option("--engine", default="mxnet_alexnet", show_default=True, help=f"One of {', '.join(sorted(ENGINES))}."),
+    click.option(
+        "--engine",
+        default="mxnet",
+        show_default=True,
+        help=f"Framework, one of {', '.join(sorted(ENGINES))}; {', '.join(FORMER)} name one with its network.",
+    ),
+    click.option(
+        "--model",
+        metavar="NAME|FILE",
+        help="Network: alexnet, or a file (ONNX, or a Gluon symbol)  [default: alexnet].",
+    ),
     click.option("--policy", default="algorithm1", show_default=True, help=f"One of {', '.join(sorted(POLICIES))}."),
     click.option("--capability", required=True, metavar="NAME", help="Data name that tells what a node can do."),
     click.option(
@@ -33,7 +44,7 @@ OPTIONS = (
     click.option(
         "--weights",
         type=FILE,
-        help="Of the network, see `nodewise job train`  [default: seeded].",
+        help="Of alexnet, see `nodewise job train`  [default: seeded].",
     ),
     click.option("--queue", default="default", show_default=True, help="Of YARN, to run in."),
     click.option("--labels", type=FILE, help="One class a line."),

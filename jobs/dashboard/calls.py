@@ -65,17 +65,18 @@ import re
 import threading
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from flask import Blueprint, jsonify, request
+from flask import jsonify, request
 from flask.typing import ResponseReturnValue
 
 from hadoop.errors import HadoopError
-from hadoop.rest.logs import NotKnown
+from hadoop.rest.pages import NotKnown
+from hadoop.rest.webhdfs import WebHdfs
 from infosvc.wire.errors import Conflict, InvalidInput, NotFound, NotReady
 from infosvc.wire.records import Role, check_name
 from jobs.dashboard.briefly import Briefly
-from jobs.dashboard.hdfs import WebHdfs, plain_path
+from jobs.dashboard.hdfs import plain_path
 from jobs.dashboard.site import Place, Site
 from jobs.dashboard.values import Values
 from jobs.errors import JobError
@@ -161,7 +162,7 @@ class Calls:
         key = ("containers", place, job_id)
 
         def noted() -> list[log_pieces.Container]:
-            return log_pieces.containers(place, known.application.application_id, self._yarn(place).doors())
+            return log_pieces.containers(place, known.application.application_id, self._yarn(place).node_addresses())
 
         found = self._briefly.get(key, LIST_SECONDS, noted)
         container = request.args.get("container")
@@ -196,7 +197,7 @@ class Calls:
         return self._briefly.get(("nodes", place), LIST_SECONDS, self._yarn(place).running_nodes)
 
     def _hdfs(self, place: Place) -> WebHdfs:
-        found: WebHdfs = self._once(f"hdfs {place}", lambda: WebHdfs(place))
+        found: WebHdfs = self._once(f"hdfs {place}", lambda: WebHdfs(place.namenode_http, place.user))
         return found
 
     def _yarn(self, place: Place) -> RestYarn:
@@ -223,21 +224,28 @@ class Calls:
             return found
 
 
-def blueprint(needs: Callable[[Role], Callable[[View], View]], calls: Calls) -> Blueprint:
-    """All calls, each declared with who may make it."""
-    made = Blueprint("board", __name__, url_prefix="/api/v1")
+class Routed(NamedTuple):
+    """One call: its path below /api/v1, its name, what answers it, and who may make it."""
+
+    rule: str
+    name: str
+    view: View
+    role: Role = Role.READER
+    method: str = "GET"
+
+
+def routed(calls: Calls) -> list[Routed]:
+    """All calls."""
     room = threading.BoundedSemaphore(MOST_AT_ONCE)
-    readings: tuple[tuple[str, str, View], ...] = (
-        ("/path", "path", calls.path),
-        ("/jobs", "jobs", calls.jobs),
-        ("/jobs/<job_id>", "job", calls.job),
-        ("/jobs/<job_id>/logs", "logs", calls.logs),
-        ("/jobs/<job_id>/decision", "decision", calls.decision),
+    found = (
+        Routed("/path", "path", calls.path),
+        Routed("/jobs", "jobs", calls.jobs),
+        Routed("/jobs/<job_id>", "job", calls.job),
+        Routed("/jobs/<job_id>", "end", calls.end, Role.ADMIN, "DELETE"),
+        Routed("/jobs/<job_id>/logs", "logs", calls.logs),
+        Routed("/jobs/<job_id>/decision", "decision", calls.decision),
     )
-    for rule, name, view in readings:
-        made.add_url_rule(rule, name, needs(Role.READER)(answered(view, room)), methods=["GET"])
-    made.add_url_rule("/jobs/<job_id>", "end", needs(Role.ADMIN)(answered(calls.end, room)), methods=["DELETE"])
-    return made
+    return [one._replace(view=answered(one.view, room)) for one in found]
 
 
 def answered(view: View, room: threading.BoundedSemaphore) -> View:

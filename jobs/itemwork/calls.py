@@ -9,12 +9,12 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
+from jobs.images.rows_size import LARGEST_ROWS
 from jobs.itemwork.dealer import Dealer
 from jobs.itemwork.messages import Task
 from jobs.itemwork.refusals import Refused
 
 LARGEST_CALL = 1 << 20
-LARGEST_ROWS = 32 << 20
 S = TypeVar("S", bound=msgspec.Struct)
 
 

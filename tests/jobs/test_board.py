@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,12 @@ import pytest
 from flask import Flask, Response
 from flask.testing import FlaskClient
 
+from hadoop.rest.pages import Limits
 from infosvc.http.api.examples import schema_of
 from infosvc.http.api.restx import error_response
 from infosvc.wire.errors import NotFound
 from infosvc.wire.records import Datum, Outcome, Role, State
-from jobs.dashboard import mount
+from jobs.dashboard import routes
 from jobs.dashboard.document import BOARD
 from jobs.dashboard.site import Place, Site
 from locality.policies import POLICIES
@@ -55,15 +56,10 @@ def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, declared: dict[str, R
     monkeypatch.setenv("HADOOP_USER_NAME", "me")
     app = Flask("board")
 
-    def needs(role: Role) -> Callable[[Any], Any]:
-        def declare(view: Any) -> Any:
-            declared[view.__name__] = role
-            return view
-
-        return declare
-
     app.register_error_handler(Exception, _answer)
-    mount(app, needs, tmp_path, Values())
+    for route in routes(tmp_path, Values()):
+        declared[route.name] = route.role
+        app.add_url_rule(f"/api/v1{route.rule}", route.name, route.view, methods=[route.method])
     return app.test_client()
 
 
@@ -156,11 +152,11 @@ def test_a_running_job_is_shown_live(known: FlaskClient) -> None:
     assert (job["report"], job["no_report"], job["ending"]) == (None, None, None)
 
 
-@pytest.mark.parametrize("bound", ["MOST_STATUS_BYTES", "STATUS_SECONDS"])
+@pytest.mark.parametrize("limits", [Limits(size_bytes=10), Limits(seconds=0)], ids=["size", "time"])
 def test_an_application_master_that_goes_on_and_on_says_nothing(
-    known: FlaskClient, monkeypatch: pytest.MonkeyPatch, bound: str
+    known: FlaskClient, monkeypatch: pytest.MonkeyPatch, limits: Limits
 ) -> None:
-    monkeypatch.setattr(f"jobs.dashboard.yarn.{bound}", -1)
+    monkeypatch.setattr("jobs.dashboard.yarn.STATUS_LIMITS", limits)
 
     job = known.get(f"/api/v1/jobs/{JOB}").get_json()
 
@@ -254,12 +250,12 @@ def test_what_is_no_job_of_ours_is_neither_shown_nor_ended(known: FlaskClient, h
 def test_an_answer_that_would_fill_the_memory_is_not_read_to_its_end(
     known: FlaskClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jobs.dashboard.hdfs.MOST_BYTES", 100)
+    monkeypatch.setattr("hadoop.rest.webhdfs.LIMITS", Limits(size_bytes=100))
 
     answer = known.get("/api/v1/path?path=/data")
 
     assert answer.status_code == 503
-    assert "what HDFS tells of /data is more than" in answer.get_json()["error"]["message"]
+    assert "/webhdfs/v1/data is more than" in answer.get_json()["error"]["message"]
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from hadoop.errors import HadoopError
-from hadoop.rest.direct import open_direct
+from hadoop.rest.pages import Pages
 from jobs.application.listener import Listener
 from jobs.application.status import JobStatus
 from jobs.errors import JobError
 from jobs.kinds.classify.__main__ import clean
-from jobs.kinds.classify.partitioner import MOST_IMAGES, Partitioner, rules_of
+from jobs.kinds.classify.partitioner import Partitioner, rules_of
 from tests.jobs.stored import SETTINGS, Written
 
 
@@ -37,8 +37,7 @@ def test_a_job_that_plans_says_so_to_everyone_from_its_first_look_at_hdfs(listen
     class Watching:
         def exists(self, name: str) -> bool:
             for path in ("/status", "/"):
-                with open_direct(f"{listener.address}{path}", 10) as answer:
-                    heard.append(answer.read())
+                heard.append(Pages("application master", listener.address).read(path, "the job").content)
             raise HadoopError("HDFS is away")
 
     with pytest.raises(HadoopError):
@@ -58,10 +57,15 @@ def test_an_output_that_is_there_ends_the_job_before_anything_is_done(listener: 
     assert list(files) == ["/out/part-a.parquet"]
 
 
-@pytest.mark.parametrize(("batch", "vcores", "most"), [(32, 2, 128), (1024, 16, 8192)])
-def test_a_lease_is_two_full_batches_as_long_as_a_commit_can_hold_its_rows(batch: int, vcores: int, most: int) -> None:
-    assert rules_of(replace(SETTINGS, batch=batch, vcores=vcores)).most_images == most
-    assert MOST_IMAGES == 8192
+@pytest.mark.parametrize(
+    ("batch", "vcores", "row_bytes", "most"), [(32, 2, 4096, 128), (1024, 16, 4096, 8192), (32, 2, 1 << 20, 32)]
+)
+def test_a_lease_is_two_full_batches_as_long_as_a_commit_can_hold_its_rows(
+    batch: int, vcores: int, row_bytes: int, most: int
+) -> None:
+    settings = replace(SETTINGS, batch=batch, vcores=vcores, row_bytes=row_bytes)
+
+    assert rules_of(settings).most_images == most
 
 
 def test_what_cannot_be_deleted_after_the_job_changes_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from flask import Blueprint, Flask, jsonify, request
+from flask import jsonify, request
 from flask.typing import ResponseReturnValue
 
-from hadoop.client import block_table
-from hadoop.client.block_snapshot import Folder, Snapshot
+from hadoop.client import arrow_table
 from hadoop.client.blocks import BlockState, StoredBlock, StoredFile
 from hadoop.client.listing import Stamp, Summary
+from hadoop.client.snapshots import Folder, Snapshot
 from hadoop.client.yarn import Application
-from infosvc.access.roles import needs
-from infosvc.core.service import parts_of
+from infosvc.http.api.call_group import PREFIX, CallGroup, Route
+from infosvc.http.api.exchange import latest
 from infosvc.wire.errors import NotFound
 from infosvc.wire.records import Role
 from jobs.application.following import Sight
@@ -46,20 +46,18 @@ class Invented:
     ending: dict[str, str] | None = None
     jobs: dict[str, Known] = field(default_factory=lambda: {one.application.application_id: one for one in _jobs()})
 
-    def mount(self, app: Flask) -> None:
-        """Answer the board's calls."""
-        made = Blueprint("board", __name__, url_prefix="/api/v1")
-        for rule, view in (
-            ("/path", self.path),
-            ("/jobs", self.all),
-            ("/jobs/<job_id>", self.job),
-            ("/jobs/<job_id>/logs", self.logs),
-            ("/jobs/<job_id>/decision", self.decision),
-        ):
-            made.add_url_rule(rule, view.__name__, needs(Role.READER)(_plain(view)), methods=["GET"])
-        made.add_url_rule("/jobs/<job_id>", "end", needs(Role.ADMIN)(_plain(self.end)), methods=["DELETE"])
-        app.register_blueprint(made)
-        self._latest = parts_of(app).latest
+    def calls(self) -> CallGroup:
+        """The board's calls."""
+        views = {
+            "/path": self.path,
+            "/jobs": self.all,
+            "/jobs/<job_id>": self.job,
+            "/jobs/<job_id>/logs": self.logs,
+            "/jobs/<job_id>/decision": self.decision,
+        }
+        made = [Route(PREFIX + rule, view.__name__, _plain(view), Role.READER) for rule, view in views.items()]
+        made.append(Route(f"{PREFIX}/jobs/<job_id>", "end", _plain(self.end), Role.ADMIN, "DELETE"))
+        return CallGroup("board", routes=tuple(made))
 
     def finish(self, final: str) -> None:
         """The running job ends so."""
@@ -72,7 +70,7 @@ class Invented:
         """GET /path."""
         if request.args["path"] != "/data/images":
             raise NotFound(f"{request.args['path']} is not in HDFS")
-        return jsonify(planning.picture(_snapshot(), NODES, self._latest, request.args.get("capability")))
+        return jsonify(planning.picture(_snapshot(), NODES, latest(), request.args.get("capability")))
 
     def all(self) -> ResponseReturnValue:
         """GET /jobs."""
@@ -165,7 +163,7 @@ def _snapshot() -> Snapshot:
         for number, holders in enumerate((NODES[one % 3], NODES[(one + 1) % 3]) for one in range(9))
     ]
     files.append(StoredFile("/data/images/gone.jpg", 500, (StoredBlock(0, 500, (), state=BlockState.MISSING),), 2))
-    table = pa.Table.from_batches([block_table.from_files(files)], block_table.SCHEMA)
+    table = pa.Table.from_batches([arrow_table.from_files(files)], arrow_table.SCHEMA)
     size = sum(file.size_bytes for file in files)
     folder = Folder(Stamp(1, 1), "", len(files), size, 2 * size, table.num_rows, (), True)
     racks = dict.fromkeys(NODES, "/default-rack")

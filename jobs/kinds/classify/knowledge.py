@@ -71,7 +71,7 @@ def _judged(
     client: InfoClient, blocks: Sequence[Block], nodes: Sequence[str], racks: Mapping[str, str], settings: JobSettings
 ) -> Knowledge:
     values = wait(client, settings.capability, nodes, VALUE_SECONDS)
-    speeds = speed_history.recorded(client, settings.engine, settings.batch)
+    speeds = speed_history.recorded(client, settings.network.program, settings.batch)
     return Knowledge(
         blocks=blocks,
         judgements=judgements(client, settings.capability, values),

@@ -24,7 +24,7 @@ from jobs.application.settings import JobSettings
 from jobs.application.status import JobStatus
 from jobs.division import speed_history
 from jobs.division.decision import Decision
-from jobs.itemwork.calls import LARGEST_ROWS
+from jobs.images.rows_size import LARGEST_ROWS
 from jobs.itemwork.dealer import Dealer, remaining
 from jobs.itemwork.rows import rows_by_node
 from jobs.kinds.classify.knowledge import Knowledge, know, note
@@ -46,8 +46,6 @@ FULL_BATCHES = 2
 """The most pictures of a lease, in full batches of each process: one is computed while the other waits."""
 LEAST_SECONDS = 0.25
 """Of work in a lease, where a full batch takes longer; giving and taking one costs some hundredths of a second."""
-MOST_IMAGES = LARGEST_ROWS // 4096
-"""The most pictures of a lease, however large batches are: one commit has to hold its rows, at up to 4 KB each."""
 GOODBYE_SECONDS = 5.0
 """How long workers may take to end by themselves when all pictures are done."""
 BEGAN, FAILED = "began", "failed"
@@ -112,7 +110,7 @@ class Partitioner:
             job_id=settings.job_id,
             made_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
             input=settings.input,
-            engine=settings.engine,
+            engine=settings.network.program,
             batch=settings.batch,
             policy=known.policy,
             capability=settings.capability,
@@ -233,7 +231,7 @@ class Partitioner:
         """Write the speeds back as history; a service that is away now costs the history, not the results."""
         speeds = {node.node_name: node.images_per_second for node in report.nodes if node.images}
         try:
-            speed_history.record(self._client, self._settings.engine, self._settings.batch, speeds)
+            speed_history.record(self._client, self._settings.network.program, self._settings.batch, speeds)
         except InfoError as error:
             lost = f"The speeds of this run could not be kept as history: {error}"
             return replace(report, note=f"{report.note} {lost}".strip())
@@ -244,10 +242,10 @@ class Partitioner:
 
 
 def rules_of(settings: JobSettings) -> Rules:
-    """How the leases of a job are given."""
+    """How the leases of a job are given; however large batches are, one commit has to hold the rows of a lease."""
     return Rules(
         lease_seconds=settings.lease_seconds,
-        most_images=min(FULL_BATCHES * settings.batch * settings.vcores, MOST_IMAGES),
+        most_images=min(FULL_BATCHES * settings.batch * settings.vcores, max(1, LARGEST_ROWS // settings.row_bytes)),
         at_once=settings.batch * settings.vcores,
         least_seconds=LEAST_SECONDS,
         steal=settings.steal,
