@@ -5,15 +5,14 @@ from __future__ import annotations
 import hmac
 import json
 import threading
-import time
 import traceback
 from collections.abc import Callable, Mapping
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from hadoop.errors import HadoopError
+from infosvc.wire.http_server import HTML, JSON, RETRY_AFTER, Handler, Reply, Server
 from jobs.application.status import JobStatus
 from jobs.errors import JobError
 from jobs.itemwork import calls
@@ -25,19 +24,9 @@ BODY_SECONDS = 30.0
 RETRY_SECONDS = 1
 POLL_SECONDS = 0.05
 """How long `close` may take to be noticed."""
-CHUNK_BYTES = 1 << 16
 MOST_IGNORED = 1 << 20
 """Bytes of a body that is refused unread."""
 TOO_EARLY = "the application master has nothing to tell now: try again"
-JSON, HTML = "application/json", "text/html; charset=utf-8"
-
-
-class Reply(NamedTuple):
-    """What is sent back."""
-
-    status: int
-    content: bytes = b""
-    kind: str = JSON
 
 
 class _Shown(NamedTuple):
@@ -141,79 +130,38 @@ def _reply(told: Mapping[str, Any] | None) -> Reply:
 
 
 def _error(status: int, why: str) -> Reply:
-    return Reply(status, json.dumps({"error": why}).encode())
+    headers = {RETRY_AFTER: str(RETRY_SECONDS)} if status == 503 else {}
+    return Reply(status, json.dumps({"error": why}).encode(), headers=headers)
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server_version, sys_version = "nodewise", ""
-    disable_nagle_algorithm = True  # the head and the body of an answer are two small packets
+class _Handler(Handler):
     server: _Server
 
-    def setup(self) -> None:
-        super().setup()
-        self.connection.settimeout(self.server.body_seconds)
+    def get(self) -> None:
+        self.reply(self.server.listener.show(urlsplit(self.path).path))
 
-    def do_GET(self) -> None:
-        self._send(self.server.listener.show(urlsplit(self.path).path))
-
-    def do_POST(self) -> None:
+    def post(self) -> None:
         target = urlsplit(self.path)
-        said = self.headers.get("Content-Length", "")
-        length = int(said) if said.isascii() and said.isdecimal() else -1
+        length = self.body_length()
         most = calls.largest_body(target.path)
         if not self.server.listener.allows(self.headers.get("Authorization", "")):
             self._refuse(_error(401, "the token is missing or wrong"), length)
-        elif length < 0:
+        elif length is None:
             self._refuse(_error(411, "the length of the body has to be known: send Content-Length"), length)
         elif length > most:
             self._refuse(_error(413, f"the body has {length} bytes, and {target.path} takes {most}"), length)
         else:
-            request = calls.Request(target.query, self._body(length))
-            self._send(self.server.listener.hear(target.path, request))
+            request = calls.Request(target.query, self.read_body(length, in_own_time=True))
+            self.reply(self.server.listener.hear(target.path, request))
 
-    def _body(self, length: int) -> bytes:
-        """All of it in time; OSError ends the connection."""
-        deadline = time.monotonic() + self.server.body_seconds
-        body = bytearray()
-        while len(body) < length:
-            piece = self.rfile.read1(min(CHUNK_BYTES, length - len(body)))
-            if not piece or time.monotonic() > deadline:
-                raise TimeoutError("the body came too slowly")
-            body += piece
-        return bytes(body)
-
-    def _refuse(self, reply: Reply, length: int) -> None:
+    def _refuse(self, reply: Reply, length: int | None) -> None:
         """Without an own look at the body; some of it is taken, so that the answer is not lost with it."""
         self.close_connection = True
-        self._send(reply)
-        if length > 0:
-            self._body(min(length, MOST_IGNORED))
-
-    def _send(self, reply: Reply) -> None:
-        self.send_response(reply.status)
-        self.send_header("Content-Length", str(len(reply.content)))
-        if reply.content:
-            self.send_header("Content-Type", reply.kind)
-        if reply.status == 503:
-            self.send_header("Retry-After", str(RETRY_SECONDS))
-        if self.close_connection:
-            self.send_header("Connection", "close")
-        self.end_headers()
-        self.wfile.write(reply.content)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Calls are no news for the container's log."""
+        self.reply(reply)
+        self.read_body(min(length or 0, MOST_IGNORED), in_own_time=True)
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 128
-
-    def __init__(self, host: str, listener: Listener, body_seconds: float) -> None:
+class _Server(Server):
+    def __init__(self, host: str, listener: Listener, patience: float) -> None:
         self.listener = listener
-        self.body_seconds = body_seconds
-        super().__init__((host, 0), _Handler)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A connection that breaks is the worker's to notice."""
+        super().__init__((host, 0), _Handler, patience)

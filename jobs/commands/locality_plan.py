@@ -13,7 +13,8 @@ import click
 from rich.table import Column, Table
 
 from hadoop.client.disk_cache import take_current
-from infosvc.wire.client import InfoClient, read_token
+from infosvc.wire.client import InfoClient
+from infosvc.wire.service_options import ServiceAddress
 from jobs.application.submit import Submitter
 from jobs.commands.options import console, hadoop_options, progress_console, session
 from jobs.commands.service_options import service_options
@@ -62,11 +63,20 @@ class Tried:
 )
 @click.option("--explain", is_flag=True, help="Say why each picture that moves does so.")
 @click.option("--capability-wait", type=float, default=20, show_default=True, help="Seconds for fresh values.")
-@service_options("To read with.")
+@service_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with every move.")
 @hadoop_options
 @click.pass_obj
-def plan(home: Path, /, path: str, names: tuple[str, ...], explain: bool, as_json: bool, **options: Any) -> None:
+def plan(
+    home: Path,
+    /,
+    path: str,
+    names: tuple[str, ...],
+    explain: bool,
+    as_json: bool,
+    service: ServiceAddress,
+    **options: Any,
+) -> None:
     """Show how each policy would divide the pictures of an HDFS path, and start nothing.
 
     The makespan is in seconds when the capability is in pictures per second; the ratios hold in any unit. The optimum
@@ -78,7 +88,7 @@ def plan(home: Path, /, path: str, names: tuple[str, ...], explain: bool, as_jso
       nodewise locality plan hdfs:///data/images --capability perf_cpu --policy maxflow --explain
     """
     hadoop = {name: options.pop(name) for name in ("hadoop_conf", "jars", "user")}
-    with InfoClient(options["url"], read_token(home, options["token_file"]), ca_file=options["ca_file"]) as client:
+    with service.client(home) as client:
         known = _know(home, session(home, hadoop), client, path, options)
     optimum = optimum_of(known.blocks, known.capability, known.terms)
     tried = [_try(name, known, optimum) for name in names or POLICIES]

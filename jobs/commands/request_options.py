@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from infosvc.wire.client import read_token
+from infosvc.wire.service_options import ServiceAddress
 from jobs.application.package import ROOT
 from jobs.application.submit import Request
 from jobs.commands.service_options import service_options
@@ -48,7 +49,7 @@ OPTIONS = (
     ),
     click.option("--queue", default="default", show_default=True, help="Of YARN, to run in."),
     click.option("--labels", type=FILE, help="One class a line."),
-    service_options("To keep history."),
+    service_options,
     click.option("--master-python", default=sys.executable, help="Python of the application master on the nodes."),
     click.option(
         "--worker-python",
@@ -108,7 +109,8 @@ def request_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def request(home: Path, given: Mapping[str, Any]) -> Request:
     """What the values of the options ask for."""
-    renamed = {"input_": "input", "url": "info_url", "memory": "memory_mb", "token_file": "token"}
+    renamed = {"input_": "input", "memory": "memory_mb"}
     fields = {renamed.get(name, name): value for name, value in given.items()}
-    fields["token"] = read_token(home, fields["token"])
-    return Request(**fields)
+    service: ServiceAddress = fields.pop("service")
+    token = read_token(home, service.token_file)
+    return Request(info_url=service.url, token=token, ca_file=service.authority, **fields)

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
+from infosvc.wire.service_options import ServiceAddress
 from jobs.application.submit import Request
 from jobs.commands.job import job, submit
 from jobs.commands.request_options import request
@@ -65,7 +66,9 @@ def given(*words: str) -> Request:
     """What `nodewise job submit` makes of its options."""
     with submit.make_context("submit", ["--input", "i", "--output", "o", "--capability", "c", *words]) as context:
         others = {"wait", "as_json", "hadoop_conf", "jars", "user"}
-        return request(Path("/nowhere"), {name: context.params[name] for name in context.params.keys() - others})
+        values = {name: context.params[name] for name in context.params.keys() - others}
+    service = ServiceAddress(*(values.pop(name) for name in ("url", "token_file", "ca_file")))
+    return request(Path("/nowhere"), values | {"service": service})
 
 
 def test_every_part_of_a_request_can_be_said_on_the_command_line(tmp_path: Path) -> None:
