@@ -1,4 +1,4 @@
-"""Hears the workers and shows how far the job is, over HTTP on the application master's node."""
+"""Hears the containers and shows how far the job is, over HTTP on the application master's node."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ import traceback
 from collections.abc import Callable, Mapping
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from hadoop.errors import HadoopError
+from jobs.application.calls import LARGEST_CALL, Failed, Gone, Refused, Request, decode_body
 from jobs.application.status import JobStatus
 from jobs.errors import JobError
-from jobs.itemwork import calls
-from jobs.itemwork.dealer import Dealer, Gone
-from jobs.itemwork.refusals import Refused
 
 BODY_SECONDS = 30.0
 """How long a request may take to arrive, and a connection to be silent."""
@@ -28,6 +26,8 @@ POLL_SECONDS = 0.05
 CHUNK_BYTES = 1 << 16
 MOST_IGNORED = 1 << 20
 """Bytes of a body that is refused unread."""
+FAILED = "/failed"
+"""The call that every kind of job has: a container tells why it ends."""
 TOO_EARLY = "the application master has nothing to tell now: try again"
 JSON, HTML = "application/json", "text/html; charset=utf-8"
 
@@ -45,6 +45,15 @@ class _Shown(NamedTuple):
     page: Callable[[], str]
 
 
+class Hearer(Protocol):
+    """Who answers the containers of a job: `calls` are the paths that it knows, with the most bytes of a body."""
+
+    @property
+    def calls(self) -> Mapping[str, int]: ...
+
+    def hear(self, call: str, request: Request) -> Mapping[str, Any] | None: ...
+
+
 class Listener:
     """Listens from the beginning; before `tell` there is nothing to show, and before `serve` nothing to do.
 
@@ -57,7 +66,7 @@ class Listener:
         self._fault: Exception | None = None
         self._token = f"Bearer {token}".encode()
         self._shown: _Shown | None = None
-        self._dealer: Dealer | None = None
+        self._hearer: Hearer | None = None
         self._server = _Server(host, self, body_seconds)
         self.port = self._server.server_port
         self.address = f"http://{host}:{self.port}"
@@ -68,10 +77,10 @@ class Listener:
         """From now on everyone gets the status and the page."""
         self._shown = _Shown(status, page)
 
-    def serve(self, dealer: Dealer, status: Callable[[], JobStatus], page: Callable[[], str]) -> None:
-        """From now on workers get work, too."""
+    def serve(self, hearer: Hearer, status: Callable[[], JobStatus], page: Callable[[], str]) -> None:
+        """From now on containers are answered, too."""
         self.tell(status, page)
-        self._dealer = dealer
+        self._hearer = hearer
 
     def check(self) -> None:
         """Raise what ends the job: JobError when a worker says that none can work, or a fault in answering."""
@@ -82,7 +91,7 @@ class Listener:
 
     def close(self) -> None:
         """Stop listening; connections that are open are answered no more."""
-        self._shown = self._dealer = None
+        self._shown = self._hearer = None
         self._server.shutdown()
         self._server.server_close()
 
@@ -103,16 +112,20 @@ class Listener:
             traceback.print_exc()
             return _error(500, f"{path} cannot be shown: {error}")
 
-    def hear(self, path: str, request: calls.Request) -> Reply:
+    def largest_body(self, path: str) -> int:
+        """Bytes that a call may bring."""
+        return self._hearer.calls.get(path, LARGEST_CALL) if self._hearer else LARGEST_CALL
+
+    def hear(self, path: str, request: Request) -> Reply:
         """Answer a POST that had the token: the one place where what went wrong becomes a status."""
-        if (dealer := self._dealer) is None:
+        if (hearer := self._hearer) is None:
             return _error(503, TOO_EARLY)
         try:
-            if path == "/failed":
-                return self._note(calls.failed(request))
-            if call := calls.CALLS.get(path):
-                return _reply(call(dealer, request))
-            return _error(404, f"there is no call {path}: there are {', '.join([*calls.CALLS, '/failed'])}")
+            if path == FAILED:
+                return self._note(decode_body(request.body, Failed))
+            if path in hearer.calls:
+                return _reply(hearer.hear(path, request))
+            return _error(404, f"there is no call {path}: there are {', '.join([*hearer.calls, FAILED])}")
         except Gone as error:
             return _error(410, str(error))
         except Refused as error:
@@ -125,7 +138,7 @@ class Listener:
                 traceback.print_exc()
             return _error(500, str(error))
 
-    def _note(self, said: calls.Failed) -> Reply:
+    def _note(self, said: Failed) -> Reply:
         self.reasons[said.container_id] = said.reason
         if said.everywhere:
             self._everywhere = said.reason
@@ -161,7 +174,7 @@ class _Handler(BaseHTTPRequestHandler):
         target = urlsplit(self.path)
         said = self.headers.get("Content-Length", "")
         length = int(said) if said.isascii() and said.isdecimal() else -1
-        most = calls.largest_body(target.path)
+        most = self.server.listener.largest_body(target.path)
         if not self.server.listener.allows(self.headers.get("Authorization", "")):
             self._refuse(_error(401, "the token is missing or wrong"), length)
         elif length < 0:
@@ -169,7 +182,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif length > most:
             self._refuse(_error(413, f"the body has {length} bytes, and {target.path} takes {most}"), length)
         else:
-            request = calls.Request(target.query, self._body(length))
+            request = Request(target.query, self._body(length))
             self._send(self.server.listener.hear(target.path, request))
 
     def _body(self, length: int) -> bytes:

@@ -23,6 +23,7 @@ from jobs.division import decision_store, explanation
 from jobs.errors import JobError
 from jobs.images import result
 from jobs.images.accuracy import accuracy
+from jobs.kinds.classify import request as classify
 from jobs.reports import report
 
 
@@ -54,8 +55,8 @@ def submit(home: Path, /, wait: bool, as_json: bool, **options: Any) -> None:
     hadoop = {name: options.pop(name) for name in ("hadoop_conf", "jars", "user")}
     asked = request(home, options)
     submitter = session(home, hadoop)
-    submitter.check(asked)
-    application_id = submitter.submit(asked)
+    classify.check(submitter, asked)
+    application_id = submitter.submit(classify.order(submitter, asked))
     if not wait:
         show(as_json, {"job_id": application_id, "output": asked.output}, f"{application_id} submitted")
         return

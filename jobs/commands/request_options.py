@@ -11,9 +11,9 @@ import click
 
 from infosvc.wire.client import read_token
 from jobs.application.package import ROOT
-from jobs.application.submit import Request
 from jobs.commands.service_options import service_options
 from jobs.engines import ENGINES
+from jobs.kinds.classify.request import Request
 from locality.policies import POLICIES
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)

@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from jobs.application.calls import Refused
 from jobs.application.journal import Record
 from jobs.images.rows import SCHEMA
 from jobs.itemwork.messages import Picture
-from jobs.itemwork.refusals import Refused
 from locality.types import Part, Plan
 
 COMMITTED = "committed"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from hadoop.errors import HadoopError
+from jobs.application.calls import Gone
 from jobs.application.journal import Record
 from jobs.errors import JobError
 from jobs.images.recordio import BadPack
@@ -24,10 +25,6 @@ __all__ = ["Dealer", "Gone", "Tally", "remaining"]
 
 STORING_SECONDS = 0.1
 """When to ask again while the last rows are being recorded."""
-
-
-class Gone(Exception):
-    """The container is not its node's current one, and has to end."""
 
 
 class Log(Protocol):

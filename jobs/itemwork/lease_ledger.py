@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from jobs.application.calls import Refused
 from jobs.itemwork.commits import Commit
 from jobs.itemwork.messages import Picture
 from jobs.itemwork.node_totals import Tallies, Tally
-from jobs.itemwork.refusals import Refused
 from jobs.reports.report import LeaseReport
 from locality.leases import Answer, Lease
 

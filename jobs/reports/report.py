@@ -275,7 +275,7 @@ def pages() -> Environment:
         "byte_scale": _byte_scale,
         "bytes": bytes_text,
         "largest": _largest,
-        "most_done": lambda status: _largest(max(node.images, node.planned) for node in status.nodes),
+        "most_done": lambda status: _largest(max(node.done, node.planned) for node in status.nodes),
         "most_pictures": _most_pictures,
         "number": _number,
         "ratio": ratio_text,

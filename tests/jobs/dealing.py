@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
 from hadoop.errors import HadoopError
+from jobs.application.calls import Request
 from jobs.application.journal import Record
 from jobs.images.rows import SCHEMA
+from jobs.itemwork.calls import CALLS, LARGEST
 from jobs.itemwork.commits import commits
 from jobs.itemwork.dealer import Dealer, remaining
 from jobs.itemwork.messages import Picture
@@ -67,6 +70,18 @@ class Paper:
             self.records.append(record)
         if self.fails:
             raise HadoopError("HDFS is away")
+
+
+class Answering:
+    """A dealer behind an application master's address, as a coordinator puts it there."""
+
+    calls = LARGEST
+
+    def __init__(self, dealer: Dealer) -> None:
+        self._dealer = dealer
+
+    def hear(self, call: str, request: Request) -> Mapping[str, Any] | None:
+        return CALLS[call](self._dealer, request)
 
 
 @dataclass

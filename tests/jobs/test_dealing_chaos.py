@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from hadoop.errors import HadoopError
+from jobs.application.calls import Gone
 from jobs.itemwork.blame import DIED
-from jobs.itemwork.dealer import Gone
 from jobs.itemwork.messages import Group, Task
 from locality.leases import Answer
 from locality.rules import Rules

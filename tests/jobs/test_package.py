@@ -15,7 +15,7 @@ WORKER_PYTHON = ROOT / ".venv-worker" / "bin" / "python"
 
 @pytest.mark.parametrize(
     ("python", "module"),
-    [(Path(sys.executable), "jobs.kinds.classify.__main__"), (WORKER_PYTHON, "jobs.worker.__main__")],
+    [(Path(sys.executable), "jobs.kinds.__main__"), (WORKER_PYTHON, "jobs.worker.__main__")],
     ids=["application master", "worker"],
 )
 def test_its_entry_points_import_from_the_zip_alone(python: Path, module: str, tmp_path: Path) -> None:

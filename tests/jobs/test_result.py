@@ -12,11 +12,11 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from jobs.application.submit import Request
 from jobs.commands.job import job, submit
 from jobs.commands.request_options import request
 from jobs.images.accuracy import Accuracy
 from jobs.images.result import accuracy_json, accuracy_table
+from jobs.kinds.classify.request import Request
 
 KNOWN = Accuracy(right=9, wrong=3, unknown=2, by_class={"cat": (8, 10), "dog": (1, 2)})
 

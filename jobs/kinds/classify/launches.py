@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.yarn import Launch
+from jobs.application.coordinator import Seat
 from jobs.application.environment import ARCHIVE_NAME, python_in
-from jobs.application.settings import JobSettings, WorkerSettings
+from jobs.application.job_spec import JobSpec
+from jobs.application.master import master_file, put
+from jobs.kinds.classify.settings import ClassifySettings
+from jobs.worker.settings import WorkerSettings
 
 CODE, SETTINGS = "code.zip", "worker.json"
 
@@ -15,61 +17,55 @@ CODE, SETTINGS = "code.zip", "worker.json"
 class Launches:
     """Writes once what all workers need; then `of` says how to start one on a node."""
 
-    def __init__(self, filesystem: FileSystem, settings: JobSettings) -> None:
+    def __init__(self, filesystem: FileSystem, spec: JobSpec, settings: ClassifySettings) -> None:
         self._filesystem = filesystem
+        self._spec = spec
         self._settings = settings
-        self._master = f"{settings.staging}/master.json"
 
-    def publish(self, address: str) -> None:
-        """Say where the application master is now (http://host:port), and lay the workers' settings out.
+    def publish(self) -> None:
+        """Lay the workers' settings out, where no attempt has done so yet.
 
-        A worker reads the file again when the application master that it knows does not answer.
+        YARN refuses a file that is newer than a container that runs.
         """
+        stored = f"{self._spec.staging}/{SETTINGS}"
+        if self._filesystem.exists(stored):
+            return
         settings = self._settings
-        processes = settings.vcores
         worker = WorkerSettings(
-            job_id=settings.job_id,
-            master=self._master,
-            token=settings.token,
+            job_id=self._spec.job_id,
+            master=master_file(self._spec),
+            token=self._spec.token,
             engine=settings.engine,
             batch=settings.batch,
-            processes=processes,
+            processes=settings.vcores,
             threads=1,
             weights=settings.weights,
             labels=settings.labels,
             picture_seconds=settings.picture_seconds,
         )
-        stored = f"{settings.staging}/{SETTINGS}"
-        if not self._filesystem.exists(stored):  # YARN refuses a file that is newer than a container that runs
-            self._put(stored, worker.to_bytes())
-        self._put(self._master, json.dumps({"address": address}).encode())
+        put(self._filesystem, stored, worker.to_bytes())
 
-    def of(self, node_name: str) -> Launch:
+    def of(self, seat: Seat) -> Launch:
         """The worker of one node."""
         settings = self._settings
         names = [CODE, SETTINGS, *(name for name in (settings.weights, settings.labels) if name)]
         python = python_in() if settings.environment else settings.worker_python
         return Launch(
             argv=[python, "-m", "jobs.worker", SETTINGS],
-            environment=self._environment(node_name),
-            files={name: f"{settings.staging}/{name}" for name in names},
+            environment=self._environment(seat.node_name),
+            files={name: f"{self._spec.staging}/{name}" for name in names},
             archives={ARCHIVE_NAME: settings.environment} if settings.environment else {},
             memory_mb=settings.memory_mb,
             vcores=settings.vcores,
         )
-
-    def _put(self, name: str, content: bytes) -> None:
-        """The whole file or none, for this user alone: one of them holds the token."""
-        self._filesystem.write(f"{name}.new", content, mode=0o600)
-        self._filesystem.rename(f"{name}.new", name, overwrite=True)
 
     def _environment(self, node_name: str) -> dict[str, str]:
         return {
             "NODE_NAME": node_name,
             "PYTHONPATH": CODE,
             "PYTHONUNBUFFERED": "1",
-            "HADOOP_CONF_DIR": self._settings.conf_dir,
-            "HADOOP_USER_NAME": self._settings.user,
+            "HADOOP_CONF_DIR": self._spec.conf_dir,
+            "HADOOP_USER_NAME": self._spec.user,
             "OMP_NUM_THREADS": "1",
             "MXNET_CPU_WORKER_NTHREADS": "1",
             # MXNet imports distutils, and setuptools' stand-in for it would take a third of a second.
