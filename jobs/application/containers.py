@@ -86,8 +86,11 @@ class Containers:
         self._reasons = reasons
         self._asked = 0
         self._unhealthy: set[str] = set()
+        self._known: Mapping[str, Seat] = {}
         self._places = [
-            _Place(Seat(role.name, index, node), role, now) for role in roles for index, node in enumerate(role.nodes)
+            _Place(Seat(role.name, index, node), role, now, state="done" if index in role.done else "waiting")
+            for role in roles
+            for index, node in enumerate(role.nodes)
         ]
         self._spares = {role.name: list(role.spares) for role in roles}
 
@@ -95,6 +98,7 @@ class Containers:
         self, held: Iterable[Granted], failures: Iterable[Failure], now: float, known: Mapping[str, Seat]
     ) -> None:
         """Go on with the containers of an earlier attempt, and with what it had to note; `known` are their seats."""
+        self._known = known
         for failure in failures:
             for place in self._on(failure.node_name):
                 self._blame(place, failure)
@@ -207,7 +211,7 @@ class Containers:
     def _end(self, ended: Ended, now: float) -> None:
         place, container = self._holder(ended.container_id)
         if place is None or container is None:
-            return  # released by us, or of an earlier attempt
+            return  # released by us, or of an earlier attempt and of no use
         said = self._reasons.get(ended.container_id) or ended.diagnostics.split("\n", maxsplit=1)[0]
         kind = exit_of(ended.exit_status)
         if kind is Exit.NODE_LOST and place.seat.node_name in self._unhealthy:
@@ -218,6 +222,11 @@ class Containers:
         for place in self._places:
             if place.container and place.container.container_id == container_id:
                 return place, place.container
+        seat = self._known.get(container_id)
+        for place in self._places:  # a program that needs no application master may have ended while there was none
+            if place.seat == seat and not place.container and place.role.silence is None and place.state != "done":
+                self._session.withdraw(place.request)
+                return place, Container(seat, container_id, "")
         return None, None
 
     def _fail(self, place: _Place, container: Container, end: End, now: float) -> None:

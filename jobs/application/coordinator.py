@@ -112,8 +112,8 @@ class Role:
 
     `launch` says what a container runs, and what it needs. `silence` is for programs that call the application master:
     one that says nothing for so many seconds is ended and asked for again. A node that is left out, or late, gives its
-    seat to the first of `spares` that has none. The job ends when no node of the role is left that could go on, and
-    with `all_needed` when one is missing.
+    seat to the first of `spares`. Numbers in `done` need no container any more. The job ends when no node of the role
+    is left that could go on, and with `all_needed` when one is missing.
     """
 
     name: str
@@ -122,6 +122,7 @@ class Role:
     silence: float | None = None
     spares: Sequence[str] = ()
     all_needed: bool = False
+    done: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Protocol
 from urllib.error import HTTPError
+from urllib.parse import quote
 
 from hadoop.client.yarn import Application
 from hadoop.errors import HadoopError
@@ -84,6 +85,18 @@ def ask(application: Application) -> JobStatus | None:
         return None
     try:
         with open_direct(f"http://{application.host}:{application.port}/status", ASK_SECONDS) as answer:
+            return JobStatus.from_json(json.loads(answer.read()))
+    except HTTPError as error:
+        error.close()
+        return None
+    except (OSError, HTTPException, ValueError, KeyError, TypeError):
+        return None
+
+
+def ask_proxy(rm_http: str, application_id: str) -> JobStatus | None:
+    """As `ask`, through the ResourceManager at `rm_http`, which knows where the application master is."""
+    try:
+        with open_direct(f"{rm_http}/proxy/{quote(application_id)}/status", ASK_SECONDS) as answer:
             return JobStatus.from_json(json.loads(answer.read()))
     except HTTPError as error:
         error.close()

@@ -29,6 +29,7 @@ from jobs.application.coordinator import (
     Seat,
     Then,
 )
+from jobs.application.job_record import JobRecord, keep
 from jobs.application.job_spec import JobSpec
 from jobs.application.journal import Journal, Record
 from jobs.application.listener import Listener
@@ -73,6 +74,8 @@ class Application:
         self._clock = clock_since(time.time())
         self._started: list[Container] = []
         self._containers: Containers | None = None
+        self._status_now: Callable[[], JobStatus] = self._planning
+        self._recorded = 0
 
     def run(self, make: Callable[[Attempt], Coordinator | Runner]) -> Outcome:
         """Everything between registering and leaving."""
@@ -95,13 +98,24 @@ class Application:
         def status() -> JobStatus:
             return self._status(runner.progress(), ())
 
-        self._state = "running"
+        self._state, self._status_now = "running", status
         self._listener.tell(status, lambda: page(status()))
         with ThreadPoolExecutor(1, thread_name_prefix="runner") as pool:
             work = pool.submit(runner.run)
             while not wait([work], CALM_SECONDS).done:
                 self._session.heartbeat(runner.progress().share)
         return work.result()
+
+    def remember(self, succeeded: bool, said: str) -> None:
+        """Keep what became of the job."""
+        self._state = "succeeded" if succeeded else "failed"
+        keep(self._filesystem, self._spec.owners_folder, JobRecord(self._status_now(), said))
+
+    def _remember_containers(self) -> None:
+        """Keep which containers there are, as soon as there is a new one: `job logs` finds them there."""
+        if len(self._started) > self._recorded:
+            self._recorded = len(self._started)
+            keep(self._filesystem, self._spec.owners_folder, JobRecord(self._status_now()))
 
     def _attempt(self, journal: Journal) -> Attempt:
         """What stands in the journal, and the clock that goes on from there."""
@@ -150,7 +164,7 @@ class Application:
         def status() -> JobStatus:
             return self._status(coordinator.progress(), attempt.failures)
 
-        self._state = "running"
+        self._state, self._status_now = "running", status
         self._listener.serve(coordinator, status, lambda: page(status(), coordinator.report_page()))
         self._turn(coordinator, containers)
         self._state = "storing"
@@ -164,6 +178,7 @@ class Application:
             if (now := self._clock()) >= due:
                 containers.step(now, progress.share)
                 containers.excuse(self._clock() - now)
+                self._remember_containers()
                 due = now + (CALM_SECONDS if containers.settled else HEARTBEAT_SECONDS)
             time.sleep(HEARTBEAT_SECONDS)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.jvm import HadoopHome
-from hadoop.client.yarn import Application, Launch, Yarn
+from hadoop.client.yarn import Application, Launch, Where, Yarn
 from hadoop.errors import HadoopError
 from hadoop.rest import site_files
 from infosvc.wire.client import InfoClient
@@ -35,11 +35,22 @@ LENT_ROLES = (Role.PROCESSOR, Role.SCHEDULER)
 
 
 @dataclass(frozen=True)
+class MasterNeeds:
+    """What the application master's own container needs, which is all that a runner has; `where` it may run."""
+
+    memory_mb: int = MASTER_MEMORY_MB
+    vcores: int = 1
+    resources: Mapping[str, int] = field(default_factory=dict)
+    where: Where | None = None
+
+
+@dataclass(frozen=True)
 class Order:
     """A job as its kind wants it submitted: `settings` are what the kind is told, `name` is what YARN calls it.
 
     `uploads` are files of this machine that are laid into the job's folder in HDFS, by their names there. `token` lets
     the job write values, after `prepare`; `needs_service` says whether it cannot do without the information service.
+    `resources` are those that its containers ask for beside memory and cores.
     """
 
     kind: str
@@ -57,6 +68,8 @@ class Order:
     tags: Sequence[str] = ()
     prepare: Callable[[InfoClient], None] = lambda _: None
     needs_service: bool = True
+    resources: Mapping[str, int] = field(default_factory=dict)
+    master: MasterNeeds = field(default_factory=MasterNeeds)
 
     def client(self) -> InfoClient:
         """Whoever asks the information service in the name of this job's owner."""
@@ -84,10 +97,27 @@ class Submitter:
     def check(self, order: Order) -> list[str]:
         """Find what cannot work before anything is submitted; the nodes that take work."""
         check_attempts(self._home.conf_dir, order.attempts)
+        self._check_needs(order)
         nodes = self.yarn.running_nodes()
         if not nodes:
             raise JobError("no NodeManager takes work: `nodewise cluster status` shows what is up")
         return nodes
+
+    def _check_needs(self, order: Order) -> None:
+        """JobError where the cluster does not know a type of resource, or a label: such a job would wait for ever."""
+        wanted = {*order.resources, *order.master.resources}
+        known = self.yarn.resource_types() if wanted else []
+        if unknown := sorted(wanted - set(known)):
+            raise JobError(
+                f"this cluster counts no {' and no '.join(unknown)}: it counts {', '.join(known)}; "
+                "resource-types.xml and yarn-site.xml of its nodes name what it counts"
+            )
+        where = order.master.where or Where()
+        if strangers := sorted(set(where.hosts) - set(self.yarn.running_nodes() if where.hosts else ())):
+            raise JobError(f"no NodeManager takes work on {', '.join(strangers)}: `nodewise cluster status` shows them")
+        label = where.node_label
+        if label and label not in (labels := self.yarn.node_labels()):
+            raise JobError(f"no node has the label {label}: there are {', '.join(labels) or 'no labels'}")
 
     def submit(self, order: Order) -> str:
         """Lay out the job's files and hand it to YARN; the application id is the job's id."""
@@ -103,10 +133,20 @@ class Submitter:
                     "HADOOP_USER_NAME": self._home.user,
                 },
                 files=self._stage(order, spec),
-                memory_mb=MASTER_MEMORY_MB,
-                vcores=1,
+                memory_mb=order.master.memory_mb,
+                vcores=order.master.vcores,
+                resources=order.master.resources,
             )
-            self.yarn.submit(context, order.name, launch, self.filesystem, order.tags, order.attempts, order.queue)
+            self.yarn.submit(
+                context,
+                order.name,
+                launch,
+                self.filesystem,
+                order.tags,
+                order.attempts,
+                order.queue,
+                order.master.where,
+            )
         except BaseException:
             self._end_token(application_id)
             self.filesystem.delete(spec.staging)

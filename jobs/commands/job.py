@@ -13,9 +13,11 @@ from rich.table import Column, Table
 
 from hadoop.client.yarn import Application
 from hadoop.rest.site_files import resourcemanager_http
-from jobs.application import following, logs
+from jobs.application import following, job_record, logs
+from jobs.application.status import ContainerStatus
 from jobs.application.submit import Submitter
-from jobs.commands import attend, bars
+from jobs.commands import attend, bars, records
+from jobs.commands.job_run import run
 from jobs.commands.options import console, hadoop_home, hadoop_options, progress_console, session, show
 from jobs.commands.request_options import request, request_options
 from jobs.commands.train import quantize, train
@@ -145,7 +147,16 @@ def logs_(home: Path, /, job_id: str, follows: bool, as_json: bool, **hadoop: An
       nodewise job logs application_1700000000000_0001 -f
     """
     where = hadoop_home(home, **hadoop)
-    found = logs.JobLogs(resourcemanager_http(where.conf_dir), job_id, where.user)
+    rm_http = resourcemanager_http(where.conf_dir)
+
+    def listed(alive: bool) -> Sequence[ContainerStatus]:
+        seen = following.ask_proxy(rm_http, job_id) if alive else None
+        if alive:
+            return seen.containers if seen else ()
+        record = job_record.load(session(home, hadoop).filesystem, job_id)
+        return record.status.containers if record else ()
+
+    found = logs.JobLogs(rm_http, job_id, where.user, listed)
     try:
         for line in logs.follow(found) if follows else logs.printed(found):
             if isinstance(line, str):
@@ -191,7 +202,7 @@ def result_(home: Path, /, output: str, errors: bool, truth: Path | None, as_jso
 
 
 @job.command("report")
-@click.argument("outputs", metavar="OUTPUT...", nargs=-1, required=True)
+@click.argument("outputs", metavar="OUTPUT|JOB...", nargs=-1, required=True)
 @click.option("--html", "html_file", type=click.Path(dir_okay=False, path_type=Path), help="Write a page here.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @hadoop_options
@@ -199,11 +210,17 @@ def result_(home: Path, /, output: str, errors: bool, truth: Path | None, as_jso
 def report_(home: Path, /, outputs: tuple[str, ...], html_file: Path | None, as_json: bool, **hadoop: Any) -> None:
     """Show the report of a finished job, or several side by side.
 
+    A job is named by its output, or by its id: then of a job without output it is shown what became of it.
+
     \b
     Example:
       nodewise job report hdfs:///out/even hdfs:///out/cpu hdfs:///out/history --html compared.html
     """
-    reports = _show_reports(session(home, hadoop), outputs, as_json)
+    submitter = session(home, hadoop)
+    if len(outputs) == 1 and (record := records.of_other_kind(submitter, outputs[0])):
+        show(as_json, record.status.to_json() | {"said": record.said}, records.table(record))
+        return
+    reports = _show_reports(submitter, [records.output_of(submitter, one) for one in outputs], as_json)
     if html_file:
         page = report.html(reports[0]) if len(reports) == 1 else report.comparison_html(reports)
         _save(html_file, page.encode(), "page")
@@ -239,6 +256,7 @@ def explain(home: Path, /, job: str, node: str | None, save: Path | None, as_jso
         _save(save, decision.to_bytes(), "record")
 
 
+job.add_command(run)
 job.add_command(train)
 job.add_command(quantize)
 

@@ -33,7 +33,9 @@ to 1.
     GET /jobs/ID
         200 JOB and {"headline", "silent_seconds" | null,
              "status": null | {"job_id", "state", "attempt", "images", "done", "errors", "seconds",
-                               "seconds_left" | null, "news": [SENTENCE],
+                               "seconds_left" | null, "news": [SENTENCE], "kind", "unit", "of",
+                               "section": what the kind of job tells beyond that | null,
+                               "containers": [{"role", "index", "node_name", "container_id", "log_address"}],
                                "nodes": [{"node_name", "state", "planned", "images", "errors", "local_images",
                                           "running", "images_per_second", "failures", "said", "beyond_plan"}]},
              "report": null | report.json without leases, and {"stolen_images", "remarks": [SENTENCE],
@@ -161,7 +163,8 @@ class Calls:
         key = ("containers", place, job_id)
 
         def noted() -> list[log_pieces.Container]:
-            return log_pieces.containers(place, known.application.application_id, self._yarn(place).doors())
+            told = self._reader(place).containers(known)
+            return log_pieces.containers(place, known.application.application_id, self._yarn(place).doors(), told)
 
         found = self._briefly.get(key, LIST_SECONDS, noted)
         container = request.args.get("container")

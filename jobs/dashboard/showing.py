@@ -9,8 +9,10 @@ from dataclasses import asdict
 from typing import Any
 
 from hadoop.errors import HadoopError
+from jobs.application import job_record
 from jobs.application.following import Sight, Watch
-from jobs.application.status import JobStatus
+from jobs.application.job_record import JobRecord
+from jobs.application.status import ContainerStatus, JobStatus
 from jobs.dashboard.hdfs import WebHdfs
 from jobs.dashboard.yarn import Known, RestYarn
 from jobs.division import decision_store
@@ -33,6 +35,21 @@ class Reader:
     def decision(self, job_id: str) -> Decision:
         """The record of a job's decision; JobError when there is none, HadoopError."""
         return decision_store.load(job_id, lambda: self)
+
+    def record(self, job_id: str) -> JobRecord | None:
+        """What is kept of a job of any kind; None when there is nothing that can be read now."""
+        try:
+            return job_record.load(self.filesystem, job_id)
+        except (HadoopError, JobError):
+            return None
+
+    def containers(self, known: Known) -> tuple[ContainerStatus, ...]:
+        """Those that the job's application master lists, or listed before it ended."""
+        if seen := self.yarn.status(known.application):
+            containers: tuple[ContainerStatus, ...] = seen.containers
+            return containers
+        record = self.record(known.application.application_id)
+        return record.status.containers if record else ()
 
     def report(self, known: Known) -> JobReport:
         """What a job that succeeded left beside its results; JobError when it is not found there, HadoopError."""

@@ -42,9 +42,9 @@ def main(spec_file: str) -> int:
     listener = Listener(host, spec.token)
     held = session.register(host, listener.port, f"{listener.address}/")
     page = ""
+    client = InfoClient.from_token_file(spec.info_url, INFO_TOKEN, ca_file=INFO_CA if INFO_CA.exists() else None)
+    application = Application(spec, filesystem, session, client, listener, attempt, held)
     try:
-        client = InfoClient.from_token_file(spec.info_url, INFO_TOKEN, ca_file=INFO_CA if INFO_CA.exists() else None)
-        application = Application(spec, filesystem, session, client, listener, attempt, held)
         outcome = application.run(find_kind(spec.kind))
         succeeded, message, page = True, outcome.message, outcome.page
     except FINAL as error:
@@ -55,6 +55,7 @@ def main(spec_file: str) -> int:
         said = str(error) if isinstance(error, HadoopError) else f"{type(error).__name__}: {error}"
         succeeded, message = False, said
     print(message, flush=True)
+    application.remember(succeeded, message)
     session.leave(succeeded, message, page)
     clean(filesystem, spec.staging)  # only now: until here another attempt might have needed it
     listener.close()

@@ -74,17 +74,27 @@ def add_properties(file: Path, entries: Mapping[str, str]) -> None:
 
 
 @contextmanager
-def running(cluster: Cluster, pictures: Path) -> Iterator[Site]:
-    """A site until the end of the block, with a service that knows nothing yet.
-
-    `pictures` is an empty folder for what is put into HDFS.
-    """
+def served(cluster: Cluster) -> Iterator[str]:
+    """The URL of a service that knows nothing yet, until the end of the block."""
     shutil.rmtree(cluster.home / "service", ignore_errors=True)
     url = f"http://{cluster.master}:8400"
     serve = [sys.executable, "-m", "nodewise", "--home", str(cluster.home), "serve", "--host", cluster.master]
     service = subprocess.Popen(serve, stdout=subprocess.DEVNULL)
     try:
         until(lambda: _ready(url))
+        yield url
+    finally:
+        service.terminate()
+        service.wait(20)
+
+
+@contextmanager
+def running(cluster: Cluster, pictures: Path) -> Iterator[Site]:
+    """A site until the end of the block, with a service that knows nothing yet.
+
+    `pictures` is an empty folder for what is put into HDFS.
+    """
+    with served(cluster) as url:
         where = ["--directory", str(cluster.home / "agents" / "{node}"), "--allow", str(EXAMPLES)]
         config = str(cluster.home / "cluster" / "ssh" / "config")
         succeed(nodewise(cluster.home, "node", "add", "-F", config, *where, *cluster.nodes, url=url))
@@ -94,9 +104,6 @@ def running(cluster: Cluster, pictures: Path) -> Iterator[Site]:
         loaded = succeed(nodewise(cluster.home, "images", "load", str(pictures), *load))
         assert json.loads(loaded)["loaded"] == PICTURES + len(BROKEN)
         yield Site(cluster, url, cluster.home / "service" / "token")
-    finally:
-        service.terminate()
-        service.wait(20)
 
 
 def _ready(url: str) -> bool:

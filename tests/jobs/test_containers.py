@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -435,3 +436,62 @@ def test_what_still_runs_is_released_in_the_end(scene: Scene) -> None:
 def test_yarn_s_own_numbers_and_signals_are_known() -> None:
     check: Callable[[int], Exit] = exit_of
     assert [check(status) for status in (0, 1, 139, -103)] == [Exit.FINISHED, Exit.CRASHED, Exit.KILLED, Exit.MEMORY]
+
+
+def test_a_container_that_is_done_is_not_asked_for_again(scene: Scene) -> None:
+    scene.work.zero_is_done = True
+
+    scene.end(scene.grant("a"), 0)
+    scene.step()
+
+    assert (scene.state("a"), scene.failures) == ("done", [])
+    assert scene.session.asked == [(1, "a"), (2, "b")]
+
+
+def test_a_number_that_an_earlier_attempt_has_done_needs_no_container() -> None:
+    scene = Scene(replace(role("a", "b"), done=frozenset({0})))
+    scene.step()
+
+    assert scene.session.asked == [(1, "b")]
+
+
+def test_a_node_that_is_late_gives_its_seat_to_the_next_best_one() -> None:
+    scene = Scene(role("a", spares=("c",), all_needed=True))
+    scene.step()
+    scene.step(seconds=31)
+    scene.step()
+
+    assert scene.session.withdrawn == [1]
+    assert scene.session.asked == [(1, "a"), (2, "c")]
+    assert scene.work.joins == []
+    assert scene.grant("c") == "c2"
+
+
+def test_a_job_that_needs_all_its_containers_ends_with_the_first_that_cannot_be_had(scene: Scene) -> None:
+    scene = Scene(role("a", "b", silence=None, all_needed=True))
+    scene.step()
+    scene.grant("a")
+
+    with pytest.raises(JobError, match=r"\(b: no container within 30 s"):
+        scene.step(seconds=31)
+
+
+@pytest.mark.parametrize(("silence", "joined"), [(None, "done"), (60.0, "starting")])
+def test_a_program_that_ended_while_there_was_no_application_master_is_not_run_twice(
+    silence: float | None, joined: str
+) -> None:
+    scene = Scene(role("a", silence=silence))
+    scene.work.zero_is_done = True
+    scene.containers.adopt([], [], 0.0, {"old": Seat("worker", 0, "a")})
+
+    scene.end("old", 0)
+
+    assert scene.state("a") == joined
+
+
+def test_a_container_of_an_earlier_attempt_keeps_the_seat_that_it_was_moved_to() -> None:
+    scene = Scene(role("a", spares=("c",), silence=None))
+    scene.containers.adopt([Granted("old", "c", "c:8042", None)], [], 0.0, {"old": Seat("worker", 0, "c")})
+    scene.step()
+
+    assert (scene.work.joins, scene.session.asked, scene.session.released) == ([("c", "old")], [], [])
