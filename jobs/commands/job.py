@@ -16,7 +16,7 @@ from hadoop.rest.site_files import resourcemanager_http
 from jobs.application import following, job_record, logs
 from jobs.application.status import ContainerStatus
 from jobs.application.submit import Submitter
-from jobs.commands import attend, bars, records
+from jobs.commands import attend, bars, records, tables
 from jobs.commands.job_run import run
 from jobs.commands.options import console, hadoop_home, hadoop_options, progress_console, session, show
 from jobs.commands.request_options import request, request_options
@@ -192,7 +192,7 @@ def result_(home: Path, /, output: str, errors: bool, truth: Path | None, as_jso
     found = result.rows(session(home, hadoop).filesystem, output, errors)
     if truth:
         known = accuracy(found, truth)
-        show(as_json, result.accuracy_json(known), result.accuracy_table(known))
+        show(as_json, result.accuracy_json(known), tables.accuracy_table(known))
         return
     table = Table("picture", "class", "score", "node")
     for row in found:
@@ -249,7 +249,7 @@ def explain(home: Path, /, job: str, node: str | None, save: Path | None, as_jso
     else:
         for line in explanation.heading(body):
             console.print(line, soft_wrap=True)
-        console.print(explanation.table(body))
+        console.print(tables.shares_table(body))
         for line in explanation.sentences(body):
             console.print(line, soft_wrap=True)
     if save:
@@ -279,7 +279,7 @@ def _show_summary(submitter: Submitter, output: str, as_json: bool) -> None:
 def _show_reports(submitter: Submitter, outputs: Sequence[str], as_json: bool) -> list[report.JobReport]:
     bodies = [_read_report(submitter, output) for output in outputs]
     reports = [report.JobReport.from_json(body) for body in bodies]
-    show(as_json, bodies[0] if len(bodies) == 1 else bodies, report.comparison(reports))
+    show(as_json, bodies[0] if len(bodies) == 1 else bodies, tables.comparison(reports))
     if not as_json:
         for output, one in zip(outputs, reports, strict=True):
             errors = f", {one.errors} with an error" if one.errors else ""

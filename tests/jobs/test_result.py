@@ -14,8 +14,9 @@ from rich.console import Console
 
 from jobs.commands.job import job, submit
 from jobs.commands.request_options import request
+from jobs.commands.tables import accuracy_table
 from jobs.images.accuracy import Accuracy
-from jobs.images.result import accuracy_json, accuracy_table
+from jobs.images.result import accuracy_json
 from jobs.kinds.classify.request import Request
 
 KNOWN = Accuracy(right=9, wrong=3, unknown=2, by_class={"cat": (8, 10), "dog": (1, 2)})

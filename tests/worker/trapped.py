@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from jobs.images import reading
 from jobs.images.decoding import MEAN, SPREAD
+from jobs.worker import reading
 from jobs.worker.__main__ import main
 
 KILLS, EXITS, HANGS, RAISES, SLOW = 10, 20, 30, 40, 50
