@@ -6,7 +6,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,10 @@ from hadoop.client.jvm import HadoopHome
 from hadoop.client.yarn import Application, Launch, Where, Yarn
 from hadoop.errors import HadoopError
 from hadoop.rest import site_files
-from infosvc.wire.client import InfoClient
+from infosvc.wire.client import DEFAULT_URL, InfoClient
 from infosvc.wire.errors import Forbidden, InfoError
 from infosvc.wire.records import Role
-from jobs.application.job_spec import JobSpec
+from jobs.application.job_spec import JobOptions, JobSpec
 from jobs.application.package import code_zip
 from jobs.division import decision_store
 from jobs.errors import JobError
@@ -35,6 +35,19 @@ LENT_ROLES = (Role.PROCESSOR, Role.SCHEDULER)
 
 
 @dataclass(frozen=True)
+class InfoAccess:
+    """Where the information service is, what is shown to it, and the file with the authority of an https one."""
+
+    url: str = DEFAULT_URL
+    token: str | None = None
+    ca_file: Path | None = None
+
+    def client(self) -> InfoClient:
+        """Whoever asks the information service in the name of a job's owner."""
+        return InfoClient(self.url, self.token, ca_file=self.ca_file)
+
+
+@dataclass(frozen=True)
 class MasterNeeds:
     """What the application master's own container needs, which is all that a runner has; `where` it may run."""
 
@@ -48,32 +61,22 @@ class MasterNeeds:
 class Order:
     """A job as its kind wants it submitted: `settings` are what the kind is told, `name` is what YARN calls it.
 
-    `uploads` are files of this machine that are laid into the job's folder in HDFS, by their names there. `token` lets
-    the job write values, after `prepare`; `needs_service` says whether it cannot do without the information service.
-    `resources` are those that its containers ask for beside memory and cores.
+    `uploads` are files of this machine that are laid into the job's folder in HDFS, by their names there. `prepare`
+    comes before the job gets a token for writing values; `needs_service` says whether it cannot do without the
+    information service. `resources` are those that its containers ask for beside memory and cores.
     """
 
     kind: str
     name: str
     settings: Mapping[str, Any]
-    info_url: str
-    token: str | None
-    master_python: str
-    ca_file: Path | None = None
-    container_wait: float = 60.0
-    failures: int = 3
-    attempts: int = 2
-    queue: str = "default"
+    options: JobOptions = field(default_factory=JobOptions)
+    access: InfoAccess = field(default_factory=InfoAccess)
     uploads: Mapping[str, Path] = field(default_factory=dict)
     tags: Sequence[str] = ()
     prepare: Callable[[InfoClient], None] = lambda _: None
     needs_service: bool = True
     resources: Mapping[str, int] = field(default_factory=dict)
     master: MasterNeeds = field(default_factory=MasterNeeds)
-
-    def client(self) -> InfoClient:
-        """Whoever asks the information service in the name of this job's owner."""
-        return InfoClient(self.info_url, self.token, ca_file=self.ca_file)
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,7 @@ class Submitter:
 
     def check(self, order: Order) -> list[str]:
         """Find what cannot work before anything is submitted; the nodes that take work."""
-        check_attempts(self._home.conf_dir, order.attempts)
+        check_attempts(self._home.conf_dir, order.options.attempts)
         self._check_needs(order)
         nodes = self.yarn.running_nodes()
         if not nodes:
@@ -126,7 +129,7 @@ class Submitter:
         spec = self._spec(order, application_id)
         try:
             launch = Launch(
-                argv=[order.master_python, "-m", ENTRY, "job.json"],
+                argv=[order.options.master_python, "-m", ENTRY, "job.json"],
                 environment={
                     "PYTHONPATH": "code.zip",
                     "PYTHONUNBUFFERED": "1",
@@ -143,8 +146,8 @@ class Submitter:
                 launch,
                 self.filesystem,
                 order.tags,
-                order.attempts,
-                order.queue,
+                order.options.attempts,
+                order.options.queue,
                 order.master.where,
             )
         except BaseException:
@@ -195,26 +198,24 @@ class Submitter:
             kind=order.kind,
             job_id=application_id,
             staging=self._staging(application_id),
-            info_url=order.info_url,
+            info_url=order.access.url,
             conf_dir=str(self._home.conf_dir),
             jars=str(self._home.jars),
             user=self._home.user,
             token=secrets.token_urlsafe(32),
             settings=order.settings,
-            container_wait=order.container_wait,
-            failures=order.failures,
-            attempts=order.attempts,
+            **asdict(order.options),
         )
 
     def _stage(self, order: Order, spec: JobSpec) -> dict[str, str]:
         """Everything the containers need, in a folder that only this user may enter; what the master needs of it."""
         self.filesystem.make_folder(spec.staging, mode=0o700)
         contents = {"job.json": spec.to_bytes(), "code.zip": code_zip()}
-        self._tokens[spec.job_id] = token = job_token(order.client(), order, spec.job_id, self._say)
+        self._tokens[spec.job_id] = token = job_token(order.access.client(), order, spec.job_id, self._say)
         if token.text:
             contents["info_token"] = token.text.encode()
-        if order.ca_file:
-            contents["info_ca"] = order.ca_file.read_bytes()
+        if order.access.ca_file:
+            contents["info_ca"] = order.access.ca_file.read_bytes()
         for name, content in contents.items():
             self.filesystem.write(f"{spec.staging}/{name}", content, mode=0o600)
         for name, local in order.uploads.items():
@@ -241,14 +242,14 @@ def job_token(client: InfoClient, order: Order, job_id: str, say: Callable[[str]
     Whatever else is refused leaves the job without one, which `say` hears. InfoError: the service does not answer, and
     the job needs it.
     """
-    if not order.token:
+    if not order.access.token:
         return JobToken(None)
     try:
         order.prepare(client)
         made, text = client.create_token(f"job {job_id}", Role.PROCESSOR, expires_in=JOB_TOKEN_SECONDS)
     except Forbidden as error:
-        if role_of(order.token) in LENT_ROLES:
-            return JobToken(order.token)
+        if role_of(order.access.token) in LENT_ROLES:
+            return JobToken(order.access.token)
         reason: InfoError = error
     except InfoError as error:
         if order.needs_service:

@@ -60,10 +60,10 @@ def submit(home: Path, /, wait: bool, as_json: bool, **options: Any) -> None:
     classify.check(submitter, asked)
     application_id = submitter.submit(classify.order(submitter, asked))
     if not wait:
-        show(as_json, {"job_id": application_id, "output": asked.output}, f"{application_id} submitted")
+        show(as_json, {"job_id": application_id, "output": asked.settings.output}, f"{application_id} submitted")
         return
     attend.attend(submitter, application_id, progress_console)
-    _show_summary(submitter, asked.output, as_json)
+    _show_summary(submitter, asked.settings.output, as_json)
 
 
 @job.command("list")

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from infosvc.wire.client import read_token
+from jobs.application.job_spec import JobOptions
 from jobs.commands import attend
+from jobs.commands.made_options import collected, made_options
 from jobs.commands.options import hadoop_options, progress_console, session, show
+from jobs.commands.request_options import access
 from jobs.commands.service_options import service_options
 from jobs.kinds.command import request as command
 from jobs.kinds.command.settings import CommandSettings
@@ -34,10 +35,7 @@ class Resource(click.ParamType[tuple[str, int]]):
 
 @click.command()
 @click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED, metavar="PROGRAM [ARGUMENT]...")
-@click.option("--copies", type=click.IntRange(1), default=1, show_default=True, help="Each on a node of its own.")
-@click.option("--capability", metavar="NAME", help="Data name by which nodes are the best ones  [default: any node].")
-@click.option("--memory", type=click.IntRange(64), default=512, show_default=True, help="MB of each copy.")
-@click.option("--vcores", type=click.IntRange(1), default=1, show_default=True, help="Cores of each copy.")
+@made_options(CommandSettings, JobOptions)
 @click.option(
     "--resource",
     "resources",
@@ -53,14 +51,7 @@ class Resource(click.ParamType[tuple[str, int]]):
     multiple=True,
     help="Laid beside the program; may be given several times.",
 )
-@click.option("--restarts", type=click.IntRange(0), default=2, show_default=True, help="Of a copy that fails.")
-@click.option("--queue", default="default", show_default=True, help="Of YARN, to run in.")
-@click.option("--priority", type=click.IntRange(0), default=1, show_default=True, help="The lowest is given first.")
-@click.option(
-    "--attempts", type=click.IntRange(1), default=2, show_default=True, help="Starts of the application master."
-)
 @service_options("To read the capability.")
-@click.option("--master-python", default=sys.executable, help="Python of the application master on the nodes.")
 @click.option("--wait", is_flag=True, help="Follow the job until it ends.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @hadoop_options
@@ -87,23 +78,5 @@ def run(home: Path, /, argv: Sequence[str], wait: bool, as_json: bool, **options
 
 
 def _request(home: Path, argv: Sequence[str], given: dict[str, Any]) -> command.RunRequest:
-    settings = CommandSettings(
-        argv=list(argv),
-        copies=given["copies"],
-        capability=given["capability"],
-        memory_mb=given["memory"],
-        vcores=given["vcores"],
-        resources=dict(given["resources"]),
-        priority=given["priority"],
-        restarts=given["restarts"],
-    )
-    return command.RunRequest(
-        settings=settings,
-        info_url=given["url"],
-        token=read_token(home, given["token_file"]),
-        master_python=given["master_python"],
-        ca_file=given["ca_file"],
-        files=given["files"],
-        attempts=given["attempts"],
-        queue=given["queue"],
-    )
+    settings = collected(CommandSettings, given, argv=list(argv), resources=dict(given["resources"]))
+    return command.RunRequest(settings, collected(JobOptions, given), access(home, given), given["files"])

@@ -161,7 +161,7 @@ home = jvm.HadoopHome(Path(conf_dir), Path(jars), user)
 jvm.start(home)
 submitter = Submitter(home, print)
 needs = MasterNeeds(memory_mb=700, where=Where(hosts=[host]))
-order = Order("count", "count", {"of": 5}, "", None, sys.executable, needs_service=False, master=needs)
+order = Order("count", "count", {"of": 5}, needs_service=False, master=needs)
 submitter.check(order)
 job_id = submitter.submit(order)
 said = submitter.follow(job_id, lambda one: None).diagnostics

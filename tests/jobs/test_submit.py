@@ -16,7 +16,7 @@ from infosvc.access.tokens import new_text
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Unauthorized, Unreachable
 from infosvc.wire.records import Role
-from jobs.application.submit import MOST_ATTEMPTS, JobToken, Order, check_attempts, job_token, role_of
+from jobs.application.submit import MOST_ATTEMPTS, InfoAccess, JobToken, Order, check_attempts, job_token, role_of
 from jobs.division import speed_history
 from jobs.division.decision_store import UNKNOWN_SECONDS, leftovers
 from jobs.errors import JobError
@@ -28,7 +28,7 @@ def prepare(client: InfoClient) -> None:
     speed_history.prepare(client, "e", 32)
 
 
-ORDER = Order("classify", "n", {}, "u", "a-token-of-mine", "m", prepare=prepare)
+ORDER = Order("classify", "n", {}, access=InfoAccess("u", "a-token-of-mine"), prepare=prepare)
 AWAY = "http://127.0.0.1:1"
 
 
@@ -42,7 +42,7 @@ def of_role(client: InfoClient, role: Role) -> tuple[InfoClient, Order]:
     """Who calls with a token of this role."""
     node_name = "worker1" if role is Role.AGENT else None
     text = client.create_token("someone", role, node_name)[1]
-    return InfoClient(client.url, text), replace(ORDER, token=text)
+    return InfoClient(client.url, text), replace(ORDER, access=InfoAccess("u", text))
 
 
 def test_an_admin_s_job_has_a_token_of_its_own_that_can_be_taken_back(client: InfoClient) -> None:
@@ -63,7 +63,7 @@ def test_who_may_write_values_and_make_no_token_lends_the_own_one(client: InfoCl
 
     token, said = given(asking, order)
 
-    assert (token.text, said) == (order.token, [])
+    assert (token.text, said) == (order.access.token, [])
     token.revoke()
     assert [made.revoked_at for made in client.tokens()] == [None], "it is not the job's to take back"
 
@@ -79,7 +79,7 @@ def test_who_may_not_write_values_hears_that_speeds_are_not_kept(client: InfoCli
 
 def test_no_token_is_lent_while_nobody_can_say_what_it_may_do() -> None:
     for text in ("a-token-of-mine", new_text(Role.ADMIN), new_text(Role.PROCESSOR)):
-        order = replace(ORDER, token=text, needs_service=False)
+        order = replace(ORDER, access=InfoAccess("u", text), needs_service=False)
         token, said = given(InfoClient(AWAY, text, retries=0), order)
         assert token.text is None
         assert len(said) == 1
@@ -108,7 +108,7 @@ def gatekeeper() -> Iterator[str]:
 
 @pytest.mark.parametrize("text", ["a-token-of-mine", new_text(Role.ADMIN)], ids=["chosen", "admin"])
 def test_a_token_that_may_be_an_admin_s_is_never_lent(gatekeeper: str, text: str) -> None:
-    token, said = given(InfoClient(gatekeeper, text), replace(ORDER, token=text))
+    token, said = given(InfoClient(gatekeeper, text), replace(ORDER, access=InfoAccess("u", text)))
 
     assert token.text is None
     assert len(said) == 1
@@ -121,7 +121,7 @@ def test_without_a_fallback_the_service_has_to_answer() -> None:
 
 
 def test_who_has_no_token_is_told_nothing_and_asked_nothing() -> None:
-    assert given(InfoClient(AWAY, retries=0), replace(ORDER, token=None)) == (JobToken(None), [])
+    assert given(InfoClient(AWAY, retries=0), replace(ORDER, access=InfoAccess("u"))) == (JobToken(None), [])
 
 
 def test_a_token_s_text_tells_its_role() -> None:

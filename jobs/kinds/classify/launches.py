@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.yarn import Launch
 from jobs.application.coordinator import Seat
@@ -9,7 +11,7 @@ from jobs.application.environment import ARCHIVE_NAME, python_in
 from jobs.application.job_spec import JobSpec
 from jobs.application.master import master_file, put
 from jobs.kinds.classify.settings import ClassifySettings
-from jobs.worker.settings import WorkerSettings
+from jobs.worker.settings import InferenceOptions, WorkerSettings
 
 CODE, SETTINGS = "code.zip", "worker.json"
 
@@ -35,13 +37,9 @@ class Launches:
             job_id=self._spec.job_id,
             master=master_file(self._spec),
             token=self._spec.token,
-            engine=settings.engine,
-            batch=settings.batch,
             processes=settings.vcores,
             threads=1,
-            weights=settings.weights,
-            labels=settings.labels,
-            picture_seconds=settings.picture_seconds,
+            **{one.name: getattr(settings, one.name) for one in fields(InferenceOptions)},
         )
         put(self._filesystem, stored, worker.to_bytes())
 
@@ -55,7 +53,7 @@ class Launches:
             environment=self._environment(seat.node_name),
             files={name: f"{self._spec.staging}/{name}" for name in names},
             archives={ARCHIVE_NAME: settings.environment} if settings.environment else {},
-            memory_mb=settings.memory_mb,
+            memory_mb=settings.container_mb,
             vcores=settings.vcores,
         )
 

@@ -1,37 +1,55 @@
-"""What a job that classifies images is told, beyond what every job is."""
+"""What a job that classifies images is told, beyond what every job is: what users may say of it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jobs.application.job_spec import Settings
+from jobs.application.options import option
+from jobs.application.package import ROOT
+from jobs.worker.settings import InferenceOptions
+from locality.policies import POLICIES
+
+PROCESS_MEMORY_MB = 1024
+"""Of a container, unless asked for otherwise: one process for each vcore, and the one they are forked from."""
 
 
-@dataclass(frozen=True)
-class ClassifySettings(Settings):
-    """Paths of HDFS have no scheme; `worker_python` is a path on the nodes.
+@dataclass(frozen=True, kw_only=True)
+class ClassifySettings(InferenceOptions):
+    """Paths of HDFS have no scheme once the job is submitted; `worker_python` is a path on the nodes.
 
     environment       an archive in HDFS with the worker's Python, None for `worker_python` on the node
     lease_seconds     a worker that is silent for so long loses what it holds
-    picture_seconds   a picture that takes longer has hung its process
     steal             whether a node that has finished its part takes of others'
     fallback          the policy where the capability cannot be had, None to refuse
-    weights, labels   names of files laid beside the worker, None for seeded weights and numbered classes
     """
 
-    input: str
-    output: str
-    engine: str
-    policy: str
-    capability: str
-    worker_python: str
-    environment: str | None = None
-    batch: int = 32
-    memory_mb: int = 2048
-    vcores: int = 1
-    lease_seconds: float = 10.0
-    picture_seconds: float = 60.0
-    steal: bool = True
-    fallback: str | None = None
-    weights: str | None = None
-    labels: str | None = None
+    input: str = option(help="Folder of pictures in HDFS.")
+    output: str = option(help="Folder in HDFS for the results; must not exist yet.")
+    capability: str = option(help="Data name that tells what a node can do.", metavar="NAME")
+    policy: str = option("algorithm1", help=f"One of {', '.join(sorted(POLICIES))}.")
+    memory_mb: int | None = option(
+        None, flag="--memory", help="MB of each container  [default: 1024, and 1024 for each vcore].", least=256
+    )
+    vcores: int = option(1, help="Cores of each container.", least=1)
+    worker_python: str = option(
+        str(ROOT / ".venv-worker" / "bin" / "python"),
+        help="Python with the engine on the nodes [default: what scripts/setup made].",
+        envvar="NODEWISE_WORKER_PYTHON",
+        show_default=False,
+    )
+    lease_seconds: float = option(10.0, help="After so much silence work is given to others.", least=5)
+    steal: bool = option(True, help="Idle nodes take of what others still have.", opposite="--no-steal")
+    fallback: str | None = option(
+        None, help="Policy if the capability cannot be had  [default: refuse].", metavar="POLICY"
+    )
+    environment: str | None = option(
+        None,
+        flag="--env",
+        help="Archive in HDFS, see `nodewise env publish`  [default: the node's own Python].",
+        metavar="PATH|latest",
+    )
+
+    @property
+    def container_mb(self) -> int:
+        """MB of each container."""
+        return self.memory_mb or PROCESS_MEMORY_MB * (1 + self.vcores)

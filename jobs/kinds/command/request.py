@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from jobs.application.submit import Order, Submitter
+from jobs.application.job_spec import JobOptions
+from jobs.application.submit import InfoAccess, Order, Submitter
 from jobs.division import capability as capabilities
 from jobs.errors import JobError
 from jobs.kinds.command.settings import CommandSettings
@@ -17,30 +18,23 @@ class RunRequest:
     """A program of this machine (`./program`) travels with the job, as `files` do; any other one is on the nodes."""
 
     settings: CommandSettings
-    info_url: str
-    token: str | None
-    master_python: str
-    ca_file: Path | None = None
+    options: JobOptions = field(default_factory=JobOptions)
+    access: InfoAccess = field(default_factory=InfoAccess)
     files: Sequence[Path] = ()
-    capability_wait: float = 20.0
-    container_wait: float = 60.0
-    attempts: int = 2
-    queue: str = "default"
 
 
 def check(submitter: Submitter, request: RunRequest) -> None:
     """Find what cannot work before anything is submitted; JobError, HadoopError or InfoError."""
-    made = order(request)
-    nodes = submitter.check(made)
+    nodes = submitter.check(order(request))
     copies, name = request.settings.copies, request.settings.capability
     if copies > len(nodes):
         raise JobError(f"{copies} copies need as many nodes, and {len(nodes)} take work: ask for fewer --copies")
     if name:
         capabilities.wait(
-            made.client(),
+            request.access.client(),
             name,
             nodes,
-            request.capability_wait,
+            request.options.capability_wait,
             lambda missing: submitter.say(f"waiting for {name} of {', '.join(missing)}"),
         )
 
@@ -62,13 +56,8 @@ def order(request: RunRequest) -> Order:
         kind="command",
         name=f"nodewise {program.name}",
         settings=asdict(settings),
-        info_url=request.info_url,
-        token=request.token,
-        master_python=request.master_python,
-        ca_file=request.ca_file,
-        container_wait=request.container_wait,
-        attempts=request.attempts,
-        queue=request.queue,
+        options=request.options,
+        access=request.access,
         uploads=uploads,
         needs_service=settings.capability is not None,
         resources=settings.resources,
