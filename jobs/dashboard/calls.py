@@ -42,10 +42,11 @@ to 1.
                        "nodes": [... "stolen_images"],
                        "timeline": {"seconds", "kinds": {KIND: WORDS},
                                     "lanes": [{"node_name", "said", "bars": [BAR], "refused": [BAR], "failures"}]}},
-             "no_report": SENTENCE | null, "ending": null | {"state": "asked" | "done" | "failed", "said"}}
+             "no_report": SENTENCE | null, "record": null | as status,
+             "ending": null | {"state": "asked" | "done" | "failed", "said"}}
         BAR = {"begin", "end", "kind", "said"}
-        `status` while the job runs, `report` or `no_report` after it. `beyond_plan` is what a node does of others'
-        parts.
+        `status` while the job runs, `report` or `no_report` after it; `record` instead where a kind of job has no
+        output. `beyond_plan` is what a node does of others' parts.
 
     GET /jobs/ID/logs
         200 {"job_id", "ended", "streams", "containers": [{"container_id", "node_name", "role"}]}

@@ -60,6 +60,7 @@ _ONE = _ROW | {
     "status": _STATUS,
     "report": None,
     "no_report": None,
+    "record": None,
     "ending": None,
 }
 _LOG = {
