@@ -133,19 +133,28 @@ def stage(home: Path | None, pictures: int, nodes: int = 4, cpus: Sequence[int] 
         recorded = state.read(where)
         if recorded and daemons.running(recorded):
             raise BenchError(f"a cluster runs in {where}: `nodewise --home {where} cluster down`, or name another home")
-        made = None
         try:
-            made = Stage(lifecycle.up(where, nodes=nodes, cpus=cpus))
-            made.serve()
-            if pictures:
-                _load(made, Path(directory), pictures)
-            yield made
+            with on_cluster(lifecycle.up(where, nodes=nodes, cpus=cpus), pictures) as made:
+                yield made
         finally:
-            if made and made.service:
-                made.service.terminate()
-                made.service.wait(30)
             lifecycle.down(where)
             signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def on_cluster(cluster: Cluster, pictures: int) -> Iterator[Stage]:
+    """A stage on a cluster that runs already and goes on afterwards."""
+    made = Stage(cluster)
+    try:
+        made.serve()
+        if pictures:
+            with tempfile.TemporaryDirectory(prefix="bench-") as directory:
+                _load(made, Path(directory), pictures)
+        yield made
+    finally:
+        if made.service:
+            made.service.terminate()
+            made.service.wait(30)
 
 
 def _load(made: Stage, scratch: Path, pictures: int) -> None:

@@ -1,8 +1,44 @@
-"""The bench is run from a checkout and never installed, so its tests must be told where it lies."""
+"""What all tests share: where bench and lab lie, the option --long, Ctrl-C, and how long each module took."""
 
 from __future__ import annotations
 
+import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import pytest
+
+if TYPE_CHECKING:
+    from tests.cluster.standing import Standing
+
+# The bench and the lab are run from a checkout and never installed.
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "ansible")]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """--long asks for all that a usual run keeps within a budget."""
+    parser.addoption("--long", action="store_true", help="Make all generated calls, for a quarter of an hour.")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Note how long each module takes, and hear Ctrl-C also where a shell started this in the background."""
+    from tests.times import Times
+
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # else no command that a test starts would hear it
+    config.pluginmanager.register(Times(), "times")
+
+
+@pytest.fixture(scope="session")
+def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
+    """The cluster that modules of several folders share; it is started once somebody uses it."""
+    from tests.cluster.standing import Standing
+
+    made = Standing(tmp_path_factory.mktemp("standing"))
+    try:
+        yield made
+    finally:
+        made.end()

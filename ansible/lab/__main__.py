@@ -6,9 +6,11 @@ import sys
 
 import click
 
-from lab import cycle
+from lab import cycle, loaded, passed
 from lab.commands import LabError, follow
 from lab.places import ROOT
+
+NOT_LONG = ("-m", "not long")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -39,13 +41,37 @@ def limits() -> None:
 
 
 @cli.command(context_settings={"ignore_unknown_options": True})
+@click.option("--cycle", "name", type=click.Choice([*passed.CYCLES]), default="cluster", help="Which of them.")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def test(arguments: tuple[str, ...]) -> None:
-    """Run the tests of the lab and of what is provisioned on it; arguments go to pytest."""
+def test(name: str, arguments: tuple[str, ...]) -> None:
+    """Run the tests of the lab and of what is provisioned on it; arguments go to pytest.
+
+    Once all of them have passed, or all but the long ones, ansible/lab/passed.json says so.
+    """
+    before = passed.snapshot()
+    loaded.forget()
     named = any(word.startswith("tests/") for word in arguments)
     options = "-p no:faulthandler --strict-markers --import-mode=importlib"  # the usual ones leave tests/lab out
-    places = [] if named else ["tests/lab"]
+    places = [] if named else [passed.CYCLES[name]]
     follow([ROOT / ".venv" / "bin" / "pytest", "-o", f"addopts={options}", "--timeout=1800", *places, *arguments])
+    if arguments in ((), NOT_LONG):
+        passed.renew(name, loaded.noted(), before)
+        print(f"Lab: {passed.FILE} is renewed: commit it")
+
+
+@cli.command()
+def due() -> None:
+    """Print the cycle of tests that has to pass again, if there is one: what it depends on is not as it was."""
+    found = passed.due()
+    if not found:
+        print("Lab: nothing that its tests depend on has changed since they passed", file=sys.stderr)
+        return
+    first, *others = found
+    since = f"something that it depends on has changed since {first.since}" if first.since else "it has passed nowhere"
+    print(f"Lab: the tests of {first.cycle} have to pass: {since}", file=sys.stderr)
+    for other in others:
+        print(f"Lab: the tests of {other.cycle} wait for the next run", file=sys.stderr)
+    print(first.cycle)
 
 
 def main() -> None:

@@ -14,6 +14,7 @@ import psutil
 from bench.stage import Stage, module_of
 from hadoop.local import daemons, lifecycle
 from hadoop.local.daemons import Daemon
+from hadoop.local.processes import family
 
 FROZEN_SECONDS = 14.0
 """Longer than a lease, so that what the worker brings afterwards comes too late."""
@@ -32,7 +33,7 @@ class Trial:
         """The first process of each worker."""
         mine = [one for one in self.stage.working() if module_of(one) == "jobs.worker"]
         pids = {one.pid for one in mine}
-        return [one for one in mine if one.ppid() not in pids]
+        return [one for one in mine if _parent_of(one) not in pids]
 
     def daemon(self, kind: str) -> Daemon:
         """The daemon of a kind, on any node if there are several."""
@@ -46,14 +47,14 @@ def worker(trial: Trial) -> bool:
 
 def process(trial: Trial) -> bool:
     """A process that a worker has forked is killed."""
-    return _kill(trial.chance, [child for one in trial.workers() for child in one.children()])
+    return _kill(trial.chance, [child for one in trial.workers() for child in family(one)[1:]])
 
 
 def frozen(trial: Trial) -> bool:
     """A worker stands still until its leases have ended, then goes on."""
     chosen = _chosen(trial.chance, trial.workers())
     for one in chosen:
-        _freeze([one, *one.children(recursive=True)])
+        _freeze(family(one))
     return bool(chosen)
 
 
@@ -159,6 +160,14 @@ def _restart(trial: Trial, kind: str, seconds: float) -> None:
     _signal([daemons.running(trial.stage.cluster)[chosen]], signal.SIGKILL)
     time.sleep(seconds)
     daemons.start(chosen)
+
+
+def _parent_of(one: psutil.Process) -> int | None:
+    """None of a process that has ended since it was found."""
+    try:
+        return one.ppid()
+    except psutil.Error:
+        return None
 
 
 def _node_of(one: psutil.Process) -> str:

@@ -77,6 +77,7 @@ difference() {
     status=0
     NEXT=$sample.new awk "$ALLOWED_CPUS $COMPARE $program" past=1 "$sample" past=0 "$PROC_ROOT/uptime" "$@" || status=$?
     [ $status -eq 0 ] || [ $status -eq 3 ] || die "cannot compare with $sample"
-    [ ! -e "$sample.new" ] || mv "$sample.new" "$sample" || die "cannot write $sample"
+    # A disk without room leaves it empty, of which busybox's awk says nothing.
+    [ ! -e "$sample.new" ] || { [ -s "$sample.new" ] && mv "$sample.new" "$sample"; } || die "cannot write $sample"
     exit $status
 }

@@ -8,8 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from infosvc.wire.client import InfoClient
-from infosvc.wire.errors import InfoError
+from nodewise.client import InfoClient, InfoError
 
 
 def main(url: str, token_file: str, data_name: str, node_name: str, value: str) -> None:

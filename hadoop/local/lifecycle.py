@@ -289,7 +289,7 @@ def _wait(cluster: Cluster, started: dict[Daemon, psutil.Process], say: Say, rea
     deadline = time.monotonic() + ready_seconds
     while waiting := health.waiting_for(cluster) or _silent(started):
         for daemon, process in started.items():
-            if not process.is_running() or process.status() == psutil.STATUS_ZOMBIE:
+            if not processes.is_alive(process):
                 raise daemons.failure(daemon, "ended while starting")
         preflight.check_disk(cluster.state, preflight.STUCK_BYTES)
         if time.monotonic() > deadline:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -22,7 +23,7 @@ def of_cluster(home: Path, subnet: str | None) -> list[psutil.Process]:
     The caller and its parents are left out, so that a cluster can be stopped from a session on its own node.
     """
     marker = cluster_id(home)
-    spared = {process.pid for process in (psutil.Process(), *psutil.Process().parents())}
+    spared = set(_own_line())
     everything = list(psutil.process_iter(["ppid"]))
     found = {
         process.pid: process
@@ -35,6 +36,15 @@ def of_cluster(home: Path, subnet: str | None) -> list[psutil.Process]:
         found.update(heirs)
         grown = bool(heirs)
     return [process for process in found.values() if process.pid not in spared]
+
+
+def _own_line() -> Iterator[int]:
+    """This process and its parents, as far up as they live."""
+    process: psutil.Process | None = psutil.Process()
+    with suppress(psutil.NoSuchProcess):
+        while process:
+            yield process.pid
+            process = process.parent()
 
 
 def _environment(process: psutil.Process) -> dict[str, str]:
@@ -68,12 +78,18 @@ def _is_sshd(process: psutil.Process, state: Path, subnet: str | None) -> bool:
     )
 
 
+def is_alive(process: psutil.Process) -> bool:
+    """Tell whether a process still does anything; a zombie does not."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
 def family(process: psutil.Process) -> list[psutil.Process]:
     """Return a process and all its descendants that live."""
     try:
-        if process.status() == psutil.STATUS_ZOMBIE:
-            return []
-        return [process, *process.children(recursive=True)]
+        return [process, *process.children(recursive=True)] if is_alive(process) else []
     except psutil.NoSuchProcess:
         return []
 

@@ -64,7 +64,7 @@ def test_every_figure_of_nodewise_is_measured(run: tuple[Path, dict[str, Any]]) 
     assert 0 < found["visible_p50_seconds"] <= found["visible_p99_seconds"]
 
 
-@pytest.mark.skipif(not shutil.which("prometheus"), reason="scripts/bench installs Prometheus, scripts/setup does not")
+@pytest.mark.skipif(not shutil.which("prometheus"), reason="Debian's prometheus is not installed")
 def test_prometheus_is_measured_beside_it(run: tuple[Path, dict[str, Any]]) -> None:
     found = {figure["name"]: figure for figure in run[1]["figures"]}
 

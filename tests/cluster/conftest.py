@@ -10,31 +10,41 @@ import pytest
 
 from hadoop.local import lifecycle
 from hadoop.local.lifecycle import Cluster
+from tests.cluster.site import Site
+from tests.cluster.standing import Standing
 
 HERE = Path(__file__).parent
 Eventually = Callable[..., None]
 
 
+# Modules by what they do to the cluster that they share: agents run beside as few of them as possible, and those that
+# change its settings or kill what belongs to it come last.
+ORDER = ("cluster", "site", "dashboard", "stage", "special")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test of this folder, so that `-m "not cluster"` leaves them out."""
+    """Mark every test of this folder, so that `-m "not cluster"` leaves them out, and order them."""
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.cluster)
+    items.sort(key=_place)
 
 
-@pytest.fixture(scope="session")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The home of the session's cluster."""
-    return tmp_path_factory.mktemp("home")
+def _place(item: pytest.Item) -> int:
+    used = getattr(item, "fixturenames", ())
+    return max((place for place, name in enumerate(ORDER) if name in used), default=0)
 
 
-@pytest.fixture(scope="session")
-def cluster(home: Path) -> Iterator[Cluster]:
-    """A running cluster of four nodes; tests that break daemons start their own instead."""
-    try:
-        yield lifecycle.up(home, nodes=4)
-    finally:
-        lifecycle.down(home)
+@pytest.fixture(scope="module")
+def cluster(standing: Standing) -> Cluster:
+    """A cluster of four nodes that modules use one after another."""
+    return standing.cluster()
+
+
+@pytest.fixture(scope="module")
+def site(standing: Standing) -> Site:
+    """A service, agents and pictures on that cluster, as if no module had used them before."""
+    return standing.site()
 
 
 @pytest.fixture

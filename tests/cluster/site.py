@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +15,6 @@ from hdfs import InsecureClient
 
 from hadoop.local.lifecycle import Cluster
 from infosvc.wire.client import InfoClient
-from infosvc.wire.errors import InfoError
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 PICTURES = 40
@@ -71,51 +67,3 @@ def add_properties(file: Path, entries: Mapping[str, str]) -> None:
     """To a site file of Hadoop; who is to go by them is started anew."""
     lines = [f"<property><name>{key}</name><value>{value}</value></property>" for key, value in entries.items()]
     file.write_text(file.read_text().replace("</configuration>", "\n".join([*lines, "</configuration>"])))
-
-
-@contextmanager
-def served(cluster: Cluster) -> Iterator[str]:
-    """The URL of a service that knows nothing yet, until the end of the block."""
-    shutil.rmtree(cluster.home / "service", ignore_errors=True)
-    url = f"http://{cluster.master}:8400"
-    serve = [sys.executable, "-m", "nodewise", "--home", str(cluster.home), "serve", "--host", cluster.master]
-    service = subprocess.Popen(serve, stdout=subprocess.DEVNULL)
-    try:
-        until(lambda: _ready(url))
-        yield url
-    finally:
-        service.terminate()
-        service.wait(20)
-
-
-@contextmanager
-def running(cluster: Cluster, pictures: Path) -> Iterator[Site]:
-    """A site until the end of the block, with a service that knows nothing yet.
-
-    `pictures` is an empty folder for what is put into HDFS.
-    """
-    with served(cluster) as url:
-        where = ["--directory", str(cluster.home / "agents" / "{node}"), "--allow", str(EXAMPLES)]
-        config = str(cluster.home / "cluster" / "ssh" / "config")
-        succeed(nodewise(cluster.home, "node", "add", "-F", config, *where, *cluster.nodes, url=url))
-        succeed(nodewise(cluster.home, "images", "make", str(pictures), "-n", str(PICTURES)))
-        _spoil(pictures)
-        load = ["hdfs:///data/images", "--keep-broken", "--overwrite", "--json"]
-        loaded = succeed(nodewise(cluster.home, "images", "load", str(pictures), *load))
-        assert json.loads(loaded)["loaded"] == PICTURES + len(BROKEN)
-        yield Site(cluster, url, cluster.home / "service" / "token")
-
-
-def _ready(url: str) -> bool:
-    try:
-        InfoClient(url).producers()
-    except InfoError:
-        return False
-    return True
-
-
-def _spoil(pictures: Path) -> None:
-    """Add a truncated JPEG and a text that calls itself one."""
-    whole = sorted(pictures.glob("*.jpg"))[0].read_bytes()
-    (pictures / "zz_cut.jpg").write_bytes(whole[: len(whole) // 2])
-    (pictures / "zz_text.jpg").write_text("these are words")

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from hadoop.local.lifecycle import Cluster
 from infosvc.wire.client import InfoClient
 from locality.cost import DEFAULT_RACK
-from tests.cluster.site import Site, running, succeed, until
+from tests.cluster.site import Site, succeed, until
 
 pytestmark = pytest.mark.cluster
 
 DISK, PEERS = "disk_sequential_read_bytes_per_second", "peer_throughput"
 COLLECTORS = {DISK: f"scripts/{DISK}.sh", PEERS: "processors/peer_throughput.py"}
-
-
-@pytest.fixture(scope="module")
-def site(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with running(cluster, tmp_path_factory.mktemp("pictures")) as made:
-        yield made
 
 
 def entries(site: Site) -> list[dict[str, Any]]:

@@ -6,14 +6,15 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from hadoop.local import daemons, health, lifecycle, site
+from hadoop.local import daemons, health, site
 from hadoop.local.daemons import Daemon
 from hadoop.local.lifecycle import Cluster
+from tests.cluster.standing import Standing
 
 MEGABYTE = 1 << 20
 # A JVM cannot be started twice in a process nor survive a fork, so it gets a process of its own.
@@ -82,7 +83,7 @@ ours = {
 from hadoop.client.listing import Listing
 found = [ours, theirs, len(list(Listing(fs).pages("/pages")))]
 """
-ONE_REPLICA = 'writing("/lost/file", 1000, 1).close(); writing("/lost/kept", 1000, 3).close(); found = listed("/lost")'
+ONE_REPLICA = 'writing("/lost/file", 1000, 1).close(); writing("/lost/kept", 1000, 4).close(); found = listed("/lost")'
 CACHED = """
 client = fs.java
 client.addCachePool(java("org.apache.hadoop.hdfs.protocol.CachePoolInfo")("pool"))
@@ -143,24 +144,21 @@ def test_an_erasure_coded_file_is_local_only_where_one_node_holds_all_of_it(clus
 
 
 @pytest.fixture(scope="module")
-def special(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Three nodes: the NameNode lists two locations a page, the DataNodes have a cache that needs no libhadoop."""
-    home = tmp_path_factory.mktemp("special")
-    try:
-        cluster = lifecycle.up(home, nodes=3)
-        _restart(cluster, Daemon(cluster, "namenode"), {"dfs.ls.limit": "2"})
-        for node in cluster.nodes:
-            cache = cluster.node_dir(node) / "cache"
-            cache.mkdir()
-            keys = {"dfs.datanode.pmem.cache.dirs": str(cache), "dfs.cachereport.intervalMsec": "1000"}
-            _restart(cluster, Daemon(cluster, "datanode", node), keys)
-        deadline = time.monotonic() + 120
-        while waiting := health.waiting_for(cluster):
-            assert time.monotonic() < deadline, waiting
-            time.sleep(0.2)
-        yield cluster
-    finally:
-        lifecycle.down(home)
+def special(standing: Standing) -> Cluster:
+    """The shared cluster by other settings: two locations a page, and a cache that needs no libhadoop."""
+    cluster = standing.cluster()
+    standing.note_changed("namenode", "datanode")
+    _restart(cluster, Daemon(cluster, "namenode"), {"dfs.ls.limit": "2"})
+    for node in cluster.nodes:
+        cache = cluster.node_dir(node) / "cache"
+        cache.mkdir()
+        keys = {"dfs.datanode.pmem.cache.dirs": str(cache), "dfs.cachereport.intervalMsec": "1000"}
+        _restart(cluster, Daemon(cluster, "datanode", node), keys)
+    deadline = time.monotonic() + 120
+    while waiting := health.waiting_for(cluster):
+        assert time.monotonic() < deadline, waiting
+        time.sleep(0.2)
+    return cluster
 
 
 def _restart(cluster: Cluster, daemon: Daemon, keys: dict[str, str]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -12,10 +11,9 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from hadoop.local.lifecycle import Cluster
 from infosvc.wire.records import Kind, Producer
 from locality.policies import POLICIES
-from tests.cluster.site import BROKEN, PICTURES, Site, running, succeed, until
+from tests.cluster.site import BROKEN, PICTURES, Site, succeed, until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
@@ -25,13 +23,12 @@ OUTPUT = "/out/board"
 
 
 @pytest.fixture(scope="module")
-def site(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with running(cluster, tmp_path_factory.mktemp("pictures")) as site:
-        client = site.client()
-        client.put_producer(Producer(CAPABILITY, cmd="", time_max=3600, kind=Kind.PROGRAM))
-        for weight, node in enumerate(cluster.nodes):
-            client.put_value(CAPABILITY, node, weight)
-        yield site
+def site(site: Site) -> Site:
+    client = site.client()
+    client.put_producer(Producer(CAPABILITY, cmd="", time_max=3600, kind=Kind.PROGRAM))
+    for weight, node in enumerate(site.cluster.nodes):
+        client.put_value(CAPABILITY, node, weight)
+    return site
 
 
 @pytest.fixture(scope="module")

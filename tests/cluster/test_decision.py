@@ -6,30 +6,22 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hadoop.client.jars import JARS
-from hadoop.local.lifecycle import Cluster
 from infosvc.wire.records import Kind, Producer
 from jobs.division.decision import Decision
 from jobs.division.replay import attempts
-from tests.cluster.site import BROKEN, PICTURES, Site, nodewise, running, succeed
+from tests.cluster.site import BROKEN, PICTURES, Site, nodewise, succeed
 
 pytestmark = pytest.mark.cluster
 
 IMAGES = PICTURES + len(BROKEN)
 OUTPUT = "/out/Decided"
 TOO_LONG_FOR_A_TAG = f"/out/undecided/{100 * 'x'}"
-
-
-@pytest.fixture(scope="module")
-def site(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with running(cluster, tmp_path_factory.mktemp("pictures")) as site:
-        yield site
 
 
 def write_weights(site: Site, *weights: float) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from bench.faults import trials
 from bench.faults.faults import FAULTS
-from bench.stage import Stage
-from bench.stage import stage as made_stage
+from bench.stage import Stage, on_cluster
+from tests.cluster.standing import Standing
 
 PICTURES = 480
 SEED = 765
@@ -27,9 +27,10 @@ JOBS = (
 
 
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """A cluster of its own, because its daemons are killed."""
-    with made_stage(tmp_path_factory.mktemp("faults"), PICTURES) as stage:
+def stage(standing: Standing) -> Iterator[Stage]:
+    """The shared cluster, whose daemons are killed here; whoever uses it next mends it."""
+    standing.end_site()
+    with on_cluster(standing.cluster(), PICTURES) as stage:
         stage.judge([1.0, 1.0, 1.0, 2.0])
         yield stage
 

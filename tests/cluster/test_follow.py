@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,9 +23,8 @@ import pytest
 
 from bench.stage import module_of
 from hadoop.local import processes
-from hadoop.local.lifecycle import Cluster
 from jobs.division.decision_store import UNKNOWN_SECONDS
-from tests.cluster.site import Site, running, succeed, until
+from tests.cluster.site import Site, succeed, until
 
 # The first test starts the cluster, the service, the agents and a job before it begins.
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
@@ -104,7 +104,8 @@ class Work:
         """Let it work again; nothing happens when it does so already."""
         while self.held:
             _, process = self.held.popitem()
-            process.resume()
+            with suppress(psutil.NoSuchProcess):
+                process.resume()
 
     def status(self) -> dict[str, Any]:
         """What the application master says, through the ResourceManager's proxy."""
@@ -125,12 +126,16 @@ class Work:
 
     def _all_held(self) -> bool:
         workers = {process.pid: process for process in working(self.site, "jobs.worker")}
-        children = [process for process in workers.values() if process.ppid() in workers]
-        for child in children:
-            if child.pid not in self.held:
-                child.suspend()
-                self.held[child.pid] = child
-        return len({child.ppid() for child in children}) == len(self.site.cluster.nodes)
+        parents = set()
+        for process in workers.values():
+            with suppress(psutil.NoSuchProcess):  # it has ended since it was found
+                if (parent := process.ppid()) not in workers:
+                    continue
+                if process.pid not in self.held:
+                    process.suspend()
+                    self.held[process.pid] = process
+                parents.add(parent)
+        return len(parents) == len(self.site.cluster.nodes)
 
     def _all_working(self) -> bool:
         return all(node["state"] == "working" for node in self.status()["nodes"])
@@ -143,12 +148,11 @@ class Work:
 
 
 @pytest.fixture(scope="module")
-def site(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with running(cluster, tmp_path_factory.mktemp("pictures")) as site:
-        many = tmp_path_factory.mktemp("many")
-        succeed(site.nodewise("images", "make", str(many), "-n", str(MANY)))
-        succeed(site.nodewise("images", "load", str(many), "/data/many"))
-        yield site
+def site(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Site:
+    many = tmp_path_factory.mktemp("many")
+    succeed(site.nodewise("images", "make", str(many), "-n", str(MANY)))
+    succeed(site.nodewise("images", "load", str(many), "/data/many"))
+    return site
 
 
 @pytest.fixture(scope="module")

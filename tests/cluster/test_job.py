@@ -6,7 +6,6 @@ import io
 import json
 import signal
 import subprocess
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -17,11 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from hadoop.local import daemons
-from hadoop.local.lifecycle import Cluster
 from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Kind, Producer, Role
-from tests.cluster.site import BROKEN, EXAMPLES, PICTURES, Site, running, succeed, until
-from tests.recipes.readme import block
+from tests.cluster.site import BROKEN, EXAMPLES, PICTURES, Site, succeed, until
+from tests.recipes.pages import block
 
 pytestmark = pytest.mark.cluster
 
@@ -36,12 +34,6 @@ REPORT_KEYS = {
 NODE_KEYS = {
     *("node_name", "capability", "planned_images", "images", "local_images", "seconds", "images_per_second"),
 }
-
-
-@pytest.fixture(scope="module")
-def site(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with running(cluster, tmp_path_factory.mktemp("pictures")) as site:
-        yield site
 
 
 def rows(site: Site, output: str) -> list[dict[str, Any]]:

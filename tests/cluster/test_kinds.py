@@ -6,7 +6,6 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import pytest
 from hadoop.local.lifecycle import Cluster
 from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Kind, Producer
-from tests.cluster.site import nodewise, served, succeed, until
+from tests.cluster.site import Site, nodewise, succeed, until
 
 pytestmark = pytest.mark.cluster
 
@@ -29,14 +28,13 @@ while [ "$2" = waits ]; do sleep 1; done
 
 
 @pytest.fixture(scope="module")
-def client(cluster: Cluster) -> Iterator[InfoClient]:
+def client(site: Site) -> InfoClient:
     """A service that knows how fast each node is: the last the fastest, the first of no use."""
-    with served(cluster) as url:
-        client = InfoClient.from_token_file(url, cluster.home / "service" / "token")
-        client.put_producer(Producer("speed", cmd="", time_max=3600, kind=Kind.PROGRAM, unit="1/s"))
-        for value, node in enumerate(cluster.nodes):
-            client.put_value("speed", node, str(value))
-        yield client
+    client = site.client()
+    client.put_producer(Producer("speed", cmd="", time_max=3600, kind=Kind.PROGRAM, unit="1/s"))
+    for value, node in enumerate(site.cluster.nodes):
+        client.put_value("speed", node, str(value))
+    return client
 
 
 @pytest.fixture

@@ -51,7 +51,7 @@ print("found", json.dumps(found))
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from jobs.images.datasets.packing import pack
+from jobs.images.packing import pack
 
 pack(Path(sys.argv[1]), *sys.argv[2:], on_progress=lambda done, of: done < of or os.kill(os.getpid(), signal.SIGKILL))
 """

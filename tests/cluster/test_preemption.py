@@ -11,9 +11,9 @@ import pytest
 
 from bench.distributed_shell import places, shell
 from bench.info.errors import BenchError
-from bench.stage import CAPABILITY, Stage, module_of, restart, until
-from bench.stage import stage as made_stage
+from bench.stage import CAPABILITY, Stage, module_of, on_cluster, restart, until
 from tests.cluster.site import add_properties
+from tests.cluster.standing import Standing
 
 PICTURES = 360
 OUTPUT = "/bench/out/preempted"
@@ -34,10 +34,12 @@ TAKES_BACK = {
 
 
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """Most of the cluster belongs to a queue that jobs do not run in."""
-    with made_stage(tmp_path_factory.mktemp("preemption"), PICTURES) as stage:
+def stage(standing: Standing) -> Iterator[Stage]:
+    """Most of the shared cluster belongs to a queue that jobs do not run in."""
+    standing.end_site()
+    with on_cluster(standing.cluster(), PICTURES) as stage:
         stage.judge([1.0] * 4)
+        standing.note_changed("resourcemanager")
         add_properties(stage.cluster.conf_dir / "capacity-scheduler.xml", OWNED)
         add_properties(stage.cluster.conf_dir / "yarn-site.xml", TAKES_BACK)
         restart(stage.cluster, "resourcemanager")

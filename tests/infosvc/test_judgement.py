@@ -11,7 +11,7 @@ import pytest
 from infosvc.wire.errors import InvalidInput
 from infosvc.wire.records import Datum, Outcome, State
 from infosvc.yarn_score import parse
-from tests.recipes.readme import block
+from tests.recipes.pages import block
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -45,6 +45,8 @@ CASES = {
     "all": 2700,
 }
 assert sum(CASES.values()) == 10_000
+BUDGET = 0.2
+"""The part of them that is made without --long."""
 
 # Refusals that any call may meet; all others must stand in the document of the call.
 ANYWHERE = {401, 403, 405, 413, 429}
@@ -223,8 +225,8 @@ def stored(service: Served) -> Any:
     return picture.producers, nodes, {k: v for k, v in picture.slots.items() if v}, picture.tokens, values
 
 
-def make_calls(service: Served, address: str, tag: str) -> Seen:
-    """Make all cases of a tag over one connection."""
+def make_calls(service: Served, address: str, tag: str, number: int) -> Seen:
+    """Make so many cases of a tag over one connection."""
     schema, known = (
         read_document(service, address),
         NAMES | {"token_id": [one.token_id for one in service.client.tokens()]},
@@ -235,7 +237,7 @@ def make_calls(service: Served, address: str, tag: str) -> Seen:
 
     @hypothesis.seed(SEED)
     @hypothesis.settings(
-        max_examples=CASES[tag],
+        max_examples=number,
         database=None,
         deadline=None,
         phases=(Phase.generate,),
@@ -259,13 +261,16 @@ def make_calls(service: Served, address: str, tag: str) -> Seen:
 
 @pytest.mark.timeout(1800)  # a busy machine makes it slow, and that is no fault
 @pytest.mark.parametrize("tag", CASES)
-def test_generated_calls_are_answered_as_the_document_says(serve: Serving, url: str, agent: Heard, tag: str) -> None:
+def test_generated_calls_are_answered_as_the_document_says(
+    serve: Serving, url: str, agent: Heard, tag: str, request: pytest.FixtureRequest
+) -> None:
     print(f"seed {SEED}")
+    number = CASES[tag] if request.config.getoption("--long") else round(BUDGET * CASES[tag])
     with filled(serve, url, agent) as service:
-        seen = make_calls(service, agent.address, tag)
+        seen = make_calls(service, agent.address, tag, number)
         print(seen.cases, sorted(seen.statuses.items()))
         assert not seen.wrong, f"{len(seen.wrong)} wrong answers, for example:\n" + "\n\n".join(seen.wrong[:20])
-        assert seen.cases >= CASES[tag]
+        assert seen.cases >= number
         assert seen.own <= {label for label, status in seen.statuses if status < 300}  # each got somewhere
         assert service.ask("GET", "/readyz").status == 200
         assert service.client.data("untouched")[0].data_value == "still here"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import lab
+from lab import loaded
 from tests.lab.playbooks import lift_limits
 
 
@@ -20,8 +21,12 @@ def bare() -> Iterator[list[lab.Machine]]:
 
 
 @pytest.fixture(scope="module")
-def cluster() -> list[lab.Machine]:
-    """Machines that the playbook has made a cluster; they stay up for who wants to look, until `scripts/lab down`."""
+def cluster() -> Iterator[list[lab.Machine]]:
+    """Machines that the playbook has made a cluster; they stay up for who wants to look, until `scripts/lab down`.
+
+    What they have read of the product by the end of a module is noted.
+    """
     lab.up()
     lift_limits()
-    return lab.machines()
+    yield lab.machines()
+    loaded.note()

@@ -1,4 +1,4 @@
-"""The README's recipes for operators, on the lab's machines."""
+"""The recipes for operators, on the lab's machines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 import lab
 from lab.places import INVENTORY, PLAYBOOKS, ROOT
 from tests.lab.playbooks import agents, changes, sweep, until
-from tests.recipes.readme import block
+from tests.recipes.pages import block
 
 pytestmark = [pytest.mark.usefixtures("cluster"), pytest.mark.timeout(3600)]
 

@@ -1,4 +1,4 @@
-"""A shell as the README's reader has it: a home of its own, a folder to work in, and this checkout's `nodewise`."""
+"""A shell as a reader of the pages has it: a home of its own, a folder to work in, and this checkout's `nodewise`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.recipes.readme import ROOT
+from tests.recipes.pages import ROOT
 
 STRANGE = ("NODEWISE_", "HADOOP_")  # settings of whoever runs the tests
 

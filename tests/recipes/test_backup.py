@@ -13,7 +13,7 @@ from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotFound
 from infosvc.wire.records import Kind, Outcome, Producer, Report, Role, Run
 from tests.infosvc.conftest import TOKEN, MariaDB, Served, serving
-from tests.recipes.readme import block
+from tests.recipes.pages import block
 from tests.recipes.shell import Shell, changed
 
 

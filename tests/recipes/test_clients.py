@@ -13,7 +13,7 @@ from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Kind, Producer
 from tests.infosvc.conftest import TOKEN, Served, serving
 from tests.infosvc.test_tls import Authority
-from tests.recipes.readme import block
+from tests.recipes.pages import block
 from tests.recipes.shell import Shell, changed
 
 PROGRAMS = ("python3 examples/clients/client.py", "sh examples/clients/client.sh", "java examples/clients/Client.java")
@@ -57,6 +57,18 @@ def test_a_value_with_quotes_arrives_as_it_is(shell: Shell, service: Served, pro
 
     assert service.client.data("note")[0].data_value == ODD
     assert ODD in said or json.loads(said)["data_value"] == ODD
+
+
+def test_a_client_written_before_the_rooms_works_unchanged(shell: Shell, service: Served, tmp_path: Path) -> None:
+    service.client.put_producer(Producer("note", "", 60, Kind.PROGRAM))
+    now = "from nodewise.client import InfoClient, InfoError\n"
+    before = "from infosvc.client import InfoClient\nfrom infosvc.errors import InfoError\n"
+    source = Path("examples/clients/client.py").read_text()
+    (tmp_path / "client.py").write_text(changed(source, (now, before)))
+
+    said = shell.run(f"python3 {tmp_path}/client.py {service.url} ~/.nodewise/service/token note n1 old")
+
+    assert "old" in said and service.client.data("note")[0].data_value == "old"
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -1,4 +1,4 @@
-"""A newcomer's and a researcher's recipes, one after another, on the cluster that the README has them start."""
+"""A newcomer's and a researcher's recipes, one after another, on the cluster that the README starts."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from hadoop.local import lifecycle
 from infosvc.wire.client import InfoClient
 from infosvc.wire.records import State
 from tests.infosvc.shipping.conftest import end_agents
-from tests.recipes.readme import block
+from tests.recipes.pages import block
 from tests.recipes.shell import Shell, changed, stop
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(2400)]
 
-URL = "http://127.0.0.1:8400"  # as the README has it: nothing else may listen there
+URL = "http://127.0.0.1:8400"  # as the pages have it: nothing else may listen there
 NODES = 4
 PICTURES = 100
 

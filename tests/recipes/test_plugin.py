@@ -1,4 +1,4 @@
-"""What the README shows of YARN going by measured values: a cluster with the plug-in, and classes of nodes."""
+"""What docs/yarn-plugin.md shows: a cluster with the plug-in, and classes of nodes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from infosvc.wire.errors import Unreachable
 from infosvc.wire.records import Kind, Producer
 from infosvc.yarn_score import parse
 from tests.infosvc.conftest import TOKEN, serving
-from tests.recipes.readme import ROOT, block
+from tests.recipes.pages import ROOT, block
 from tests.recipes.shell import Shell, changed, stop
 
 NODE = "127.0.1.11"
@@ -56,7 +56,7 @@ def test_a_cluster_with_the_plug_in_is_explained(tmp_path: Path) -> None:
     home = tmp_path / "home"
     own = home / ".nodewise"
     shell = Shell(home, tmp_path / "work")
-    # The subnet is the first that is free, which need not be the README's.
+    # The subnet is the first that is free, which need not be the page's.
     master = "$(nodewise cluster status --names | head -n 1 | sed 's/[.][0-9]*$/.1/')"
     running = shell.start(changed(block("plugin-here"), ("--plugin", "--plugin --nodes 1"), ("127.0.2.1", master)))
     try:

@@ -1,4 +1,4 @@
-"""The README's policy, put into a copy of this checkout as it says, keeps what every policy promises."""
+"""The policy of docs/extend.md, put into a copy of this checkout as it says, keeps what every policy promises."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.jobs.decisions import decide
-from tests.recipes.readme import ROOT, block
+from tests.recipes.pages import ROOT, block
 from tests.recipes.shell import Shell
 
 ROOMS = ("nodewise", "infosvc", "collectors", "locality", "hadoop", "jobs", "tests/locality")
@@ -21,7 +21,7 @@ def shell(tmp_path: Path) -> Shell:
     copy = tmp_path / "checkout"
     for room in ROOMS:
         shutil.copytree(ROOT / room, copy / room, ignore=LEFT)
-    for file in ("pyproject.toml", "tests/conftest.py"):
+    for file in ("pyproject.toml", "tests/conftest.py", "tests/times.py"):
         shutil.copy(ROOT / file, copy / file)
     (copy / "decision.json").write_bytes(decide("maxflow").to_bytes())
     return Shell(tmp_path / "home", copy, {"PYTHONPATH": str(copy)})

@@ -1,4 +1,4 @@
-"""What the README shows of the information service, with real agents on two machines."""
+"""What the pages show of the information service, with real agents on two machines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from infosvc.wire.client import InfoClient
 from infosvc.wire.records import State
 from tests.infosvc.conftest import TOKEN, Served, serving
 from tests.infosvc.shipping.conftest import HOSTS, Hand, Sshd, end_agents
-from tests.recipes.readme import ROOT, block
+from tests.recipes.pages import ROOT, block
 from tests.recipes.shell import Shell, changed, stop
 
 SHOWN = "http://127.0.0.1:8400"
@@ -42,7 +42,7 @@ class Enrolled:
 
 @pytest.fixture(scope="module")
 def enrolled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Enrolled]:
-    """Two machines, one of which is worker1 to the README."""
+    """Two machines, one of which the pages call worker1."""
     place = tmp_path_factory.mktemp("agents")
     token = place / "home" / "service" / "token"
     token.parent.mkdir(parents=True)

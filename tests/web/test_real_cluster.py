@@ -5,23 +5,21 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
-from hadoop.local import lifecycle
 from infosvc.wire.records import State
-from tests.cluster.site import BROKEN, PICTURES, Site, running, succeed, until
+from tests.cluster.site import BROKEN, PICTURES, Site, succeed, until
+from tests.cluster.standing import NODES, Standing
 from tests.web.browser import WIDTH, Tabs, Unreloaded, accessible, press_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 SHOTS = Path(__file__).resolve().parents[2] / "docs" / "screenshots"
 ASKED = "NODEWISE_SCREENSHOTS"  # set it to anything, and docs/screenshots is made anew
-NODES = 4 if ASKED in os.environ else 2
 SLOW_MS = 120_000  # a JVM starts, YARN gives containers, engines load
 GIVEN = ("--input", "hdfs:///data/images", "--capability", "perf_even", "--batch", "8", "--json")
 
@@ -44,15 +42,10 @@ class Dashboard:
 
 
 @pytest.fixture(scope="module")
-def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
-    """A cluster of its own, beside that of tests/cluster, with its service, agents and pictures."""
-    home = tmp_path_factory.mktemp("home")
-    try:
-        cluster = lifecycle.up(home, nodes=NODES)
-        with running(cluster, tmp_path_factory.mktemp("pictures")) as site:
-            yield Dashboard(site, site.token_file.read_text().strip())
-    finally:
-        lifecycle.down(home)
+def dashboard(standing: Standing) -> Dashboard:
+    """The cluster that tests/cluster uses too, with its service, agents and pictures."""
+    site = standing.site()
+    return Dashboard(site, site.token_file.read_text().strip())
 
 
 def test_a_path_shows_the_holders_of_its_blocks(tabs: Tabs, dashboard: Dashboard) -> None:
@@ -66,7 +59,7 @@ def test_a_path_shows_the_holders_of_its_blocks(tabs: Tabs, dashboard: Dashboard
 
 def test_a_job_is_followed_to_its_report(tabs: Tabs, dashboard: Dashboard) -> None:
     page = tabs.open(dashboard.site.url, "#/jobs")
-    job_id = dashboard.submit("hdfs:///out/seen")
+    job_id = dashboard.submit("hdfs:///out/dashboard/seen")
     page.get_by_role("link", name=job_id).click(timeout=SLOW_MS)
     with Unreloaded(page):
         report = page.get_by_role("region", name="Report")
@@ -83,7 +76,7 @@ def test_a_job_is_followed_to_its_report(tabs: Tabs, dashboard: Dashboard) -> No
 
 
 def test_a_job_is_ended_by_keyboard(tabs: Tabs, dashboard: Dashboard) -> None:
-    job_id = dashboard.submit("hdfs:///out/ended")
+    job_id = dashboard.submit("hdfs:///out/dashboard/ended")
     page = tabs.open(dashboard.site.url, f"#/job/{job_id}", dashboard.token)
     expect(page.get_by_role("button", name="End this job")).to_be_visible()
     press_until(page, "End this job")
@@ -104,9 +97,9 @@ def test_pictures_for_the_documentation(tabs: Tabs, dashboard: Dashboard, tmp_pa
     succeed(nodewise("images", "make", str(tmp_path), "-n", "400"))
     succeed(nodewise("images", "load", str(tmp_path), "hdfs:///data/many"))
     given = ("--input", "hdfs:///data/many", "--policy", "maxflow", "--batch", "32", "--wait")
-    dashboard.submit("hdfs:///out/before", *given)
+    dashboard.submit("hdfs:///out/dashboard/before", *given)
     until(lambda: dashboard.known("access_cost") == 1 and dashboard.known("perf_history") == NODES, 300)
-    job_id = dashboard.submit("hdfs:///out/pictured", *given, "--capability", "perf_history")
+    job_id = dashboard.submit("hdfs:///out/dashboard/pictured", *given, "--capability", "perf_history")
     page = tabs.open(dashboard.site.url, token=dashboard.token)
     path = "#/path?path=%2Fdata%2Fmany&capability=perf_history"
     SHOTS.mkdir(parents=True, exist_ok=True)

@@ -18,7 +18,7 @@ SHOWN = ("hubble_deep_field", "ihc", "retina", "rocket", "flower")
 MAKE = """
 import sys
 from pathlib import Path
-from jobs.images.datasets.datasets import make, photographs
+from jobs.images.datasets import make, photographs
 
 folder, *shown = sys.argv[1:]
 make(Path(folder), 165, seed=3, sources=[file for file in photographs(folders=()) if file.stem in shown])

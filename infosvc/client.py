@@ -1,0 +1,3 @@
+"""Kept for programs that import `infosvc.client`, as before the rooms: everything of infosvc.wire.client."""
+
+from infosvc.wire.client import *  # noqa: F403
