@@ -97,7 +97,7 @@ class _Facts:
         self.held = dict.fromkeys(decision.plan.parts, 0)
         for block in decision.blocks:
             for node in self.held.keys() & set(block.replicas):
-                self.held[node] += block.images
+                self.held[node] += block.items
         self.fetched = {node: _Tally() for node in decision.plan.parts}
         self.given = {node: _Tally() for node in decision.plan.parts}
         for move in moves(decision.plan, self.values):
@@ -168,7 +168,7 @@ class _Tally:
         self._bytes: Counter[str] = Counter()
 
     def add(self, key: str, part: Part) -> None:
-        self._images[key] += part.images
+        self._images[key] += part.items
         self._bytes[key] += round(part.size_bytes)
 
     def largest(self) -> list[tuple[str, dict[str, int]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from hadoop.local.lifecycle import Cluster
 from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Kind, Producer
 from tests.cluster.site import Site, nodewise, succeed, until
+from tests.recipes.pages import block
 
 pytestmark = pytest.mark.cluster
 
@@ -122,50 +124,19 @@ def test_what_the_cluster_cannot_give_is_refused_before_anything_is_submitted(
     assert succeed(nodewise(cluster.home, "job", "list", "--json")) == before
 
 
-KIND = '''
-"""Counts, in its application master."""
+def test_the_recipe_runs_a_program_on_the_best_nodes(cluster: Cluster, client: InfoClient, tmp_path: Path) -> None:
+    call = f'nodewise() {{ "{sys.executable}" -m nodewise --home "{cluster.home}" "$@"; }}\n'
+    recipe = block("run-copies").replace("perf_cpu", "speed")
+    environment = {**os.environ, "NODEWISE_URL": client.url, "PYTHONPATH": str(ROOT)}
 
-import os
-import time
+    succeed(
+        subprocess.run(
+            ["bash", "-ec", call + recipe], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240
+        )
+    )
 
-from jobs.application.coordinator import Attempt, Outcome, Progress, Runner
-
-
-class Count(Runner):
-    def __init__(self, attempt: Attempt) -> None:
-        self._of = attempt.spec.settings["of"]
-        self._done = 0
-
-    def run(self) -> Outcome:
-        while self._done < self._of:
-            print(f"number {self._done}", flush=True)
-            time.sleep(0.2)
-            self._done += 1
-        return Outcome(f"counted to {self._done} on {os.environ['NM_HOST']}")
-
-    def progress(self) -> Progress:
-        return Progress(self._done, self._of, "numbers")
-'''
-SUBMIT = """
-import json, sys
-from pathlib import Path
-from hadoop.client import jvm
-from hadoop.client.yarn import Where
-from jobs.application import job_record
-from jobs.application.submit import MasterNeeds, Order, Submitter
-
-conf_dir, jars, user, host = sys.argv[1:]
-home = jvm.HadoopHome(Path(conf_dir), Path(jars), user)
-jvm.start(home)
-submitter = Submitter(home, print)
-needs = MasterNeeds(memory_mb=700, where=Where(hosts=[host]))
-order = Order("count", "count", {"of": 5}, needs_service=False, master=needs)
-submitter.check(order)
-job_id = submitter.submit(order)
-said = submitter.follow(job_id, lambda one: None).diagnostics
-record = job_record.load(submitter.filesystem, job_id)
-print(json.dumps({"said": said, "job_id": job_id, "status": record.status.to_json()}))
-"""
+    said = {one["line"] for one in lines(cluster, job_of(cluster)) if one["role"] == "copy"}
+    assert f"copy 0 of 2 on {cluster.nodes[-1]} says it's here" in said
 
 
 def test_a_kind_that_is_added_to_a_copy_of_the_tree_runs_where_it_is_told_to(cluster: Cluster, tmp_path: Path) -> None:
@@ -174,13 +145,13 @@ def test_a_kind_that_is_added_to_a_copy_of_the_tree_runs_where_it_is_told_to(clu
     folder = tmp_path / "jobs" / "kinds" / "count"
     folder.mkdir()
     (folder / "__init__.py").write_text("")
-    (folder / "runner.py").write_text(KIND)
+    (folder / "runner.py").write_text(block("kind"))
     kinds = folder.parent / "__init__.py"
-    line = '    "count": "jobs.kinds.count.runner:Count",\n'
-    kinds.write_text(kinds.read_text().replace('    "command":', f'{line}    "command":'))
+    line = block("kind-line").strip()
+    kinds.write_text(kinds.read_text().replace('    "command":', f'    {line}\n    "command":'))
     host = cluster.nodes[2]
 
-    submit = [sys.executable, "-c", SUBMIT, str(cluster.conf_dir), str(cluster.jars), cluster.user, host]
+    submit = [sys.executable, "-c", block("kind-submit"), str(cluster.conf_dir), str(cluster.jars), cluster.user, host]
     done = subprocess.run(submit, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True)
 
     found = json.loads(succeed(done).splitlines()[-1])

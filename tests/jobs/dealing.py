@@ -31,9 +31,9 @@ def block(name: str, images: int, *replicas: str) -> Block:
 def pictures_of(part: Part) -> tuple[Picture, ...]:
     """A block of one picture is a file, others are packed."""
     name = part.block.name
-    if part.block.images == 1:
+    if part.block.items == 1:
         return (Picture(name, name, None, PICTURE_BYTES),)
-    numbers = range(part.first, part.first + part.images)
+    numbers = range(part.first, part.first + part.items)
     return tuple(Picture(f"{name}#{n}", name, n * PICTURE_BYTES, PICTURE_BYTES) for n in numbers)
 
 
@@ -115,13 +115,13 @@ class Job:
 
 def one_node(*blocks: Block, most_images: int = 8, share: float = 1.0) -> Job:
     """Everything on node a."""
-    plan = Plan({"a": tuple(Part(one, 0, one.images) for one in blocks)})
-    return Job(plan, {"a": 1.0}, Rules(lease_seconds=LEASE_SECONDS, most_images=most_images, share=share))
+    plan = Plan({"a": tuple(Part(one, 0, one.items) for one in blocks)})
+    return Job(plan, {"a": 1.0}, Rules(lease_seconds=LEASE_SECONDS, most_items=most_images, share=share))
 
 
 def two_nodes(first: Sequence[Block], second: Sequence[Block], most_images: int = 8, steal: bool = True) -> Job:
     """The first blocks on node a, the others on node b."""
     shares = {"a": first, "b": second}
-    plan = Plan({node: tuple(Part(one, 0, one.images) for one in blocks) for node, blocks in shares.items()})
-    rules = Rules(lease_seconds=LEASE_SECONDS, most_images=most_images, share=1.0, steal=steal)
+    plan = Plan({node: tuple(Part(one, 0, one.items) for one in blocks) for node, blocks in shares.items()})
+    rules = Rules(lease_seconds=LEASE_SECONDS, most_items=most_images, share=1.0, steal=steal)
     return Job(plan, {"a": 1.0, "b": 1.0}, rules)

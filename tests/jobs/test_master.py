@@ -67,7 +67,7 @@ def test_a_kind_that_there_is_not_is_refused_with_those_that_there_are() -> None
 
 @pytest.mark.parametrize(("batch", "vcores", "most"), [(32, 2, 128), (1024, 16, 8192)])
 def test_a_lease_is_two_full_batches_as_long_as_a_commit_can_hold_its_rows(batch: int, vcores: int, most: int) -> None:
-    assert rules_of(replace(SETTINGS, batch=batch, vcores=vcores)).most_images == most
+    assert rules_of(replace(SETTINGS, batch=batch, vcores=vcores)).most_items == most
     assert MOST_IMAGES == 8192
 
 

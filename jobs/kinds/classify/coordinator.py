@@ -223,7 +223,7 @@ def rules_of(settings: ClassifySettings) -> Rules:
     """How the leases of a job are given."""
     return Rules(
         lease_seconds=settings.lease_seconds,
-        most_images=min(FULL_BATCHES * settings.batch * settings.vcores, MOST_IMAGES),
+        most_items=min(FULL_BATCHES * settings.batch * settings.vcores, MOST_IMAGES),
         at_once=settings.batch * settings.vcores,
         least_seconds=LEAST_SECONDS,
         steal=settings.steal,

@@ -67,7 +67,7 @@ def _node(decision: Decision, node_name: str, parts: tuple[Part, ...], tally: Ta
     return NodeReport(
         node_name=node_name,
         capability=decision.judged.nodes[node_name].value,
-        planned_images=sum(part.images for part in parts),
+        planned_images=sum(part.items for part in parts),
         images=tally.images,
         local_images=tally.local_images,
         seconds=tally.seconds,
