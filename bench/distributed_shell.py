@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,9 +12,9 @@ from uuid import uuid4
 
 from bench.programs import said
 from bench.stage import until
-from hadoop.local import daemons
+from hadoop.local import daemons, ports
 from hadoop.local.lifecycle import Cluster
-from hadoop.rest.direct import open_direct
+from hadoop.rest.pages import Pages
 
 CLIENT = "org.apache.hadoop.yarn.applications.distributedshell.Client"
 MASTER_MB = 256
@@ -60,8 +59,9 @@ def places(cluster: Cluster) -> list[Place]:
     """The containers of every node, application masters left out."""
     found = []
     for node in cluster.nodes:
-        with open_direct(f"http://{node}:8042/ws/v1/node/containers", 5) as answer:
-            containers = (json.load(answer)["containers"] or {}).get("container", [])
+        manager = Pages("NodeManager", f"http://{node}:{ports.NODEMANAGER_HTTP}")
+        answer = manager.read_json("/ws/v1/node/containers", "the containers")
+        containers = (answer["containers"] or {}).get("container", [])
         found += [Place(one["id"], node, one["state"]) for one in containers if not one["id"].endswith("_000001")]
     return found
 
@@ -75,15 +75,15 @@ def _end(cluster: Cluster, name: str) -> None:
 
 
 def _running(cluster: Cluster, name: str) -> list[str]:
-    url = f"{cluster.rm_http}/ws/v1/cluster/apps?states=NEW,NEW_SAVING,SUBMITTED,ACCEPTED,RUNNING"
-    with open_direct(url, 5) as answer:
-        found = (json.load(answer)["apps"] or {}).get("app", [])
+    path = "/ws/v1/cluster/apps?states=NEW,NEW_SAVING,SUBMITTED,ACCEPTED,RUNNING"
+    answer = Pages("ResourceManager", cluster.rm_http).read_json(path, "the applications")
+    found = (answer["apps"] or {}).get("app", [])
     return [one["id"] for one in found if one["name"] == name]
 
 
 def first_order(cluster: Cluster) -> dict[str, Any]:
     """What the plug-in tells of its first policy by JMX; nothing before it has started."""
-    url = f"{cluster.rm_http}/jmx?qry=Hadoop:service=ResourceManager,name=NodewiseOrder-first"
-    with open_direct(url, 5) as answer:
-        beans: list[dict[str, Any]] = json.load(answer)["beans"]
+    path = "/jmx?qry=Hadoop:service=ResourceManager,name=NodewiseOrder-first"
+    answer = Pages("ResourceManager", cluster.rm_http).read_json(path, "the plug-in")
+    beans: list[dict[str, Any]] = answer["beans"]
     return beans[0] if beans else {}

@@ -96,7 +96,7 @@ class Stage:
 def restart(cluster: Cluster, kind: str) -> None:
     """Kill one of the master's daemons and start it anew, with its files as they are now, until all nodes are back."""
     daemon, nodes = Daemon(cluster, kind), set(cluster.nodes)
-    process = daemons.running(cluster)[daemon]
+    process = daemons.find_running(cluster)[daemon]
     process.kill()
     process.wait()
     daemons.start(daemon)
@@ -131,7 +131,7 @@ def stage(home: Path | None, pictures: int, nodes: int = 4, cpus: Sequence[int] 
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         where = (home or Path(directory)).absolute()
         recorded = state.read(where)
-        if recorded and daemons.running(recorded):
+        if recorded and daemons.find_running(recorded):
             raise BenchError(f"a cluster runs in {where}: `nodewise --home {where} cluster down`, or name another home")
         try:
             with on_cluster(lifecycle.up(where, nodes=nodes, cpus=cpus), pictures) as made:
@@ -173,7 +173,7 @@ def cluster_of(home: Path | None) -> Iterator[Cluster]:
     """The cluster of a home, left as it was, running or not; or a new one of four nodes that is removed afterwards."""
     if home:
         recorded = state.read(home.absolute())
-        ran = recorded is not None and bool(daemons.running(recorded))
+        ran = recorded is not None and bool(daemons.find_running(recorded))
         try:
             yield lifecycle.up(home)
         finally:

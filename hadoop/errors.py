@@ -2,4 +2,4 @@
 
 
 class HadoopError(Exception):
-    """A daemon, HDFS or YARN did not do what was asked; the text says which, with which value, and the remedy."""
+    """A daemon, HDFS or YARN refused or failed; the text says which one, with which value, and what to do."""

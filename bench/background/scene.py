@@ -20,7 +20,7 @@ from bench.info.errors import BenchError
 from bench.info.processes import ROOT
 from bench.stage import Stage, restart, until
 from hadoop.local import site
-from hadoop.rest.direct import open_direct
+from hadoop.rest.pages import Pages
 from infosvc.wire.client import InfoClient
 
 BURN = ROOT / "bench" / "background" / "burn.py"
@@ -124,8 +124,8 @@ def measured(made: Stage, nodes: list[str]) -> dict[str, float]:
     """Of the last application: seconds from submission to end, and how many of its containers were on busy nodes."""
 
     def last() -> dict[str, Any]:
-        with open_direct(f"{made.cluster.rm_http}/ws/v1/cluster/apps", 5) as answer:
-            found: list[dict[str, Any]] = json.load(answer)["apps"]["app"]
+        manager = Pages("ResourceManager", made.cluster.rm_http)
+        found: list[dict[str, Any]] = manager.read_json("/ws/v1/cluster/apps", "the applications")["apps"]["app"]
         return max(found, key=lambda one: one["id"])
 
     until(lambda: last()["finalStatus"] != "UNDEFINED", 60, "the application has ended")

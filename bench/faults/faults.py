@@ -37,7 +37,7 @@ class Trial:
 
     def daemon(self, kind: str) -> Daemon:
         """The daemon of a kind, on any node if there are several."""
-        return self.chance.choice([one for one in daemons.running(self.stage.cluster) if one.kind == kind])
+        return self.chance.choice([one for one in daemons.find_running(self.stage.cluster) if one.kind == kind])
 
 
 def worker(trial: Trial) -> bool:
@@ -74,7 +74,7 @@ def node(trial: Trial) -> bool:
     cluster = trial.stage.cluster
     masters = {_node_of(one) for one in trial.stage.working() if module_of(one) == "jobs.kinds"}
     name = trial.chance.choice([one for one in cluster.nodes if one not in masters])
-    running = daemons.running(cluster)
+    running = daemons.find_running(cluster)
     for kind in ("nodemanager", "datanode"):
         if found := running.get(Daemon(cluster, kind, name)):
             _signal([found], signal.SIGKILL)
@@ -84,13 +84,13 @@ def node(trial: Trial) -> bool:
 
 def datanode(trial: Trial) -> bool:
     """A DataNode is killed."""
-    _signal([daemons.running(trial.stage.cluster)[trial.daemon("datanode")]], signal.SIGKILL)
+    _signal([daemons.find_running(trial.stage.cluster)[trial.daemon("datanode")]], signal.SIGKILL)
     return True
 
 
 def stuck(trial: Trial) -> bool:
     """A DataNode stands still for a while: its connections stay open, and nothing comes."""
-    _freeze([daemons.running(trial.stage.cluster)[trial.daemon("datanode")]])
+    _freeze([daemons.find_running(trial.stage.cluster)[trial.daemon("datanode")]])
     return True
 
 
@@ -144,7 +144,7 @@ FAULTS: dict[str, Callable[[Trial], bool]] = {
 
 def datanodes_away(stage: Stage) -> bool:
     """Whether a DataNode was killed and not started again."""
-    running = daemons.running(stage.cluster)
+    running = daemons.find_running(stage.cluster)
     return any(one.kind == "datanode" and one not in running for one in daemons.of(stage.cluster))
 
 
@@ -157,7 +157,7 @@ def mend(stage: Stage) -> None:
 
 def _restart(trial: Trial, kind: str, seconds: float) -> None:
     chosen = trial.daemon(kind)
-    _signal([daemons.running(trial.stage.cluster)[chosen]], signal.SIGKILL)
+    _signal([daemons.find_running(trial.stage.cluster)[chosen]], signal.SIGKILL)
     time.sleep(seconds)
     daemons.start(chosen)
 

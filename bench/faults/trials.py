@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.error import URLError
-from urllib.request import urlopen
 
 import pyarrow.parquet as pq
 from hdfs import HdfsError
@@ -20,7 +18,10 @@ from hdfs import HdfsError
 from bench.faults.faults import FAULTS, Trial, datanodes_away, mend
 from bench.info.errors import BenchError
 from bench.stage import CAPABILITY, Stage, until
+from hadoop.errors import HadoopError
+from hadoop.rest.pages import Limits, Pages
 
+LIMITS = Limits(connect=3.0, silence=3.0)
 JOB_SECONDS = 240.0
 QUIET_SECONDS = 40.0
 ENDED = ("FINISHED", "FAILED", "KILLED")
@@ -96,15 +97,15 @@ def _end(client: Any) -> None:
         client.communicate()
 
 
-def _ask(url: str) -> Any:
-    """JSON, or nothing from who does not answer: it may have been killed."""
-    with suppress(URLError, OSError, ValueError), urlopen(url, timeout=3) as answer:  # noqa: S310 only http
-        return json.load(answer)
+def _ask(title: str, address: str, path: str) -> Any:
+    """JSON, or None when a daemon does not answer: it may have been killed."""
+    with suppress(HadoopError):
+        return Pages(title, address, LIMITS).read_json(path, "the job")
     return None
 
 
 def _applications(stage: Stage) -> list[dict[str, Any]]:
-    found = _ask(f"http://{stage.cluster.master}:8088/ws/v1/cluster/apps?states=ACCEPTED,RUNNING")
+    found = _ask("ResourceManager", stage.cluster.rm_http, "/ws/v1/cluster/apps?states=ACCEPTED,RUNNING")
     return list(((found or {}).get("apps") or {}).get("app", []))
 
 
@@ -115,7 +116,7 @@ def _running(stage: Stage) -> str | None:
 def _done(trial: Trial) -> float | None:
     """Pictures that have their rows; None when the application master does not answer."""
     where = next((one.get("amRPCAddress") for one in _applications(trial.stage) if one["id"] == trial.job_id), None)
-    status = _ask(f"http://{where}/status") if where else None
+    status = _ask("application master", f"http://{where}", "/status") if where else None
     return float(status["done"]) if status else None
 
 
@@ -131,7 +132,7 @@ def _wait_for(trial: Trial, images: float) -> bool:
 
 
 def _end_of(trial: Trial) -> str | None:
-    found = _ask(f"http://{trial.stage.cluster.master}:8088/ws/v1/cluster/apps/{trial.job_id}")
+    found = _ask("ResourceManager", trial.stage.cluster.rm_http, f"/ws/v1/cluster/apps/{trial.job_id}")
     state = found["app"]["state"] if found else None
     return str(state) if state in ENDED else None
 

@@ -17,7 +17,7 @@ from bench.info.errors import BenchError
 from bench.kept import RESULTS, tell
 from bench.stage import Stage, stage
 from hadoop.errors import HadoopError
-from jobs.engines import ENGINES
+from locality.program_names import FORMER
 
 MANY = 32
 """Partitions for Spark that even uneven nodes out, as one who knows about them would choose."""
@@ -26,7 +26,7 @@ MANY = 32
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--pictures", type=click.IntRange(10), default=1500, show_default=True, help="How many.")
 @click.option("--rounds", type=click.IntRange(1), default=3, show_default=True, help="Rounds in turns.")
-@click.option("--engine", type=click.Choice(sorted(ENGINES)), default="mxnet_alexnet", show_default=True)
+@click.option("--engine", type=click.Choice(sorted(FORMER)), default="mxnet_alexnet", show_default=True)
 @click.option(
     "--weights", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="For engines that need some."
 )

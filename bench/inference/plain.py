@@ -14,23 +14,21 @@ from collections.abc import Iterator, Sequence
 from multiprocessing.queues import Queue
 from pathlib import Path
 
-import numpy as np
 from hdfs_native import Client
 
-from jobs.engines import Engine, create
-from jobs.images.decoding import decode, prepare
+from jobs.engines.loading import Loaded, load
+from jobs.engines.network import choose
 
 
 def main(engine_name: str, weights: str, batch: str, processes: str, folder: str, source: str, cpus: str) -> None:
     """Images per second of all processes together, from a common start to the end of the last one."""
     os.sched_setaffinity(0, map(int, cpus.split(",")))
-    engine = create(engine_name)
-    engine.load(None if weights == "-" else Path(weights), int(batch))
+    loaded = load(choose(engine_name, None, None if weights == "-" else Path(weights)), int(batch))
     fork = multiprocessing.get_context("fork")
     ready, ended, go = fork.Queue(), fork.Queue(), fork.Event()
     count = int(processes)
     children = [
-        fork.Process(target=_child, args=(engine, int(batch), folder, source, (at, count), ready, go, ended))
+        fork.Process(target=_child, args=(loaded, int(batch), folder, source, (at, count), ready, go, ended))
         for at in range(count)
     ]
     for child in children:
@@ -47,7 +45,7 @@ def main(engine_name: str, weights: str, batch: str, processes: str, folder: str
 
 
 def _child(
-    engine: Engine,
+    loaded: Loaded,
     batch: int,
     folder: str,
     source: str,
@@ -63,7 +61,7 @@ def _child(
     go.wait()
     for group in _groups(paths, batch):
         contents = [held[path] if held else _read(client, path) for path in group]
-        engine.infer(np.stack([prepare(decode(content)) for content in contents]))
+        loaded.probabilities(loaded.images(contents))
     ended.put(len(paths))
 
 

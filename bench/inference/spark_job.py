@@ -58,23 +58,24 @@ def classify(paths: Iterator[str], chosen: dict[str, Any]) -> Iterator[dict[str,
     import numpy as np
     from hdfs_native import Client
 
-    from jobs.engines import create
-    from jobs.images.decoding import decode, prepare
+    from jobs.engines.loading import load
+    from jobs.engines.network import choose
 
     kept: Any = builtins
     if not hasattr(kept, "bench_engine"):
-        kept.bench_engine, kept.bench_client = create(chosen["engine"]), Client()
         weights = Path(chosen["weights"]) if chosen["weights"] else None
-        kept.bench_engine.load(weights, chosen["batch"])
+        kept.bench_engine = load(choose(chosen["engine"], None, weights), chosen["batch"])
+        kept.bench_client = Client()
     started = time.time()
     first, rows, waiting = 0.0, [], list(paths)
     for at in range(0, len(waiting), chosen["batch"]):
         group = waiting[at : at + chosen["batch"]]
-        pixels = []
+        contents = []
         for path in group:
             with kept.bench_client.read(path) as stream:
-                pixels.append(prepare(decode(stream.read())))
-        for path, row in zip(group, kept.bench_engine.infer(np.stack(pixels)), strict=True):
+                contents.append(stream.read())
+        probabilities = kept.bench_engine.probabilities(kept.bench_engine.images(contents))
+        for path, row in zip(group, probabilities, strict=True):
             best = int(np.argmax(row))
             rows.append((path, best, float(row[best])))
         first = first or time.time()

@@ -89,7 +89,7 @@ def _measure(cluster: Cluster, count: int, rounds: int) -> dict[str, Any]:
 
 def _namenode_cpu(cluster: Cluster) -> float:
     """CPU seconds of the NameNode so far."""
-    times = daemons.running(cluster)[Daemon(cluster, "namenode")].cpu_times()
+    times = daemons.find_running(cluster)[Daemon(cluster, "namenode")].cpu_times()
     return float(times.user + times.system)
 
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from hadoop.client.blocks import list_files
+from hadoop.client.disk_cache import take_current
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.jvm import HadoopHome, java, start
-from hadoop.client.snapshot_file import current
 
 Found = dict[str, float]
 
@@ -34,12 +34,12 @@ def bulk(filesystem: FileSystem, folder: str) -> Found:
 def snapshot(filesystem: FileSystem, folder: str) -> Found:
     """Ours, kept on disk, then asked again with nothing changed and with one new file."""
     with tempfile.TemporaryDirectory() as kept:
-        first, _ = timed(lambda: current(filesystem, folder, Path(kept)))
-        again, unchanged = timed(lambda: current(filesystem, folder, Path(kept)))
+        first, _ = timed(lambda: take_current(filesystem, folder, Path(kept)))
+        again, unchanged = timed(lambda: take_current(filesystem, folder, Path(kept)))
         more = f"{folder}/000/one more"
         filesystem.write(more, b"x")
         try:
-            one_more, changed = timed(lambda: current(filesystem, folder, Path(kept)))
+            one_more, changed = timed(lambda: take_current(filesystem, folder, Path(kept)))
         finally:
             filesystem.delete(more)
     return {

@@ -19,6 +19,7 @@ from bench.paper.stage import (
     FOLDER,
     FROM_HDFS,
     MASTER,
+    NAMENODE_PORT,
     OUTPUT,
     PICTURES,
     SINGLE,
@@ -29,7 +30,8 @@ from bench.paper.stage import (
     Stage,
 )
 from bench.stage import until
-from hadoop.rest.direct import open_direct
+from hadoop.errors import HadoopError
+from hadoop.rest.pages import Pages
 
 SPARK_JARS = f"{FOLDER}/spark-jars.zip"
 REST_SECONDS = 30
@@ -138,7 +140,12 @@ def shell(stage: Stage, work: Work) -> Found:
 def listed(stage: Stage, folder: str) -> list[str]:
     """The paths of a folder in HDFS, in order; none where it is not."""
     try:
-        found = stage.page(MASTER, 9870, f"/webhdfs/v1{folder}?op=LISTSTATUS&user.name={USER}", 60)
+        found = stage.page(
+            MASTER,
+            NAMENODE_PORT,
+            f"/webhdfs/v1{folder}?op=LISTSTATUS&user.name={USER}",
+            60,
+        )
     except BenchError:
         return []
     return sorted(f"{folder}/{one['pathSuffix']}" for one in found["FileStatuses"]["FileStatus"])
@@ -203,9 +210,9 @@ def _status(stage: Stage) -> Found | None:
     if host not in stage.addresses or not port.isdecimal() or port == "0":
         return None
     try:
-        with open_direct(f"http://{stage.addresses[host]}:{port}/status", 5) as answer:
-            status: Found = json.load(answer)
-    except (OSError, ValueError):
+        master = Pages("application master", f"http://{stage.addresses[host]}:{port}")
+        status: Found = master.read_json("/status", "the job")
+    except HadoopError:
         return None
     return status
 

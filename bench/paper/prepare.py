@@ -27,7 +27,7 @@ from bench.paper.stage import (
 from bench.programs import said
 from bench.stage import NODEWISE, until
 from jobs.application.package import code_zip
-from jobs.division.speed_history import speed_name
+from locality.program_names import speed_name
 
 ENGINE, BATCH = "mxnet_alexnet", 32
 """What perf_history ships for."""

@@ -44,19 +44,18 @@ def _classify(
 ) -> dict[str, Any]:
     import numpy as np
 
-    from jobs.engines import create
-    from jobs.images.decoding import decode, prepare
+    from jobs.engines.loading import load
+    from jobs.engines.network import choose
 
-    engine = create(engine_name)
-    engine.load(None, batch)
+    loaded = load(choose(engine_name, None), batch)
     paths = sorted(status.path for status in client.list_status(folder))
     mine = paths[len(paths) * part[0] // part[1] : len(paths) * (part[0] + 1) // part[1]]
     rows: list[tuple[str, int]] = []
     started = time.time()
     for at in range(0, len(mine), batch):
         group = mine[at : at + batch]
-        pixels = np.stack([prepare(decode(_read(client, path))) for path in group])
-        rows += [(path, int(np.argmax(row))) for path, row in zip(group, engine.infer(pixels), strict=True)]
+        images = loaded.images([_read(client, path) for path in group])
+        rows += [(path, int(np.argmax(row))) for path, row in zip(group, loaded.probabilities(images), strict=True)]
         if seconds and time.time() - started > seconds:
             break
     return {"started": started, "ended": time.time(), "images": len(rows), "paths": len({path for path, _ in rows})}

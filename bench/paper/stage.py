@@ -14,14 +14,17 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.error import HTTPError
 
 from bench.info.errors import BenchError
 from bench.info.processes import ROOT
 from bench.paper.control import Control
 from bench.stage import until
-from hadoop.rest.direct import open_direct
+from hadoop.errors import HadoopError
+from hadoop.rest.default_ports import DEFAULT_PORTS
+from hadoop.rest.pages import Limits, Pages
 
+NAMENODE_PORT = DEFAULT_PORTS["dfs.namenode.http-address"]
+RESOURCEMANAGER_PORT = DEFAULT_PORTS["yarn.resourcemanager.webapp.address"]
 T = TypeVar("T")
 
 MASTER, WORKERS = "master", ("worker1", "worker2", "worker3", "worker4")
@@ -100,20 +103,16 @@ class Stage:
 
     def page(self, name: str, port: int, path: str, seconds: float = 10) -> Any:
         """The JSON that a daemon on a machine answers; BenchError when it does not."""
-        url = f"http://{self.addresses[name]}:{port}{path}"
+        daemon = Pages("daemon", f"http://{self.addresses[name]}:{port}", Limits(seconds, seconds, seconds * 6))
         try:
-            with open_direct(url, seconds) as answer:
-                return json.load(answer)
-        except HTTPError as error:
-            error.close()
-            raise BenchError(f"{url} answers {error.code}") from None
-        except (OSError, ValueError) as error:
-            raise BenchError(f"{url} does not answer ({error}): {UP}") from None
+            return daemon.read_json(path, path)
+        except HadoopError as error:
+            raise BenchError(f"{error}; {UP}") from None
 
     def applications(self) -> list[dict[str, Any]]:
         """Those that YARN has not ended yet."""
         states = "NEW,NEW_SAVING,SUBMITTED,ACCEPTED,RUNNING"
-        found = self.page(MASTER, 8088, f"/ws/v1/cluster/apps?states={states}")["apps"] or {}
+        found = self.page(MASTER, RESOURCEMANAGER_PORT, f"/ws/v1/cluster/apps?states={states}")["apps"] or {}
         apps: list[dict[str, Any]] = found.get("app", [])
         return apps
 
@@ -126,8 +125,12 @@ class Stage:
     def whole(self) -> bool:
         """Whether HDFS and YARN have all workers, and every block its replicas."""
         try:
-            metrics = self.page(MASTER, 8088, "/ws/v1/cluster/metrics")["clusterMetrics"]
-            beans = self.page(MASTER, 9870, "/jmx?qry=Hadoop:service=NameNode,name=FSNamesystem*")["beans"]
+            metrics = self.page(MASTER, RESOURCEMANAGER_PORT, "/ws/v1/cluster/metrics")["clusterMetrics"]
+            beans = self.page(
+                MASTER,
+                NAMENODE_PORT,
+                "/jmx?qry=Hadoop:service=NameNode,name=FSNamesystem*",
+            )["beans"]
             blocks = {name: value for bean in beans for name, value in bean.items()}
             nodes = {metrics["activeNodes"], blocks["NumLiveDataNodes"]}
             return nodes == {len(WORKERS)} and not any(blocks[name] for name in REPLICAS)
@@ -190,7 +193,9 @@ def stage(cpus: float) -> Iterator[Stage]:
 
 def check(made: Stage) -> None:
     """BenchError unless the four workers are there, with room for a worker and an application master beside it."""
-    nodes = (made.page(MASTER, 8088, "/ws/v1/cluster/nodes?states=RUNNING")["nodes"] or {}).get("node", [])
+    nodes = (made.page(MASTER, RESOURCEMANAGER_PORT, "/ws/v1/cluster/nodes?states=RUNNING")["nodes"] or {}).get(
+        "node", []
+    )
     names = sorted(one["nodeHostName"] for one in nodes)
     if names != sorted(WORKERS):
         raise BenchError(f"YARN has the nodes {', '.join(names) or 'none'}, not {', '.join(WORKERS)}: {UP}")

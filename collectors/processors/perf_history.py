@@ -2,15 +2,15 @@
 
     C_i = moving average of node i's speeds in past jobs, as locality.capability defines it, in images per second
 
-Jobs write speeds under DATA_NAME, one name for each program and batch. A node that ran nothing is judged by its
-perf_cpu on the scale of those that did; without one, or while none did: exit 3. Beside it: .confidence (0 to 1),
-.count (jobs, 0 for a guess), .spread (images per second).
+Jobs write speeds under DATA_NAME; a former name counts, too. A node that ran nothing is judged by its perf_cpu on the
+scale of those that did; without one, or while none did: exit 3. Beside it: .confidence (0 to 1), .count, .spread.
 """
 
 from __future__ import annotations
 
 import sys
 
+from collectors.past_speeds import past_speeds
 from collectors.run import NO_DATA, answer, awaited, fresh, node_name, service
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError, NotFound
@@ -21,16 +21,16 @@ MEASURE, PATIENCE_SECONDS = "perf_cpu", 10.0  # it comes some seconds after a ne
 
 def judged(client: InfoClient, data_name: str, node: str) -> Estimate | None:
     """A node by its own jobs, else by those of others; ValueError when a speed that was recorded is none."""
-    past = client.history(data_name, node)
+    past = past_speeds(client, data_name, node)
     try:
-        own = from_jobs(Sample(past.until - at, float(text)) for at, text in past.points)
+        own = from_jobs(Sample(one.until - at, float(text)) for one in past.values() for at, text in one.points)
     except ValueError as error:
         raise ValueError(f"{error}; `nodewise data rm {data_name} {node}` forgets what was recorded") from error
-    return own or _without_history(client, data_name, node)
+    return own or _without_history(client, list(past), node)
 
 
-def _without_history(client: InfoClient, data_name: str, node: str) -> Estimate | None:
-    speeds = fresh(client.data(data_name))
+def _without_history(client: InfoClient, names: list[str], node: str) -> Estimate | None:
+    speeds = {at: datum for name in names for at, datum in fresh(client.data(name)).items()}
     if node in speeds:  # a name that keeps nothing: the last job is all there is
         return from_jobs([Sample(speeds[node].age or 0.0, speeds[node].number())])
     if not speeds or not awaited(client, MEASURE, node, PATIENCE_SECONDS):
@@ -43,7 +43,7 @@ def _without_history(client: InfoClient, data_name: str, node: str) -> Estimate 
 def main() -> int:
     """Judge this node, print its capability."""
     if len(sys.argv) != 2:
-        raise ValueError("give the data name of the recorded speeds, for example: images_per_second:mxnet_alexnet:32")
+        raise ValueError("give the data name of the recorded speeds, for example: images_per_second:mxnet.alexnet:32")
     found = judged(service(), sys.argv[1], node_name())
     if found is None:
         print(f"this node has run nothing, nor is there a {MEASURE} here and where it has run", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Files of HDFS that grow, each by one writer at a time, and are taken away from a writer that may still live."""
+"""Appends to files of HDFS; each has one writer at a time, and another program can take a file over from its writer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ASK_AGAIN_SECONDS = 10.0
 
 
 class AppendStream:
-    """A new file, made only in a folder that exists, for one thread at a time; every method raises HadoopError."""
+    """A new file in a folder that exists, for one thread at a time. Every method raises HadoopError."""
 
     def __init__(self, filesystem: FileSystem, name: str) -> None:
         self._name = name
@@ -28,18 +28,18 @@ class AppendStream:
             self._stream = hdfs.createNonRecursive(path, False, BUFFER_BYTES, replication, block, None)
 
     def append(self, content: bytes) -> None:
-        """Write; on return every reader sees it, and all nodes that hold the file have it."""
+        """Append bytes; on return every reader sees them, and every node that holds the file has received them."""
         with java_errors(f"appending to {self._name}", REMEDY):
             self._stream.write(jpype.JArray(jpype.JByte)(content))
             self._stream.hflush()
 
     def close(self) -> None:
-        """End the file."""
+        """Close the file."""
         with java_errors(f"closing {self._name}", REMEDY):
             self._stream.close()
 
     def abandon(self) -> None:
-        """Close what may be broken; what was not appended may be lost."""
+        """Close the stream without complaint, though it may be broken; bytes that were not appended may be lost."""
         try:
             self._stream.close()
         except jpype.JException:
@@ -47,7 +47,7 @@ class AppendStream:
 
 
 def take_away(filesystem: FileSystem, name: str, patience: float = 60.0) -> None:
-    """Close a file that another writer may have open: what it appended stays, and it can append no more.
+    """Close a file that another writer may have open: what it appended stays, and it cannot append any more.
 
     HadoopError when HDFS needs longer than `patience` seconds.
     """
@@ -66,7 +66,7 @@ def take_away(filesystem: FileSystem, name: str, patience: float = 60.0) -> None
 
 
 def chunks(filesystem: FileSystem, name: str) -> Iterator[bytes]:
-    """The bytes of a file from its beginning, a piece at a time."""
+    """Yield the bytes of a file from its beginning, one piece at a time."""
     with java_errors(f"reading {name}", REMEDY):
         stream = filesystem.java.open(filesystem.path(name))
     try:
@@ -82,7 +82,7 @@ def chunks(filesystem: FileSystem, name: str) -> Iterator[bytes]:
 
 
 def children(filesystem: FileSystem, folder: str) -> list[str]:
-    """The names, without their folder, of what is in it, sorted; none where there is no folder."""
+    """The names of a folder's entries, sorted; none when there is no such folder."""
     if not filesystem.exists(folder):
         return []
     with java_errors(f"listing {folder}", REMEDY):

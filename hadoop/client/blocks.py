@@ -14,7 +14,7 @@ from hadoop.errors import HadoopError
 
 
 class BlockState(StrEnum):
-    """What is known of a block beside its holders."""
+    """The state of a block."""
 
     LIVE = "live"  # each of its hosts holds it whole
     OPEN = "open"  # still being written; its length is what the NameNode knows so far
@@ -29,8 +29,8 @@ NOT_READABLE = (BlockState.MISSING, BlockState.CORRUPT)
 class StoredBlock(NamedTuple):
     """`length` bytes of a file from `offset`, with its live holders and the type of storage at each.
 
-    Of an erasure-coded block the holders are the nodes with its data units, in their order; where all of it fits into
-    one unit, that one's node holds it whole and the block is as good as a replicated one.
+    The holders of an erasure-coded block are the nodes with its data units, in order. A block that fits into one unit
+    is whole on that unit's node, and counts as a replicated one.
     """
 
     offset: int
@@ -72,7 +72,7 @@ class StoredFile(NamedTuple):
 
 @dataclass
 class Page:
-    """A part of a folder: files, and the folders in it as they were at this moment.
+    """A part of a folder's listing: files, and the subfolders with their state at that moment.
 
     `space_bytes` counts every replica and parity unit of its files as the NameNode does; `units` has, for each
     erasure-coded block, how many units live nodes hold and how many there should be.
@@ -87,9 +87,9 @@ class Page:
 def list_files(filesystem: FileSystem, folder: str) -> Iterator[StoredFile]:
     """Every file below a folder, or the one file that the path names; HadoopError when there is no such path.
 
-    Names that begin with `_` or `.` are passed over, as everywhere in Hadoop. One page is held at a time.
+    Skips names that begin with `_` or `.`, as Hadoop does. Only one page is in memory at a time.
     """
-    todo = [existing(filesystem, folder)]
+    todo = [find_path(filesystem, folder)]
     listing = Listing(filesystem)
     while todo:
         for page in list_folder(listing, todo.pop()):
@@ -97,15 +97,15 @@ def list_files(filesystem: FileSystem, folder: str) -> Iterator[StoredFile]:
             todo.extend(page.folders)
 
 
-def existing(filesystem: FileSystem, folder: str) -> str:
-    """The path of a file or folder without scheme and host; HadoopError when there is none."""
+def find_path(filesystem: FileSystem, folder: str) -> str:
+    """The path of an existing file or folder without scheme and host; HadoopError when it does not exist."""
     if not filesystem.exists(folder):
         raise HadoopError(f"{folder} is not in HDFS: check the path, `hdfs:///` begins at the root")
     return str(filesystem.path(folder).toUri().getPath())
 
 
 def list_folder(listing: Listing, folder: str) -> Iterator[Page]:
-    """The pages of one folder without what lies below its folders; of a file, a page with itself."""
+    """Yield the pages of one folder, without what lies below its subfolders; for a file, one page with itself."""
     for page in listing.pages(folder):
         found = Page()
         for entry in page.partialListing:
@@ -141,7 +141,7 @@ def _space_bytes(file: StoredFile, block_bytes: int, policy: ErasurePolicy | Non
 
 
 def _units(block: Any, policy: ErasurePolicy) -> tuple[int, int]:
-    """How many units of a group are held, and how many should be: those with data, and all of parity."""
+    """How many units of a group live nodes hold, and how many there should be: those with data, and all parity."""
     filled = policy.filled_units(block.b.numBytes)
     held = {
         unit
@@ -155,7 +155,7 @@ def _file(path: str, entry: Any, policy: ErasurePolicy | None) -> StoredFile:
     located = entry.locations
     blocks = [_block(block, policy) for block in located.blocks]
     if located.underConstruction and located.HasField("lastBlock") and not located.isLastBlockComplete:
-        # What is being written has no length yet in most cases, and then is not among the blocks.
+        # A block that is being written mostly has no length yet, and then is not among the blocks.
         blocks = [block for block in blocks if block.offset != located.lastBlock.offset]
         blocks.append(_block(located.lastBlock, policy, is_open=True))
     return StoredFile(
@@ -171,30 +171,30 @@ def _file(path: str, entry: Any, policy: ErasurePolicy | None) -> StoredFile:
 def _block(block: Any, policy: ErasurePolicy | None, is_open: bool = False) -> StoredBlock:
     length = block.b.numBytes
     if policy is not None:
-        return _erasure_coded(block, length, policy, is_open)
+        return _group_block(block, length, policy, is_open)
     holders = [] if block.corrupt else [intern(at.id.hostName) for at in block.locs]
     state = BlockState.OPEN if is_open else BlockState.LIVE
     if block.corrupt:
         state = BlockState.CORRUPT
     elif not holders:
         state = BlockState.MISSING
-    return _stored(block, length, list(enumerate(holders)), state)
+    return _stored_block(block, length, list(enumerate(holders)), state)
 
 
-def _erasure_coded(block: Any, length: int, policy: ErasurePolicy, is_open: bool) -> StoredBlock:
-    """A group of data and parity units, `blockIndices` telling which one each location holds."""
+def _group_block(block: Any, length: int, policy: ErasurePolicy, is_open: bool) -> StoredBlock:
+    """The record of a group of data and parity units; `blockIndices` says which unit each location holds."""
     if is_open:
-        return _stored(block, length, [], BlockState.OPEN)
+        return _stored_block(block, length, [], BlockState.OPEN)
     units = dict(zip(block.blockIndices, range(len(block.locs)), strict=False))
     filled = policy.filled_units(length)
     data = [(at, intern(block.locs[at].id.hostName)) for unit, at in sorted(units.items()) if unit < filled]
     if len(units) < filled:
-        return _stored(block, length, [], BlockState.CORRUPT if block.corrupt else BlockState.MISSING)
+        return _stored_block(block, length, [], BlockState.CORRUPT if block.corrupt else BlockState.MISSING)
     whole = filled == len(data) == 1
-    return _stored(block, length, data, BlockState.LIVE if whole else BlockState.ERASURE_CODED)
+    return _stored_block(block, length, data, BlockState.LIVE if whole else BlockState.ERASURE_CODED)
 
 
-def _stored(block: Any, length: int, holders: list[tuple[int, str]], state: BlockState) -> StoredBlock:
+def _stored_block(block: Any, length: int, holders: list[tuple[int, str]], state: BlockState) -> StoredBlock:
     """The record of a block whose `holders` are pairs of their place in `locs` and their name."""
     types, cached = tuple(block.storageTypes), tuple(block.isCached)
     names = _STORAGE_NAMES or _learn_storage_names(block)

@@ -1,4 +1,4 @@
-"""Whole files of HDFS through Hadoop's own client."""
+"""Reads and writes whole files of HDFS through Hadoop's own client."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REMEDY = "is HDFS up? `nodewise cluster status` tells"
 
 @dataclass(frozen=True)
 class Entry:
-    """One file or folder of a folder: its own name, size in bytes (0 of a folder), seconds since 1970 of its change."""
+    """A file or folder in a folder: its name, its size in bytes (0 for a folder), when it changed (Unix seconds)."""
 
     name: str
     size_bytes: int
@@ -48,14 +48,14 @@ class FileSystem:
             return str(self.java.getHomeDirectory())
 
     def make_folder(self, name: str, mode: int | None = None) -> None:
-        """Make a folder and those above it; `mode`, if given, holds for the last one, even if it exists already."""
+        """Make a folder and its parents; `mode`, if given, applies to the folder itself, even if it exists already."""
         with java_errors(f"making the folder {name}", REMEDY):
             self.java.mkdirs(self.path(name))
             if mode is not None:
                 self.java.setPermission(self.path(name), _permission(mode))
 
     def write(self, name: str, content: bytes, mode: int = 0o644) -> None:
-        """Write a whole file, replacing an older one. It is made with its mode before it has content."""
+        """Write a whole file, replacing an older one. The file has its mode before it has any content."""
         with java_errors(f"writing {name}", REMEDY):
             create = java("org.apache.hadoop.fs.FileSystem").create
             stream = create(self.java, self.path(name), _permission(mode))
@@ -65,10 +65,10 @@ class FileSystem:
                 stream.close()
 
     @contextmanager
-    def writing(self, name: str, mode: int = 0o644) -> Iterator[Callable[[bytes], None]]:
-        """A new file, to be written piece by piece by calling what this yields; the umask does not narrow the mode.
+    def open_writer(self, name: str, mode: int = 0o644) -> Iterator[Callable[[bytes], None]]:
+        """Create a file and yield a function that appends a piece to it; the umask does not narrow the mode.
 
-        HadoopError when there is one already. What is written when the block fails stays.
+        HadoopError when the file exists. What was written before the block fails stays.
         """
         with java_errors(f"writing {name}", REMEDY):
             stream = self.java.create(self.path(name), False)
@@ -84,7 +84,7 @@ class FileSystem:
             return int(self.java.getFileStatus(self.path(name)).getPermission().toShort())
 
     def entries(self, folder: str) -> list[Entry]:
-        """What is in a folder, by name; nothing when there is no such folder."""
+        """The entries of a folder, by name; none when there is no such folder."""
         with java_errors(f"listing {folder}", REMEDY):
             if not self.java.exists(self.path(folder)):
                 return []
@@ -114,11 +114,11 @@ class FileSystem:
                 stream.close()
 
     def rename(self, source: str, target: str, overwrite: bool = False) -> None:
-        """Move a file or folder in one step; HadoopError when the target has no parent, or exists.
+        """Move a file or folder in one step; HadoopError when the target exists, or has no parent folder.
 
-        With `overwrite` a file takes the place of one that exists.
+        With `overwrite` a file replaces an existing one.
         """
-        # Without options this form never moves into a folder that exists, as the one of two arguments would.
+        # Unlike rename(source, target), this form never moves the source into a target folder that exists.
         options = java("org.apache.hadoop.fs.Options$Rename")
         option = options.OVERWRITE if overwrite else options.NONE
         with java_errors(f"renaming {source} to {target}", REMEDY):

@@ -1,4 +1,4 @@
-"""Which Java to use, and what Hadoop needs of it, for the daemons and for the JVM in our own process."""
+"""Finds the Java for the daemons and for the JVM in our own process, and says what Hadoop needs of it."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ def find_java(java_home: str | None, jvms: Path = JVMS) -> Path:
     HadoopError says what is missing, or which version was found instead.
     """
     if java_home:
-        return _accepted(Path(java_home) / "bin" / "java", f"JAVA_HOME={java_home}")
+        return _check_version(Path(java_home) / "bin" / "java", f"JAVA_HOME={java_home}")
     debian = sorted(jvms.glob(f"java-{JAVA_VERSION}-openjdk*/bin/java"))
     on_path = shutil.which("java")
     if on_path and (not debian or _version(Path(on_path)) == JAVA_VERSION):
-        return _accepted(Path(on_path).resolve(), on_path)
+        return _check_version(Path(on_path).resolve(), on_path)
     if not debian:
         raise HadoopError(f"Java is missing: Hadoop needs Java {JAVA_VERSION}, install it with {_INSTALL}")
-    return _accepted(debian[0], str(debian[0]))
+    return _check_version(debian[0], str(debian[0]))
 
 
-def _accepted(java: Path, origin: str) -> Path:
+def _check_version(java: Path, origin: str) -> Path:
     if not os.access(java, os.X_OK):
         raise HadoopError(
             f"{origin} has no bin/java: point JAVA_HOME at Java {JAVA_VERSION}, or unset it after {_INSTALL}"

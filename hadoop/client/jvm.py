@@ -21,7 +21,7 @@ from hadoop.errors import HadoopError
 
 @dataclass(frozen=True)
 class HadoopHome:
-    """Where Hadoop's site files and jars are, and as whom to speak to it."""
+    """The folders of Hadoop's site files and jars, and the user that HDFS and YARN see."""
 
     conf_dir: Path
     jars: Path
@@ -39,7 +39,7 @@ class HadoopHome:
 
 
 def start(home: HadoopHome, heap_mb: int = 256) -> None:
-    """Start the JVM once; later calls find it running. Never fork afterwards."""
+    """Start the JVM; later calls do nothing. The process must not fork afterwards."""
     if jpype.isJVMStarted():
         return
     home.check()
@@ -53,7 +53,7 @@ def start(home: HadoopHome, heap_mb: int = 256) -> None:
         "-XX:TieredStopAtLevel=1",
         f"-DHADOOP_USER_NAME={home.user}",
         *OPENS,
-        interrupt=False,  # Ctrl-C stays Python's, which has to clean up
+        interrupt=False,  # Python handles Ctrl-C, because it has to clean up
         classpath=[str(home.conf_dir), *map(str, sorted(home.jars.glob("*.jar")))],
         convertStrings=False,
     )
@@ -63,7 +63,7 @@ def start(home: HadoopHome, heap_mb: int = 256) -> None:
 
 
 def _keep_signals() -> None:
-    """Let signals end the process as before: JPype has Java take them, which crashes where Python has no handler."""
+    """Give signals back to Python: JPype lets Java handle them, which crashes where Python has no handler."""
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.getsignal(number))
@@ -84,10 +84,11 @@ def configuration() -> Any:
     conf.setLong("yarn.resourcemanager.connect.retry-interval.ms", 500)
     conf.setLong("yarn.client.nodemanager-connect.max-wait-ms", 10_000)
     conf.setLong("yarn.client.nodemanager-connect.retry-interval-ms", 500)
-    # A DataNode that hangs: reads and answers to writes (5 s more for each node of the pipeline), then writes.
+    # How long to wait for a DataNode that hangs: for reads and acknowledgements (5 s more for each node of the
+    # pipeline), then for writes.
     conf.setInt("dfs.client.socket-timeout", 10_000)
     conf.setInt("dfs.datanode.socket.write.timeout", 10_000)
-    # What is being written goes on with the nodes that are left, where no other one can take the place of the bad one.
+    # When no other node can replace a bad one, writing goes on with the nodes that are left.
     conf.setBoolean("dfs.client.block.write.replace-datanode-on-failure.best-effort", True)
     return conf
 

@@ -1,10 +1,8 @@
-"""What the NameNode says of a path in bulk: its files page by page, what changed, and which nodes are alive."""
+"""Asks the NameNode about a path in bulk: its files page by page, its totals, what changed, and the live nodes."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from http.client import HTTPException
 from typing import Any, NamedTuple
 
 import jpype
@@ -13,16 +11,15 @@ from hadoop.client.filesystem import REMEDY, FileSystem
 from hadoop.client.jvm import configuration, java, java_errors
 from hadoop.client.protocol_messages import message_class
 from hadoop.errors import HadoopError
-from hadoop.rest.direct import open_direct
+from hadoop.rest.namenode import NameNode
 
 _HDFS = "org.apache.hadoop.hdfs"
 _PROTO = f"{_HDFS}.protocol.proto"
 _DENIED = "org.apache.hadoop.security.AccessControlException"
-_PAGE_TIMEOUT_SECONDS = 5.0
 
 
 class Stamp(NamedTuple):
-    """Tells one state of a folder from another: its identity, and when a name in it last came or went (ms)."""
+    """Identifies a state of a folder: its id, and when a name in it last appeared or vanished (Unix milliseconds)."""
 
     file_id: int
     modified_ms: int
@@ -38,7 +35,7 @@ class Summary(NamedTuple):
 
 
 class ErasurePolicy(NamedTuple):
-    """Bytes of a block group go to `data_units` nodes in turn, `cell_bytes` at a time, with `parity_units` beside."""
+    """Spreads a block group over `data_units` nodes, `cell_bytes` at a time, and adds `parity_units`."""
 
     name: str
     data_units: int
@@ -50,7 +47,7 @@ class ErasurePolicy(NamedTuple):
         return min(self.data_units, max(1, -(-length // self.cell_bytes)))
 
     def space_bytes(self, length: int) -> int:
-        """What a group of this length takes up with its parity: each parity unit is as long as the first data unit."""
+        """How many bytes a group of this length needs with parity; a parity unit is as long as the first data unit."""
         stripes, rest = divmod(length, self.data_units * self.cell_bytes)
         return length + self.parity_units * (stripes * self.cell_bytes + min(rest, self.cell_bytes))
 
@@ -74,10 +71,10 @@ class Listing:
         self._page = message_class(f"{_PROTO}.HdfsProtos", "hadoop.hdfs.DirectoryListingProto")
 
     def pages(self, folder: str) -> Iterator[Any]:
-        """The DirectoryListingProto of each page of a folder (dfs.ls.limit), with locations; of a file, itself.
+        """Yield the DirectoryListingProto of each page of a folder (dfs.ls.limit), with locations; for a file, itself.
 
-        Nothing when there is no such path. A page crosses from the JVM in one piece, as the bytes of its message:
-        field by field, a file would cost dozens of crossings.
+        Yields nothing when there is no such path. A page leaves the JVM as the bytes of its message, because reading
+        its fields through JPype would take dozens of calls for each file.
         """
         request = self._request.newBuilder().setSrc(folder).setNeedLocation(True)
         after = b""
@@ -97,7 +94,7 @@ class Listing:
             after = page.partialListing[-1].path
 
     def erasure_policy(self, message: Any) -> ErasurePolicy:
-        """What an ErasureCodingPolicyProto means; of Hadoop's own policies it holds the number only."""
+        """The policy that an ErasureCodingPolicyProto names; for Hadoop's own policies it holds only the number."""
         if message.id not in self._policies:
             own = java(f"{_HDFS}.protocol.SystemErasureCodingPolicies").getByID(message.id)
             self._policies[message.id] = (
@@ -113,7 +110,7 @@ class Listing:
         return self._policies[message.id]
 
     def stamp(self, path: str) -> Stamp | None:
-        """The present state of a folder or file, None when it is gone."""
+        """The current state of a folder or file; None when it is gone."""
         with java_errors(f"looking for {path}", REMEDY):
             status = self._client.getFileInfo(path)
             return status and Stamp(int(status.getFileId()), int(status.getModificationTime()))
@@ -130,10 +127,10 @@ class Listing:
             )
 
     def racks(self) -> dict[str, str]:
-        """Every live DataNode, by host name, with its rack; nothing when the NameNode tells this user nowhere.
+        """Every live DataNode, by host name, with its rack; empty when this user may not see them.
 
-        Its own call is for superusers, so the page of its figures is asked next, which is open to all unless the
-        cluster closed it. When it is closed, `holders` learns from what is listed from now on.
+        Only superusers may make the call for it. Others read the page of the NameNode's figures, which is open unless
+        the cluster closed it; when it is closed, `holders` collects the racks from what is listed from now on.
         """
         live = java(f"{_HDFS}.protocol.HdfsConstants$DatanodeReportType").LIVE
         with java_errors("asking for the live DataNodes", REMEDY):
@@ -149,34 +146,33 @@ class Listing:
         return found
 
     def holders(self) -> dict[str, str]:
-        """The nodes with any listed block, with their racks: all that is known of nodes where `racks` says nothing."""
+        """The nodes that hold any listed block, with their racks, for users to whom `racks` shows nothing."""
         return dict(self._holders or {})
 
     def _racks_on_its_page(self) -> dict[str, str]:
         try:
-            with open_direct(
-                f"{self._page_address()}?qry=Hadoop:service=NameNode,name=NameNodeInfo", _PAGE_TIMEOUT_SECONDS
-            ) as answer:
-                nodes = json.loads(json.load(answer)["beans"][0]["LiveNodes"])
-            return {name.rpartition(":")[0]: str(node["location"]) for name, node in nodes.items()}
-        except (HadoopError, OSError, HTTPException, ValueError, LookupError, TypeError, AttributeError):
+            return NameNode(self._page_address()).racks()
+        except HadoopError:
             return {}
 
     def _page_address(self) -> str:
-        """The page of the very NameNode that answers: of several, its port is the one named for the same machine."""
+        """The page of the NameNode that this session speaks to; of several addresses, the one of the same machine."""
         with java_errors("reading the NameNode's addresses", REMEDY):
             here = java("org.apache.hadoop.ipc.RPC").getServerAddress(self._client.getNamenode()).getAddress()
-            named = java(f"{_HDFS}.DFSUtilClient").getHaNnWebHdfsAddresses(configuration(), "webhdfs")
-            for address in [address for service in named.values() for address in service.values()]:
+            conf = configuration()
+            https = str(conf.get("dfs.http.policy", "")).upper() == "HTTPS_ONLY"
+            scheme, service = ("https", "swebhdfs") if https else ("http", "webhdfs")
+            named = java(f"{_HDFS}.DFSUtilClient").getHaNnWebHdfsAddresses(conf, service)
+            for address in [address for one in named.values() for address in one.values()]:
                 at = address.getAddress()
                 if at is not None and (at.isAnyLocalAddress() or at.equals(here)):
-                    host = str(here.getHostAddress())
-                    return f"http://{f'[{host}]' if ':' in host else host}:{address.getPort()}/jmx"
-        raise LookupError("no address of its page is known")
+                    host = str(here.getHostAddress() if at.isAnyLocalAddress() else address.getHostString())
+                    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{address.getPort()}"
+        raise HadoopError("the NameNode's page has no address: set dfs.namenode.http-address in hdfs-site.xml")
 
 
 def _messages_of(namenode: Any) -> Any:
-    """The NameNode that a client is connected to (the active one of several), spoken to in messages.
+    """A proxy that sends protocol messages to the NameNode that a client is connected to (of several, the active one).
 
     The client itself makes Java objects of each message, which takes longer than all the rest of a listing.
     """

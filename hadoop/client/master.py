@@ -18,23 +18,23 @@ from hadoop.errors import HadoopError
 
 CLIENT = "org.apache.hadoop.yarn.client.api"
 RM_WAIT_MS = 600_000
-"""How long an application master waits for a ResourceManager that is away: its containers work on meanwhile."""
+"""How long an application master waits for a ResourceManager that is away; its containers go on working."""
 BEAT_SECONDS = 5.0
-"""Between two signs of life at most: a ResourceManager gives up whom it has not heard for ten times as long or more."""
+"""The longest time between two heartbeats; a ResourceManager gives up an application after ten times as long."""
 ALONE_SECONDS = 1800.0
-"""A program that has not asked for news for so long hangs: then the ResourceManager shall give it up."""
+"""A program that has not asked for news for so long hangs; then heartbeats stop, so that YARN gives it up."""
 LOST_STATES = ("LOST", "UNHEALTHY", "DECOMMISSIONED", "SHUTDOWN")
 
 
 class Unprepared(HadoopError):
-    """What a container needs could not be looked up in HDFS: nothing was started, and its node is not to blame."""
+    """The files of a container could not be looked up in HDFS: nothing was started, and its node is not to blame."""
 
 
 @dataclass(frozen=True)
 class Granted:
-    """A container the ResourceManager gave: its id, its node, and where that node's NodeManager serves its log.
+    """A container that the ResourceManager granted: its id, its node, and the NodeManager's address (host:port).
 
-    `request` is the number it was asked for with, 0 when an earlier attempt did.
+    `request` is the number of the request; 0 when an earlier attempt asked for it.
     """
 
     container_id: str
@@ -46,7 +46,7 @@ class Granted:
 
 @dataclass(frozen=True)
 class Ended:
-    """A container that is no more; `exit_status` is the process's, or one of YARN's negative numbers."""
+    """A container that has ended; `exit_status` is its process's, or one of YARN's negative numbers."""
 
     container_id: str
     exit_status: int
@@ -57,7 +57,7 @@ class Ended:
 class Heartbeat:
     """What one exchange with the ResourceManager brought.
 
-    `back_nodes` take work (again); `unhealthy_nodes` are those of the lost ones that say so themselves: a disk failed.
+    `back_nodes` take work (again); `unhealthy_nodes` are the lost ones that reported a fault themselves, as of a disk.
     """
 
     granted: tuple[Granted, ...]
@@ -66,21 +66,21 @@ class Heartbeat:
     back_nodes: tuple[str, ...] = ()
     unhealthy_nodes: tuple[str, ...] = ()
 
-    def then(self, later: Heartbeat) -> Heartbeat:
-        """Both as one: of a node counts what was said last."""
+    def merge(self, later: Heartbeat) -> Heartbeat:
+        """Combine two exchanges; the later news of a node replaces the earlier."""
         return Heartbeat(
             self.granted + later.granted,
             self.ended + later.ended,
-            (*_without(self.lost_nodes, later.back_nodes), *later.lost_nodes),
-            (*_without(self.back_nodes, later.lost_nodes), *later.back_nodes),
-            (*_without(self.unhealthy_nodes, later.back_nodes), *later.unhealthy_nodes),
+            (*_leave_out(self.lost_nodes, later.back_nodes), *later.lost_nodes),
+            (*_leave_out(self.back_nodes, later.lost_nodes), *later.back_nodes),
+            (*_leave_out(self.unhealthy_nodes, later.back_nodes), *later.unhealthy_nodes),
         )
 
 
 class Pulse:
-    """Exchanges news by itself when nobody has asked for a while, and keeps it for who asks next.
+    """Sends heartbeats by itself when nobody has asked for a while, and keeps the news for the next caller.
 
-    `lock` is for whoever else uses what `exchange` uses; so that is used by one thread at a time.
+    Other users of the client that `exchange` uses must hold `lock`, because it serves one thread at a time.
     """
 
     def __init__(self, exchange: Callable[[float], Heartbeat], every: float = BEAT_SECONDS) -> None:
@@ -93,17 +93,17 @@ class Pulse:
         self._stopped = threading.Event()
 
     def start(self) -> None:
-        """From now on."""
+        """Begin to send heartbeats."""
         threading.Thread(target=self._run, name="pulse", daemon=True).start()
 
     def stop(self) -> None:
-        """No exchange begins after this returns, and none runs."""
+        """Stop; after this returns no exchange runs or begins."""
         self._stopped.set()
         with self.lock:
             return
 
     def ask(self, progress: float) -> Heartbeat:
-        """All news since the last call; what `exchange` raises passes, and nothing is lost by that."""
+        """All news since the last call. Errors of `exchange` are raised, and lose no news."""
         with self.lock:
             self._progress, self._asked = progress, time.monotonic()
             self._beat()
@@ -125,12 +125,12 @@ class Pulse:
             return  # whoever asks next tries again, and hears it
 
     def _beat(self) -> None:
-        self._kept = self._kept.then(self._exchange(self._progress))
+        self._kept = self._kept.merge(self._exchange(self._progress))
         self._exchanged = time.monotonic()
 
 
 class MasterSession:
-    """From registering to leaving; the ResourceManager hears of it all the time, whatever the caller does meanwhile.
+    """An application master's session from `register` to `leave`; heartbeats go on whatever the caller does.
 
     Every method raises HadoopError.
     """
@@ -157,12 +157,12 @@ class MasterSession:
         with self._pulse.lock, java_errors("registering the application master", REMEDY):
             answer = self._rm.registerApplicationMaster(host, port, page)
             self._pulse.start()
-            return tuple(_granted(one) for one in answer.getContainersFromPreviousAttempts())
+            return tuple(_to_granted(one) for one in answer.getContainersFromPreviousAttempts())
 
     def ask(self, request: int, node_name: str, launch: Launch) -> None:
-        """Ask for one container on exactly this node. `request` is this request's own number, from 1.
+        """Ask for one container on exactly this node. `request` is the number of this request, from 1.
 
-        Strict requests of equal priority are told apart by that number alone.
+        YARN tells strict requests of one priority apart by this number only.
         """
         wanted = (
             java(f"{CLIENT}.AMRMClient$ContainerRequest")
@@ -179,7 +179,7 @@ class MasterSession:
             self._rm.addContainerRequest(wanted)
 
     def withdraw(self, request: int) -> None:
-        """Ask no more for the container of this request; nothing happens when it was given already."""
+        """Withdraw a request; nothing happens when its container was granted already."""
         with self._pulse.lock, java_errors("withdrawing a request", REMEDY):
             if wanted := self._requests.pop(request, None):
                 self._rm.removeContainerRequest(wanted)
@@ -190,7 +190,7 @@ class MasterSession:
             self._rm.releaseAssignedContainer(java(f"{RECORDS}.ContainerId").fromString(container_id))
 
     def heartbeat(self, progress: float) -> Heartbeat:
-        """Exchange news; `progress` runs from 0 to 1. What came since the last call is part of it."""
+        """Exchange news with the ResourceManager and return all since the last call; `progress` runs from 0 to 1."""
         return self._pulse.ask(progress)
 
     def _exchange(self, progress: float) -> Heartbeat:
@@ -209,15 +209,15 @@ class MasterSession:
             )
 
     def launch(self, granted: Granted, launch: Launch) -> None:
-        """Start the command in a container that was given; Unprepared when HDFS does not tell of what it needs."""
+        """Start the command in a granted container; Unprepared when its files cannot be looked up in HDFS."""
         context = self._context(launch)
         with java_errors(f"starting a container on {granted.node_name}", "is its NodeManager up?"):
             self._nm.startContainer(granted.java, context)
 
     def leave(self, succeeded: bool, message: str, page: str = "") -> None:
-        """Unregister with the outcome; `message` is what the client reads, `page` where the ResourceManager links to.
+        """Unregister with the outcome; clients read `message`, and the ResourceManager links to `page`.
 
-        Running containers are ended by YARN.
+        YARN ends the containers that still run.
         """
         self._pulse.stop()
         statuses = java(f"{RECORDS}.FinalApplicationStatus")
@@ -234,21 +234,21 @@ class MasterSession:
             raise Unprepared(str(error)) from error
 
     def _accept(self, container: Any) -> Granted | None:
-        """Take a container that answers a request, and withdraw that request; give back any surplus."""
+        """Accept a container that answers a request, and withdraw that request; release any surplus."""
         request = int(container.getAllocationRequestId())
         wanted = self._requests.pop(request, None)
         if wanted is None:
             self._rm.releaseAssignedContainer(container.getId())
             return None
         self._rm.removeContainerRequest(wanted)
-        return _granted(container, request)
+        return _to_granted(container, request)
 
 
-def _without(nodes: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
+def _leave_out(nodes: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(node for node in nodes if node not in others)
 
 
-def _granted(container: Any, request: int = 0) -> Granted:
+def _to_granted(container: Any, request: int = 0) -> Granted:
     return Granted(
         str(container.getId()),
         str(container.getNodeId().getHost()),

@@ -21,7 +21,7 @@ def message_class(java_file: str, message: str) -> Any:
 
 
 def _add(pool: DescriptorPool, java_descriptor: Any, known: set[str]) -> None:
-    """Add a file and what it imports, which has to come first."""
+    """Add a .proto file after the files that it imports."""
     name = str(java_descriptor.getName())
     if name in known:
         return

@@ -1,4 +1,4 @@
-"""Bytes of a file of HDFS by position."""
+"""Reads ranges of bytes from a file of HDFS."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hadoop.client.jvm import java_errors
 
 
 class Ranges:
-    """One file opened for reading, by any number of threads at once. Every method raises HadoopError."""
+    """A file that is open for reading; any number of threads may read. Every method raises HadoopError."""
 
     def __init__(self, filesystem: FileSystem, name: str) -> None:
         self._doing = f"reading {name}"

@@ -20,9 +20,9 @@ ATTEMPTS_WITHIN_MS = 600_000
 
 @dataclass(frozen=True)
 class Launch:
-    """What a container runs: argv, environment, and files of HDFS laid beside it (name there -> path).
+    """What a container runs: argv, environment, and the files of HDFS that it finds in its folder (name -> path).
 
-    `archives` are unpacked into a folder of the name; nodes keep and share them, so each must be readable by everyone.
+    `archives` are unpacked into a folder of that name; nodes share them, so everyone must be able to read them.
     `resources` are of other types than memory and cores, such as {"yarn.io/gpu": 1}. Of what an application asks for,
     YARN gives the lowest `priority` first.
     """
@@ -52,8 +52,8 @@ class Where:
 class Application:
     """One application as the ResourceManager describes it; `final` is SUCCEEDED, FAILED, KILLED or UNDEFINED.
 
-    `host`, `port` and `tracking_url` are what the present attempt's master gave when it registered: before that they
-    are "N/A" or empty and -1. `attempt` counts from 1, 0 before the first.
+    `host`, `port` and `tracking_url` are those that the current attempt's master registered; before that they are
+    "N/A", -1 and empty. `attempt` counts from 1, and is 0 before the first.
     """
 
     application_id: str
@@ -71,7 +71,7 @@ class Application:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will happen."""
+        """Whether the application has ended."""
         return self.state in ("FINISHED", "FAILED", "KILLED")
 
 
@@ -105,7 +105,7 @@ class Yarn:
             return sorted(str(one.getName()) for one in self._client.getClusterNodeLabels())
 
     def new_application(self) -> tuple[str, Any]:
-        """An identity for an application to be submitted, and the context to submit it with."""
+        """Ask for the id of a new application, and the context to submit it with."""
         with java_errors("asking YARN for an application id", REMEDY):
             context = self._client.createApplication().getApplicationSubmissionContext()
             return str(context.getApplicationId()), context
@@ -123,8 +123,8 @@ class Yarn:
     ) -> None:
         """Submit an application whose application master is `launch`; HadoopError also when there is no such queue.
 
-        It is started up to `attempts` times within ten minutes, not counting what YARN itself ended (a lost node, a
-        preemption); the containers of an attempt go on in the next.
+        YARN starts it up to `attempts` times within ten minutes, not counting attempts that YARN itself ended (a lost
+        node, a preemption). The containers of an attempt go on in the next one.
         """
         with java_errors(f"submitting {name}", REMEDY):
             context.setApplicationName(name)
@@ -155,7 +155,7 @@ class Yarn:
         return java("java.util.ArrayList")(java("java.util.Arrays").asList(asked))
 
     def application(self, application_id: str) -> Application:
-        """The present report of one application; HadoopError when YARN does not know it."""
+        """The current report of one application; HadoopError when YARN does not know it."""
         with java_errors(f"looking for application {application_id}", "`nodewise job list` shows those YARN knows"):
             return _application(self._client.getApplicationReport(_id(application_id)))
 
@@ -189,7 +189,7 @@ def _request(name: str, launch: Launch, where: Where, relaxed: bool) -> Any:
 
 
 def launch_context(launch: Launch, filesystem: FileSystem) -> Any:
-    """The context from which a NodeManager lays out the files and runs the command."""
+    """The launch context by which a NodeManager places the files and runs the command."""
     files = java("java.util.HashMap")()
     for name, path in launch.files.items():
         files.put(name, _local_resource(filesystem, path, "FILE", "APPLICATION"))
@@ -203,7 +203,7 @@ def launch_context(launch: Launch, filesystem: FileSystem) -> Any:
 
 
 def command_line(argv: Sequence[str]) -> str:
-    """The one line YARN runs for an argv, its output in the container's log folder.
+    """The command line that YARN runs for an argv, with its output in the container's log folder.
 
     YARN wraps the line in double quotes for a second shell, so what the outer one would expand is escaped.
     """

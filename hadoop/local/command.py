@@ -23,7 +23,7 @@ from hadoop.local.lifecycle import Cluster, Say
 
 
 class CpuList(click.ParamType[tuple[int, ...]]):
-    """`0,0,0,1` as a tuple of CPU numbers; an empty text means no pinning."""
+    """Reads `0,0,0,1` as a tuple of CPU numbers; an empty text means no pinning."""
 
     name = "cpus"
 
@@ -79,7 +79,7 @@ def up(
       nodewise cluster up --nodes 4
     """
     begun = time.monotonic()
-    with _news() as say, _stoppable():
+    with _show_progress() as say, _unwind_on_signals():
         started = lifecycle.up(home, nodes, subnet, cpus, jars, plugin, say)
     if as_json:
         click.echo(json.dumps(_as_dict(started), indent=2))
@@ -97,7 +97,7 @@ def down(home: Path) -> None:
     Example:
       nodewise cluster down
     """
-    with _news() as say:
+    with _show_progress() as say:
         say("Stopping the cluster")
         ended = lifecycle.down(home)
     click.echo(f"The cluster is stopped: {ended} processes ended" if ended else "No process of this cluster is running")
@@ -157,7 +157,7 @@ def _show(found: dict[str, Any]) -> None:
 
 
 @contextmanager
-def _news() -> Iterator[Say]:
+def _show_progress() -> Iterator[Say]:
     """Show progress on stderr: one changing line on a terminal, else a line for each piece of news."""
     console = Console(stderr=True)
     begun = time.monotonic()
@@ -176,7 +176,7 @@ def _news() -> Iterator[Say]:
 
 
 @contextmanager
-def _stoppable() -> Iterator[None]:
+def _unwind_on_signals() -> Iterator[None]:
     """Let SIGTERM and a closed terminal unwind like Ctrl-C, so that a stopped start cleans up too."""
 
     def stop(signum: int, _frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""The daemons of a cluster on this machine: how each is started, found again, and what it said last."""
+"""Starts the daemons of a cluster on this machine, finds them again, and reads what they said last."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Daemon:
 
     @property
     def identity(self) -> str:
-        """What stands in its command line and in no other's."""
+        """A text that only its own command line contains."""
         if self.kind == "sshd":
             return str(sshd.config_file(self.cluster, str(self.node)))
         return f"-Dnodewise.daemon={self.kind}@{self.node or self.cluster.master}"
@@ -80,7 +80,7 @@ def of(cluster: Cluster) -> list[Daemon]:
     ]
 
 
-def running(cluster: Cluster) -> dict[Daemon, psutil.Process]:
+def find_running(cluster: Cluster) -> dict[Daemon, psutil.Process]:
     """Find the daemons that run now."""
     found: dict[Daemon, psutil.Process] = {}
     candidates = []
@@ -128,7 +128,7 @@ def _class_path(daemon: Daemon) -> list[Path]:
 
 
 def environment(cluster: Cluster) -> dict[str, str]:
-    """The environment of every process of the cluster; little is inherited, so that it is the same for everyone."""
+    """The environment of every process of the cluster; it inherits little, so that it is the same for every user."""
     kept = {name: os.environ[name] for name in _KEPT_ENVIRONMENT if name in os.environ}
     return kept | {
         "JAVA_HOME": str(cluster.java_home),
@@ -181,7 +181,7 @@ def failure(daemon: Daemon, what: str) -> HadoopError:
 
 
 def last_complaint(logs: Iterable[Path]) -> str:
-    """Return the last line that names an error, else the last line at all, of the newest of these files with text."""
+    """Return the last line that names an error in the first of these files that has one, else the last line at all."""
     last = "it wrote nothing"
     for log in logs:
         lines = [line.strip() for line in _tail(log).splitlines() if line.strip()]

@@ -2,79 +2,59 @@
 
 from __future__ import annotations
 
-import json
 import socket
 from collections.abc import Callable
-from http.client import HTTPException
-from typing import Any
 
+from hadoop.errors import HadoopError
 from hadoop.local import ports
 from hadoop.local.state import Cluster
-from hadoop.rest.direct import open_direct
+from hadoop.rest.addresses import namenode_http, resourcemanager_http
+from hadoop.rest.namenode import NameNode
+from hadoop.rest.pages import Limits
+from hadoop.rest.resourcemanager import ResourceManager
 
-_TIMEOUT_SECONDS = 3.0
+_LIMITS = Limits(connect=3.0, silence=3.0, seconds=10.0)
 
 
-def waiting_for(cluster: Cluster) -> list[str]:
+def find_missing(cluster: Cluster) -> list[str]:
     """Name what is not ready yet, in words; an empty list means that the whole cluster works."""
     return [
-        *_missing(cluster, "NameNode", "DataNodes", live_datanodes),
-        *_missing(cluster, "ResourceManager", "NodeManagers", running_nodemanagers),
-        *_of("sshds", cluster, {node for node in cluster.nodes if answers_ssh(node)}),
+        *_missing_of(cluster, "NameNode", "DataNodes", live_datanodes),
+        *_missing_of(cluster, "ResourceManager", "NodeManagers", running_nodemanagers),
+        *_count_missing("sshds", cluster, {node for node in cluster.nodes if answers_ssh(node)}),
     ]
-
-
-def _missing(cluster: Cluster, master: str, slaves: str, ask: Callable[[Cluster], set[str] | None]) -> list[str]:
-    ready = ask(cluster)
-    return [master] if ready is None else _of(slaves, cluster, ready)
-
-
-def _of(what: str, cluster: Cluster, ready: set[str]) -> list[str]:
-    missing = len(set(cluster.nodes) - ready)
-    return [f"{missing} of {cluster.size} {what}"] if missing else []
 
 
 def live_datanodes(cluster: Cluster) -> set[str] | None:
     """Ask the NameNode which nodes' DataNodes are alive; None while it does not answer or is in safe mode."""
-    info = _get(f"{cluster.namenode_http}/jmx?qry=Hadoop:service=NameNode,name=NameNodeInfo")
-    return None if info is None else parse_datanodes(info)
-
-
-def parse_datanodes(info: dict[str, Any]) -> set[str] | None:
-    """Read host names out of NameNodeInfo, whose LiveNodes is JSON in a string: `{"127.0.1.11:19001": {...}}`."""
-    if not info.get("beans") or info["beans"][0].get("Safemode"):
+    try:
+        return NameNode(namenode_http(cluster.conf_dir), _LIMITS).live_hosts()
+    except HadoopError:
         return None
-    return {name.rpartition(":")[0] for name in json.loads(info["beans"][0]["LiveNodes"])}
 
 
 def running_nodemanagers(cluster: Cluster) -> set[str] | None:
     """Ask the ResourceManager which nodes run; None while it does not answer."""
-    answer = _get(f"{cluster.rm_http}/ws/v1/cluster/nodes")
-    return None if answer is None else parse_nodemanagers(answer)
-
-
-def parse_nodemanagers(answer: dict[str, Any]) -> set[str]:
-    """Read host names out of `{"nodes": {"node": [{"nodeHostName": "127.0.2.11", "state": "RUNNING"}]}}`.
-
-    `nodes` is null while there are none.
-    """
-    nodes = (answer.get("nodes") or {}).get("node", [])
-    return {node["nodeHostName"] for node in nodes if node["state"] == "RUNNING"}
+    try:
+        return ResourceManager(resourcemanager_http(cluster.conf_dir), limits=_LIMITS).running_nodes()
+    except HadoopError:
+        return None
 
 
 def answers_ssh(node: str) -> bool:
     """Tell whether an SSH server greets on this node."""
     try:
-        with socket.create_connection((node, ports.SSHD), timeout=_TIMEOUT_SECONDS) as connection:
+        with socket.create_connection((node, ports.SSHD), timeout=_LIMITS.connect) as connection:
             return connection.recv(4) == b"SSH-"
     except OSError:
         return False
 
 
-def _get(url: str) -> dict[str, Any] | None:
-    try:
-        with open_direct(url, _TIMEOUT_SECONDS) as answer:
-            found: dict[str, Any] = json.load(answer)
-    except (OSError, HTTPException, ValueError):
-        return None
-    return found
+def _missing_of(cluster: Cluster, master: str, workers: str, ask: Callable[[Cluster], set[str] | None]) -> list[str]:
+    ready = ask(cluster)
+    return [master] if ready is None else _count_missing(workers, cluster, ready)
+
+
+def _count_missing(what: str, cluster: Cluster, ready: set[str]) -> list[str]:
+    missing = len(set(cluster.nodes) - ready)
+    return [f"{missing} of {cluster.size} {what}"] if missing else []

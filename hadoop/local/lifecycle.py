@@ -1,4 +1,4 @@
-"""A real Hadoop cluster on this one machine: start it, wait until it works, stop it."""
+"""Starts a real Hadoop cluster on this machine, waits until it works, and stops it."""
 
 from __future__ import annotations
 
@@ -53,26 +53,26 @@ def up(
 ) -> Cluster:
     """Start the cluster of this home, or what is missing of it, and return once all of it works.
 
-    What is not given stays as it was; at first: 4 nodes, the first free subnet, no pinning, no plug-in. `cpus` names
-    one CPU for each node, `say` gets every piece of news. HadoopError when it cannot start; then, as after Ctrl-C,
-    nothing that this call started is left running.
+    An argument that is not given keeps its last value; at first: 4 nodes, the first free subnet, no pinning, no
+    plug-in. `cpus` names one CPU for each node, `say` receives the news. HadoopError when the cluster cannot start;
+    then, as after Ctrl-C, nothing that this call started is left running.
     """
     home = home.absolute()
     state.check_path(home, "--home")
-    with state.sentences(home), state.lock(home), ExitStack() as stack:
+    with state.explain_os_errors(home), state.lock(home), ExitStack() as stack:
         recorded = state.read(home)
-        alive = daemons.running(recorded) if recorded else {}
-        cluster = _planned(home, recorded, nodes, subnet, cpus, jars, plugin)
+        alive = daemons.find_running(recorded) if recorded else {}
+        cluster = _plan(home, recorded, nodes, subnet, cpus, jars, plugin)
         _check(cluster, min_free_bytes)
         if recorded and alive:
             _refuse_moves(recorded, cluster)
         else:
             # What a crashed cluster left behind would hold ports and directories.
             _end_all(home, recorded)
-            cluster = _placed(cluster, stack)
+            cluster = _choose_subnet(cluster, stack)
             _forget_work(cluster)
         missing = [daemon for daemon in daemons.of(cluster) if daemon not in alive]
-        if not missing and not health.waiting_for(cluster):
+        if not missing and not health.find_missing(cluster):
             say("The cluster is running already")
         elif alive:
             _repair(cluster, missing, say, ready_seconds)
@@ -91,7 +91,7 @@ def down(home: Path) -> int:
     home = home.absolute()
     if not state.state_dir(home).exists():
         return _end_all(home, None)
-    with state.sentences(home), state.lock(home):
+    with state.explain_os_errors(home), state.lock(home):
         try:
             recorded = state.read(home)
         except HadoopError:
@@ -101,7 +101,7 @@ def down(home: Path) -> int:
 
 def status(cluster: Cluster) -> list[DaemonStatus]:
     """Look at every daemon of the cluster."""
-    alive = daemons.running(cluster)
+    alive = daemons.find_running(cluster)
     datanodes = health.live_datanodes(cluster)
     nodemanagers = health.running_nodemanagers(cluster)
 
@@ -130,7 +130,7 @@ def _check(cluster: Cluster, min_free_bytes: int) -> None:
     preflight.check_disk(cluster.state, min_free_bytes)
 
 
-def _planned(
+def _plan(
     home: Path,
     recorded: Cluster | None,
     nodes: int | None,
@@ -139,7 +139,7 @@ def _planned(
     jars: Path | None,
     plugin: bool | None,
 ) -> Cluster:
-    """What the cluster shall be: what was asked for, else what was recorded, else the defaults."""
+    """Describe the wanted cluster by what was asked for, else by what was recorded, else by the defaults."""
     sshd.program()
     size = nodes if nodes is not None else recorded.size if recorded else DEFAULT_NODES
     if not 1 <= size <= state.MAX_NODES:
@@ -178,7 +178,7 @@ def _check_cpus(cluster: Cluster) -> None:
 
 
 def _refuse_moves(recorded: Cluster, planned: Cluster) -> None:
-    """Daemons that run already keep their addresses, CPUs and plug-in."""
+    """Raise HadoopError when addresses, CPUs or plug-in would change under daemons that run."""
     same_cpus = recorded.cpus == planned.cpus[: len(recorded.cpus)] and bool(recorded.cpus) == bool(planned.cpus)
     unchanged = {
         "--subnet": recorded.subnet == planned.subnet,
@@ -190,13 +190,13 @@ def _refuse_moves(recorded: Cluster, planned: Cluster) -> None:
             raise HadoopError(f"{option} cannot change while the cluster runs: `nodewise cluster down` first")
 
 
-def _placed(cluster: Cluster, stack: ExitStack) -> Cluster:
-    """Give the cluster its subnet, or the first free one, and hold it until the start is over."""
+def _choose_subnet(cluster: Cluster, stack: ExitStack) -> Cluster:
+    """Give the cluster its subnet, or the first free one, and claim it until the start is over."""
     choices = (cluster.subnet,) if cluster.subnet else ports.SUBNETS
     for choice in choices:
         placed = replace(cluster, subnet=choice)
         try:
-            stack.enter_context(ports.claimed(choice, _addresses(daemons.of(placed))))
+            stack.enter_context(ports.claim(choice, _addresses(daemons.of(placed))))
         except HadoopError:
             if choice == choices[-1]:
                 raise
@@ -214,10 +214,10 @@ def _end_all(home: Path, cluster: Cluster | None) -> int:
 
 
 def _repair(cluster: Cluster, missing: Sequence[Daemon], say: Say, ready_seconds: float) -> None:
-    """Start what is missing beside daemons that run; on failure end only that."""
-    busy = ports.first_taken(_addresses(missing))
+    """Start what is missing beside daemons that run; when that fails, end only what was started."""
+    busy = ports.find_taken(_addresses(missing))
     if busy:
-        raise ports.taken(busy)
+        raise ports.in_use_error(busy)
     started: dict[Daemon, psutil.Process] = {}
     try:
         _start(cluster, missing, started, say, ready_seconds)
@@ -238,7 +238,7 @@ def _start(
     for daemon in missing:
         if daemon not in later:
             started[daemon] = daemons.start(daemon)
-    _format(cluster)
+    _format_namenode(cluster)
     for daemon in later:
         started[daemon] = daemons.start(daemon)
     _wait(cluster, started, say, ready_seconds)
@@ -246,7 +246,7 @@ def _start(
 
 
 def _forget_work(cluster: Cluster) -> None:
-    """Let YARN begin anew: nothing of the old applications runs, and their pids may be other programs' by now."""
+    """Delete what YARN remembers: no old application runs, and other programs may have their pids by now."""
     for directory in (site.rm_state(cluster), *(site.nm_state(cluster, node) for node in cluster.nodes)):
         if directory.exists():
             shutil.rmtree(directory)
@@ -260,8 +260,8 @@ def _prepare(cluster: Cluster) -> None:
     sshd.prepare(cluster)
 
 
-def _format(cluster: Cluster) -> None:
-    """Make an empty file system, once; an interrupted attempt is made anew."""
+def _format_namenode(cluster: Cluster) -> None:
+    """Make an empty file system, once; begin again after an interrupted attempt."""
     directory = cluster.state / "namenode"
     done = directory / "formatted"
     if done.exists():
@@ -287,7 +287,7 @@ def _format(cluster: Cluster) -> None:
 def _wait(cluster: Cluster, started: dict[Daemon, psutil.Process], say: Say, ready_seconds: float) -> None:
     """Wait until everything works; HadoopError when a daemon ends or time is up."""
     deadline = time.monotonic() + ready_seconds
-    while waiting := health.waiting_for(cluster) or _silent(started):
+    while waiting := health.find_missing(cluster) or _find_silent(started):
         for daemon, process in started.items():
             if not processes.is_alive(process):
                 raise daemons.failure(daemon, "ended while starting")
@@ -301,6 +301,6 @@ def _wait(cluster: Cluster, started: dict[Daemon, psutil.Process], say: Say, rea
         time.sleep(_POLL_SECONDS)
 
 
-def _silent(started: Iterable[Daemon]) -> list[str]:
-    """Which of these daemons do not listen yet; their master may still take the one before for alive."""
-    return [daemon.title for daemon in started if not all(ports.listens(address) for address in daemon.addresses)]
+def _find_silent(started: Iterable[Daemon]) -> list[str]:
+    """Name the daemons that do not listen yet; their master may still count an earlier one as alive."""
+    return [daemon.title for daemon in started if not all(ports.is_listening(address) for address in daemon.addresses)]

@@ -9,13 +9,23 @@ from contextlib import contextmanager
 import psutil
 
 from hadoop.errors import HadoopError
+from hadoop.rest.default_ports import DEFAULT_PORTS
 
-NAMENODE, NAMENODE_HTTP = 8020, 9870
+NAMENODE = DEFAULT_PORTS["dfs.namenode.rpc-address"]
+NAMENODE_HTTP = DEFAULT_PORTS["dfs.namenode.http-address"]
 INFOSVC = 8400
 """Where `nodewise serve` listens unless told otherwise."""
-RESOURCEMANAGER = (8030, 8031, 8032, 8033, 8088)
+RESOURCEMANAGER_HTTP = DEFAULT_PORTS["yarn.resourcemanager.webapp.address"]
+RESOURCEMANAGER = (
+    DEFAULT_PORTS["yarn.resourcemanager.scheduler.address"],
+    DEFAULT_PORTS["yarn.resourcemanager.resource-tracker.address"],
+    DEFAULT_PORTS["yarn.resourcemanager.address"],
+    DEFAULT_PORTS["yarn.resourcemanager.admin.address"],
+    RESOURCEMANAGER_HTTP,
+)
 NODEMANAGER = 8041
-NODEMANAGER_OTHERS = (8040, 8042)
+NODEMANAGER_HTTP = DEFAULT_PORTS["yarn.nodemanager.webapp.address"]
+NODEMANAGER_OTHERS = (DEFAULT_PORTS["yarn.nodemanager.localizer.address"], NODEMANAGER_HTTP)
 SSHD = 2222
 
 # Every DataNode registers as 127.0.0.1, and the NameNode tells them apart by port only: each needs its own.
@@ -50,7 +60,7 @@ def of(kind: str, address: str, number: int) -> list[Address]:
     return [(address, port) for port in ports]
 
 
-def first_taken(addresses: Iterable[Address]) -> Address | None:
+def find_taken(addresses: Iterable[Address]) -> Address | None:
     """Return the first address that a server could not bind now, or None when all are free."""
     for address in addresses:
         with socket.socket() as probe:
@@ -63,7 +73,7 @@ def first_taken(addresses: Iterable[Address]) -> Address | None:
     return None
 
 
-def listens(address: Address) -> bool:
+def is_listening(address: Address) -> bool:
     """Tell whether a server accepts connections there."""
     try:
         with socket.create_connection(address, timeout=_TIMEOUT_SECONDS):
@@ -72,8 +82,8 @@ def listens(address: Address) -> bool:
         return False
 
 
-def taken(address: Address) -> HadoopError:
-    """Say who holds an address."""
+def in_use_error(address: Address) -> HadoopError:
+    """The error of an address that another program holds, with that program's name."""
     host, port = address
     return HadoopError(
         f"port {port} of {host} is in use by {_holder(address)}: end that program, or choose another --subnet"
@@ -98,16 +108,16 @@ def _holder(address: Address) -> str:
 
 
 @contextmanager
-def claimed(subnet: str, addresses: Iterable[Address]) -> Iterator[None]:
-    """Keep other starts off this subnet meanwhile; HadoopError when one is under way there or an address is taken."""
-    claim = (f"{subnet}.1", _CLAIM)
+def claim(subnet: str, addresses: Iterable[Address]) -> Iterator[None]:
+    """Keep other starts off this subnet inside the block; HadoopError when one is under way or an address is taken."""
+    lock = (f"{subnet}.1", _CLAIM)
     with socket.socket() as held:
         try:
-            held.bind(claim)
+            held.bind(lock)
             held.listen(1)
         except OSError:
-            raise taken(claim) from None
-        busy = first_taken(addresses)
+            raise in_use_error(lock) from None
+        busy = find_taken(addresses)
         if busy:
-            raise taken(busy)
+            raise in_use_error(busy)
         yield

@@ -1,4 +1,4 @@
-"""What must be there before a cluster can start: the plug-in, if it is wanted, and room on the disk."""
+"""Checks what a cluster needs before it can start: the plug-in, if it is wanted, and room on the disk."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def check_plugin(jar: Path) -> None:
 
 
 def check_disk(directory: Path, min_free_bytes: int) -> None:
-    """Raise HadoopError when the file system under this directory has less room than that."""
+    """Raise HadoopError when the file system of this directory has fewer free bytes."""
     free = shutil.disk_usage(directory).free
     if free < min_free_bytes:
         raise HadoopError(

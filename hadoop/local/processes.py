@@ -1,4 +1,4 @@
-"""The processes of a cluster: found by the marker in their environment, ended by pid."""
+"""Finds the processes of a cluster by the marker in their environment, and ends them by pid."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _environment(process: psutil.Process) -> dict[str, str]:
 
 
 def _is_sshd(process: psutil.Process, state: Path, subnet: str | None) -> bool:
-    """Tell whether this is an sshd of ours: it writes its title over its environment, so the marker is gone.
+    """Tell whether this is an sshd of ours; sshd overwrites its environment with its title, so the marker is gone.
 
     A listener names its configuration, and its sessions are its children. Only a session that has lost its listener
     is known by its address, which a cluster of another home may use by now.

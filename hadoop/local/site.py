@@ -1,4 +1,4 @@
-"""Hadoop's site files for the cluster on this machine, from the same templates that Ansible fills for many machines."""
+"""Writes Hadoop's site files for the cluster on this machine, from the templates that Ansible uses too."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def config_file(cluster: Cluster, node: str) -> Path:
 
 
 def prepare(cluster: Cluster) -> None:
-    """Make what is missing: keys, and every file that says who may go where; HadoopError when ssh-keygen fails."""
+    """Make the missing keys and all configuration files of servers and clients; HadoopError when ssh-keygen fails."""
     keys = cluster.ssh_config.parent
     keys.mkdir(parents=True, exist_ok=True, mode=0o700)
     shutil.copyfile(_key(keys / "id_ed25519"), keys / "authorized_keys")

@@ -1,4 +1,4 @@
-"""What is written down about a cluster on this machine, and the lock around changing it."""
+"""The record of a cluster on this machine, and the lock for changing it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from hadoop.errors import HadoopError
+from hadoop.local import ports
 
 MAX_NODES = 64
 MARKER = "NODEWISE_CLUSTER"
@@ -63,17 +64,17 @@ class Cluster:
     @property
     def namenode_url(self) -> str:
         """Where HDFS clients connect."""
-        return f"hdfs://{self.master}:8020"
+        return f"hdfs://{self.master}:{ports.NAMENODE}"
 
     @property
     def namenode_http(self) -> str:
         """Where WebHDFS and the NameNode's pages are."""
-        return f"http://{self.master}:9870"
+        return f"http://{self.master}:{ports.NAMENODE_HTTP}"
 
     @property
     def rm_http(self) -> str:
         """Where the ResourceManager's REST interface and pages are."""
-        return f"http://{self.master}:8088"
+        return f"http://{self.master}:{ports.RESOURCEMANAGER_HTTP}"
 
     @property
     def conf_dir(self) -> Path:
@@ -96,7 +97,7 @@ class Cluster:
         return self.state / "logs"
 
     def node_dir(self, node: str) -> Path:
-        """Everything of one node; numbered, so that the data survives a change of subnet."""
+        """The folder of one node; it has a number, so that the data survive a change of subnet."""
         return self.state / "nodes" / str(self.nodes.index(node) + 1)
 
 
@@ -146,7 +147,7 @@ def read(home: Path) -> Cluster | None:
 
 def load(home: Path) -> Cluster:
     """Read the cluster recorded under this home, running or not; HadoopError when there is none."""
-    with sentences(home):
+    with explain_os_errors(home):
         cluster = read(home)
     if cluster is None:
         raise HadoopError(f"there is no cluster under {home}: start one with `nodewise cluster up`")
@@ -187,8 +188,8 @@ def lock(home: Path) -> Iterator[None]:
 
 
 @contextmanager
-def sentences(home: Path) -> Iterator[None]:
-    """Turn what the operating system says about our files into a sentence."""
+def explain_os_errors(home: Path) -> Iterator[None]:
+    """Turn the operating system's errors about our files into a HadoopError with a remedy."""
     try:
         yield
     except OSError as error:

@@ -2,24 +2,52 @@
 
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
 from hadoop.errors import HadoopError
 
-
-def namenode_http(conf_dir: Path) -> str:
-    """The NameNode's HTTP address (http://host:port), for WebHDFS."""
-    return f"http://{value(conf_dir / 'hdfs-site.xml', 'dfs.namenode.http-address')}"
-
-
-def resourcemanager_http(conf_dir: Path) -> str:
-    """The ResourceManager's HTTP address (http://host:port)."""
-    return f"http://{value(conf_dir / 'yarn-site.xml', 'yarn.resourcemanager.hostname')}:8088"
+CORE, HDFS, YARN = "core-site.xml", "hdfs-site.xml", "yarn-site.xml"
+_VARIABLE = re.compile(r"\$\{([^}$\s]+)\}")
+_MOST_VARIABLES = 20
 
 
-def value(site_file: Path, key: str) -> str:
-    """The text of one key; HadoopError when the file or the key is missing, or the file is no XML."""
+class Settings:
+    """The settings of core-site.xml and of one more site file, whose values win; `${key}` stands for another value.
+
+    `get` raises HadoopError when variables name each other.
+    """
+
+    def __init__(self, conf_dir: Path, name: str) -> None:
+        """Read both files; HadoopError when `name` is missing or damaged. core-site.xml may be missing."""
+        self.file = conf_dir / name
+        core = conf_dir / CORE
+        self._values = (read(core) if core.is_file() else {}) | read(self.file)
+
+    def get(self, key: str, default: str = "") -> str:
+        """The value of a key with every variable replaced; `default` when the key is not set or its value is empty."""
+        value = self._values.get(key) or default
+        for _ in range(_MOST_VARIABLES):
+            found = _VARIABLE.search(value)
+            if not found:
+                return value
+            value = f"{value[: found.start()]}{self._variable(found[1])}{value[found.end() :]}"
+        raise HadoopError(f"{self.file} sets {key} by variables that name each other: correct it, or name a value")
+
+    def names(self, key: str) -> list[str]:
+        """The names in a list that commas separate."""
+        return [name.strip() for name in self.get(key).split(",") if name.strip()]
+
+    def _variable(self, name: str) -> str:
+        if name.startswith("env."):
+            return os.environ.get(name.removeprefix("env."), "")
+        return self._values.get(name, "")
+
+
+def read(site_file: Path) -> dict[str, str]:
+    """Every key of a site file with its text; HadoopError when the file is missing, or is not XML."""
     if not site_file.is_file():
         raise HadoopError(
             f"{site_file} does not exist: start a cluster with `nodewise cluster up`, "
@@ -30,7 +58,17 @@ def value(site_file: Path, key: str) -> str:
         site = ElementTree.parse(site_file)  # noqa: S314
     except (ElementTree.ParseError, OSError) as error:
         raise HadoopError(f"{site_file} cannot be read ({error}): mend it, it must be Hadoop's XML") from None
-    for found in site.iter("property"):
-        if found.findtext("name", "").strip() == key:
-            return found.findtext("value", "").strip()
-    raise HadoopError(f"{site_file} does not set {key}: add it, this command needs it")
+    return {found.findtext("name", "").strip(): found.findtext("value", "").strip() for found in site.iter("property")}
+
+
+def value(site_file: Path, key: str) -> str:
+    """The text of one key; HadoopError when the file or the key is missing, or the file is not XML."""
+    found = read(site_file)
+    if key not in found:
+        raise missing_key(site_file, key)
+    return found[key]
+
+
+def missing_key(site_file: Path, key: str) -> HadoopError:
+    """The error of a site file that does not set a key without which a command cannot go on."""
+    return HadoopError(f"{site_file} does not set {key}: add it, this command needs it")

@@ -133,7 +133,7 @@ def _write(filesystem: FileSystem, path: str, found: Contents, progress: Callabl
     """Write beside the final name, so that nobody ever sees half an archive."""
     draft = f"{path}.{secrets.token_hex(4)}"
     try:
-        with filesystem.writing(draft) as write, io.BufferedWriter(_Pieces(write), _PIECE_BYTES) as sink:
+        with filesystem.open_writer(draft) as write, io.BufferedWriter(_Pieces(write), _PIECE_BYTES) as sink:
             pack(found, sink, progress)
         filesystem.rename(draft, path)
     except BaseException as error:

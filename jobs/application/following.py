@@ -6,17 +6,16 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from http.client import HTTPException
 from typing import Protocol
-from urllib.error import HTTPError
-from urllib.parse import quote
 
 from hadoop.client.yarn import Application
 from hadoop.errors import HadoopError
-from hadoop.rest.direct import open_direct
+from hadoop.rest.pages import Limits, Pages
+from hadoop.rest.resourcemanager import ResourceManager
 from jobs.application.status import JobStatus
 
 ASK_SECONDS = 2.0
+ASK_LIMITS = Limits(connect=ASK_SECONDS, silence=ASK_SECONDS, seconds=10.0)
 SILENT_SECONDS = 3.0
 """An application master that does not answer for so long is said to be silent: a slow answer is no news."""
 PATIENCE_SECONDS = 120.0
@@ -84,24 +83,18 @@ def ask(application: Application) -> JobStatus | None:
     if application.port <= 0 or application.state != "RUNNING":
         return None
     try:
-        with open_direct(f"http://{application.host}:{application.port}/status", ASK_SECONDS) as answer:
-            return JobStatus.from_json(json.loads(answer.read()))
-    except HTTPError as error:
-        error.close()
-        return None
-    except (OSError, HTTPException, ValueError, KeyError, TypeError):
+        master = Pages("application master", f"http://{application.host}:{application.port}", ASK_LIMITS)
+        return JobStatus.from_json(master.read_json("/status", application.application_id))
+    except (HadoopError, ValueError, KeyError, TypeError):
         return None
 
 
 def ask_proxy(rm_http: str, application_id: str) -> JobStatus | None:
     """As `ask`, through the ResourceManager at `rm_http`, which knows where the application master is."""
     try:
-        with open_direct(f"{rm_http}/proxy/{quote(application_id)}/status", ASK_SECONDS) as answer:
-            return JobStatus.from_json(json.loads(answer.read()))
-    except HTTPError as error:
-        error.close()
-        return None
-    except (OSError, HTTPException, ValueError, KeyError, TypeError):
+        said = ResourceManager(rm_http).read_proxied(application_id, "/status", ASK_LIMITS)
+        return JobStatus.from_json(json.loads(said))
+    except (HadoopError, ValueError, KeyError, TypeError):
         return None
 
 

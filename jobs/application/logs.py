@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from hadoop.errors import HadoopError
-from hadoop.rest.live_logs import read_on
-from hadoop.rest.logs import NotKnown, master_containers, running
+from hadoop.rest.container_logs import read_since
+from hadoop.rest.pages import NotKnown
+from hadoop.rest.resourcemanager import ResourceManager
 from jobs.application.following import PATIENCE_SECONDS
 from jobs.application.status import ContainerStatus
 
@@ -58,7 +59,7 @@ class _Stream:
 
     def read(self, container_id: str, address: str, user: str) -> list[str]:
         """The lines that were completed since the last call."""
-        piece = read_on(container_id, address, self.name, user, self.seen)
+        piece = read_since(container_id, address, self.name, user, self.seen)
         if piece is None:
             return []
         begun_anew = piece.begin < self.seen
@@ -79,6 +80,7 @@ class _Container:
     container_id: str
     address: str
     role: str
+    nodemanager: str
     streams: tuple[_Stream, ...] = field(default_factory=lambda: tuple(map(_Stream, STREAMS)))
     away_until: float | None = None
 
@@ -91,7 +93,7 @@ class _Container:
             return
         try:
             for stream in self.streams:
-                for text in stream.read(self.container_id, self.address, user):
+                for text in stream.read(self.container_id, self.nodemanager, user):
                     yield self.line(stream.name, text)
         except HadoopError as error:
             if not self.away_until:
@@ -121,7 +123,7 @@ class JobLogs:
         user: str,
         listed: Callable[[bool], Iterable[ContainerStatus]] = lambda _: (),
     ) -> None:
-        self._rm_http = rm_http
+        self._manager = ResourceManager(rm_http)
         self._application_id = application_id
         self._user = user
         self._listed = listed
@@ -132,13 +134,13 @@ class JobLogs:
         """Bytes that were read so far."""
         return sum(stream.seen for one in self._containers.values() for stream in one.streams)
 
-    def running(self) -> bool:
+    def is_running(self) -> bool:
         """Whether the job has not ended; NotKnown when YARN does not know the job, HadoopError when it is away."""
-        return running(self._rm_http, self._application_id)
+        return self._manager.is_running(self._application_id)
 
     def find_masters(self) -> None:
         """Look for attempts of the application master; HadoopError when there is none yet, or nobody knows."""
-        for container_id, address in master_containers(self._rm_http, self._application_id):
+        for container_id, address in self._manager.master_containers(self._application_id):
             self._add(container_id, address, "master")
 
     def find_listed(self, alive: bool) -> None:
@@ -164,14 +166,14 @@ class JobLogs:
     def _add(self, container_id: str, address: str, role: str) -> _Container | None:
         if container_id in self._containers:
             return None
-        self._containers[container_id] = _Container(container_id, address, role)
+        self._containers[container_id] = _Container(container_id, address, role, self._manager.nodemanager(address))
         return self._containers[container_id]
 
 
 def printed(logs: JobLogs) -> Iterator[Line]:
     """What stands in the logs now; HadoopError when no node keeps any of them."""
     logs.find_masters()
-    logs.find_listed(logs.running())
+    logs.find_listed(logs.is_running())
     notes = []
     for line in (*logs.read(0.0), *logs.last()):
         yield line
@@ -187,12 +189,12 @@ def follow(
 
     HadoopError when the ResourceManager does not know the job (any more), is away at the beginning, or stays away.
     """
-    alive, trouble, heard = logs.running(), "", clock()
+    alive, trouble, heard = logs.is_running(), "", clock()
     lost: HadoopError | None = None
     while not lost:
         said = ""
         try:
-            alive, heard = logs.running(), clock()
+            alive, heard = logs.is_running(), clock()
             logs.find_masters()
             logs.find_listed(alive)
         except HadoopError as error:

@@ -11,7 +11,7 @@ from typing import Any
 import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from hadoop.rest.site_files import namenode_http
+from hadoop.rest.addresses import namenode_http
 from jobs.commands.options import console, hadoop_home, hadoop_options, progress_console, show
 
 SIZE = re.compile(r"(?P<number>\d+(\.\d+)?) *(?P<unit>|k|M|G)B?", re.IGNORECASE)

@@ -12,7 +12,7 @@ import click
 from rich.table import Column, Table
 
 from hadoop.client.yarn import Application
-from hadoop.rest.site_files import resourcemanager_http
+from hadoop.rest.addresses import resourcemanager_http
 from jobs.application import following, job_record, logs
 from jobs.application.status import ContainerStatus
 from jobs.application.submit import Submitter
@@ -57,7 +57,7 @@ def submit(home: Path, /, wait: bool, as_json: bool, **options: Any) -> None:
     hadoop = {name: options.pop(name) for name in ("hadoop_conf", "jars", "user")}
     asked = request(home, options)
     submitter = session(home, hadoop)
-    classify.check(submitter, asked)
+    asked = classify.check(submitter, asked)
     application_id = submitter.submit(classify.order(submitter, asked))
     if not wait:
         show(as_json, {"job_id": application_id, "output": asked.settings.output}, f"{application_id} submitted")
@@ -191,13 +191,13 @@ def result_(home: Path, /, output: str, errors: bool, truth: Path | None, as_jso
         raise click.UsageError("--errors and --truth exclude each other: give one of them")
     found = result.rows(session(home, hadoop).filesystem, output, errors)
     if truth:
+        result.check_classified(output, found)
         known = accuracy(found, truth)
         show(as_json, result.accuracy_json(known), tables.accuracy_table(known))
         return
     table = Table("picture", "class", "score", "node")
     for row in found:
-        score = "" if row["error"] else f"{row['score']:.4f}"
-        table.add_row(row["path"], row["error"] or row["class_name"], score, row["node_name"])
+        table.add_row(row["path"], *result.seen(row), row["node_name"])
     show(as_json, found, table)
 
 

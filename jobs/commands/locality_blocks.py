@@ -14,10 +14,10 @@ from rich.console import Group
 from rich.table import Column, Table
 
 from hadoop.client import jvm
-from hadoop.client.block_snapshot import Snapshot
-from hadoop.client.block_table import blocks_of
+from hadoop.client.arrow_table import blocks_of
+from hadoop.client.disk_cache import take_current
 from hadoop.client.filesystem import FileSystem
-from hadoop.client.snapshot_file import current
+from hadoop.client.snapshots import Snapshot
 from hadoop.errors import HadoopError
 from infosvc.wire.client import InfoClient, read_token
 from infosvc.wire.errors import InfoError
@@ -67,7 +67,7 @@ def blocks(
         raise click.UsageError("--every says how often to publish: add --publish")
     jvm.start(hadoop_home(home, **hadoop))
     filesystem, kept = FileSystem(), home / "blocks"
-    found = current(filesystem, path, kept, fresh)
+    found = take_current(filesystem, path, kept, fresh)
     if arrow:
         _write(found, arrow)
     spreading = spread(found)
@@ -77,7 +77,7 @@ def blocks(
             publisher = Publisher(client, publishing.lifetime_seconds(client, every))
             publisher.step(found, time.monotonic())
             if every:
-                _go_on(publisher, lambda: current(filesystem, path, kept), every)
+                _go_on(publisher, lambda: take_current(filesystem, path, kept), every)
 
 
 class Publisher:

@@ -12,7 +12,7 @@ from typing import Any
 import click
 from rich.table import Column, Table
 
-from hadoop.client.snapshot_file import current
+from hadoop.client.disk_cache import take_current
 from infosvc.wire.client import InfoClient, read_token
 from jobs.application.submit import Submitter
 from jobs.commands.options import console, hadoop_options, progress_console, session
@@ -100,7 +100,7 @@ def _try(name: str, known: Snapshot, optimum: int) -> Tried:
 
 
 def _know(home: Path, submitter: Submitter, client: InfoClient, path: str, options: dict[str, Any]) -> Snapshot:
-    stored = current(submitter.filesystem, path, home / "blocks")
+    stored = take_current(submitter.filesystem, path, home / "blocks")
     if not stored.file_count:
         raise JobError(f"{path} holds no files: `nodewise images load` puts pictures there")
     nodes = submitter.yarn.running_nodes()

@@ -65,26 +65,34 @@ def train(
 
 @click.command()
 @click.argument("directory", type=FOLDER)
-@click.option("--weights", type=FILE, required=True, help="Gluon parameters.")
+@click.option("--weights", type=FILE, help="Gluon parameters of alexnet.")
+@click.option("--model", type=FILE, help="Or any classifier as an ONNX file.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Which pictures calibrate, and which judge.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @worker_python
-def quantize(directory: Path, weights: Path, seed: int, as_json: bool, worker_python: str) -> None:
-    """Make the model in 8 bits of weights you have, for the engine onnx_alexnet_int8.
+def quantize(
+    directory: Path, weights: Path | None, model: Path | None, seed: int, as_json: bool, worker_python: str
+) -> None:
+    """Make the model in 8 bits of a classifier, for the engine onnx.
 
     Some pictures of DIRECTORY calibrate it; it is kept only if it agrees with the exact one on 99 % of the others.
 
     \b
-    Example:
+    Examples:
       nodewise job quantize pictures --weights photos.params
+      nodewise job quantize pictures --model resnet.onnx
     """
-    call = ["quantize", str(directory), f"--weights={weights}", f"--seed={seed}"]
-    made = _run(worker_python, [*call, f"--int8={_beside(weights, '.int8.onnx')}"])
+    source = weights or model
+    if source is None or (weights and model):
+        raise click.UsageError("name what shall be made smaller: --weights, or --model")
+    named = f"--weights={weights}" if weights else f"--model={model}"
+    call = ["quantize", str(directory), named, f"--seed={seed}"]
+    made = _run(worker_python, [*call, f"--int8={_beside(source, '.int8.onnx')}"])
     show(as_json, made, _quantized(made))
 
 
 def _beside(weights: Path, ending: str) -> Path:
-    return weights.with_name(weights.name.removesuffix(".params") + ending)
+    return weights.with_name(weights.name.removesuffix(".params").removesuffix(".onnx") + ending)
 
 
 def _quantized(made: dict[str, Any]) -> str:

@@ -74,11 +74,12 @@ from flask import Blueprint, jsonify, request
 from flask.typing import ResponseReturnValue
 
 from hadoop.errors import HadoopError
-from hadoop.rest.logs import NotKnown
+from hadoop.rest.pages import NotKnown
+from hadoop.rest.webhdfs import WebHdfs
 from infosvc.wire.errors import Conflict, InvalidInput, NotFound, NotReady
 from infosvc.wire.records import Role, check_name
 from jobs.dashboard.briefly import Briefly
-from jobs.dashboard.hdfs import WebHdfs, plain_path
+from jobs.dashboard.hdfs import plain_path
 from jobs.dashboard.site import Place, Site
 from jobs.dashboard.values import Values
 from jobs.errors import JobError
@@ -165,7 +166,8 @@ class Calls:
 
         def noted() -> list[log_pieces.Container]:
             told = self._reader(place).containers(known)
-            return log_pieces.containers(place, known.application.application_id, self._yarn(place).doors(), told)
+            yarn = self._yarn(place)
+            return log_pieces.containers(place, known.application.application_id, yarn.node_addresses(), told)
 
         found = self._briefly.get(key, LIST_SECONDS, noted)
         container = request.args.get("container")
@@ -200,7 +202,7 @@ class Calls:
         return self._briefly.get(("nodes", place), LIST_SECONDS, self._yarn(place).running_nodes)
 
     def _hdfs(self, place: Place) -> WebHdfs:
-        found: WebHdfs = self._once(f"hdfs {place}", lambda: WebHdfs(place))
+        found: WebHdfs = self._once(f"hdfs {place}", lambda: WebHdfs(place.namenode_http, place.user))
         return found
 
     def _yarn(self, place: Place) -> RestYarn:

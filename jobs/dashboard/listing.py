@@ -16,13 +16,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from hadoop.client import block_table
-from hadoop.client.block_snapshot import Folder, Snapshot
+from hadoop.client import arrow_table
 from hadoop.client.blocks import BlockState, StoredBlock, StoredFile
 from hadoop.client.listing import Stamp, Summary
+from hadoop.client.snapshots import Folder, Snapshot
 from hadoop.errors import HadoopError
+from hadoop.rest.webhdfs import CONNECTIONS, WebHdfs
 from jobs.dashboard.briefly import bare
-from jobs.dashboard.hdfs import CONNECTIONS, WebHdfs
 
 MOST_FILES = 20_000
 MOST_PATHS = 16
@@ -98,7 +98,7 @@ def take(hdfs: WebHdfs, path: str, progress: Progress, clock: Callable[[], float
 
 def as_snapshot(path: str, files: Sequence[StoredFile], racks: Mapping[str, str]) -> Snapshot:
     """Files in the form in which the commands have them, as if they all lay in one folder."""
-    table = pa.Table.from_batches([block_table.from_files(files)], block_table.SCHEMA)
+    table = pa.Table.from_batches([arrow_table.from_files(files)], arrow_table.SCHEMA)
     size_bytes = sum(file.size_bytes for file in files)
     folder = Folder(Stamp(0, 0), "", len(files), size_bytes, 0, table.num_rows, (), True)
     summary = Summary(len(files), 1, size_bytes, 0)
@@ -111,7 +111,7 @@ def _found(hdfs: WebHdfs, path: str, progress: Progress, in_time: Callable[[], N
     while todo:
         in_time()
         folder = todo.pop()
-        for status in hdfs.listed(folder):
+        for status in hdfs.list_folder(folder):
             name = str(status["pathSuffix"])
             if name.startswith(("_", ".")):
                 continue
@@ -127,7 +127,7 @@ def _found(hdfs: WebHdfs, path: str, progress: Progress, in_time: Callable[[], N
 
 
 def _with_blocks(hdfs: WebHdfs, path: str, status: Mapping[str, Any]) -> StoredFile:
-    return stored_file(path, status, hdfs.locations(path) if status["length"] else ())
+    return stored_file(path, status, hdfs.block_locations(path) if status["length"] else ())
 
 
 def _instead(path: str) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from hadoop.errors import HadoopError
-from hadoop.rest.live_logs import read_on
-from hadoop.rest.logs import master_containers
+from hadoop.rest.container_logs import read_since
+from hadoop.rest.resourcemanager import ResourceManager
 from infosvc.wire.errors import InvalidInput, NotFound
 from jobs.application.logs import STREAMS, parse_started
 from jobs.application.status import ContainerStatus
@@ -26,29 +26,30 @@ Container = dict[str, str]
 
 
 def containers(
-    place: Place, job_id: str, doors: Collection[str], told: Iterable[ContainerStatus] = ()
+    place: Place, job_id: str, node_addresses: Collection[str], told: Iterable[ContainerStatus] = ()
 ) -> list[Container]:
     """The application masters of a job, and the containers `told` by them, or noted in what they print; HadoopError.
 
     Masters of the version before note their workers in their output, and one whose node does not answer hides those
     that only it has noted. What a job tells is its owner's word, so what is no container of this job, or at none of the
-    `doors` of NodeManagers, is passed over: this service must neither ask for other pages nor show what others print.
+    `node_addresses` of YARN, is passed over: this service must neither ask for other pages nor show what others print.
     """
     found: dict[str, Container] = {}
     own = re.compile(rf"container_(e[0-9]{{1,10}}_)?{job_id.removeprefix('application_')}_[0-9]{{1,10}}_[0-9]{{1,20}}")
-    masters = master_containers(place.rm_http, job_id)
+    manager = ResourceManager(place.rm_http, place.user)
+    masters = manager.master_containers(job_id)
     for container_id, address in masters:
         found[container_id] = _container(container_id, address, "master")
     for one in told:
-        if own.fullmatch(one.container_id) and one.log_address in doors:
+        if own.fullmatch(one.container_id) and one.log_address in node_addresses:
             found.setdefault(one.container_id, _container(one.container_id, one.log_address, one.role))
     for container_id, address in masters:
         try:
-            piece = read_on(container_id, address, "stdout", place.user, 0, MOST_OF_MASTER)
+            piece = read_since(container_id, manager.nodemanager(address), "stdout", place.user, 0, MOST_OF_MASTER)
         except HadoopError:
             continue
         for worker, where in parse_started(piece.content.decode(errors="replace")) if piece else ():
-            if own.fullmatch(worker) and where in doors:
+            if own.fullmatch(worker) and where in node_addresses:
                 found.setdefault(worker, _container(worker, where, "worker"))
     return list(found.values())
 
@@ -78,7 +79,8 @@ def piece(
     one = next((each for each in found if each["container_id"] == container_id), None)
     if one is None:
         raise NotFound(f"{known.application.application_id} has no container {container_id!r}", "container")
-    read = read_on(container_id, one["address"], stream, place.user, offset, MOST_TAIL)
+    node = ResourceManager(place.rm_http).nodemanager(one["address"])
+    read = read_since(container_id, node, stream, place.user, offset, MOST_TAIL)
     begin, content = (offset, b"") if read is None else (read.begin, read.content)
     shown = whole_lines(content, MOST_BYTES, known.application.ended)
     return {

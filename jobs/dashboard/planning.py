@@ -10,8 +10,8 @@ from dataclasses import asdict
 from itertools import product
 from typing import Any
 
-from hadoop.client.block_snapshot import Snapshot
 from hadoop.client.blocks import StoredFile
+from hadoop.client.snapshots import Snapshot
 from infosvc.wire.errors import InfoError
 from jobs.dashboard.values import Values, as_client
 from jobs.division import capability as capabilities

@@ -9,11 +9,11 @@ from dataclasses import asdict
 from typing import Any
 
 from hadoop.errors import HadoopError
+from hadoop.rest.webhdfs import WebHdfs
 from jobs.application import job_record
 from jobs.application.following import Sight, Watch
 from jobs.application.job_record import JobRecord
 from jobs.application.status import ContainerStatus, JobStatus
-from jobs.dashboard.hdfs import WebHdfs
 from jobs.dashboard.yarn import Known, RestYarn
 from jobs.division import decision_store
 from jobs.division.decision import Decision

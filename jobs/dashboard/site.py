@@ -7,13 +7,13 @@ from pathlib import Path
 
 from hadoop.errors import HadoopError
 from hadoop.local.state import current_user
-from hadoop.rest.site_files import namenode_http, resourcemanager_http
+from hadoop.rest.addresses import namenode_http, resourcemanager_http
 from infosvc.wire.errors import NotReady
 
 
 @dataclass(frozen=True)
 class Place:
-    """A cluster's two doors, as http://host:port, and whom they shall take us for."""
+    """The addresses (scheme://host:port) of a cluster's masters, and the user as whom they are asked."""
 
     conf_dir: Path
     namenode_http: str

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hadoop.client.block_snapshot import Snapshot
-from hadoop.client.block_table import blocks_of
+from hadoop.client.arrow_table import blocks_of
 from hadoop.client.blocks import NOT_READABLE, BlockState
+from hadoop.client.snapshots import Snapshot
 
 
 @dataclass(frozen=True)

@@ -1,37 +1,39 @@
-"""What can look at a picture: one file per engine, and one line here."""
+"""Frameworks that run networks on images: one file a framework, and one line here. A network is data, see `network`."""
 
 from __future__ import annotations
 
 from importlib import import_module
-from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
+from jobs.engines.description import Description
+from jobs.engines.network import Network
+from jobs.engines.preparation_file import PreparationFile
 from jobs.errors import JobError
+from jobs.images.tensors import ImageArrays
 
 ENGINES = {
-    "mxnet_alexnet": "jobs.engines.mxnet_alexnet:MxnetAlexnet",
-    "onnx_alexnet": "jobs.engines.onnx_alexnet:OnnxAlexnet",
-    "onnx_alexnet_int8": "jobs.engines.onnx_alexnet_int8:OnnxAlexnetInt8",
+    "mxnet": "jobs.engines.mxnet_engine:MxnetEngine",
+    "onnx": "jobs.engines.onnx_engine:OnnxEngine",
 }
 """Name -> where its class is. Only a worker imports it, because only a worker has the framework."""
 
 
 class Engine(Protocol):
-    """A network that sorts pictures into classes.
+    """A framework with one network in it.
 
     `load` runs once in the parent process of a worker, and `infer` in the children that it forks.
     """
 
-    def load(self, weights: Path | None, batch: int) -> None:
-        """Get ready for batches of `batch` pictures, seeded without weights; ValueError when they do not fit.
+    def load(self, network: Network, given: PreparationFile, batch: int) -> Description:
+        """Get ready for batches of `batch` images; ValueError says why the network cannot be used.
 
-        Afterwards the process may fork.
+        `given` is what the file beside the network says. Afterwards the process may fork.
         """
 
-    def infer(self, pictures: np.ndarray) -> np.ndarray:
-        """Probabilities (pictures, classes) of float32 pictures (pictures, 3, 224, 224), normalised as ImageNet's."""
+    def infer(self, images: np.ndarray) -> list[ImageArrays]:
+        """For each output one array per image; `images` are as the description says."""
 
 
 def check_engine(name: str) -> str:

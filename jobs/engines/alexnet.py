@@ -1,4 +1,4 @@
-"""AlexNet's parameters, the same numbers for every engine: of a file, or seeded."""
+"""AlexNet: its layers and its parameters, the same numbers for every framework, of a file or seeded."""
 
 from __future__ import annotations
 
@@ -9,23 +9,34 @@ from pathlib import Path
 import numpy as np
 
 from jobs.engines import gluon_file
+from jobs.engines.description import ImageInput
+from jobs.engines.layers import Convolution, Dense, Dropout, Flatten, LayeredNetwork, Pooling
 
 SEED = 2012
 """Of the weights nobody gave: the same on every node, so that every node sees the same classes."""
 CLASSES = 1000
 """Of the seeded network, as many as ImageNet's."""
 
-WEIGHTS = {
-    "features.0.weight": (64, 3, 11, 11),
-    "features.2.weight": (192, 64, 5, 5),
-    "features.4.weight": (384, 192, 3, 3),
-    "features.5.weight": (256, 384, 3, 3),
-    "features.6.weight": (256, 256, 3, 3),
-    "features.9.weight": (4096, 9216),
-    "features.11.weight": (4096, 4096),
-    "output.weight": (CLASSES, 4096),
-}
-"""Names and shapes of `gluon.model_zoo.vision.alexnet`; the last layer has as many rows as there are classes."""
+NETWORK = LayeredNetwork(
+    "alexnet",
+    ImageInput(224, 224),
+    (
+        Convolution(64, window=11, stride=4, padding=2),
+        Pooling(3, stride=2),
+        Convolution(192, window=5, padding=2),
+        Pooling(3, stride=2),
+        Convolution(384, window=3, padding=1),
+        Convolution(256, window=3, padding=1),
+        Convolution(256, window=3, padding=1),
+        Pooling(3, stride=2),
+        Flatten(),
+        Dense(4096),
+        Dropout(0.5),
+        Dense(4096),
+        Dropout(0.5),
+    ),
+)
+"""With the names and shapes of `gluon.model_zoo.vision.alexnet`."""
 
 
 def parameters(file: Path | None) -> dict[str, np.ndarray]:
@@ -39,17 +50,7 @@ def parameters(file: Path | None) -> dict[str, np.ndarray]:
         raise ValueError(f"{file.name} cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise ValueError(f"{file.name} does not fit AlexNet: {error}") from None
-    return {name: np.asarray(found[name], dtype=np.float32) for name in shapes(_classes(found))}
-
-
-def shapes(classes: int) -> dict[str, tuple[int, ...]]:
-    """Of every parameter of a network with so many classes."""
-    both: dict[str, tuple[int, ...]] = {}
-    for name, shape in WEIGHTS.items():
-        rows = classes if name.startswith("output.") else shape[0]
-        both[name] = (rows, *shape[1:])
-        both[name.replace("weight", "bias")] = (rows,)
-    return both
+    return {name: np.asarray(found[name], dtype=np.float32) for name in NETWORK.shapes(_classes(found))}
 
 
 def _classes(found: Mapping[str, np.ndarray]) -> int:
@@ -58,7 +59,7 @@ def _classes(found: Mapping[str, np.ndarray]) -> int:
 
 
 def _check(found: Mapping[str, np.ndarray]) -> None:
-    wanted = shapes(_classes(found))
+    wanted = NETWORK.shapes(_classes(found))
     if missing := sorted(wanted.keys() - found.keys()):
         raise ValueError(f"it has no {missing[0]}: write it with net.save_parameters of vision.alexnet")
     for name, shape in wanted.items():
@@ -69,7 +70,7 @@ def _check(found: Mapping[str, np.ndarray]) -> None:
 
 
 def _seeded() -> dict[str, np.ndarray]:
-    return {name: _drawn(name, shape) for name, shape in shapes(CLASSES).items()}
+    return {name: _drawn(name, shape) for name, shape in NETWORK.shapes(CLASSES).items()}
 
 
 def _drawn(name: str, shape: tuple[int, ...]) -> np.ndarray:

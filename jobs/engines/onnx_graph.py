@@ -1,41 +1,33 @@
-"""AlexNet as an ONNX graph, and the session that runs one on a single core."""
+"""ONNX graphs of networks that are written down as layers, and sessions that run a graph on a single core."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from jobs.engines.layers import Convolution, Dense, Flatten, LayeredNetwork, Pooling
+
 OPSET = 17
 FORMAT = 8  # of the file, as old as the opset allows
-INPUT, OUTPUT = "pictures", "probabilities"
-CONVOLUTIONS = (
-    ("features.0", 4, 2),
-    ("features.2", 1, 2),
-    ("features.4", 1, 1),
-    ("features.5", 1, 1),
-    ("features.6", 1, 1),
-)
-"""Name, stride and padding of each."""
-POOLED = frozenset({"features.0", "features.2", "features.6"})
-DENSE = ("features.9", "features.11")
+INPUT, OUTPUT = "images", "probabilities"
 
 
-def alexnet(values: Mapping[str, np.ndarray], inside: bool = True) -> Any:
+def model(network: LayeredNetwork, values: Mapping[str, np.ndarray], inside: bool = True) -> Any:
     """The network with these parameters, which stand in the model or (not `inside`) are handed to the session apart.
 
-    It takes float32 pictures (n, 3, 224, 224) and gives probabilities (n, classes).
+    It takes float32 images and gives probabilities (n, classes).
     """
     from onnx import TensorProto, helper, numpy_helper
 
     classes = len(values["output.bias"])
     tensor = numpy_helper.from_array if inside else _elsewhere
     graph = helper.make_graph(
-        list(_nodes()),
-        "alexnet",
-        [helper.make_tensor_value_info(INPUT, TensorProto.FLOAT, ["n", 3, 224, 224])],
+        list(_nodes(network)),
+        network.name,
+        [helper.make_tensor_value_info(INPUT, TensorProto.FLOAT, ["n", *network.image.shape])],
         [helper.make_tensor_value_info(OUTPUT, TensorProto.FLOAT, ["n", classes])],
         [tensor(value, name) for name, value in values.items()],
     )
@@ -60,15 +52,9 @@ def session(model: bytes | Path, values: Mapping[str, np.ndarray] | None = None)
     return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
 
 
-def session_of(values: Mapping[str, np.ndarray]) -> Any:
+def session_of(network: LayeredNetwork, values: Mapping[str, np.ndarray]) -> Any:
     """A session of the network with these parameters, without writing 244 MB into a message and reading them again."""
-    return session(alexnet(values, inside=False).SerializeToString(), values)
-
-
-def run(session: Any, pictures: np.ndarray) -> np.ndarray:
-    """Probabilities (n, classes)."""
-    probabilities: np.ndarray = session.run([OUTPUT], {INPUT: pictures})[0]
-    return probabilities
+    return session(model(network, values, inside=False).SerializeToString(), values)
 
 
 def _elsewhere(value: np.ndarray, name: str) -> Any:
@@ -79,27 +65,27 @@ def _elsewhere(value: np.ndarray, name: str) -> Any:
     return tensor
 
 
-def _nodes() -> Any:
+def _nodes(network: LayeredNetwork) -> Iterator[Any]:
     from onnx import helper
 
     last = INPUT
-    for name, stride, padding in CONVOLUTIONS:
-        parameters = [f"{name}.weight", f"{name}.bias"]
-        yield helper.make_node(
-            "Conv", [last, *parameters], [f"{name}.sum"], name, strides=[stride] * 2, pads=[padding] * 4
-        )
-        yield helper.make_node("Relu", [f"{name}.sum"], [f"{name}.out"], f"{name}.relu")
+    for number, layer in enumerate(network.layers):
+        name, before = f"features.{number}", last
         last = f"{name}.out"
-        if name in POOLED:
-            yield helper.make_node(
-                "MaxPool", [last], [f"{name}.most"], f"{name}.pool", kernel_shape=[3, 3], strides=[2, 2]
-            )
-            last = f"{name}.most"
-    yield helper.make_node("Flatten", [last], ["flat"], "features.8")
-    last = "flat"
-    for name in DENSE:
-        yield helper.make_node("Gemm", [last, f"{name}.weight", f"{name}.bias"], [f"{name}.sum"], name, transB=1)
-        yield helper.make_node("Relu", [f"{name}.sum"], [f"{name}.out"], f"{name}.relu")
-        last = f"{name}.out"
+        if isinstance(layer, Convolution):
+            parts = {"strides": [layer.stride] * 2, "pads": [layer.padding] * 4}
+            yield helper.make_node("Conv", [before, f"{name}.weight", f"{name}.bias"], [f"{name}.sum"], name, **parts)
+            yield helper.make_node("Relu", [f"{name}.sum"], [last], f"{name}.relu")
+        elif isinstance(layer, Pooling):
+            sides = {"kernel_shape": [layer.window] * 2, "strides": [layer.stride] * 2}
+            yield helper.make_node("MaxPool", [before], [last], name, **sides)
+        elif isinstance(layer, Flatten):
+            yield helper.make_node("Flatten", [before], [last], name)
+        elif isinstance(layer, Dense):
+            parameters = [before, f"{name}.weight", f"{name}.bias"]
+            yield helper.make_node("Gemm", parameters, [f"{name}.sum"], name, transB=1)
+            yield helper.make_node("Relu", [f"{name}.sum"], [last], f"{name}.relu")
+        else:  # dropout is for training only
+            last = before
     yield helper.make_node("Gemm", [last, "output.weight", "output.bias"], ["classes"], "output", transB=1)
     yield helper.make_node("Softmax", ["classes"], [OUTPUT], "softmax", axis=-1)

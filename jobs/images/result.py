@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -13,7 +14,7 @@ from hadoop.client.blocks import list_files
 from hadoop.client.filesystem import FileSystem
 from jobs.errors import JobError
 from jobs.images.accuracy import Accuracy
-from jobs.images.rows import SCHEMA
+from jobs.images.rows import SCHEMA, TENSORS_KEY
 
 
 def rows(filesystem: FileSystem, output: str, errors_only: bool = False) -> list[dict[str, Any]]:
@@ -22,11 +23,37 @@ def rows(filesystem: FileSystem, output: str, errors_only: bool = False) -> list
     if not files:
         raise JobError(f"{output} holds no results: is it the output of a finished job? `nodewise job list`")
     try:
-        tables = [pq.read_table(io.BytesIO(filesystem.read(path)), columns=SCHEMA.names) for path in files]
+        tables = [_rows(filesystem.read(path)) for path in files]
     except (pa.ArrowException, ValueError) as error:
         raise JobError(f"{output} does not hold the results of a job ({str(error).splitlines()[0]})") from error
     found: list[dict[str, Any]] = pa.concat_tables(tables).sort_by("path").to_pylist()
     return [row for row in found if row["error"] or not errors_only]
+
+
+def _rows(content: bytes) -> pa.Table:
+    """Those of a classifier, or of a network that gives tensors; pa.ArrowException when there are neither."""
+    table = pq.read_table(io.BytesIO(content))
+    if TENSORS_KEY in (table.schema.metadata or {}):
+        return table
+    if missing := [name for name in SCHEMA.names if name not in table.column_names]:
+        raise pa.ArrowInvalid(f"it has no column {missing[0]}")
+    return table.select(SCHEMA.names)
+
+
+def seen(row: Mapping[str, Any]) -> tuple[str, str]:
+    """What a row says of its picture, for a table: the class and its score, or how many numbers there are."""
+    if row["error"]:
+        return row["error"], ""
+    if "class_name" in row:
+        return row["class_name"], f"{row['score']:.4f}"
+    lists = (f"{name}: {len(value)} numbers" for name, value in row.items() if isinstance(value, list))
+    return ", ".join(lists), ""
+
+
+def check_classified(output: str, found: Sequence[Mapping[str, Any]]) -> None:
+    """JobError when the rows have no classes that could be right."""
+    if found and "class_name" not in found[0]:
+        raise JobError(f"{output} holds tensors and no classes: --truth is for the results of classifiers")
 
 
 def accuracy_json(known: Accuracy) -> dict[str, Any]:

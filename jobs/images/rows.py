@@ -1,41 +1,66 @@
-"""One row per picture, made where it was classified, and many rows as the Arrow stream that is committed."""
+"""One row per picture, made where it was looked at, and many rows as the Arrow stream that is committed."""
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
+from jobs.images.rows_size import ROW_BYTES
+from jobs.images.tensors import ImageArrays, OutputTensor
+
 BEST = 5
-SCHEMA = pa.schema(
-    [
-        ("path", pa.string()),
-        ("class_id", pa.int32()),
-        ("class_name", pa.string()),
-        ("score", pa.float32()),
-        ("top5", pa.list_(pa.struct([("class_id", pa.int32()), ("class_name", pa.string()), ("score", pa.float32())]))),
-        ("node_name", pa.string()),
-        ("engine", pa.string()),
-        ("error", pa.string()),
-    ]
-)
+_PATH = [("path", pa.string())]
+_REST = [("node_name", pa.string()), ("engine", pa.string()), ("error", pa.string())]
+_BEST = pa.list_(pa.struct([("class_id", pa.int32()), ("class_name", pa.string()), ("score", pa.float32())]))
+_CLASSES = [("class_id", pa.int32()), ("class_name", pa.string()), ("score", pa.float32()), ("top5", _BEST)]
+SCHEMA = pa.schema(_PATH + _CLASSES + _REST)
+"""Of a classifier's rows."""
+TENSORS_KEY = b"nodewise.outputs"
+"""In the metadata of other networks' rows: a JSON list of {"column", "name", "dtype", "shape"}."""
 _END = struct.pack("<iI", -1, 0)
 """What ends an Arrow stream: the mark of a message, and no message."""
 
 
+class Rows(Protocol):
+    """Makes the rows of one node."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the rows."""
+
+    def of(self, names: Sequence[str], results: Sequence[ImageArrays]) -> bytes:
+        """One message of an Arrow stream with a row for each of `names`; `results` is what an engine inferred."""
+
+    def failed(self, reasons: Mapping[str, str]) -> bytes:
+        """One message with a row for each picture that has none of a network, and why."""
+
+
 @dataclass(frozen=True)
-class Rows:
-    """Makes the rows of one node; `labels` names the classes by their number."""
+class ClassRows:
+    """Rows of a classifier; `labels` names the classes by their number."""
 
     node_name: str
     engine: str
     labels: Sequence[str] | None = None
+    has_softmax: bool = True
+
+    @property
+    def schema(self) -> pa.Schema:
+        """As Rows has it."""
+        return SCHEMA
+
+    def of(self, names: Sequence[str], results: Sequence[ImageArrays]) -> bytes:
+        """As Rows has it; a classifier has one output."""
+        return self.classified(names, probabilities(results[0], self.has_softmax))
 
     def classified(self, names: Sequence[str], probabilities: np.ndarray) -> bytes:
-        """One message of an Arrow stream with a row for each of `names`; probabilities (names, classes)."""
+        """The same of probabilities (names, classes)."""
         count = min(BEST, probabilities.shape[1])
         best = _best(probabilities, count)
         scores = np.take_along_axis(probabilities, best, axis=1).astype(np.float32)
@@ -46,20 +71,11 @@ class Rows:
             pa.StructArray.from_arrays(fields, names=["class_id", "class_name", "score"]),
         )
         first = [pa.array(best[:, 0], pa.int32()), classes.take(pa.array(np.arange(0, best.size, count)))]
-        return self._message(names, [*first, pa.array(scores[:, 0]), top5], pa.nulls(len(names), pa.string()))
+        return _message(self, names, [*first, pa.array(scores[:, 0]), top5], pa.nulls(len(names), pa.string()))
 
     def failed(self, reasons: Mapping[str, str]) -> bytes:
-        """One message with a row for each picture that has none of a network, and why."""
-        nothing = [
-            pa.nulls(len(reasons), SCHEMA.field(name).type) for name in ("class_id", "class_name", "score", "top5")
-        ]
-        return self._message(list(reasons), nothing, pa.array(list(reasons.values()), pa.string()))
-
-    def _message(self, names: Sequence[str], found: list[pa.Array], errors: pa.Array) -> bytes:
-        same = [pa.array([text] * len(names), pa.string()) for text in (self.node_name, self.engine)]
-        columns = [pa.array(names, pa.string()), *found, *same, errors]
-        message: bytes = pa.RecordBatch.from_arrays(columns, schema=SCHEMA).serialize().to_pybytes()
-        return message
+        """As Rows has it."""
+        return _failed(self, reasons)
 
     def _class_name(self, class_id: int) -> str:
         if self.labels is not None and class_id < len(self.labels):
@@ -67,9 +83,111 @@ class Rows:
         return f"class {class_id}"
 
 
-def stream(messages: Iterable[bytes]) -> bytes:
-    """The Arrow stream of SCHEMA that has these messages; nothing in them is looked at."""
-    return b"".join((SCHEMA.serialize().to_pybytes(), *messages, _END))
+@dataclass(frozen=True)
+class TensorRows:
+    """Rows with what a network gave, a list of numbers for each output; its shape stands in the metadata."""
+
+    node_name: str
+    engine: str
+    outputs: Sequence[OutputTensor]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """As Rows has it."""
+        columns = self._columns()
+        said = [{"column": column, **asdict(one)} for column, one in zip(columns, self.outputs, strict=True)]
+        lists = [(name, pa.list_(_stored(one.dtype))) for name, one in zip(columns, self.outputs, strict=True)]
+        return pa.schema(_PATH + lists + _REST, metadata={TENSORS_KEY: json.dumps(said)})
+
+    def of(self, names: Sequence[str], results: Sequence[ImageArrays]) -> bytes:
+        """As Rows has it."""
+        lists = [_lists(rows, _stored(one.dtype)) for rows, one in zip(results, self.outputs, strict=True)]
+        return _message(self, names, lists, pa.nulls(len(names), pa.string()))
+
+    def failed(self, reasons: Mapping[str, str]) -> bytes:
+        """As Rows has it."""
+        return _failed(self, reasons)
+
+    def _columns(self) -> list[str]:
+        """Names of the outputs, changed where they are those of other columns."""
+        found: list[str] = [name for name, _ in _PATH + _REST]
+        for output in self.outputs:
+            name = output.name
+            while name in found:
+                name += "_"
+            found.append(name)
+        return found[len(_PATH + _REST) :]
+
+
+def rows_of(
+    node_name: str,
+    engine: str,
+    labels: Sequence[str] | None,
+    has_softmax: bool,
+    tensors: Sequence[OutputTensor] | None,
+) -> ClassRows | TensorRows:
+    """Rows of tensors, or without any those of a classifier."""
+    if tensors is None:
+        return ClassRows(node_name, engine, labels, has_softmax)
+    return TensorRows(node_name, engine, tensors)
+
+
+def row_bytes(tensors: Sequence[OutputTensor] | None) -> int:
+    """About the most that a row has."""
+    return ROW_BYTES + sum(one.largest_bytes for one in tensors or ())
+
+
+def is_of_rows(schema: pa.Schema) -> bool:
+    """Whether these are columns of a classifier's rows or of tensors."""
+    if schema.equals(SCHEMA):
+        return True
+    first, rest = pa.schema(_PATH), pa.schema(_REST)
+    columns = list(schema)
+    return (
+        TENSORS_KEY in (schema.metadata or {})
+        and pa.schema(columns[: len(first)]).equals(first)
+        and pa.schema(columns[-len(rest) :]).equals(rest)
+        and all(pa.types.is_list(one.type) for one in columns[len(first) : -len(rest)])
+    )
+
+
+def stream(schema: pa.Schema, messages: Iterable[bytes]) -> bytes:
+    """The Arrow stream of a schema that has these messages; nothing in them is looked at."""
+    return b"".join((schema.serialize().to_pybytes(), *messages, _END))
+
+
+def _failed(rows: ClassRows | TensorRows, reasons: Mapping[str, str]) -> bytes:
+    found = list(rows.schema)[len(_PATH) : -len(_REST)]
+    nothing = [pa.nulls(len(reasons), column.type) for column in found]
+    return _message(rows, list(reasons), nothing, pa.array(list(reasons.values()), pa.string()))
+
+
+def _message(rows: ClassRows | TensorRows, names: Sequence[str], found: list[pa.Array], errors: pa.Array) -> bytes:
+    same = [pa.array([text] * len(names), pa.string()) for text in (rows.node_name, rows.engine)]
+    columns = [pa.array(names, pa.string()), *found, *same, errors]
+    message: bytes = pa.RecordBatch.from_arrays(columns, schema=rows.schema).serialize().to_pybytes()
+    return message
+
+
+def _lists(rows: ImageArrays, kind: pa.DataType) -> pa.Array:
+    flat = [np.asarray(row).ravel() for row in rows]
+    ends = np.cumsum([0, *map(len, flat)])
+    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(np.concatenate(flat)).cast(kind))
+
+
+def _stored(dtype: str) -> pa.DataType:
+    """Half floats as float32, as few programs read them."""
+    return pa.float32() if dtype == "float16" else pa.from_numpy_dtype(np.dtype(dtype))
+
+
+def probabilities(rows: ImageArrays, has_softmax: bool) -> np.ndarray:
+    """(images, classes), float32, of the one output of a classifier."""
+    numbers = np.asarray(rows, dtype=np.float32).reshape(len(rows), -1)
+    if has_softmax:
+        return numbers
+    powers = np.exp(numbers - numbers.max(axis=1, keepdims=True))
+    made: np.ndarray = powers / powers.sum(axis=1, keepdims=True)
+    return made
 
 
 def _best(probabilities: np.ndarray, count: int) -> np.ndarray:

@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jobs.application.calls import LARGEST_CALL, Caller, Refused, Request, decode_body, decode_query
+from jobs.images.rows_size import LARGEST_ROWS
 from jobs.itemwork.dealer import Dealer
 from jobs.itemwork.messages import Task
-
-LARGEST_ROWS = 32 << 20
 
 
 class Take(Caller):

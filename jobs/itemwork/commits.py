@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from jobs.application.calls import Refused
 from jobs.application.journal import Record
-from jobs.images.rows import SCHEMA
+from jobs.images.rows import SCHEMA, is_of_rows
 from jobs.itemwork.messages import Picture
 from locality.types import Part, Plan
 
@@ -68,8 +68,10 @@ def errors_in(rows: bytes, pictures: Sequence[Picture]) -> int:
         table.validate(full=True)
     except (pa.ArrowException, OSError) as error:
         raise Refused(f"the rows are no Arrow stream: {error}") from None
-    if not table.schema.equals(SCHEMA):
-        raise Refused(f"the columns of the rows are {table.schema.names}, and have to be {SCHEMA.names} of its types")
+    if not is_of_rows(table.schema):
+        raise Refused(
+            f"the columns of the rows are {table.schema.names}, and have to be {SCHEMA.names} of its types, or tensors"
+        )
     told, wanted = Counter(table.column("path").to_pylist()), Counter(picture.name for picture in pictures)
     if wrong := (told - wanted) + (wanted - told):
         raise Refused(f"{table.num_rows} rows for {len(pictures)} pictures, not one for each: see {next(iter(wrong))}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -17,7 +18,9 @@ from typing import Any
 import cv2
 import numpy as np
 
-from jobs.engines import alexnet
+from jobs.engines import alexnet, onnx_file, onnx_graph
+from jobs.engines.network import choose, preparation_beside
+from jobs.engines.preparation_file import PreparationFile
 from jobs.errors import JobError
 from jobs.training import pictures, writing
 from jobs.training.pictures import Labelled
@@ -81,8 +84,15 @@ def _quantize(asked: argparse.Namespace) -> dict[str, Any]:
 
 def _quantized(asked: argparse.Namespace, files: list[Path]) -> dict[str, Any]:
     """The first of the files calibrate, the others judge."""
-    values = alexnet.parameters(asked.weights)
-    made = quantize(values, files, asked.int8, lambda step, of: _say(doing="comparing", step=step, of=of))
+    network = choose("onnx", getattr(asked, "model", None), asked.weights)
+    if network.graph is None:
+        model = onnx_graph.model(alexnet.NETWORK, alexnet.parameters(asked.weights))
+    else:
+        model = onnx_file.read(network.graph)
+    given = PreparationFile.read(network.preparation)
+    made = quantize(model, given, files, asked.int8, lambda step, of: _say(doing="comparing", step=step, of=of))
+    if network.preparation:
+        shutil.copyfile(network.preparation, preparation_beside(asked.int8))
     return {"weights": str(made.file), "agreement": made.gate.agreement, "pictures": made.gate.pictures}
 
 
@@ -100,9 +110,10 @@ def _parser() -> argparse.ArgumentParser:
     for name in ("train", "quantize"):
         one = doings.add_parser(name)
         one.add_argument("folder", type=Path)
-        one.add_argument("--weights", type=Path, required=True)
+        one.add_argument("--weights", type=Path, required=name == "train")
         one.add_argument("--int8", type=Path, required=name == "quantize")
         one.add_argument("--seed", type=int, default=1)
+    doings.choices["quantize"].add_argument("--model")
     doings.choices["train"].add_argument("--steps", type=int, default=STEPS)
     return parser
 

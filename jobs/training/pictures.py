@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-import cv2
 import numpy as np
 
+from jobs.engines.description import ImageInput
 from jobs.errors import JobError
 from jobs.images import labels
-from jobs.images.decoding import CROP, MEAN, SPREAD, decode, prepare
+from jobs.images.decoding import decode, prepare
+from jobs.images.preparation import Preparation
 
 HELD_OUT = 5
 """One picture of so many of each class is kept for judging."""
@@ -74,32 +75,36 @@ def found(folder: Path) -> list[Path]:
     return files
 
 
-def varied(file: Path, chance: np.random.Generator) -> np.ndarray:
+def varied(file: Path, how: Preparation, chance: np.random.Generator) -> np.ndarray:
     """A square of the picture at a place and of a size that chance chooses, mirrored or not, as `prepare` gives it."""
-    pixels = _decoded(file)
+    pixels = _decoded(file, how)
     height, width = pixels.shape[:2]
     side = max(1, int(min(height, width) * chance.uniform(SMALLEST_CUT, 1)))
     top, left = chance.integers(height - side + 1), chance.integers(width - side + 1)
     square = pixels[top : top + side, left : left + side]
-    sized = cv2.resize(square, (CROP, CROP), interpolation=cv2.INTER_AREA if side > CROP else cv2.INTER_LINEAR)
     if chance.random() < 0.5:
-        sized = sized[:, ::-1]
-    return np.ascontiguousarray(((sized.astype(np.float32) / 255 - MEAN) / SPREAD).transpose(2, 0, 1))
+        square = np.ascontiguousarray(square[:, ::-1])
+    return prepare(square, replace(how, resize=None))
 
 
-def as_a_job_sees(file: Path) -> np.ndarray:
-    """(3, 224, 224), prepared as workers do."""
-    return prepare(_decoded(file))
+def batches(
+    files: Sequence[Path], size: int, how: Preparation, image: ImageInput | None = None
+) -> Iterator[np.ndarray]:
+    """All of them in their order, as a job sees them; the last batch may be short.
 
-
-def batches(files: Sequence[Path], size: int) -> Iterator[np.ndarray]:
-    """All of them in their order, as a job sees them; the last batch may be short."""
+    Without `image` they are float32 with their channels first.
+    """
+    kind = image or ImageInput(*how.crop, len(how.mean))
     for first in range(0, len(files), size):
-        yield np.stack([as_a_job_sees(file) for file in files[first : first + size]])
+        some = files[first : first + size]
+        images = np.empty((len(some), *kind.shape), kind.dtype)
+        for file, place in zip(some, images, strict=True):
+            prepare(_decoded(file, how), how, kind.planes(place))
+        yield images
 
 
-def _decoded(file: Path) -> np.ndarray:
+def _decoded(file: Path, how: Preparation) -> np.ndarray:
     try:
-        return decode(file.read_bytes())
+        return decode(file.read_bytes(), how.needed)
     except (OSError, ValueError) as error:
         raise JobError(f"{file} cannot be used ({error}): take it out of the folder") from None

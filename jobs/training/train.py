@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from jobs.engines import alexnet, gluon_net
+from jobs.engines.preparation_file import PreparationFile
 from jobs.training.pictures import Labelled, batches, varied
 
 BATCH = 8
@@ -17,6 +19,8 @@ RATE = 1e-4
 """Of Adam; AlexNet has nothing that normalises, and ten times as much lets it diverge."""
 LAST_RATE = 0.1
 """Of RATE, in the last step; in between the rate falls evenly."""
+
+PREPARATION = PreparationFile().preparation(alexnet.NETWORK.image)
 
 OnStep = Callable[[int, int, float], None]  # step, of how many, loss
 
@@ -37,10 +41,9 @@ class Trained:
 def train(learned: Labelled, held: Labelled, seed: int, steps: int, on_step: OnStep) -> Trained:
     """Teach a new network; the same pictures, seed and number of threads give the same weights."""
     import mxnet as mx
-    from mxnet.gluon.model_zoo import vision
 
     mx.random.seed(seed)
-    net = vision.alexnet(classes=len(learned.classes))
+    net = gluon_net.net(alexnet.NETWORK, len(learned.classes))
     net.initialize(mx.init.MSRAPrelu(slope=0))
     net.hybridize(static_alloc=True, static_shape=True)
     _learn(mx, net, learned, seed, steps, on_step)
@@ -61,17 +64,17 @@ def _learn(mx: Any, net: Any, learned: Labelled, seed: int, steps: int, on_step:
 
 def _shown(learned: Labelled, seed: int, steps: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Batches in an order that chance chooses, each picture once before any is shown again."""
-    chance = np.random.default_rng(seed)
+    chance, how = np.random.default_rng(seed), PREPARATION
     waiting: list[int] = []
     for _ in range(steps):
         while len(waiting) < BATCH:
             waiting += chance.permutation(len(learned.files)).tolist()
         chosen, waiting = waiting[:BATCH], waiting[BATCH:]
-        yield np.stack([varied(learned.files[at], chance) for at in chosen]), learned.numbers[chosen]
+        yield np.stack([varied(learned.files[at], how, chance) for at in chosen]), learned.numbers[chosen]
 
 
 def _judge(mx: Any, net: Any, held: Labelled) -> dict[str, tuple[int, int]]:
-    seen = [net(mx.nd.array(pixels)).asnumpy().argmax(axis=1) for pixels in batches(held.files, BATCH)]
+    seen = [net(mx.nd.array(pixels)).asnumpy().argmax(axis=1) for pixels in batches(held.files, BATCH, PREPARATION)]
     right = np.concatenate(seen) == held.numbers
     return {
         held.classes[number]: (int(right[held.numbers == number].sum()), int((held.numbers == number).sum()))

@@ -14,8 +14,9 @@ from pathlib import Path
 import cv2
 
 from jobs.engines import Engine, create
+from jobs.engines.loading import Loaded, load
 from jobs.errors import JobError
-from jobs.images.rows import Rows
+from jobs.images.rows import Rows, rows_of
 from jobs.images.storage import Hdfs, Storage
 from jobs.worker.child import Broken, Looker, Pulse
 from jobs.worker.children import Children, Serve
@@ -42,14 +43,14 @@ def main(
     master = Master(lookout, settings.token, node_name, container_id, settings.orphan_seconds, begun)
     lookout.in_child = master.close
     try:
-        engine = engines(settings.engine)
-        rows = _load(engine, settings, node_name, master)
-        if rows is None:
+        loaded = _load(settings, master, engines)
+        if loaded is None:
             return 1
-        loaded = time.monotonic()
-        serve = _serve(engine, storage, rows, settings)
+        rows = _rows(loaded, node_name, settings)
+        ready = time.monotonic()
+        serve = _serve(loaded, storage, rows, settings)
         with closing(Children(settings.processes, serve, settings.picture_seconds, master.close)) as children:
-            print(_ready(settings, begun, loaded), flush=True)
+            print(_ready(settings, begun, ready), flush=True)
             Worker(children, master, rows, settings.batch).run()
         return 0
     except NotWanted as ended:
@@ -64,28 +65,23 @@ def main(
         lookout.close()
 
 
-def _load(engine: Engine, settings: WorkerSettings, node_name: str, master: Master) -> Rows | None:
+def _load(settings: WorkerSettings, master: Master, engines: Callable[[str], Engine]) -> Loaded | None:
     """Have the engine ready to be shared; None when no worker of this job can load what it needs, which is told."""
     try:
-        rows = Rows(node_name, settings.engine, _labels(settings.labels))
-        engine.load(Path(settings.weights) if settings.weights else None, settings.batch)
+        loaded = load(settings.network, settings.batch, engines)
     except ValueError as error:
         _fail(master, str(error), everywhere=True)
         return None
-    return rows
+    for note in loaded.description.notes:
+        print(f"{settings.network.program}: {note}", flush=True)
+    return loaded
 
 
-def _labels(name: str | None) -> list[str] | None:
-    """What the classes are called; ValueError when that is no text."""
-    if name is None:
-        return None
-    try:
-        return Path(name).read_text("utf-8").splitlines()
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{name} is not UTF-8 ({error.reason} at byte {error.start}): save it as UTF-8") from None
+def _rows(loaded: Loaded, node_name: str, settings: WorkerSettings) -> Rows:
+    return rows_of(node_name, settings.network.program, loaded.labels, loaded.has_softmax, loaded.tensors)
 
 
-def _serve(engine: Engine, storage: Callable[[], Storage], rows: Rows, settings: WorkerSettings) -> Serve:
+def _serve(loaded: Loaded, storage: Callable[[], Storage], rows: Rows, settings: WorkerSettings) -> Serve:
     """What each process does."""
 
     def serve(parent: Connection, pulse: Pulse) -> None:
@@ -95,7 +91,7 @@ def _serve(engine: Engine, storage: Callable[[], Storage], rows: Rows, settings:
         except BaseException as error:  # the client panics beside all Exceptions
             parent.send(Broken.by(error, "HDFS cannot be opened: ", blameless=True))
             raise
-        Looker(engine, opened, rows, settings.batch, pulse).serve(parent)
+        Looker(loaded, opened, rows, settings.batch, pulse).serve(parent)
 
     return serve
 
@@ -106,7 +102,8 @@ def _ready(settings: WorkerSettings, begun: float, loaded: float) -> str:
     ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
     age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
     return (
-        f"ready after {age:.1f} s: libraries {age - (now - begun):.1f}, {settings.engine} {loaded - begun:.1f}, "
+        f"ready after {age:.1f} s: libraries {age - (now - begun):.1f}, "
+        f"{settings.network.program} {loaded - begun:.1f}, "
         f"{settings.processes} processes {now - loaded:.2f}"
     )
 

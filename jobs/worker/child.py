@@ -16,8 +16,7 @@ from multiprocessing.connection import Connection
 import cv2
 import numpy as np
 
-from jobs.engines import Engine
-from jobs.images.decoding import CROP, decode, prepare
+from jobs.engines.loading import Loaded
 from jobs.images.rows import Rows
 from jobs.images.storage import Storage
 from jobs.itemwork.messages import Picture
@@ -84,13 +83,14 @@ def die_with_parent(parent: int) -> None:
 class Looker:
     """Looks at pictures, `batch` at a time, without threads but those that read."""
 
-    def __init__(self, engine: Engine, storage: Storage, rows: Rows, batch: int, pulse: Pulse) -> None:
-        self._engine = engine
+    def __init__(self, loaded: Loaded, storage: Storage, rows: Rows, batch: int, pulse: Pulse) -> None:
+        self._loaded = loaded
         self._reader = Reader(storage)
         self._rows = rows
         self._batch = batch
         self._pulse = pulse
-        self._planes = np.empty((batch, 3, CROP, CROP), dtype=np.float32)
+        image = loaded.description.image
+        self._images = np.empty((batch, *image.shape), dtype=image.dtype)
 
     def serve(self, parent: Connection) -> None:
         """Chunks from the parent until it closes the connection or is gone, which ends this process at once."""
@@ -127,7 +127,7 @@ class Looker:
                 continue
             picture, content = one
             try:
-                done.bytes_read += self._decode(content, self._planes[len(names)])
+                done.bytes_read += self._decode(content, self._images[len(names)])
                 names.append(picture.name)
             except (ValueError, cv2.error) as error:
                 reasons[picture.name] = str(error)
@@ -143,12 +143,12 @@ class Looker:
         done.ended = time.monotonic()
         return done
 
-    def _decode(self, content: bytes | Unreadable, planes: np.ndarray) -> int:
+    def _decode(self, content: bytes | Unreadable, image: np.ndarray) -> int:
         if isinstance(content, Unreadable):
             raise content
-        prepare(decode(content), planes)
+        self._loaded.prepare(content, image)
         return len(content)
 
     def _infer(self, names: list[str]) -> bytes:
         self._pulse.beat()
-        return self._rows.classified(names, self._engine.infer(self._planes[: len(names)]))
+        return self._rows.of(names, self._loaded.engine.infer(self._images[: len(names)]))

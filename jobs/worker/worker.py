@@ -126,7 +126,9 @@ class Worker:
 
     def _commit(self, held: Held, now: float) -> None:
         """Whatever the answer is, there is nothing more to do for these pictures here."""
-        answer = self._master.commit(held.lease, held.seconds, held.bytes_read, stream(held.messages), now)
+        answer = self._master.commit(
+            held.lease, held.seconds, held.bytes_read, stream(self._rows.schema, held.messages), now
+        )
         if answer["answer"] not in ("accepted", "repeated"):
             print(f"lease {held.lease} was not taken: {answer.get('why', answer['answer'])}", flush=True)
         self._held.pop(held.lease, None)

@@ -1,4 +1,4 @@
-"""The agents on the nodes: whether they are heard, run what would be pushed, and let us log in."""
+"""Checks the agents on the nodes: whether the service hears them, what they run, and whether we can log in."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from infosvc.shipping import bundle
 from infosvc.wire.errors import InfoError
-from nodewise.doctor.finding import Finding, Problem, fail, ok, problem, skipped, warn
+from nodewise.doctor.finding import Finding, Problem, fail, ok, problem, skip, warn
 
 if TYPE_CHECKING:
     from infosvc.shipping.remote import RemoteOptions
@@ -32,31 +32,31 @@ def agents(nodes: Sequence[Node] | None) -> Finding:
     """Whether the service hears every agent."""
     name = "agents"
     if nodes is None:
-        return skipped(name, _NO_ANSWER)
+        return skip(name, _NO_ANSWER)
     if not nodes:
-        return skipped(name, "no node is enrolled", "enrol some with `nodewise node add HOST`")
+        return skip(name, "no node is enrolled", "enrol some with `nodewise node add HOST`")
     states = Counter(node.state for node in nodes)
     counted = ", ".join(f"{states[state]} {state}" for state in ("ready", "stale", "lost") if states[state])
     silent = [node.node_name for node in nodes if node.state != "ready"]
     if not silent:
         return ok(name, counted)
     remedy = f"see on {silent[0]} whether the agent runs, or start it again with `nodewise node add {silent[0]}`"
-    return (fail if states["lost"] else warn)(name, f"{counted}: {_named(silent)}", remedy)
+    return (fail if states["lost"] else warn)(name, f"{counted}: {_join_names(silent)}", remedy)
 
 
 def agent_versions(nodes: Sequence[Node] | None, ours: str | Problem) -> Finding:
     """Whether the nodes run what this machine would push."""
     name = "agent versions"
     if not nodes:
-        return skipped(name, _NO_ANSWER if nodes is None else "no node is enrolled")
+        return skip(name, _NO_ANSWER if nodes is None else "no node is enrolled")
     if isinstance(ours, Problem):
-        return ours.failed(name)
+        return ours.as_finding(name)
     # An agent that was never heard has said no version.
     others = {node.node_name: node.agent_version for node in nodes if node.agent_version not in ("", ours)}
     if not others:
         return ok(name, f"{ours}, as would be pushed")
     found = ", ".join(sorted(set(others.values())))
-    what = f"{_named(list(others))} run {found}, and {ours} would be pushed"
+    what = f"{_join_names(list(others))} run {found}, and {ours} would be pushed"
     return warn(name, what, "bring it with `nodewise producer push --all`")
 
 
@@ -80,20 +80,17 @@ def ssh(found: dict[str, Problem | None] | Problem | None) -> Finding:
     """Whether `node add` and `producer push` can log in to the nodes; None when that was not tried."""
     name = "ssh"
     if found is None:
-        return skipped(name, "not tried", "`nodewise doctor --ssh` logs in to every node")
+        return skip(name, "not tried", "`nodewise doctor --ssh` logs in to every node")
     if isinstance(found, Problem):
-        return found.failed(name)
+        return found.as_finding(name)
     refused = {host: why for host, why in found.items() if why is not None}
     if refused:
         first = next(iter(refused.values()))
-        return fail(
-            name, f"{len(refused)} of {len(found)} logins failed ({_named(list(refused))}): {first.what}", first.remedy
-        )
-    return (
-        ok(name, f"logged in to {len(found)} of {len(found)} nodes") if found else skipped(name, "no node is enrolled")
-    )
+        what = f"{len(refused)} of {len(found)} logins failed ({_join_names(list(refused))}): {first.what}"
+        return fail(name, what, first.remedy)
+    return ok(name, f"logged in to {len(found)} of {len(found)} nodes") if found else skip(name, "no node is enrolled")
 
 
-def _named(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return ", ".join(names[:_MOST_NAMED]) + more

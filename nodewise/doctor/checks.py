@@ -1,4 +1,4 @@
-"""Reads everything side by side, then judges it: the list of the checks, in the order in which they are shown."""
+"""Reads everything side by side, then makes the findings in the order in which they are shown."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from time import monotonic
 
 from infosvc.wire.records import Node
 from nodewise.doctor import agents, cluster, local_cluster, machine, service
-from nodewise.doctor.asked import Asked
 from nodewise.doctor.clock import clock
 from nodewise.doctor.cluster import NameNode, ResourceManager
 from nodewise.doctor.finding import Finding, Problem, Reading
 from nodewise.doctor.local_cluster import LocalCluster
+from nodewise.doctor.request import Request
 from nodewise.doctor.service import Service
 
 LONGEST_SECONDS = 20.0
@@ -19,36 +19,36 @@ LONGEST_SECONDS = 20.0
 LONGEST_LOGINS_SECONDS = 60.0
 
 
-def look(asked: Asked) -> list[Finding]:
-    """Every finding, in the order of the report; takes as long as the slowest answer."""
+def look(request: Request) -> list[Finding]:
+    """Make every finding, in the order of the report; this takes as long as the slowest answer."""
     deadline = monotonic() + LONGEST_SECONDS
-    service_read = Reading(lambda: service.read_service(asked))
-    hdfs_read = Reading(lambda: cluster.read_hdfs(asked.conf_dir))
-    yarn_read = Reading(lambda: cluster.read_yarn(asked.conf_dir))
-    local_read = Reading(lambda: local_cluster.read_local_cluster(asked.home))
-    jars_read = Reading(lambda: machine.read_jars(asked.jars))
-    here = _this_machine(asked, jars_read, deadline)
+    service_read = Reading(lambda: service.read_service(request))
+    hdfs_read = Reading(lambda: cluster.read_hdfs(request.conf_dir))
+    yarn_read = Reading(lambda: cluster.read_yarn(request.conf_dir))
+    local_read = Reading(lambda: local_cluster.read_local_cluster(request.home))
+    jars_read = Reading(lambda: machine.read_jars(request.jars))
+    here = _this_machine(request, jars_read, deadline)
     local, jars = local_read.result(deadline), jars_read.result(deadline)
     hdfs, yarn = hdfs_read.result(deadline), yarn_read.result(deadline)
     found = service_read.result(deadline)
     return [
         *here,
-        local_cluster.cluster_ports(local, asked.hadoop_conf is not None),
-        *_hadoop(asked, local, hdfs, yarn),
+        local_cluster.cluster_ports(local, request.hadoop_conf is not None),
+        *_hadoop(request, local, hdfs, yarn),
         cluster.hadoop_version(_only_version(jars), _versions(hdfs, yarn)),
-        *_service(asked, found, deadline),
-        *_nodes(asked, None if isinstance(found, Problem) else found.nodes, deadline),
+        *_service(request, found, deadline),
+        *_nodes(request, None if isinstance(found, Problem) else found.nodes, deadline),
         clock(_clocks(found, hdfs, yarn)),
     ]
 
 
-def _this_machine(asked: Asked, jars: Reading[machine.Jars], deadline: float) -> list[Finding]:
-    worker = Reading(lambda: machine.read_worker(asked.worker_python))
-    java, disk = Reading(machine.read_java), Reading(lambda: machine.read_disk(asked.home))
-    elsewhere = asked.hadoop_conf is not None
+def _this_machine(request: Request, jars: Reading[machine.Jars], deadline: float) -> list[Finding]:
+    worker = Reading(lambda: machine.read_worker(request.worker_python))
+    java, disk = Reading(machine.read_java), Reading(lambda: machine.read_disk(request.home))
+    elsewhere = request.hadoop_conf is not None
     return [
         machine.python(sys.version_info[:2], machine.read_release()),
-        machine.worker_python(asked.worker_python, worker.result(deadline), elsewhere),
+        machine.worker_python(request.worker_python, worker.result(deadline), elsewhere),
         machine.java(java.result(deadline)),
         machine.jars(jars.result(deadline)),
         machine.disk(disk.result(deadline)),
@@ -56,31 +56,31 @@ def _this_machine(asked: Asked, jars: Reading[machine.Jars], deadline: float) ->
 
 
 def _hadoop(
-    asked: Asked, local: LocalCluster | Problem, hdfs: NameNode | Problem, yarn: ResourceManager | Problem
+    request: Request, local: LocalCluster | Problem, hdfs: NameNode | Problem, yarn: ResourceManager | Problem
 ) -> list[Finding]:
-    recorded, stopped = (None, False) if isinstance(local, Problem) else (local.daemons > 0, local.stopped)
-    given = asked.hadoop_conf is not None
+    recorded, stopped = (None, False) if isinstance(local, Problem) else (local.daemons > 0, local.is_stopped)
+    given = request.hadoop_conf is not None
     return [
-        cluster.hdfs(hdfs, cluster.absent("hdfs", given, recorded, stopped)),
-        cluster.yarn(yarn, cluster.absent("yarn", given, recorded, stopped)),
+        cluster.hdfs(hdfs, cluster.explain_absence("hdfs", given, recorded, stopped)),
+        cluster.yarn(yarn, cluster.explain_absence("yarn", given, recorded, stopped)),
     ]
 
 
-def _service(asked: Asked, found: Service | Problem, deadline: float) -> list[Finding]:
-    port = Reading(lambda: service.read_port(asked.url))
-    file = Reading(lambda: service.read_token_file(asked.home, asked.token_file))
-    absent = service.absent_service(asked.url_given, (asked.home / "service").exists())
+def _service(request: Request, found: Service | Problem, deadline: float) -> list[Finding]:
+    port = Reading(lambda: service.read_port(request.url))
+    file = Reading(lambda: service.read_token_file(request.home, request.token_file))
+    absent = service.explain_absence(request.url_given, (request.home / "service").exists())
     return [
-        service.service_port(asked.url, port.result(deadline), found),
+        service.service_port(request.url, port.result(deadline), found),
         service.service(found, absent),
         service.token(found),
         service.token_file(file.result(deadline)),
     ]
 
 
-def _nodes(asked: Asked, nodes: tuple[Node, ...] | None, deadline: float) -> list[Finding]:
-    ours = Reading(lambda: agents.read_version(asked.home, asked.files)) if nodes else None
-    options = asked.ssh
+def _nodes(request: Request, nodes: tuple[Node, ...] | None, deadline: float) -> list[Finding]:
+    ours = Reading(lambda: agents.read_version(request.home, request.files)) if nodes else None
+    options = request.ssh
     logins = None if options is None else Reading(lambda: agents.read_logins(nodes or (), options))
     return [
         agents.agents(nodes),

@@ -20,9 +20,9 @@ from infosvc.commands import show
 from infosvc.commands.options import given_ca_file, json_option, service_options
 from infosvc.commands.shipping import DIRECTORY, given, ssh_options
 from infosvc.shipping.enrolment import NOTHING
-from nodewise.doctor.asked import Asked
 from nodewise.doctor.checks import look
 from nodewise.doctor.finding import Finding, State
+from nodewise.doctor.request import Request
 
 WORKER_PYTHON = Path(__file__).resolve().parents[2] / ".venv-worker" / "bin" / "python"
 COLOURS = {State.OK: "green", State.WARN: "yellow", State.FAIL: "bold red", State.SKIPPED: "dim"}
@@ -70,7 +70,7 @@ def doctor(context: click.Context, /, log_in: bool, as_json: bool, **options: An
       nodewise doctor
       nodewise doctor --ssh --json
     """
-    findings = look(_asked(context, log_in, options))
+    findings = look(_collect(context, log_in, options))
     failed = any(finding.state is State.FAIL for finding in findings)
     if as_json:
         show.as_json({"ok": not failed, "findings": [asdict(finding) for finding in findings]})
@@ -79,14 +79,14 @@ def doctor(context: click.Context, /, log_in: bool, as_json: bool, **options: An
     sys.exit(1 if failed else 0)
 
 
-def _asked(context: click.Context, log_in: bool, options: dict[str, Any]) -> Asked:
-    """The options as they were meant; what else there is of them says how to log in."""
+def _collect(context: click.Context, log_in: bool, options: dict[str, Any]) -> Request:
+    """Collect the options of the command; those without a field of their own say how to log in."""
     home: Path = context.obj
     own = {name: options.pop(name) for name in ("url", "token_file", "hadoop_conf", "jars", "worker_python", "files")}
     ca_file = given_ca_file()
     if own["hadoop_conf"] and own["hadoop_conf"].absolute() == home / "cluster" / "conf":
         own["hadoop_conf"] = None  # as `nodewise cluster status` says it
-    return Asked(
+    return Request(
         home=home,
         url_given=context.get_parameter_source("url") is not ParameterSource.DEFAULT,
         ca_file=None if ca_file == NOTHING else ca_file,
@@ -96,7 +96,7 @@ def _asked(context: click.Context, log_in: bool, options: dict[str, Any]) -> Ask
 
 
 def _logins(home: Path, options: dict[str, Any]) -> Any:
-    """How to log in; without a word of it, to the local cluster's nodes as its own configuration says."""
+    """How to log in; where no option says it, as the local cluster's own configuration does."""
     from infosvc.shipping.remote import RemoteOptions
 
     own = home / "cluster" / "ssh" / "config"
@@ -107,15 +107,15 @@ def _show(findings: Sequence[Finding]) -> None:
     table = Table("check", "state", "found", box=None, pad_edge=False, header_style="bold")
     table.columns[2].overflow = "fold"
     for finding in findings:
-        table.add_row(finding.name, Text(finding.state, COLOURS[finding.state]), _told(finding))
+        table.add_row(finding.name, Text(finding.state, COLOURS[finding.state]), _describe(finding))
     Console(width=None if sys.stdout.isatty() else show.PIPE_WIDTH).print(table)
     states = Counter(finding.state for finding in findings)
     click.echo(", ".join(f"{states[state]} {state}" for state in State if states[state]))
 
 
-def _told(finding: Finding) -> Text:
-    """What was found and, on a line of its own, what to do; what a server said cannot steer the terminal."""
-    told = Text(show.plain(finding.what))
+def _describe(finding: Finding) -> Text:
+    """The text of a finding and, on its own line, the remedy; control characters of a server are made harmless."""
+    text = Text(show.plain(finding.what))
     if finding.remedy:
-        told.append(f"\n-> {show.plain(finding.remedy)}", "bold" if finding.state is State.FAIL else "")
-    return told
+        text.append(f"\n-> {show.plain(finding.remedy)}", "bold" if finding.state is State.FAIL else "")
+    return text

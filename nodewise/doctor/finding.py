@@ -1,4 +1,4 @@
-"""What a check found, and the ways in which reading may fail."""
+"""The findings of checks, and reading that may fail or take too long."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# The last colon is the one between, unless it stands in a command, which backquotes enclose.
+# The last colon separates the parts, unless it stands in a command, which backquotes enclose.
 _SENTENCE = re.compile(r"(.+): ((?:[^`]|`[^`]*`)+)", re.DOTALL)
 _AGAIN = "mend what that names, then run `nodewise doctor` again"
 
@@ -27,7 +27,7 @@ PATIENCE_SECONDS = 5.0
 
 
 class State(StrEnum):
-    """How it stands; only `fail` makes the command fail."""
+    """The state of a finding; only `fail` makes the command fail."""
 
     OK = "ok"
     WARN = "warn"  # works, but not as it should
@@ -52,7 +52,7 @@ class Problem:
     what: str
     remedy: str
 
-    def failed(self, name: str) -> Finding:
+    def as_finding(self, name: str) -> Finding:
         """The finding of a check that cannot go on without what is missing."""
         return Finding(name, State.FAIL, self.what, self.remedy)
 
@@ -72,13 +72,13 @@ def fail(name: str, what: str, remedy: str) -> Finding:
     return Finding(name, State.FAIL, what, remedy)
 
 
-def skipped(name: str, what: str, remedy: str = "") -> Finding:
+def skip(name: str, what: str, remedy: str = "") -> Finding:
     """There was nothing to look at."""
     return Finding(name, State.SKIPPED, what, remedy)
 
 
 def problem(error: Exception) -> Problem:
-    """Take one of our errors apart, whose sentence is `what: remedy`; any other error is told as it is."""
+    """Split the sentence of one of our errors, `what: remedy`, into its parts; show any other error as it is."""
     if isinstance(error, HadoopError | InfoError):
         parts = _SENTENCE.fullmatch(str(error))
         return Problem(parts[1], parts[2]) if parts else Problem(str(error), _AGAIN)
@@ -91,11 +91,11 @@ def problem(error: Exception) -> Problem:
 
 
 class Reading(Generic[T]):
-    """Something that is being read in a thread of its own, which ends with the program at the latest."""
+    """Reads something in a thread of its own, which does not keep the program from ending."""
 
     def __init__(self, read: Callable[[], T]) -> None:
         self._future: Future[T | Problem] = Future()
-        # A daemon, as no silent server may keep the command from ending; the pools of the library are waited for.
+        # A daemon thread: Python waits for the threads of its pools, and a silent server must not delay the end.
         Thread(target=self._run, args=(read,), daemon=True).start()
 
     def _run(self, read: Callable[[], T]) -> None:

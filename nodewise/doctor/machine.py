@@ -1,4 +1,4 @@
-"""This machine: its Python, Java, Hadoop's jars, its disk."""
+"""Checks this machine: its Python, its Java, Hadoop's jars, its disk."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hadoop.client.jre import JAVA_VERSION, find_java
 from hadoop.errors import HadoopError
 from hadoop.local.lifecycle import MIN_FREE_BYTES
 from hadoop.local.preflight import STUCK_BYTES
-from nodewise.doctor.finding import PATIENCE_SECONDS, Finding, Problem, fail, ok, skipped, warn
+from nodewise.doctor.finding import PATIENCE_SECONDS, Finding, Problem, fail, ok, skip, warn
 
 OLDEST_PYTHON = (3, 11)
 # MXNet needs NumPy 1.23, which exists for no later one.
@@ -31,7 +31,7 @@ _PYTHON = re.compile(r"Python (\d+)\.(\d+)")
 
 @dataclass(frozen=True)
 class Jars:
-    """Hadoop's jars in a folder: which versions there are, which files are no jars, and which version is expected."""
+    """Hadoop's jars in a folder: which versions there are, which files are not jars, and which version is expected."""
 
     folder: Path
     versions: tuple[str, ...]
@@ -58,9 +58,9 @@ def read_release() -> str:
 
 def python(found: tuple[int, int], release: str) -> Finding:
     """Whether this Python is one that nodewise runs on."""
-    what = f"Python {_dotted(found)}, nodewise {release or 'of no known version'}"
+    what = f"Python {_join_dots(found)}, nodewise {release or 'of no known version'}"
     if found < OLDEST_PYTHON:
-        return fail("python", what, f"install Python {_dotted(OLDEST_PYTHON)} and run `scripts/setup`")
+        return fail("python", what, f"install Python {_join_dots(OLDEST_PYTHON)} and run `scripts/setup`")
     return ok("python", f"{what} ({sys.executable})")
 
 
@@ -87,16 +87,16 @@ def worker_python(program: Path, found: tuple[int, int] | Problem | None, elsewh
     """Whether containers find a Python that their engines run on; `elsewhere` when the nodes are other machines."""
     name = "worker python"
     if isinstance(found, Problem):
-        return found.failed(name)
+        return found.as_finding(name)
     if found is None and elsewhere:
-        return skipped(name, f"this machine has no {program}, which jobs start on the nodes only")
+        return skip(name, f"this machine has no {program}, which jobs start on the nodes only")
     if found is None:
         remedy = "run `scripts/setup`, or name one with --worker-python (NODEWISE_WORKER_PYTHON)"
         return fail(name, f"there is no {program}, which jobs start in containers", remedy)
     if found != WORKER_PYTHON:
-        remedy = f"name one of Python {_dotted(WORKER_PYTHON)} with --worker-python, `scripts/setup` makes it"
-        return fail(name, f"{program} is Python {_dotted(found)}, which the engines do not run on", remedy)
-    return ok(name, f"Python {_dotted(found)} ({program})")
+        remedy = f"name one of Python {_join_dots(WORKER_PYTHON)} with --worker-python, `scripts/setup` makes it"
+        return fail(name, f"{program} is Python {_join_dots(found)}, which the engines do not run on", remedy)
+    return ok(name, f"Python {_join_dots(found)} ({program})")
 
 
 def read_java() -> Path:
@@ -106,7 +106,7 @@ def read_java() -> Path:
 
 def java(found: Path | Problem) -> Finding:
     """Whether there is the Java that Hadoop needs."""
-    return found.failed("java") if isinstance(found, Problem) else ok("java", f"Java {JAVA_VERSION} ({found})")
+    return found.as_finding("java") if isinstance(found, Problem) else ok("java", f"Java {JAVA_VERSION} ({found})")
 
 
 def read_jars(folder: Path) -> Jars:
@@ -120,12 +120,12 @@ def read_jars(folder: Path) -> Jars:
 
 
 def jars(found: Jars | Problem) -> Finding:
-    """Whether Hadoop's jars are whole and of one version, the one this nodewise was made for."""
+    """Whether Hadoop's jars are whole and have the one version that this nodewise was made for."""
     name, mend = "jars", "delete that folder and run `scripts/setup`, which fetches them again"
     if isinstance(found, Problem):
-        return found.failed(name)
+        return found.as_finding(name)
     if found.broken:
-        return fail(name, f"{_some(found.broken)} in {found.folder} cannot be read as a jar", mend)
+        return fail(name, f"{_join_some(found.broken)} in {found.folder} cannot be read as a jar", mend)
     if len(found.versions) != 1:
         return fail(name, f"{found.folder} mixes Hadoop {' and '.join(found.versions) or 'of no known version'}", mend)
     if found.expected not in (None, found.versions[0]):
@@ -142,7 +142,7 @@ def read_disk(home: Path) -> Disk:
 def disk(found: Disk | Problem) -> Finding:
     """Whether nodewise can write what it keeps, and a local cluster would start."""
     if isinstance(found, Problem):
-        return found.failed("disk")
+        return found.as_finding("disk")
     free = f"{found.free_bytes / 1e9:,.1f} GB are free under {found.directory}"
     remedy = "free some space, or use another --home (NODEWISE_HOME)"
     if not found.writable:
@@ -156,15 +156,15 @@ def disk(found: Disk | Problem) -> Finding:
 
 
 def _expected() -> str | None:
-    """The version that `scripts/setup` would fetch; None where nodewise was installed without that file."""
+    """The version that `scripts/setup` would fetch; None where nodewise was installed without Hadoop's pom.xml."""
     if not _POM.is_file():
         return None
     return ElementTree.parse(_POM).findtext(".//{*}hadoop.version")  # noqa: S314 - it came with nodewise
 
 
-def _some(names: tuple[str, ...]) -> str:
+def _join_some(names: tuple[str, ...]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
-def _dotted(numbers: tuple[int, ...]) -> str:
+def _join_dots(numbers: tuple[int, ...]) -> str:
     return ".".join(map(str, numbers))

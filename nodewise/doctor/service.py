@@ -1,4 +1,4 @@
-"""The information service: whether it answers, is ready, and knows our token."""
+"""Checks the information service: whether it answers, is ready, and knows our token."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from infosvc.wire.client import InfoClient, read_token, token_path
 from infosvc.wire.connection import PORTS, Answer, Call, Connections, error_from
 from infosvc.wire.errors import Unreachable
 from infosvc.wire.records import Node, Role
-from nodewise.doctor.asked import Asked
 from nodewise.doctor.clock import offset
-from nodewise.doctor.finding import PATIENCE_SECONDS, Finding, Problem, fail, ok, problem, skipped, warn
+from nodewise.doctor.finding import PATIENCE_SECONDS, Finding, Problem, fail, ok, problem, skip, warn
+from nodewise.doctor.request import Request
 
 _UNAUTHORIZED = 401
 _READY = 200
@@ -28,11 +28,11 @@ _READY = 200
 
 @dataclass(frozen=True)
 class Service:
-    """What came of one call: `status` is 0 when there was no answer, `fault` why it is not ready or refuses us.
+    """The outcome of one call; `status` is 0 without an answer, `fault` says why it is not ready or refuses us.
 
-    `heard` tells whether a service is there at all, be it one that we do not trust. `clock` is how far its clock is
-    ahead of ours in seconds, `token` whether one was shown, `role` what its text names. `nodes` are None when nobody
-    could be asked for them.
+    `heard` says whether there is a service at all, even one that we do not trust. `clock` is how many seconds its
+    clock is ahead of ours, `token` whether we sent one, `role` the role in its text. `nodes` is None when the service
+    could not be asked for them.
     """
 
     url: str
@@ -47,78 +47,78 @@ class Service:
 
 @dataclass(frozen=True)
 class TokenFile:
-    """A token file; `mode` is None when there is none, `own` that of a service which this home has."""
+    """A token file; `mode` is None when it does not exist, `own` says that it belongs to the service of this home."""
 
     path: Path
     mode: int | None
     own: bool
 
 
-def read_service(asked: Asked) -> Service:
-    """Ask whether it is ready, then for its nodes; InfoError when the token file or the authority cannot be used."""
-    token = read_token(asked.home, asked.token_file)
-    with InfoClient(asked.url, token, PATIENCE_SECONDS, asked.ca_file, retries=0) as client:
-        connections = Connections(asked.url, PATIENCE_SECONDS, asked.ca_file)
+def read_service(request: Request) -> Service:
+    """Ask the service if it is ready, then for its nodes; InfoError when the token or CA file cannot be used."""
+    token = read_token(request.home, request.token_file)
+    with InfoClient(request.url, token, PATIENCE_SECONDS, request.ca_file, retries=0) as client:
+        connections = Connections(request.url, PATIENCE_SECONDS, request.ca_file)
         shown = {"Authorization": f"Bearer {token}"} if token else {}
         try:
             answer = connections.ask(Call("GET", f"{connections.base}/readyz", headers=shown), retries=0)
-            status, fault = _judged(answer, asked.url)
+            status, fault = _read_readiness(answer, request.url)
         except Unreachable as error:
-            return Service(asked.url, 0, problem(error), heard=error.field == "ca_file")
+            return Service(request.url, 0, problem(error), heard=error.field == "ca_file")
         finally:
             connections.close()
         clock = offset(answer.headers.get("Date"))
         nodes = tuple(client.nodes()) if status == _READY else None
-    return Service(asked.url, status, fault, True, clock, token is not None, role_of(token or ""), nodes)
+    return Service(request.url, status, fault, True, clock, token is not None, role_of(token or ""), nodes)
 
 
 def role_of(token: str) -> str:
-    """The role that the text of a token names, as in `nw_reader_...`; empty when it is one of somebody's own making."""
+    """The role that the text of a token names, as in `nw_reader_...`; empty for a token of another form."""
     head, _, rest = token.partition("_")
     role = rest.partition("_")[0]
     return role if head == "nw" and role in list(Role) else ""
 
 
 def service(found: Service | Problem, absent: Finding | None) -> Finding:
-    """Whether the service answers and can store; `absent` when nobody ever started or named one."""
+    """Whether the service answers and can store; `absent` is the finding when nobody started or named one."""
     name = "service"
     if isinstance(found, Problem):
-        return found.failed(name)
+        return found.as_finding(name)
     if not found.heard and found.fault:
-        return absent or found.fault.failed(name)
+        return absent or found.fault.as_finding(name)
     if found.status == _UNAUTHORIZED:
         return ok(name, f"{found.url} answers; whether it is ready it says to known tokens only")
     if found.fault:
-        return found.fault.failed(name)
+        return found.fault.as_finding(name)
     return ok(name, f"{found.url} answers and is ready")
 
 
-def absent_service(given: bool, made: bool) -> Finding | None:
-    """What silence means when nobody named a service: none was started yet, or it was stopped; None: a failure."""
+def explain_absence(given: bool, made: bool) -> Finding | None:
+    """Why a service that nobody named does not answer: never started, or stopped. None when it failed."""
     if given:
         return None
     if made:
         return warn("service", "the service of this home is stopped", "start it with `nodewise serve`")
-    return skipped("service", "no service was started yet", "start one with `nodewise serve`")
+    return skip("service", "no service was started yet", "start one with `nodewise serve`")
 
 
 def token(found: Service | Problem) -> Finding:
-    """Whether the service knows our token, and what that allows."""
+    """Whether the service knows our token, and what that token allows."""
     name, remedy = "token", "name a file with one by --token-file, which an admin makes by `nodewise token create`"
     if isinstance(found, Problem) or not found.status:
-        return skipped(name, "not shown, as no service answered")
+        return skip(name, "not shown, as no service answered")
     if found.status == _UNAUTHORIZED and found.fault:
         refused = found.fault.what if found.token else "the service answers known tokens only, and none is here"
         return fail(name, refused, remedy)
     if not found.token:
         return warn(name, "there is none: without it one can only read", remedy)
     if found.status != _READY:
-        return skipped(name, "not judged, as the service is not ready")
+        return skip(name, "not judged, as the service is not ready")
     return ok(name, f"accepted, role {found.role}" if found.role else "accepted")
 
 
 def read_token_file(home: Path, named: Path | None) -> TokenFile:
-    """Look at the mode of the token file; PermissionError when this user may not."""
+    """Look at the mode of the token file; PermissionError when this user may not see it."""
     path = token_path(home, named)
     try:
         return TokenFile(path, stat.S_IMODE(path.stat().st_mode), own=named is None)
@@ -130,9 +130,9 @@ def token_file(found: TokenFile | Problem) -> Finding:
     """Whether others are kept from reading the token: `serve` wants 0600, others may let a group read."""
     name = "token file"
     if isinstance(found, Problem):
-        return found.failed(name)
+        return found.as_finding(name)
     if found.mode is None and found.own:
-        return skipped(name, f"there is no {found.path}", "`nodewise serve` makes it")
+        return skip(name, f"there is no {found.path}", "`nodewise serve` makes it")
     if found.mode is None:
         return fail(name, f"there is no {found.path}", "name one that is there with --token-file (NODEWISE_TOKEN_FILE)")
     wanted = 0o600 if found.own else 0o640
@@ -144,25 +144,25 @@ def token_file(found: TokenFile | Problem) -> Finding:
 
 
 def read_port(url: str) -> bool | None:
-    """Whether a server could listen now where the service is expected; None when that is not this machine."""
+    """Whether the service's port is free; None when the port is not on this machine."""
     host, port = address(url)
     own = {found.address for all_of_one in psutil.net_if_addrs().values() for found in all_of_one}
     try:
         ip = str(socket.getaddrinfo(host, port, socket.AF_INET, socket.SOCK_STREAM)[0][4][0])
     except (OSError, UnicodeError):
         return None
-    return ports.first_taken([(ip, port)]) is None if ip in own or is_loopback(ip) else None
+    return ports.find_taken([(ip, port)]) is None if ip in own or is_loopback(ip) else None
 
 
 def service_port(url: str, free: bool | Problem | None, found: Service | Problem) -> Finding:
-    """Whether the service has its port, or would get it; there is nothing to see when it is not on this machine."""
+    """Whether the service has its port, or would get it; skipped when the port is not on this machine."""
     name, (host, port) = "service port", address(url)
     if isinstance(free, Problem):
-        return free.failed(name)
+        return free.as_finding(name)
     if free is None:
-        return skipped(name, f"{host or url} is not this machine")
+        return skip(name, f"{host or url} is not this machine")
     if isinstance(found, Problem):
-        return skipped(name, "not judged, as the service could not be asked")
+        return skip(name, "not judged, as the service could not be asked")
     if found.heard:
         return ok(name, f"port {port} of {host} is the information service's")
     if free:
@@ -172,7 +172,7 @@ def service_port(url: str, free: bool | Problem | None, found: Service | Problem
 
 
 def address(url: str) -> tuple[str, int]:
-    """Host and port of a URL, empty and 0 when it has none."""
+    """Host and port of a URL; "" and 0 when it has none."""
     try:
         parts = urlsplit(url)
         return parts.hostname or "", parts.port or PORTS.get(parts.scheme, 0)
@@ -180,8 +180,8 @@ def address(url: str) -> tuple[str, int]:
         return "", 0
 
 
-def _judged(answer: Answer, url: str) -> tuple[int, Problem | None]:
-    """The status, and what is wrong; Unreachable when whoever answered is no information service."""
+def _read_readiness(answer: Answer, url: str) -> tuple[int, Problem | None]:
+    """The status, and what is wrong; Unreachable when another program answered."""
     said = None
     with suppress(ValueError):
         said = json.loads(answer.body)

@@ -55,11 +55,11 @@ def test_a_cluster_of_a_home_is_left_as_it_was(tmp_path: Path) -> None:
     try:
         with cluster_of(tmp_path):
             pass
-        assert daemons.running(cluster), "it ran before"
+        assert daemons.find_running(cluster), "it ran before"
         lifecycle.down(tmp_path)
         with cluster_of(tmp_path) as again:
-            assert daemons.running(again)
-        assert not daemons.running(again), "it did not run before"
+            assert daemons.find_running(again)
+        assert not daemons.find_running(again), "it did not run before"
         assert again.state.exists()
     finally:
         lifecycle.down(tmp_path)

@@ -40,7 +40,7 @@ class Site:
         return InfoClient.from_token_file(self.url, self.token_file)
 
     def hdfs(self) -> InsecureClient:
-        return InsecureClient(f"http://{self.cluster.master}:9870", user=self.cluster.user)
+        return InsecureClient(self.cluster.namenode_http, user=self.cluster.user)
 
 
 def nodewise(home: Path, *words: str, url: str = "http://127.0.0.1:1") -> subprocess.CompletedProcess[str]:

@@ -19,7 +19,7 @@ import psutil
 from hadoop.errors import HadoopError
 from hadoop.local import daemons, lifecycle, processes
 from hadoop.local.lifecycle import Cluster
-from hadoop.rest.direct import open_direct
+from hadoop.rest.pages import Pages
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError
 from infosvc.wire.records import Producer, Scope
@@ -59,7 +59,7 @@ class Standing:
     def _end_changed(self) -> None:
         """End daemons with other settings; `up` writes the usual ones before it starts what is missing."""
         if self._changed:
-            for daemon, process in daemons.running(lifecycle.load(self.home)).items():
+            for daemon, process in daemons.find_running(lifecycle.load(self.home)).items():
                 if daemon.kind in self._changed:
                     process.kill()
                     process.wait(20)
@@ -185,8 +185,8 @@ def _end_applications(cluster: Cluster) -> None:
 
     def under_way() -> list[dict[str, Any]]:
         states = "NEW,NEW_SAVING,SUBMITTED,ACCEPTED,RUNNING"
-        with open_direct(f"{cluster.rm_http}/ws/v1/cluster/apps?states={states}", 10) as answer:
-            found: list[dict[str, Any]] = (json.load(answer)["apps"] or {}).get("app", [])
+        answer = Pages("ResourceManager", cluster.rm_http).read_json(f"/ws/v1/cluster/apps?states={states}", "the jobs")
+        found: list[dict[str, Any]] = (answer["apps"] or {}).get("app", [])
         return found
 
     for application in under_way():

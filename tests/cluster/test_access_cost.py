@@ -31,7 +31,7 @@ def test_every_entry_of_the_matrix_is_measured_on_a_real_cluster_and_young(site:
     # As shipped they run once a minute; here it may be more often.
     for name, cmd in COLLECTORS.items():
         succeed(site.nodewise("producer", "put", name, "--cmd", cmd, "--time-max", "2"))
-    rack = f"processors/rack_name.py http://{site.cluster.master}:9870"
+    rack = f"processors/rack_name.py {site.cluster.namenode_http}"
     succeed(site.nodewise("producer", "put", "rack_name", "--cmd", rack))
     succeed(site.nodewise("slot", "start", "rack_name"))
     succeed(site.nodewise("producer", "put", "access_cost", "--time-max", "2"))

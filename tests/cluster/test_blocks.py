@@ -155,7 +155,7 @@ def special(standing: Standing) -> Cluster:
         keys = {"dfs.datanode.pmem.cache.dirs": str(cache), "dfs.cachereport.intervalMsec": "1000"}
         _restart(cluster, Daemon(cluster, "datanode", node), keys)
     deadline = time.monotonic() + 120
-    while waiting := health.waiting_for(cluster):
+    while waiting := health.find_missing(cluster):
         assert time.monotonic() < deadline, waiting
         time.sleep(0.2)
     return cluster
@@ -163,7 +163,7 @@ def special(standing: Standing) -> Cluster:
 
 def _restart(cluster: Cluster, daemon: Daemon, keys: dict[str, str]) -> None:
     """Start a daemon again with further keys in its hdfs-site.xml."""
-    process = daemons.running(cluster)[daemon]
+    process = daemons.find_running(cluster)[daemon]
     process.kill()
     process.wait(20)
     file = site.conf_dir(cluster, daemon.node) / "hdfs-site.xml"
@@ -189,7 +189,7 @@ def test_a_replica_in_a_cache_is_known_and_one_that_died_with_its_node_is_missin
     _found(special, CACHED)
     eventually(lambda: _found(special, LISTED)["/lost/file"]["blocks"][0][4] == [holder], 120)
 
-    daemons.running(special)[Daemon(special, "datanode", holder)].kill()
+    daemons.find_running(special)[Daemon(special, "datanode", holder)].kill()
     eventually(lambda: _found(special, LISTED)["/lost/file"]["blocks"][0][2] == [], 120)
 
     lost = _found(special, LISTED)

@@ -19,7 +19,7 @@ import json, sys, time
 from dataclasses import replace
 from pathlib import Path
 import jpype
-from hadoop.client.block_snapshot import take
+from hadoop.client.snapshots import take
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.jvm import HadoopHome, start
 from hadoop.client.listing import Listing
@@ -113,7 +113,7 @@ print(json.dumps(found))
 BEGIN = """
 import json, sys, time
 from pathlib import Path
-from hadoop.client.block_snapshot import take
+from hadoop.client.snapshots import take
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.jvm import HadoopHome, start
 from hadoop.client.listing import Listing

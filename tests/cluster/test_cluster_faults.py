@@ -102,13 +102,13 @@ def test_a_stopped_cluster_does_not_claim_the_sshds_of_one_that_took_over_its_su
 
 def test_up_starts_again_what_has_died(pair: tuple[Cluster, Cluster], eventually: Callable[..., None]) -> None:
     one, _ = pair
-    before = daemons.running(one)
+    before = daemons.find_running(one)
     victim = next(daemon for daemon in before if daemon.kind == "nodemanager")
     before[victim].kill()
     before[victim].wait()
     assert _states(one)["nodemanager", victim.node] is False
     lifecycle.up(one.home)
-    after = daemons.running(one)
+    after = daemons.find_running(one)
     assert after.pop(victim).pid != before.pop(victim).pid
     assert {daemon: process.pid for daemon, process in after.items()} == {d: p.pid for d, p in before.items()}
 
@@ -120,7 +120,7 @@ def test_after_a_crash_down_leaves_nothing_and_up_finds_the_data(pair: tuple[Clu
     with subprocess.Popen([*argv, "echo in; sleep 300"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as session:
         assert session.stdout
         assert session.stdout.readline() == b"in\n"
-        for process in daemons.running(one).values():
+        for process in daemons.find_running(one).values():
             process.kill()
             process.wait()
         assert {"sshd", "sleep"} <= _names(one)
@@ -143,7 +143,7 @@ def test_a_damaged_record_is_reported_and_the_data_are_kept(pair: tuple[Cluster,
 def test_a_machine_crash_keeps_the_data(own_home: Path) -> None:
     first = lifecycle.up(own_home, nodes=1, cpus=(min(os.sched_getaffinity(0)),))
     InsecureClient(first.namenode_http, user=first.user).write("/kept", data=b"here")
-    for process in daemons.running(first).values():
+    for process in daemons.find_running(first).values():
         assert process.cpu_affinity() == [first.cpus[0]] or process.name() == "java"
         process.kill()
         process.wait()
@@ -151,7 +151,7 @@ def test_a_machine_crash_keeps_the_data(own_home: Path) -> None:
     assert again == first
     with InsecureClient(again.namenode_http, user=again.user).read("/kept") as reader:
         assert reader.read() == b"here"
-    for daemon, process in daemons.running(again).items():
+    for daemon, process in daemons.find_running(again).items():
         if daemon.node:
             assert process.cpu_affinity() == [first.cpus[0]]
 
@@ -161,7 +161,7 @@ def subnet() -> Iterator[str]:
     """A subnet on which one program sits on the NameNode's port."""
     # From the end of the list, where no cluster that starts meanwhile looks.
     highest = reversed(ports.SUBNETS[:-1])
-    subnet = next(s for s in highest if ports.first_taken([(f"{s}.1", ports.NAMENODE)]) is None)
+    subnet = next(s for s in highest if ports.find_taken([(f"{s}.1", ports.NAMENODE)]) is None)
     with socket.create_server((f"{subnet}.1", ports.NAMENODE)):
         yield subnet
 
@@ -173,7 +173,7 @@ def test_a_port_in_use_is_named_with_its_holder(own_home: Path, subnet: str) -> 
 
 
 def test_two_starts_never_take_the_same_subnet(subnet: str) -> None:
-    with ports.claimed(subnet, []), pytest.raises(HadoopError, match="port 8019 of"), ports.claimed(subnet, []):
+    with ports.claim(subnet, []), pytest.raises(HadoopError, match="port 8019 of"), ports.claim(subnet, []):
         pass
 
 

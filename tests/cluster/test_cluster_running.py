@@ -38,10 +38,10 @@ yarn.close()
 
 
 def test_a_second_up_changes_nothing(cluster: Cluster) -> None:
-    before = {daemon: process.pid for daemon, process in daemons.running(cluster).items()}
+    before = {daemon: process.pid for daemon, process in daemons.find_running(cluster).items()}
     news: list[str] = []
     assert lifecycle.up(cluster.home, say=news.append) == cluster
-    assert {daemon: process.pid for daemon, process in daemons.running(cluster).items()} == before
+    assert {daemon: process.pid for daemon, process in daemons.find_running(cluster).items()} == before
     assert news == ["The cluster is running already"]
 
 

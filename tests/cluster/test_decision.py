@@ -158,11 +158,8 @@ def test_a_record_that_is_no_longer_kept_is_found_at_the_job_s_output(site: Site
     assert explain(site, report["job_id"])["job_id"] == report["job_id"]
 
 
-def test_a_job_that_failed_can_still_be_explained(site: Site, report: dict[str, Any], tmp_path: Path) -> None:
-    weights = tmp_path / "cat.params"
-    weights.write_bytes(b"no parameters")
-
-    failed = submit(site, TOO_LONG_FOR_A_TAG, "--weights", str(weights))
+def test_a_job_that_failed_can_still_be_explained(site: Site, report: dict[str, Any]) -> None:
+    failed = submit(site, TOO_LONG_FOR_A_TAG, "--worker-python", "/bin/false")
 
     assert failed.returncode == 1
     job_id = named_job(failed.stderr)

@@ -116,11 +116,11 @@ class Work:
     @property
     def proxy(self) -> str:
         """The application master's page, as the ResourceManager links it."""
-        return f"http://{self.site.cluster.master}:8088/proxy/{self.job_id}/"
+        return f"{self.site.cluster.rm_http}/proxy/{self.job_id}/"
 
     def _running(self) -> str | None:
         assert self.client.process.poll() is None, self.client.err.read_text()
-        with urlopen(f"http://{self.site.cluster.master}:8088/ws/v1/cluster/apps?states=RUNNING", timeout=10) as answer:
+        with urlopen(f"{self.site.cluster.rm_http}/ws/v1/cluster/apps?states=RUNNING", timeout=10) as answer:
             found = (json.load(answer)["apps"] or {}).get("app", [])
         return found[0]["id"] if found else None
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
+import shlex
 import signal
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -83,7 +85,11 @@ def test_a_broken_picture_has_a_row_with_the_reason(site: Site, first: dict[str,
 
 
 def test_the_line_of_the_readme_opens_the_results(site: Site, first: dict[str, Any]) -> None:
-    line = block("read-results").strip().replace("127.0.2.1:9870/out/run1", f"{site.cluster.master}:9870/out/even")
+    line = (
+        block("read-results")
+        .strip()
+        .replace("127.0.2.1:9870/out/run1", f"{site.cluster.namenode_http.removeprefix('http://')}/out/even")
+    )
     program = f"import pyarrow.parquet; print({line}.num_rows)"
 
     printed = succeed(subprocess.run([WORKER_PYTHON, "-c", program], capture_output=True, text=True, timeout=60))
@@ -97,7 +103,7 @@ def test_a_row_tells_five_classes_the_node_and_the_engine(site: Site, first: dic
     assert len(row["top5"]) == 5
     assert row["class_id"] == row["top5"][0]["class_id"]
     assert row["node_name"] in site.cluster.nodes
-    assert row["engine"] == "mxnet_alexnet"
+    assert row["engine"] == "mxnet.alexnet"
 
 
 def test_the_command_lists_what_became_of_each_picture(site: Site, first: dict[str, Any]) -> None:
@@ -125,7 +131,7 @@ def test_the_plan_is_what_the_nodes_did(first: dict[str, Any]) -> None:
 
 
 def test_speeds_are_written_back_and_become_the_next_judgement(site: Site, first: dict[str, Any]) -> None:
-    client, name = site.client(), "images_per_second:mxnet_alexnet:8"
+    client, name = site.client(), "images_per_second:mxnet.alexnet:8"
     speeds = numbers(client, name)
     assert speeds == pytest.approx({node["node_name"]: node["images_per_second"] for node in first["nodes"]})
 
@@ -167,7 +173,58 @@ def test_own_labels_name_the_classes(site: Site, tmp_path: Path) -> None:
     assert all(row["class_name"] == f"thing {row['class_id']}" for row in named)
 
 
-def test_weights_that_do_not_fit_end_the_job_with_their_name(site: Site, tmp_path: Path) -> None:
+@pytest.fixture
+def embedding(tmp_path: Path) -> Path:
+    """A model with two outputs, as an ONNX file."""
+    program = [str(WORKER_PYTHON), "-c", block("own-model")]
+    succeed(subprocess.run(program, capture_output=True, text=True, timeout=60, cwd=tmp_path))
+    return tmp_path / "colours.onnx"
+
+
+def test_a_model_of_one_s_own_gives_tensors_and_has_speeds_of_its_own(site: Site, embedding: Path) -> None:
+    embedding.with_suffix(".toml").write_text(block("own-model-preparation"))
+    digits = hashlib.sha256(embedding.read_bytes()).hexdigest()[:12]
+
+    words = shlex.split(block("own-model-submit").replace("colours.onnx", str(embedding)).replace("\\\n", " "))
+    done = site.nodewise(*words[1:], "--batch", "8", "--json")
+
+    report = json.loads(succeed(done))
+    assert report["engine"] == f"onnx.{digits}"
+    assert report["weights"]["name"] == "colours.onnx"
+    assert "its batch is fixed at 1: it was changed to take any number of images" in " ".join(done.stderr.split())
+    found = rows(site, "/out/own-model")
+    assert len(found) == PICTURES + len(BROKEN)
+    for row in found:
+        assert (row["grid"] is None) == (row["colour"] is None) == bool(row["error"])
+        if not row["error"]:
+            assert (len(row["grid"]), len(row["colour"])) == (48, 3)
+            assert all(0 <= number <= 1 for number in row["grid"])
+    listed = json.loads(succeed(site.nodewise("job", "result", "hdfs:///out/own-model", "--json")))
+    assert [row["colour"] for row in listed] == [row["colour"] for row in sorted(found, key=lambda row: row["path"])]
+    speeds = numbers(site.client(), f"images_per_second:onnx.{digits}:8")
+    assert speeds == pytest.approx({node["node_name"]: node["images_per_second"] for node in report["nodes"]})
+
+
+def test_a_model_that_does_not_fit_is_refused_before_anything_is_submitted(site: Site, embedding: Path) -> None:
+    before = json.loads(succeed(site.nodewise("job", "list", "--json")))
+
+    done = site.submit("hdfs:///out/unfit", "--engine", "onnx", "--model", str(embedding))
+
+    assert done.returncode == 1
+    assert 'has the outputs grid, colour, and classes are one: write output = "tensors"' in " ".join(
+        done.stderr.split()
+    )
+    assert len(json.loads(succeed(site.nodewise("job", "list", "--json")))) == len(before)
+
+
+def test_the_former_name_of_an_engine_goes_on_working(site: Site) -> None:
+    report = json.loads(succeed(site.submit("hdfs:///out/former", "--engine", "onnx_alexnet")))
+
+    assert report["engine"] == "onnx.alexnet"
+    assert set(numbers(site.client(), "images_per_second:onnx.alexnet:8")) == set(site.cluster.nodes)
+
+
+def test_weights_that_do_not_fit_are_refused_by_name(site: Site, tmp_path: Path) -> None:
     weights = tmp_path / "cat.params"
     weights.write_bytes(b"no parameters")
 
@@ -259,7 +316,7 @@ def test_a_job_s_state_is_shown_to_programs(site: Site, first: dict[str, Any]) -
 
 def master_node(site: Site) -> str | None:
     """The node that was chosen for the application master of the job under way, once there is one."""
-    url = f"http://{site.cluster.master}:8088/ws/v1/cluster/apps?states=ACCEPTED,RUNNING"
+    url = f"{site.cluster.rm_http}/ws/v1/cluster/apps?states=ACCEPTED,RUNNING"
     with urlopen(url, timeout=10) as answer:
         under_way = (json.load(answer)["apps"] or {}).get("app", [])
     addresses = [job.get("amHostHttpAddress", "").partition(":")[0] for job in under_way]
@@ -272,7 +329,7 @@ def test_a_node_that_is_lost_before_its_container_starts_costs_no_picture(site: 
         master = until(lambda: master_node(site))
         node = next(name for name in site.cluster.nodes if name != master)
         # Frozen, it still counts as alive when the plan is made; then it misses its heartbeats and is lost.
-        victim = daemons.running(site.cluster)[daemons.Daemon(site.cluster, "nodemanager", node)]
+        victim = daemons.find_running(site.cluster)[daemons.Daemon(site.cluster, "nodemanager", node)]
         victim.send_signal(signal.SIGSTOP)
         try:
             report = json.loads(succeed(submitted.result()))

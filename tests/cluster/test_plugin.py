@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 
@@ -17,7 +18,7 @@ from bench.distributed_shell import first_order, places, shell
 from bench.stage import restart
 from hadoop.local import lifecycle, site
 from hadoop.local.lifecycle import Cluster
-from hadoop.rest.direct import open_direct
+from hadoop.rest.pages import Pages
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError
 from infosvc.wire.records import Kind, Producer
@@ -97,8 +98,8 @@ class Placing:
 
     def attributes(self) -> dict[str, dict[str, str]]:
         """What the NodeManagers have published, by node."""
-        with open_direct(f"{self.cluster.rm_http}/ws/v1/cluster/nodes", 5) as answer:
-            nodes = json.load(answer)["nodes"]["node"]
+        answer = Pages("ResourceManager", self.cluster.rm_http).read_json("/ws/v1/cluster/nodes", "the nodes")
+        nodes = answer["nodes"]["node"]
         found = {node["nodeHostName"]: (node.get("nodeAttributesInfo") or {}) for node in nodes}
         return {
             name: {one["name"]: one["value"] for one in info.get("nodeAttributeInfo", [])}
@@ -168,7 +169,7 @@ def test_when_the_service_is_away_yarn_goes_on_as_without_the_plug_in_and_comes_
 
 def test_the_service_explains_the_order(placing: Placing) -> None:
     placing.settle(0.1, 0.4, 0.3, 0.2)
-    with open_direct(f"http://{placing.cluster.master}:8400/api/v1/explain", 5) as answer:
+    with urlopen(f"http://{placing.cluster.master}:8400/api/v1/explain", timeout=5) as answer:
         said = json.load(answer)
     order = [line.split(":")[0] for line in placing.health()["First"]]
     assert [node["node_name"] for node in said["policies"][0]["nodes"]] == order

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import time
@@ -14,11 +13,11 @@ from typing import Any
 import psutil
 import pytest
 
-from hadoop.local import daemons, health, lifecycle, processes
+from hadoop.local import daemons, health, lifecycle, ports, processes
 from hadoop.local.daemons import Daemon
 from hadoop.local.lifecycle import Cluster
-from hadoop.rest import logs
-from hadoop.rest.direct import open_direct
+from hadoop.rest.pages import Pages
+from hadoop.rest.resourcemanager import ResourceManager
 
 Eventually = Callable[..., None]
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,9 +54,7 @@ class Sleepers:
         return [rest for first, *rest in map(str.split, noted.splitlines()) if first == word]
 
     def application(self) -> dict[str, Any]:
-        with open_direct(f"{self.cluster.rm_http}/ws/v1/cluster/apps/{self.application_id}", 5) as answer:
-            found: dict[str, Any] = json.load(answer)["app"]
-        return found
+        return ResourceManager(self.cluster.rm_http).application(self.application_id)
 
     def processes(self) -> dict[str, psutil.Process]:
         """The sleeping process of each container."""
@@ -105,7 +102,7 @@ def _words(process: psutil.Process) -> list[str]:
 
 def _kill(cluster: Cluster, kind: str, node: str | None = None) -> float:
     """End a daemon at once and tell when."""
-    process = daemons.running(cluster)[Daemon(cluster, kind, node)]
+    process = daemons.find_running(cluster)[Daemon(cluster, kind, node)]
     process.kill()
     process.wait()
     return time.monotonic()
@@ -122,7 +119,7 @@ def test_an_application_goes_on_when_the_resourcemanager_is_killed_and_started_a
     assert sleepers.processes() == before
     assert sleepers.events("ended") == []
     assert sleepers.end(eventually) == "SUCCEEDED"
-    assert len(logs.master_containers(sleepers.cluster.rm_http, sleepers.application_id)) == 1
+    assert len(ResourceManager(sleepers.cluster.rm_http).master_containers(sleepers.application_id)) == 1
 
 
 def test_a_container_outlives_its_nodemanager(sleepers: Sleepers, eventually: Eventually) -> None:
@@ -139,8 +136,8 @@ def test_a_container_outlives_its_nodemanager(sleepers: Sleepers, eventually: Ev
 
 def _containers(node: str) -> set[str]:
     """The containers that the NodeManager of a node has running."""
-    with open_direct(f"http://{node}:8042/ws/v1/node/containers", 5) as answer:
-        found = json.load(answer)["containers"] or {}
+    manager = Pages("NodeManager", f"http://{node}:{ports.NODEMANAGER_HTTP}")
+    found = manager.read_json("/ws/v1/node/containers", "the containers")["containers"] or {}
     return {one["id"] for one in found.get("container", []) if one["state"] == "RUNNING"}
 
 
@@ -179,7 +176,7 @@ def test_the_containers_of_an_application_master_that_died_go_on_in_the_next_att
     masters[0].kill()
     eventually(lambda: len(sleepers.events("kept")) == 2, 60)
     assert sleepers.processes() == before
-    assert len(logs.master_containers(sleepers.cluster.rm_http, sleepers.application_id)) == 2
+    assert len(ResourceManager(sleepers.cluster.rm_http).master_containers(sleepers.application_id)) == 2
     assert sleepers.end(eventually) == "SUCCEEDED"
 
 
@@ -191,6 +188,6 @@ def test_what_runs_when_the_cluster_is_stopped_is_ended_and_not_begun_again(
     lifecycle.down(cluster.home)
     assert processes.of_cluster(cluster.home, cluster.subnet) == []
     lifecycle.up(cluster.home)
-    with open_direct(f"{cluster.rm_http}/ws/v1/cluster/apps", 5) as answer:
-        assert not json.load(answer)["apps"]
+    manager = Pages("ResourceManager", cluster.rm_http)
+    assert not manager.read_json("/ws/v1/cluster/apps", "the applications")["apps"]
     assert sleepers.processes() == {}

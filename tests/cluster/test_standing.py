@@ -24,14 +24,14 @@ def test_what_was_killed_registered_changed_and_deleted_is_as_before(site: Site,
     client.put_producer(replace(client.producer("load_1m"), time_max=77.0))
     client.put_slot(node, "cpu_free_ratio", running=False)
     site.hdfs().delete(f"{LOADED}/{sorted(BROKEN)[0]}")
-    daemons.running(cluster)[Daemon(cluster, "nodemanager", node)].kill()
+    daemons.find_running(cluster)[Daemon(cluster, "nodemanager", node)].kill()
     assert standing.service
     standing.service.kill()
     standing.service.wait()
 
     again = standing.site()
 
-    assert health.waiting_for(cluster) == []
+    assert health.find_missing(cluster) == []
     assert {one.data_name: replace(one, version=0) for one in client.producers()} == before
     with pytest.raises(NotFound):
         client.data("left_over")

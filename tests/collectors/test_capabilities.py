@@ -16,7 +16,7 @@ from locality.capability import Sample, from_jobs
 
 Wait = Callable[[Callable[[], Any]], Any]
 
-SPEEDS = "images_per_second:mxnet_alexnet:32"
+SPEEDS = "images_per_second:mxnet.alexnet:32"
 TOKEN = "a-token-of-the-tests"
 
 

@@ -108,7 +108,7 @@ def test_a_processor_runs_when_what_it_reads_changes() -> None:
     inputs = {row["data_name"]: row.get("inputs", []) for row in BY_KIND[Kind.PROCESSOR]}
 
     assert inputs["perf_cpu"] == ["cpu_free_ratio"]
-    assert inputs["perf_history"] == ["images_per_second:mxnet_alexnet:32"]
+    assert inputs["perf_history"] == ["images_per_second:mxnet.alexnet:32"]
 
 
 def test_what_reads_the_values_of_all_nodes_on_every_node_seldom_does() -> None:

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hadoop.client import snapshot_file
-from hadoop.client.block_snapshot import Folder, Snapshot
-from hadoop.client.block_table import SCHEMA, blocks_of, from_files, to_files
+from hadoop.client import disk_cache
+from hadoop.client.arrow_table import SCHEMA, blocks_of, from_files, to_files
 from hadoop.client.blocks import BlockState, StoredBlock, StoredFile
 from hadoop.client.listing import Stamp, Summary
+from hadoop.client.snapshots import Folder, Snapshot
 from hadoop.errors import HadoopError
 
 NAMES = st.sampled_from(["n1", "n2", "n3"])
@@ -92,9 +92,9 @@ def snapshot() -> Snapshot:
 def test_a_kept_snapshot_comes_back_and_only_its_owner_may_read_it(tmp_path: Path) -> None:
     kept, file = snapshot(), tmp_path / "home" / "blocks" / "one.arrow"
 
-    snapshot_file.save(kept, file)
+    disk_cache.save(kept, file)
 
-    found = snapshot_file.load(file)
+    found = disk_cache.load(file)
     assert found is not None
     assert replace(found, table=None) == replace(kept, table=None)
     assert list(found.files()) == list(kept.files())
@@ -105,22 +105,22 @@ def test_a_kept_snapshot_comes_back_and_only_its_owner_may_read_it(tmp_path: Pat
 
 def test_what_is_not_there_or_damaged_is_no_snapshot(tmp_path: Path) -> None:
     file = tmp_path / "one.arrow"
-    assert snapshot_file.load(file) is None
+    assert disk_cache.load(file) is None
 
-    snapshot_file.save(snapshot(), file)
+    disk_cache.save(snapshot(), file)
     whole = file.read_bytes()
     for damaged in (b"", b"text", whole[: len(whole) // 2], whole[:-1], whole.replace(b'"form": 2', b'"form": 1')):
         assert damaged != whole
         file.write_bytes(damaged)
-        assert snapshot_file.load(file) is None
+        assert disk_cache.load(file) is None
 
 
 def test_a_table_of_other_columns_or_fewer_rows_is_no_snapshot(tmp_path: Path) -> None:
     kept, file = snapshot(), tmp_path / "one.arrow"
 
     for table in (kept.table.slice(1), kept.table.drop_columns(["hosts"])):
-        snapshot_file.save(replace(kept, table=table), file)
-        assert snapshot_file.load(file) is None
+        disk_cache.save(replace(kept, table=table), file)
+        assert disk_cache.load(file) is None
 
 
 def kept_for(directory: Path, name: str, seconds: float, size: int = 1) -> None:
@@ -137,19 +137,19 @@ def test_of_many_snapshots_those_used_last_are_kept(tmp_path: Path) -> None:
     for number in range(4):
         kept_for(tmp_path, f"{number}.arrow", 100 - number, size=10)
 
-    snapshot_file.tidy(tmp_path, most_files=3, most_bytes=1000)
+    disk_cache.tidy(tmp_path, most_files=3, most_bytes=1000)
     assert names(tmp_path) == {"1.arrow", "2.arrow", "3.arrow"}
-    snapshot_file.tidy(tmp_path, most_files=3, most_bytes=25)
+    disk_cache.tidy(tmp_path, most_files=3, most_bytes=25)
     assert names(tmp_path) == {"2.arrow", "3.arrow"}
-    snapshot_file.tidy(tmp_path, most_files=3, most_bytes=5)
+    disk_cache.tidy(tmp_path, most_files=3, most_bytes=5)
     assert names(tmp_path) == {"3.arrow"}
 
 
 def test_a_draft_is_deleted_when_its_writer_is_long_gone(tmp_path: Path) -> None:
-    kept_for(tmp_path, "a.123", snapshot_file.DRAFT_SECONDS + 60)
+    kept_for(tmp_path, "a.123", disk_cache.DRAFT_SECONDS + 60)
     kept_for(tmp_path, "a.124", 0)
 
-    snapshot_file.tidy(tmp_path)
+    disk_cache.tidy(tmp_path)
 
     assert names(tmp_path) == {"a.124"}
 
@@ -158,7 +158,7 @@ def test_a_home_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "blocks").write_text("in the way")
 
     with pytest.raises(HadoopError, match=r"blocks.*--home"):
-        snapshot_file.save(snapshot(), tmp_path / "blocks" / "one.arrow")
+        disk_cache.save(snapshot(), tmp_path / "blocks" / "one.arrow")
 
 
 def test_the_digest_tells_content_and_not_the_order_of_folders_or_empty_ones() -> None:

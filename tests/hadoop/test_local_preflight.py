@@ -84,7 +84,7 @@ def test_too_little_room_is_refused(tmp_path: Path) -> None:
 
 def test_a_disk_that_is_full_when_we_write_is_one_sentence(tmp_path: Path) -> None:
     refused = pytest.raises(HadoopError, match=r"the disk under .* is full: free some space or use another --home")
-    with refused, state.sentences(tmp_path):
+    with refused, state.explain_os_errors(tmp_path):
         Path("/dev/full").write_text("anything", encoding="ascii")
 
 

@@ -116,8 +116,8 @@ def test_of_news_that_came_one_after_the_other_the_last_counts() -> None:
     first = Heartbeat((granted,), (), ("a", "b"), ("c",), ("b",))
     later = Heartbeat((), (ended,), ("c",), ("b",), ())
 
-    assert first.then(later) == Heartbeat((granted,), (ended,), ("a", "c"), ("b",), ())
-    assert later.then(first) == Heartbeat((granted,), (ended,), ("a", "b"), ("c",), ("b",))
+    assert first.merge(later) == Heartbeat((granted,), (ended,), ("a", "c"), ("b",), ())
+    assert later.merge(first) == Heartbeat((granted,), (ended,), ("a", "b"), ("c",), ("b",))
 
 
 def test_what_hdfs_does_not_tell_is_not_the_nodes_fault(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from hadoop.local import health, site
+from hadoop.local import site
 from hadoop.local.state import Cluster
 
 
@@ -122,16 +122,3 @@ def test_a_cluster_of_this_machine_names_none_of_an_operators_files(cluster: Clu
     operators = {"dfs.hosts.exclude", "dfs.permissions.superusergroup", "yarn.resourcemanager.nodes.exclude-path"}
     assert not operators & {*hdfs, *yarn}
     assert yarn["yarn.admin.acl"] == cluster.user
-
-
-def test_live_datanodes_are_read_from_jmx() -> None:
-    bean = {"Safemode": "", "LiveNodes": '{"127.0.9.11:19001": {}, "127.0.9.12:19002": {}}'}
-    assert health.parse_datanodes({"beans": [bean]}) == {"127.0.9.11", "127.0.9.12"}
-    assert health.parse_datanodes({"beans": [bean | {"Safemode": "Safe mode is ON."}]}) is None
-    assert health.parse_datanodes({"beans": []}) is None
-
-
-def test_running_nodemanagers_are_read_from_rest() -> None:
-    nodes = [{"nodeHostName": "127.0.9.11", "state": "RUNNING"}, {"nodeHostName": "127.0.9.12", "state": "LOST"}]
-    assert health.parse_nodemanagers({"nodes": {"node": nodes}}) == {"127.0.9.11"}
-    assert health.parse_nodemanagers({"nodes": None}) == set()

@@ -11,6 +11,7 @@ import pytest
 from flask import Flask, Response
 from flask.testing import FlaskClient
 
+from hadoop.rest.pages import Limits
 from infosvc.http.api.examples import schema_of
 from infosvc.http.api.restx import error_response
 from infosvc.wire.errors import NotFound
@@ -158,11 +159,11 @@ def test_a_running_job_is_shown_live(known: FlaskClient) -> None:
     assert (job["report"], job["no_report"], job["ending"]) == (None, None, None)
 
 
-@pytest.mark.parametrize("bound", ["MOST_STATUS_BYTES", "STATUS_SECONDS"])
+@pytest.mark.parametrize("limits", [Limits(size_bytes=10), Limits(seconds=0)], ids=["size", "time"])
 def test_an_application_master_that_goes_on_and_on_says_nothing(
-    known: FlaskClient, monkeypatch: pytest.MonkeyPatch, bound: str
+    known: FlaskClient, monkeypatch: pytest.MonkeyPatch, limits: Limits
 ) -> None:
-    monkeypatch.setattr(f"jobs.dashboard.yarn.{bound}", -1)
+    monkeypatch.setattr("jobs.dashboard.yarn.STATUS_LIMITS", limits)
 
     job = known.get(f"/api/v1/jobs/{JOB}").get_json()
 
@@ -275,12 +276,12 @@ def test_what_is_no_job_of_ours_is_neither_shown_nor_ended(known: FlaskClient, h
 def test_an_answer_that_would_fill_the_memory_is_not_read_to_its_end(
     known: FlaskClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jobs.dashboard.hdfs.MOST_BYTES", 100)
+    monkeypatch.setattr("hadoop.rest.webhdfs.LIMITS", Limits(size_bytes=100))
 
     answer = known.get("/api/v1/path?path=/data")
 
     assert answer.status_code == 503
-    assert "what HDFS tells of /data is more than" in answer.get_json()["error"]["message"]
+    assert "/webhdfs/v1/data is more than" in answer.get_json()["error"]["message"]
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from hadoop.errors import HadoopError
+from hadoop.rest.webhdfs import WebHdfs
 from infosvc.wire.errors import NotReady
 from jobs.dashboard.briefly import KEPT_SECONDS, Briefly
 from jobs.dashboard.calls import answered
 from jobs.dashboard.ending import Ending, Endings
-from jobs.dashboard.hdfs import WebHdfs
 from jobs.dashboard.listing import LISTING_SECONDS, Progress, take
 from jobs.dashboard.site import Place
 from tests.jobs.played import JOB
@@ -127,7 +127,7 @@ def test_a_hadoop_that_hangs_holds_up_only_so_many_calls(monkeypatch: pytest.Mon
 
 def test_folders_that_take_too_long_are_given_up() -> None:
     now = count(step=LISTING_SECONDS + 1)
-    nowhere = WebHdfs(Place(Path(), "http://127.0.0.1:1", "http://127.0.0.1:1", "me"))
+    nowhere = WebHdfs("http://127.0.0.1:1", "me")
 
     with pytest.raises(HadoopError, match="takes longer than 120 s to list"):
         take(nowhere, "/data", Progress(), lambda: float(next(now)))

@@ -9,8 +9,9 @@ import pytest
 from infosvc.shipping.bundle import catalog
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotFound
-from infosvc.wire.records import Kind, Role
+from infosvc.wire.records import Kind, Producer, Role
 from jobs.division import speed_history
+from locality.program_names import speed_name
 
 
 def test_speeds_are_known_per_program_and_batch(client: InfoClient) -> None:
@@ -30,7 +31,7 @@ def test_what_is_no_speed_is_not_taken_for_one(client: InfoClient) -> None:
     speed_history.prepare(client, "engine", 32)
     odd = {"a": "-1", "b": "0", "c": "fast", "d": "2.5"}
     for node, said in odd.items():
-        client.put_value(speed_history.speed_name("engine", 32), node, said)
+        client.put_value(speed_name("engine", 32), node, said)
 
     assert speed_history.recorded(client, "engine", 32) == {"d": 2.5}
 
@@ -42,14 +43,14 @@ def test_every_job_in_a_row_is_a_point_of_the_history(client: InfoClient) -> Non
         for speed in (10.5, 11, 11):
             speed_history.record(job, "engine", 32, {"a": speed, "b": 2 * speed})
 
-    kept = client.history(speed_history.speed_name("engine", 32), "a").points
+    kept = client.history(speed_name("engine", 32), "a").points
     assert [float(speed) for _, speed in kept] == [10.5, 11, 11]
     assert [at for at, _ in kept] == sorted(at for at, _ in kept)
 
 
 def test_to_prepare_again_changes_nothing(client: InfoClient) -> None:
     speed_history.prepare(client, "engine", 32)
-    name = speed_history.speed_name("engine", 32)
+    name = speed_name("engine", 32)
     changed = client.put_producer(replace(client.producer(name), help="mine"))
 
     speed_history.prepare(client, "engine", 32)
@@ -64,7 +65,7 @@ def test_without_being_prepared_nothing_is_recorded(client: InfoClient) -> None:
 
 def test_what_a_job_registers_is_what_ships_for_alexnet(client: InfoClient) -> None:
     speed_history.prepare(client, "mxnet_alexnet", 32)
-    name = speed_history.speed_name("mxnet_alexnet", 32)
+    name = speed_name("mxnet_alexnet", 32)
     registered = client.producer(name)
     [shipped] = [entry.producer for entry in catalog() if entry.producer.data_name == name]
 
@@ -75,3 +76,16 @@ def test_what_a_job_registers_is_what_ships_for_alexnet(client: InfoClient) -> N
         shipped.unit,
         shipped.help,
     )
+
+
+def test_speeds_under_a_former_name_count_where_there_are_no_newer_ones(client: InfoClient) -> None:
+    former = "images_per_second:mxnet_alexnet:32"
+    client.put_producer(Producer(former, "", 60, kind=Kind.PROGRAM))
+    client.put_value(former, "a", 10)
+    client.put_value(former, "b", 20)
+    speed_history.prepare(client, "mxnet_alexnet", 32)
+    speed_history.record(client, "mxnet.alexnet", 32, {"b": 25})
+
+    for name in ("mxnet.alexnet", "mxnet_alexnet"):
+        assert speed_history.recorded(client, name, 32) == {"a": 10, "b": 25}
+    assert speed_history.recorded(client, "onnx.alexnet", 32) == {}

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from hadoop.errors import HadoopError
-from hadoop.rest.live_logs import OVERLAP_BYTES, Piece, parse_tail, read_on
+from hadoop.rest.container_logs import OVERLAP_BYTES, Piece, parse_tail, read_since
 from jobs.application.following import PATIENCE_SECONDS
 from jobs.application.logs import AWAY_SECONDS, NOTE, JobLogs, Line, follow, parse_started, printed
 from jobs.application.status import ContainerStatus
@@ -273,15 +273,15 @@ def test_a_log_that_is_begun_anew_is_read_from_its_beginning(daemon: Daemon) -> 
 def test_a_piece_begins_where_the_last_one_ended(daemon: Daemon, seen: int, piece: Piece) -> None:
     daemon.write(MASTER, "abc")
 
-    assert read_on(MASTER, daemon.address, "stdout", "me", seen) == piece
+    assert read_since(MASTER, f"http://{daemon.address}", "stdout", "me", seen) == piece
 
 
 def test_a_log_that_is_empty_or_not_there_is_no_error(daemon: Daemon) -> None:
     daemon.write(MASTER, "")
 
-    assert read_on(MASTER, daemon.address, "stdout", "me", 0) == Piece(0, b"")
-    assert read_on(MASTER, daemon.address, "stdout", "me", 5) == Piece(0, b"")
-    assert read_on(MASTER, daemon.address, "stderr", "me", 0) is None
+    assert read_since(MASTER, f"http://{daemon.address}", "stdout", "me", 0) == Piece(0, b"")
+    assert read_since(MASTER, f"http://{daemon.address}", "stdout", "me", 5) == Piece(0, b"")
+    assert read_since(MASTER, f"http://{daemon.address}", "stderr", "me", 0) is None
 
 
 def test_a_nodemanager_that_dies_costs_one_line_and_comes_back_without_a_gap(daemon: Daemon, other: Daemon) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hadoop.errors import HadoopError
-from hadoop.rest.direct import open_direct
+from hadoop.rest.pages import Pages
 from jobs.application.coordinator import Attempt, Knowledge
 from jobs.application.listener import Listener
 from jobs.application.master import Application
@@ -18,7 +18,7 @@ from jobs.application.status import JobStatus
 from jobs.errors import JobError
 from jobs.kinds import find_kind
 from jobs.kinds.__main__ import clean
-from jobs.kinds.classify.coordinator import MOST_IMAGES, Classify, rules_of
+from jobs.kinds.classify.coordinator import Classify, rules_of
 from tests.jobs.stored import SETTINGS, SPEC, Written
 
 NONE: Any = None
@@ -37,8 +37,7 @@ def test_a_job_that_plans_says_so_to_everyone_from_its_first_look_at_hdfs(listen
     class Watching:
         def make_folder(self, name: str) -> None:
             for path in ("/status", "/"):
-                with open_direct(f"{listener.address}{path}", 10) as answer:
-                    heard.append(answer.read())
+                heard.append(Pages("application master", listener.address).read(path, "the job").content)
             raise HadoopError("HDFS is away")
 
     watching: Any = Watching()
@@ -65,10 +64,15 @@ def test_a_kind_that_there_is_not_is_refused_with_those_that_there_are() -> None
         find_kind("dance")
 
 
-@pytest.mark.parametrize(("batch", "vcores", "most"), [(32, 2, 128), (1024, 16, 8192)])
-def test_a_lease_is_two_full_batches_as_long_as_a_commit_can_hold_its_rows(batch: int, vcores: int, most: int) -> None:
-    assert rules_of(replace(SETTINGS, batch=batch, vcores=vcores)).most_items == most
-    assert MOST_IMAGES == 8192
+@pytest.mark.parametrize(
+    ("batch", "vcores", "row_bytes", "most"), [(32, 2, 4096, 128), (1024, 16, 4096, 8192), (32, 2, 1 << 20, 32)]
+)
+def test_a_lease_is_two_full_batches_as_long_as_a_commit_can_hold_its_rows(
+    batch: int, vcores: int, row_bytes: int, most: int
+) -> None:
+    settings = replace(SETTINGS, batch=batch, vcores=vcores, row_bytes=row_bytes)
+
+    assert rules_of(settings).most_items == most
 
 
 def test_what_cannot_be_deleted_after_the_job_changes_nothing(capsys: pytest.CaptureFixture[str]) -> None:

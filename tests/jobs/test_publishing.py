@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from hadoop.client.block_snapshot import Folder, Snapshot
-from hadoop.client.block_table import SCHEMA, from_files
+from hadoop.client.arrow_table import SCHEMA, from_files
 from hadoop.client.blocks import StoredBlock, StoredFile
 from hadoop.client.listing import Stamp, Summary
+from hadoop.client.snapshots import Folder, Snapshot
 from hadoop.errors import HadoopError
 from infosvc.data.agent_report import LONGEST_VALUE
 from infosvc.wire.client import InfoClient

@@ -25,7 +25,7 @@ from tests.jobs.following import RUNNING, SUCCEEDED
 
 def prepare(client: InfoClient) -> None:
     """As a job that keeps the speeds of engine e does."""
-    speed_history.prepare(client, "e", 32)
+    speed_history.prepare(client, "e.alexnet", 32)
 
 
 ORDER = Order("classify", "n", {}, access=InfoAccess("u", "a-token-of-mine"), prepare=prepare)
@@ -50,15 +50,15 @@ def test_an_admin_s_job_has_a_token_of_its_own_that_can_be_taken_back(client: In
     (made,) = client.tokens()
 
     assert (made.name, made.role, said) == ("job application_1_0001", Role.PROCESSOR, [])
-    speed_history.record(InfoClient(client.url, token.text), "e", 32, {"worker1": 2.0})
+    speed_history.record(InfoClient(client.url, token.text), "e.alexnet", 32, {"worker1": 2.0})
     token.revoke()
     with pytest.raises(Unauthorized):
-        speed_history.record(InfoClient(client.url, token.text), "e", 32, {"worker1": 3.0})
+        speed_history.record(InfoClient(client.url, token.text), "e.alexnet", 32, {"worker1": 3.0})
 
 
 @pytest.mark.parametrize("role", [Role.PROCESSOR, Role.SCHEDULER])
 def test_who_may_write_values_and_make_no_token_lends_the_own_one(client: InfoClient, role: Role) -> None:
-    speed_history.prepare(client, "e", 32)
+    speed_history.prepare(client, "e.alexnet", 32)
     asking, order = of_role(client, role)
 
     token, said = given(asking, order)

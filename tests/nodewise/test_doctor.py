@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 from hadoop.errors import HadoopError
+from hadoop.rest.namenode import NameNodeInfo
+from hadoop.rest.resourcemanager import ResourceManagerInfo
 from infosvc.wire.errors import Unauthorized
 from infosvc.wire.records import Node
 from nodewise.doctor import agents, cluster, local_cluster, machine, service
 from nodewise.doctor.clock import clock, offset
-from nodewise.doctor.cluster import NameNode, ResourceManager, parse_namenode, parse_resourcemanager
+from nodewise.doctor.cluster import NameNode, ResourceManager
 from nodewise.doctor.finding import Finding, Problem, Reading, State, problem
 from nodewise.doctor.local_cluster import LocalCluster
 from nodewise.doctor.machine import Disk, Jars
@@ -29,11 +31,11 @@ PLUGIN = "nodewise.yarn.FirstOrder"
 
 
 def namenode(safemode: str = "", live: int = 2, dead: int = 0, missing: int = 0) -> NameNode:
-    return NameNode(NN, "3.5.0", safemode, live, dead, missing)
+    return NameNode(NameNodeInfo(NN, "3.5.0", safemode, live, dead, missing))
 
 
 def resourcemanager(order: str = "", **states: int) -> ResourceManager:
-    return ResourceManager(RM, "3.5.0", states, order)
+    return ResourceManager(ResourceManagerInfo(RM, "3.5.0", states), order)
 
 
 TABLE: list[tuple[Finding, State, str]] = [
@@ -68,10 +70,10 @@ TABLE: list[tuple[Finding, State, str]] = [
     (cluster.hdfs(namenode(missing=3), None), State.FAIL, "missing blocks: 3"),
     (cluster.hdfs(namenode("Safe mode is ON."), None), State.FAIL, "Safe mode is ON."),
     (cluster.hdfs(BROKEN, None), State.FAIL, "mend it"),
-    (cluster.hdfs(BROKEN, cluster.absent("hdfs", False, False, False)), State.SKIPPED, "nodewise cluster up"),
-    (cluster.hdfs(BROKEN, cluster.absent("hdfs", False, True, True)), State.WARN, "the cluster is stopped"),
-    (cluster.hdfs(BROKEN, cluster.absent("hdfs", False, True, False)), State.FAIL, "mend it"),
-    (cluster.hdfs(BROKEN, cluster.absent("hdfs", True, False, False)), State.FAIL, "mend it"),
+    (cluster.hdfs(BROKEN, cluster.explain_absence("hdfs", False, False, False)), State.SKIPPED, "nodewise cluster up"),
+    (cluster.hdfs(BROKEN, cluster.explain_absence("hdfs", False, True, True)), State.WARN, "the cluster is stopped"),
+    (cluster.hdfs(BROKEN, cluster.explain_absence("hdfs", False, True, False)), State.FAIL, "mend it"),
+    (cluster.hdfs(BROKEN, cluster.explain_absence("hdfs", True, False, False)), State.FAIL, "mend it"),
     (cluster.yarn(resourcemanager(RUNNING=4), None), State.OK, "RUNNING nodes: 4; stock order"),
     (cluster.yarn(resourcemanager(PLUGIN, RUNNING=4), None), State.OK, "the plug-in orders them"),
     (cluster.yarn(resourcemanager(RUNNING=3, LOST=1), None), State.WARN, "LOST: 1"),
@@ -85,10 +87,14 @@ TABLE: list[tuple[Finding, State, str]] = [
     (service.service(Service(URL, 401, BROKEN), None), State.OK, "to known tokens only"),
     (service.service(Service(URL, 503, BROKEN), None), State.FAIL, "mend it"),
     (service.service(Service(URL, 0, BROKEN, heard=False), None), State.FAIL, "mend it"),
-    (service.service(Service(URL, 0, BROKEN, heard=True), service.absent_service(False, True)), State.FAIL, "mend it"),
-    (service.service(Service(URL, 0, BROKEN, heard=False), service.absent_service(False, True)), State.WARN, "stopped"),
+    (service.service(Service(URL, 0, BROKEN, heard=True), service.explain_absence(False, True)), State.FAIL, "mend it"),
     (
-        service.service(Service(URL, 0, BROKEN, heard=False), service.absent_service(False, False)),
+        service.service(Service(URL, 0, BROKEN, heard=False), service.explain_absence(False, True)),
+        State.WARN,
+        "stopped",
+    ),
+    (
+        service.service(Service(URL, 0, BROKEN, heard=False), service.explain_absence(False, False)),
         State.SKIPPED,
         "serve",
     ),
@@ -166,30 +172,6 @@ def test_what_takes_too_long_is_not_waited_for() -> None:
     assert time.monotonic() - begun < 5
     assert isinstance(found, Problem)
     assert "too long" in found.what
-
-
-def test_a_namenode_is_read_from_its_bean() -> None:
-    bean = {"Safemode": "", "LiveNodes": '{"a:1": {}, "b:1": {}}', "DeadNodes": '{"c:1": {}}'}
-    bean |= {"SoftwareVersion": "3.5.0"}
-    said = {"beans": [bean | {"NumberOfMissingBlocks": 2}]}
-    assert parse_namenode(NN, said, 0.5) == NameNode(NN, "3.5.0", "", 2, 1, 2, 0.5)
-
-
-@pytest.mark.parametrize("said", [[], {}, {"beans": []}, {"beans": [{}]}, {"beans": [{"LiveNodes": 3}]}, None, 7])
-def test_whoever_is_no_namenode_is_refused_in_a_sentence(said: object) -> None:
-    with pytest.raises(HadoopError, match="not as a NameNode that has started"):
-        parse_namenode(NN, said)
-
-
-def test_a_resourcemanager_is_read_from_two_answers() -> None:
-    about = {"clusterInfo": {"hadoopVersion": "3.5.0"}}
-    nodes = {"nodes": {"node": [{"state": "RUNNING"}, {"state": "RUNNING"}, {"state": "LOST"}]}}
-    assert parse_resourcemanager(RM, about, nodes).states == {"RUNNING": 2, "LOST": 1}
-    assert parse_resourcemanager(RM, about, {"nodes": None}).states == {}
-    foreign: list[object] = [{}, [], None, {"clusterInfo": None}]
-    for said in foreign:
-        with pytest.raises(HadoopError, match="not as a ResourceManager"):
-            parse_resourcemanager(RM, said, nodes)
 
 
 def test_the_order_of_nodes_is_read_from_the_site_files(tmp_path: Path) -> None:

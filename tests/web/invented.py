@@ -15,10 +15,10 @@ import pyarrow as pa
 from flask import Blueprint, Flask, jsonify, request
 from flask.typing import ResponseReturnValue
 
-from hadoop.client import block_table
-from hadoop.client.block_snapshot import Folder, Snapshot
+from hadoop.client import arrow_table
 from hadoop.client.blocks import BlockState, StoredBlock, StoredFile
 from hadoop.client.listing import Stamp, Summary
+from hadoop.client.snapshots import Folder, Snapshot
 from hadoop.client.yarn import Application
 from infosvc.access.roles import needs
 from infosvc.core.service import parts_of
@@ -173,7 +173,7 @@ def _snapshot() -> Snapshot:
         for number, holders in enumerate((NODES[one % 3], NODES[(one + 1) % 3]) for one in range(9))
     ]
     files.append(StoredFile("/data/images/gone.jpg", 500, (StoredBlock(0, 500, (), state=BlockState.MISSING),), 2))
-    table = pa.Table.from_batches([block_table.from_files(files)], block_table.SCHEMA)
+    table = pa.Table.from_batches([arrow_table.from_files(files)], arrow_table.SCHEMA)
     size = sum(file.size_bytes for file in files)
     folder = Folder(Stamp(1, 1), "", len(files), size, 2 * size, table.num_rows, (), True)
     racks = dict.fromkeys(NODES, "/default-rack")

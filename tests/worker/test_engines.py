@@ -1,4 +1,4 @@
-"""Every engine on its real framework: one life, the same numbers, and weights that do not fit."""
+"""AlexNet on every framework: one life, the same numbers, and weights that do not fit."""
 
 from __future__ import annotations
 
@@ -9,27 +9,31 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jobs.engines import ENGINES, Engine, alexnet, create, onnx_graph
+from jobs.engines import alexnet, gluon_file, onnx_graph
+from jobs.engines.loading import Loaded, load
+from jobs.engines.network import choose
 from jobs.training.pictures import batches
+from jobs.training.train import PREPARATION
+from locality.program_names import FORMER
 from tests.worker.trained import Trained
 
 EXACT = ("mxnet_alexnet", "onnx_alexnet")
+ENGINES = sorted(FORMER)
+
+
+def loaded_as(name: str, weights: Path | None = None, batch: int = 4) -> Loaded:
+    return load(choose(name, None, weights), batch)
 
 
 @pytest.fixture(scope="module")
-def loaded(trained: Trained) -> dict[str, Engine]:
-    engines = {name: create(name) for name in ENGINES}
-    for name, engine in engines.items():
-        engine.load(trained.int8 if name.endswith("int8") else trained.weights, batch=8)
-    return engines
+def loaded(trained: Trained) -> dict[str, Loaded]:
+    weights = {name: trained.int8 if name.endswith("int8") else trained.weights for name in ENGINES}
+    return {name: loaded_as(name, weights[name], 8) for name in ENGINES}
 
 
 @pytest.fixture(scope="module")
-def seeded() -> dict[str, Engine]:
-    engines = {name: create(name) for name in EXACT}
-    for engine in engines.values():
-        engine.load(None, batch=4)
-    return engines
+def seeded() -> dict[str, Loaded]:
+    return {name: loaded_as(name) for name in EXACT}
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +41,7 @@ def noise() -> np.ndarray:
     return np.random.default_rng(1).standard_normal((4, 3, 224, 224), dtype=np.float32)
 
 
-def in_a_child(engine: Engine, pictures: np.ndarray) -> np.ndarray:
+def in_a_child(loaded: Loaded, pictures: np.ndarray) -> np.ndarray:
     """What a process that was forked after `load` makes of the pictures."""
     read, write = os.pipe()
     child = os.fork()
@@ -45,7 +49,7 @@ def in_a_child(engine: Engine, pictures: np.ndarray) -> np.ndarray:
         signal.alarm(60)  # a child that hangs is a failure, too
         try:
             with os.fdopen(write, "wb") as out:
-                out.write(engine.infer(pictures).tobytes())
+                out.write(loaded.probabilities(pictures).tobytes())
             os._exit(0)
         finally:
             os._exit(1)
@@ -56,17 +60,17 @@ def in_a_child(engine: Engine, pictures: np.ndarray) -> np.ndarray:
     return np.frombuffer(content, dtype=np.float32).reshape(len(pictures), -1)
 
 
-@pytest.mark.parametrize("name", sorted(ENGINES))
+@pytest.mark.parametrize("name", ENGINES)
 def test_what_was_loaded_once_infers_in_forked_children(
-    name: str, loaded: dict[str, Engine], noise: np.ndarray
+    name: str, loaded: dict[str, Loaded], noise: np.ndarray
 ) -> None:
-    before = loaded[name].infer(noise)
+    before = loaded[name].probabilities(noise)
 
     children = [in_a_child(loaded[name], noise) for _ in range(2)]
 
     for made in children:
         np.testing.assert_array_equal(made, before)
-    np.testing.assert_array_equal(loaded[name].infer(noise), before)
+    np.testing.assert_array_equal(loaded[name].probabilities(noise), before)
 
 
 def test_a_session_starts_no_thread_that_a_fork_would_lose() -> None:
@@ -74,8 +78,8 @@ def test_a_session_starts_no_thread_that_a_fork_would_lose() -> None:
 
     before = threads()
 
-    session = onnx_graph.session_of(alexnet.parameters(None))
-    onnx_graph.run(session, np.zeros((2, 3, 224, 224), dtype=np.float32))
+    session = onnx_graph.session_of(alexnet.NETWORK, alexnet.parameters(None))
+    session.run(None, {onnx_graph.INPUT: np.zeros((2, 3, 224, 224), dtype=np.float32)})
 
     assert threads() == before
 
@@ -84,31 +88,31 @@ def threads() -> int:
     return len(list(Path("/proc/self/task").iterdir()))
 
 
-@pytest.mark.parametrize("name", sorted(ENGINES))
+@pytest.mark.parametrize("name", ENGINES)
 def test_as_many_probabilities_as_the_weights_have_classes(
-    name: str, loaded: dict[str, Engine], noise: np.ndarray
+    name: str, loaded: dict[str, Loaded], noise: np.ndarray
 ) -> None:
-    probabilities = loaded[name].infer(noise)
+    probabilities = loaded[name].probabilities(noise)
 
     assert probabilities.shape == (4, 5)
     assert probabilities.dtype == np.float32
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", sorted(ENGINES))
-def test_a_short_batch_gives_the_same_as_a_full_one(name: str, loaded: dict[str, Engine], noise: np.ndarray) -> None:
-    full = loaded[name].infer(noise)
+@pytest.mark.parametrize("name", ENGINES)
+def test_a_short_batch_gives_the_same_as_a_full_one(name: str, loaded: dict[str, Loaded], noise: np.ndarray) -> None:
+    full = loaded[name].probabilities(noise)
 
-    np.testing.assert_allclose(loaded[name].infer(noise[:1]), full[:1], rtol=1e-3, atol=1e-6)
+    np.testing.assert_allclose(loaded[name].probabilities(noise[:1]), full[:1], rtol=1e-3, atol=1e-6)
 
 
 @pytest.fixture(scope="module")
-def seen(loaded: dict[str, Engine], trained: Trained) -> dict[str, np.ndarray]:
+def seen(loaded: dict[str, Loaded], trained: Trained) -> dict[str, np.ndarray]:
     """What each engine makes of all the real pictures."""
     made: dict[str, list[np.ndarray]] = {name: [] for name in loaded}
-    for pixels in batches(trained.pictures, 8):
-        for name, engine in loaded.items():
-            made[name].append(engine.infer(pixels))
+    for pixels in batches(trained.pictures, 8, PREPARATION):
+        for name, one in loaded.items():
+            made[name].append(one.probabilities(pixels))
     return {name: np.concatenate(parts) for name, parts in made.items()}
 
 
@@ -129,8 +133,8 @@ def test_in_8_bits_it_sees_the_same_best_class(seen: dict[str, np.ndarray]) -> N
     assert same.mean() >= 0.99
 
 
-def test_seeded_weights_are_the_same_numbers_in_both(seeded: dict[str, Engine], noise: np.ndarray) -> None:
-    ours, theirs = (seeded[name].infer(noise) for name in EXACT)
+def test_seeded_weights_are_the_same_numbers_in_both(seeded: dict[str, Loaded], noise: np.ndarray) -> None:
+    ours, theirs = (seeded[name].probabilities(noise) for name in EXACT)
 
     assert ours.shape == (4, 1000)
     np.testing.assert_allclose(ours, theirs, rtol=1e-5)
@@ -144,9 +148,25 @@ def test_seeded_weights_are_the_same_in_every_process() -> None:
     assert not values["output.bias"].any()
 
 
+def test_alexnet_is_that_of_the_model_zoo(noise: np.ndarray, tmp_path: Path) -> None:
+    import mxnet as mx
+    from mxnet.gluon.model_zoo import vision
+
+    mx.random.seed(99)
+    net = vision.alexnet()
+    net.initialize(mx.init.Xavier())
+    expected = mx.nd.softmax(net(mx.nd.array(noise))).asnumpy()
+    net.save_parameters(str(tmp_path / "own.params"))
+
+    for name in EXACT:
+        own = loaded_as(name, tmp_path / "own.params").probabilities(noise)
+        np.testing.assert_allclose(own, expected, rtol=1e-3)
+    assert expected.std() > 1e-6
+
+
 def test_seeded_in_8_bits_is_refused_with_the_remedy() -> None:
     with pytest.raises(ValueError, match=r"needs a quantized model .* `nodewise job quantize"):
-        create("onnx_alexnet_int8").load(None, batch=1)
+        loaded_as("onnx_alexnet_int8")
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -168,7 +188,7 @@ def test_weights_that_do_not_fit_are_refused_by_name(
     file.write_bytes(content if isinstance(content, bytes) else unfit(content, trained, tmp_path))
 
     with pytest.raises(ValueError, match=rf"^cat\.params does not fit AlexNet: .*{reason}"):
-        create(name).load(file, batch=1)
+        loaded_as(name, file)
 
 
 def unfit(how: str, trained: Trained, folder: Path) -> bytes:
@@ -190,8 +210,6 @@ def unfit(how: str, trained: Trained, folder: Path) -> bytes:
 
 def test_every_kind_of_number_that_mxnet_saves_is_read_as_it_is(tmp_path: Path) -> None:
     import mxnet as mx
-
-    from jobs.engines import gluon_file
 
     arrays = {kind: mx.nd.array(np.arange(6).reshape(2, 3), dtype=kind) for kind in ("float16", "float64", "int8")}
     mx.nd.save(str(tmp_path / "all"), arrays)
@@ -215,9 +233,11 @@ def test_a_model_that_was_not_compared_or_failed_is_refused(trained: Trained, tm
         onnx.save(model, tmp_path / "own.int8.onnx")
 
         with pytest.raises(ValueError, match=rf"^own\.int8\.onnx {said}.*: make one with"):
-            create("onnx_alexnet_int8").load(tmp_path / "own.int8.onnx", batch=1)
+            loaded_as("onnx_alexnet_int8", tmp_path / "own.int8.onnx")
+    with pytest.raises(ValueError, match=r"^own\.int8\.onnx agrees with float32 on 98.0%"):
+        load(choose("onnx", str(tmp_path / "own.int8.onnx")), 1)
 
 
 def test_parameters_are_no_model_in_8_bits(trained: Trained) -> None:
     with pytest.raises(ValueError, match=r"weights\.params is no ONNX model: make one with"):
-        create("onnx_alexnet_int8").load(trained.weights, batch=1)
+        loaded_as("onnx_alexnet_int8", trained.weights)

@@ -11,8 +11,19 @@ import cv2
 import numpy as np
 import pytest
 
-from jobs.images.decoding import MEAN, SPREAD, decode, prepare
+from jobs.images import decoding
 from jobs.images.headers import size, tidied
+from jobs.images.preparation import MEAN, STD, Preparation
+
+USUAL = Preparation((224, 224), 256)
+
+
+def decode(content: bytes) -> np.ndarray:
+    return decoding.decode(content, USUAL.needed)
+
+
+def prepare(pixels: np.ndarray, how: Preparation = USUAL) -> np.ndarray:
+    return decoding.prepare(pixels, how)
 
 
 def encoded(pixels: np.ndarray, kind: str) -> bytes:
@@ -59,7 +70,7 @@ def test_every_shape_becomes_the_network_s(shape: tuple[int, int]) -> None:
 
     assert prepared.shape == (3, 224, 224)
     assert prepared.dtype == np.float32
-    np.testing.assert_allclose(prepared[:, 100, 100], (1 - MEAN) / SPREAD, rtol=1e-5)
+    np.testing.assert_allclose(prepared[:, 100, 100], (1 - np.array(MEAN)) / STD, rtol=1e-5)
 
 
 def test_a_long_strip_needs_no_more_memory_than_a_square() -> None:
@@ -246,5 +257,5 @@ def test_the_middle_of_the_picture_is_kept() -> None:
     prepared = prepare(pixels)
 
     np.testing.assert_allclose(
-        prepared, np.broadcast_to(((1 - MEAN) / SPREAD)[:, None, None], prepared.shape), rtol=1e-4
+        prepared, np.broadcast_to(((1 - np.array(MEAN)) / STD)[:, None, None], prepared.shape), rtol=1e-4
     )

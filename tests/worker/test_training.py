@@ -12,12 +12,13 @@ import cv2
 import numpy as np
 import pytest
 
-from jobs.engines import alexnet
+from jobs.engines import alexnet, onnx_graph
+from jobs.engines.preparation_file import PreparationFile
 from jobs.errors import JobError
 from jobs.images import labels
 from jobs.training import pictures
 from jobs.training.quantize import CALIBRATION, quantize
-from jobs.training.train import train
+from jobs.training.train import PREPARATION, train
 from jobs.training.writing import written
 from tests.worker.conftest import ROOT
 from tests.worker.trained import Trained
@@ -91,7 +92,7 @@ def test_no_picture_that_is_held_out_is_learned_from(folder: Path) -> None:
 def test_a_varied_picture_is_of_the_network_s_shape_and_never_twice_the_same(trained: Trained) -> None:
     chance = np.random.default_rng(1)
 
-    one, other = (pictures.varied(trained.pictures[0], chance) for _ in range(2))
+    one, other = (pictures.varied(trained.pictures[0], PREPARATION, chance) for _ in range(2))
 
     assert one.shape == other.shape == (3, 224, 224)
     assert np.abs(one - other).max() > 0.1
@@ -130,10 +131,10 @@ def test_a_place_that_refuses_weights_is_one_sentence_before_any_step(folder: Pa
 
 
 def test_too_few_pictures_to_judge_by_are_refused(trained: Trained, tmp_path: Path) -> None:
-    values = alexnet.parameters(trained.weights)
+    model = onnx_graph.model(alexnet.NETWORK, alexnet.parameters(trained.weights))
 
     with pytest.raises(JobError, match="100 pictures are too few to quantize with: 64 to calibrate and 100 to judge"):
-        quantize(values, trained.pictures[:100], tmp_path / "q.onnx", lambda step, of: None)
+        quantize(model, PreparationFile(), trained.pictures[:100], tmp_path / "q.onnx", lambda step, of: None)
 
 
 def test_a_network_that_8_bits_change_does_not_pass_the_gate(trained: Trained, tmp_path: Path) -> None:
@@ -143,7 +144,13 @@ def test_a_network_that_8_bits_change_does_not_pass_the_gate(trained: Trained, t
     values["features.11.weight"][:, 0] = 1e4
 
     with pytest.raises(JobError, match=r"agrees with itself in float32 on .* of 101 pictures, and 99% are needed"):
-        quantize(values, trained.pictures, tmp_path / "q.onnx", lambda step, of: None)
+        quantize(
+            onnx_graph.model(alexnet.NETWORK, values),
+            PreparationFile(),
+            trained.pictures,
+            tmp_path / "q.onnx",
+            lambda step, of: None,
+        )
 
     assert list(tmp_path.iterdir()) == []
 
@@ -153,7 +160,7 @@ def test_a_model_that_cannot_be_written_is_named_before_any_work(trained: Traine
     (tmp_path / "folder.onnx").mkdir()
     for name, reason in (("missing/q.onnx", "No such file or directory"), ("folder.onnx", "Is a directory")):
         with pytest.raises(JobError, match=rf"{name} cannot be written: {reason}"):
-            quantize({}, trained.pictures, tmp_path / name, lambda step, of: steps.append(step))
+            quantize(None, PreparationFile(), trained.pictures, tmp_path / name, lambda step, of: steps.append(step))
     assert not steps
 
 

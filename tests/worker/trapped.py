@@ -14,7 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-from jobs.images.decoding import MEAN, SPREAD
+from jobs.engines.description import Description, ImageInput
+from jobs.engines.network import Network
+from jobs.engines.preparation_file import PreparationFile
+from jobs.images.preparation import MEAN, STD
+from jobs.images.tensors import ImageArrays, OutputTensor
 from jobs.worker import reading
 from jobs.worker.__main__ import main
 
@@ -57,15 +61,16 @@ class Trap:
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def load(self, weights: Path | None, batch: int) -> None:
+    def load(self, network: Network, given: PreparationFile, batch: int) -> Description:
         if self._name == "unloadable":
             raise ValueError("cat.params does not fit")
         if self._name == "closed":
             os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)  # who looks for the application master
             (Path(sys.argv[2]) / "closed").touch()
+        return Description(ImageInput(224, 224), (OutputTensor("grey", "float32", (CLASSES,)),), is_probability=True)
 
-    def infer(self, pictures: np.ndarray) -> np.ndarray:
-        greys = np.rint((pictures[:, 0, 0, 0] * SPREAD[0] + MEAN[0]) * 255).astype(int)
+    def infer(self, images: np.ndarray) -> list[ImageArrays]:
+        greys = np.rint((images[:, 0, 0, 0] * STD[0] + MEAN[0]) * 255).astype(int)
         note("begin", greys)
         if KILLS in greys or self._name == "deadly":
             os.kill(os.getpid(), signal.SIGKILL)
@@ -78,8 +83,7 @@ class Trap:
         if SLOW in greys:
             time.sleep(0.3)
         note("end", greys)
-        probabilities: np.ndarray = np.eye(CLASSES, dtype=np.float32)[greys] * np.float32(0.5)
-        return probabilities
+        return [np.eye(CLASSES, dtype=np.float32)[greys] * np.float32(0.5)]
 
 
 if __name__ == "__main__":

@@ -31,7 +31,8 @@ from jobs.application.journal import read
 from jobs.application.master import say
 from jobs.division import speed_history
 from jobs.division.decision import Decision
-from jobs.itemwork.calls import CALLS, LARGEST, LARGEST_ROWS
+from jobs.images.rows_size import LARGEST_ROWS
+from jobs.itemwork.calls import CALLS, LARGEST
 from jobs.itemwork.dealer import Dealer, remaining
 from jobs.itemwork.node_totals import NOTHING
 from jobs.itemwork.rows import rows_by_node
@@ -54,8 +55,6 @@ FULL_BATCHES = 2
 """The most pictures of a lease, in full batches of each process: one is computed while the other waits."""
 LEAST_SECONDS = 0.25
 """Of work in a lease, where a full batch takes longer; giving and taking one costs some hundredths of a second."""
-MOST_IMAGES = LARGEST_ROWS // 4096
-"""The most pictures of a lease, however large batches are: one commit has to hold its rows, at up to 4 KB each."""
 
 
 class Classify(Coordinator):
@@ -151,7 +150,7 @@ class Classify(Coordinator):
             job_id=self._attempt.spec.job_id,
             made_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
             input=settings.input,
-            engine=settings.engine,
+            engine=settings.network.program,
             batch=settings.batch,
             policy=known.policy,
             capability=settings.capability,
@@ -212,7 +211,7 @@ class Classify(Coordinator):
         """Write the speeds back as history; a service that is away now costs the history, not the results."""
         speeds = {node.node_name: node.images_per_second for node in report.nodes if node.images}
         try:
-            speed_history.record(self._attempt.client, self._settings.engine, self._settings.batch, speeds)
+            speed_history.record(self._attempt.client, self._settings.network.program, self._settings.batch, speeds)
         except InfoError as error:
             lost = f"The speeds of this run could not be kept as history: {error}"
             return replace(report, note=f"{report.note} {lost}".strip())
@@ -220,10 +219,10 @@ class Classify(Coordinator):
 
 
 def rules_of(settings: ClassifySettings) -> Rules:
-    """How the leases of a job are given."""
+    """How the leases of a job are given; however large batches are, one commit has to hold the rows of a lease."""
     return Rules(
         lease_seconds=settings.lease_seconds,
-        most_items=min(FULL_BATCHES * settings.batch * settings.vcores, MOST_IMAGES),
+        most_items=min(FULL_BATCHES * settings.batch * settings.vcores, max(1, LARGEST_ROWS // settings.row_bytes)),
         at_once=settings.batch * settings.vcores,
         least_seconds=LEAST_SECONDS,
         steal=settings.steal,

@@ -46,7 +46,7 @@ class Launches:
     def of(self, seat: Seat) -> Launch:
         """The worker of one node."""
         settings = self._settings
-        names = [CODE, SETTINGS, *(name for name in (settings.weights, settings.labels) if name)]
+        names = [CODE, SETTINGS, *settings.files]
         python = python_in() if settings.environment else settings.worker_python
         return Launch(
             argv=[python, "-m", "jobs.worker", SETTINGS],

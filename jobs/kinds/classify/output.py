@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from hadoop.client.filesystem import FileSystem
 from hadoop.errors import HadoopError
-from hadoop.rest.site_files import namenode_http
+from hadoop.rest.addresses import namenode_http
 from jobs.application.job_spec import JobSpec
 from jobs.division import decision_store
 from jobs.division.decision import Decision
@@ -79,8 +79,9 @@ class Output:
         count = 0
         for node_name, tables in rows.items():
             content = io.BytesIO()
-            with pq.ParquetWriter(content, SCHEMA) as writer:
-                for table in _joined(tables):
+            joined = list(_joined(tables))
+            with pq.ParquetWriter(content, joined[0].schema if joined else SCHEMA) as writer:
+                for table in joined:
                     count += table.num_rows
                     paths.update(table.column("path").to_pylist())
                     writer.write_table(table)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 from infosvc.wire.client import InfoClient
@@ -12,7 +13,9 @@ from jobs.application.job_spec import JobOptions
 from jobs.application.submit import InfoAccess, Order, Submitter
 from jobs.division import capability, decision_store, speed_history
 from jobs.engines import check_engine
+from jobs.engines.network import Network, choose
 from jobs.errors import JobError
+from jobs.kinds.classify import model_check
 from jobs.kinds.classify.settings import ClassifySettings
 from locality.policies import policy
 
@@ -27,11 +30,20 @@ class Request:
     options: JobOptions = field(default_factory=JobOptions)
     access: InfoAccess = field(default_factory=InfoAccess)
 
+    @cached_property
+    def network(self) -> Network:
+        """What looks at the images; JobError when there is no such thing."""
+        weights, labels = (Path(name) if name else None for name in (self.settings.weights, self.settings.labels))
+        return choose(self.settings.engine, self.settings.model, weights, labels)
 
-def check(submitter: Submitter, request: Request) -> None:
-    """Find what cannot work before anything is submitted; JobError, HadoopError, InfoError or PlanError."""
-    settings = request.settings
-    check_engine(settings.engine)
+
+def check(submitter: Submitter, request: Request) -> Request:
+    """Find what cannot work before anything is submitted; JobError, HadoopError, InfoError or PlanError.
+
+    The request comes back with what was found out about its rows.
+    """
+    settings, network = request.settings, request.network
+    check_engine(network.engine)
     policy(settings.policy)
     if settings.fallback:
         policy(settings.fallback)
@@ -43,6 +55,7 @@ def check(submitter: Submitter, request: Request) -> None:
         )
     if filesystem.exists(settings.output):
         raise JobError(f"{settings.output} exists already: choose another --output, results are never overwritten")
+    row_bytes = model_check.check(network, settings.worker_python, settings.batch, submitter.say)
     try:
         capability.wait(
             request.access.client(),
@@ -55,34 +68,37 @@ def check(submitter: Submitter, request: Request) -> None:
         if settings.fallback is None:
             raise
         submitter.say(f"{error}; {settings.fallback} will divide the pictures instead")
+    return replace(request, settings=replace(settings, row_bytes=row_bytes))
 
 
 def order(submitter: Submitter, request: Request) -> Order:
     """The job as it is submitted; JobError when there is no such environment."""
     given = request.settings
     env = given.environment and submitter.path(environment.named(submitter.filesystem, given.environment))
-    weights = f"weights-{Path(given.weights).name}" if given.weights else None
-    labels = f"labels-{Path(given.labels).name}" if given.labels else None
+    network, staged = request.network, request.network.staged()
     settings = replace(
         given,
         input=submitter.path(given.input),
         output=submitter.path(given.output),
         environment=env,
-        weights=weights,
-        labels=labels,
+        engine=network.engine,
+        model=network.model,
+        graph=staged.get("graph"),
+        weights=staged.get("weights"),
+        preparation=staged.get("preparation"),
+        labels=staged.get("labels"),
     )
-    files = ((weights, given.weights), (labels, given.labels))
 
     def prepare(client: InfoClient) -> None:
-        speed_history.prepare(client, settings.engine, settings.batch)
+        speed_history.prepare(client, network.program, settings.batch)
 
     return Order(
         kind=KIND,
-        name=f"nodewise {settings.engine}",
+        name=f"nodewise {network.program}",
         settings=asdict(settings),
         options=request.options,
         access=request.access,
-        uploads={there: Path(here) for there, here in files if there and here},
+        uploads={staged[name]: file for name, file in network.files()},
         tags=decision_store.tags(settings.output),
         prepare=prepare,
         needs_service=settings.fallback is None,

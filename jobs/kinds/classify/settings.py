@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from jobs.application.options import option
 from jobs.application.package import ROOT
+from jobs.images.rows_size import ROW_BYTES
 from jobs.worker.settings import InferenceOptions
 from locality.policies import POLICIES
 
@@ -21,6 +22,7 @@ class ClassifySettings(InferenceOptions):
     lease_seconds     a worker that is silent for so long loses what it holds
     steal             whether a node that has finished its part takes of others'
     fallback          the policy where the capability cannot be had, None to refuse
+    row_bytes         about the most bytes of a row
     """
 
     input: str = option(help="Folder of pictures in HDFS.")
@@ -48,6 +50,8 @@ class ClassifySettings(InferenceOptions):
         help="Archive in HDFS, see `nodewise env publish`  [default: the node's own Python].",
         metavar="PATH|latest",
     )
+
+    row_bytes: int = ROW_BYTES
 
     @property
     def container_mb(self) -> int:

@@ -70,7 +70,7 @@ def _judged(
     settings: ClassifySettings,
 ) -> Snapshot:
     values = wait(client, settings.capability, nodes, VALUE_SECONDS)
-    speeds = speed_history.recorded(client, settings.engine, settings.batch)
+    speeds = speed_history.recorded(client, settings.network.program, settings.batch)
     return Snapshot(
         blocks=blocks,
         judgements=judgements(client, settings.capability, values),

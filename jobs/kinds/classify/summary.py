@@ -37,7 +37,7 @@ def summarise(settings: ClassifySettings, decision: Decision, course: Course) ->
     return JobReport(
         job_id=decision.job_id,
         application_id=decision.job_id,
-        engine=settings.engine,
+        engine=settings.network.program,
         policy=decision.policy,
         capability=settings.capability,
         images=sum(tally.images for tally in done.values()),
@@ -52,7 +52,7 @@ def summarise(settings: ClassifySettings, decision: Decision, course: Course) ->
             for node_name, parts in sorted(decision.plan.parts.items())
         ),
         inputs=tuple(_inputs(settings.capability, decision)),
-        weights=Weights(settings.weights.removeprefix("weights-")) if settings.weights else Weights("seeded", SEEDED),
+        weights=_weights(settings),
         wall_seconds=course.wall_seconds,
         first_result_seconds=course.first_result_seconds,
         attempts=course.attempts,
@@ -60,6 +60,13 @@ def summarise(settings: ClassifySettings, decision: Decision, course: Course) ->
         failures=tuple(course.failures),
         note=course.note,
     )
+
+
+def _weights(settings: ClassifySettings) -> Weights:
+    """The file that the numbers came from, as the user called it."""
+    if settings.network.file is None:
+        return Weights("seeded", SEEDED)
+    return Weights(settings.network.file.name.partition("-")[2])
 
 
 def _node(decision: Decision, node_name: str, parts: tuple[Part, ...], tally: Tally) -> NodeReport:

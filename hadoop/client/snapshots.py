@@ -1,9 +1,9 @@
-"""The blocks of a path as they were last seen, asked again only where something changed.
+"""Snapshots of the blocks below a path, which list again only the folders that changed.
 
-A folder is listed again when a name in it came or went, or when something in it was on the move: a file still being
-written, a block with more or fewer replicas than it should have. All of them are, when other nodes are alive than
-before, when it is not known which are, when the totals of the path do not fit what was found, and after `max_age`
-seconds: nothing else tells that the balancer moved a replica, or that one was put into a cache.
+A folder is listed again when a name in it appeared or vanished, or when it was not at rest: a file was still being
+written, or a block had more or fewer replicas than it should have. All folders are listed again when the set of live
+nodes changed or is unknown, when the totals of the path do not fit the files that were found, and after `max_age`
+seconds, because nothing else shows that the balancer moved a replica or that one was cached.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from hadoop.client import block_table
+from hadoop.client import arrow_table
 from hadoop.client.blocks import StoredFile, list_folder
 from hadoop.client.listing import Listing, Stamp, Summary
 from hadoop.errors import HadoopError
@@ -25,9 +25,9 @@ MAX_AGE_SECONDS = 600.0
 
 
 class Folder(NamedTuple):
-    """One listed folder: its state then, the digest, number and bytes of its files, their rows, and its folders.
+    """A listed folder: its state at that time, the digest, number, bytes and rows of its files, and its subfolders.
 
-    `space_bytes` counts every replica; `settled` tells that all of its files were at rest.
+    `space_bytes` counts every replica; `settled` says whether all of its files were at rest.
     """
 
     stamp: Stamp
@@ -44,9 +44,8 @@ class Folder(NamedTuple):
 class Snapshot:
     """Files and blocks below a path; the rows of `table` stand folder by folder, in the order of `folders`.
 
-    `racks` names the live DataNodes, or the holders alone where the user may not know more. `listed_at` (Unix seconds)
-    is the last time that every folder was listed, `listed_again` the number of folders that were listed to make this
-    very snapshot.
+    `racks` names the live DataNodes, or only those that hold blocks where the user may not see more. `listed_at`
+    (Unix seconds) is when every folder was last listed, `listed_again` how many folders this snapshot had to list.
     """
 
     path: str
@@ -78,41 +77,41 @@ class Snapshot:
 
     @property
     def hidden(self) -> tuple[int, int, int]:
-        """Files, bytes, and bytes with every replica, that the totals have beyond the files that were found."""
+        """How many files, bytes, and bytes of all replicas the totals count beyond the files that were found."""
         space_bytes = sum(folder.space_bytes for folder in self.folders.values())
         totals = self.summary
         return totals.files - self.file_count, totals.size_bytes - self.size_bytes, totals.space_bytes - space_bytes
 
     def files(self) -> Iterator[StoredFile]:
-        """Every file, made one after the other."""
-        return block_table.to_files(self.table)
+        """Every file, one at a time."""
+        return arrow_table.to_files(self.table)
 
 
 def take(listing: Listing, path: str, before: Snapshot | None = None, max_age: float = MAX_AGE_SECONDS) -> Snapshot:
-    """The blocks below a path now; what did not change since `before` is taken from there. HadoopError when it is gone.
+    """Take a snapshot of a path; what did not change since `before` comes from there. HadoopError when it is gone.
 
-    It costs a call for the totals, one for the nodes, one for each folder, and the listing of what changed.
+    This costs one call for the totals, one for the nodes, one for each folder, and the listing of what changed.
     """
     top = listing.stamp(path)
     if top is None:
         raise HadoopError(f"{path} is not in HDFS: check the path, `hdfs:///` begins at the root")
-    # Asked before the listing, so that what changes meanwhile is seen as a change by the next call.
-    empty = Snapshot(path, time.time(), listing.summary(path), listing.racks(), {}, block_table.SCHEMA.empty_table())
+    # These are read before the listing, so that the next call sees what changes during the listing.
+    empty = Snapshot(path, time.time(), listing.summary(path), listing.racks(), {}, arrow_table.SCHEMA.empty_table())
     if before and before.racks == empty.racks != {} and 0 <= empty.listed_at - before.listed_at < max_age:
-        found = _walked(listing, replace(empty, listed_at=before.listed_at), before, top)
-        if _fits(found, before):
+        found = _walk(listing, replace(empty, listed_at=before.listed_at), before, top)
+        if _has_same_rest(found, before):
             return found
-    found = _walked(listing, empty, empty, top)
+    found = _walk(listing, empty, empty, top)
     return found if found.racks else replace(found, racks=listing.holders())
 
 
-def _fits(found: Snapshot, before: Snapshot) -> bool:
-    """Whether the totals changed as the files did; what was appended to a file or copied changes no folder."""
+def _has_same_rest(found: Snapshot, before: Snapshot) -> bool:
+    """Whether the totals changed by as much as the files did: appending to a file changes no folder's state."""
     return found.hidden == before.hidden if found.listed_again else found.summary == before.summary
 
 
-def _walked(listing: Listing, empty: Snapshot, known: Snapshot, top: Stamp) -> Snapshot:
-    """`empty` filled with every folder: from `known` where that still holds, else listed."""
+def _walk(listing: Listing, empty: Snapshot, known: Snapshot, top: Stamp) -> Snapshot:
+    """Fill `empty` with every folder, from `known` where that is still true, else by listing it."""
     kept = _slices(known)
     folders: dict[str, Folder] = {}
     tables: list[pa.Table] = []
@@ -125,7 +124,7 @@ def _walked(listing: Listing, empty: Snapshot, known: Snapshot, top: Stamp) -> S
             below = [(name, listing.stamp(name)) for name in folder.folders]
             table = kept[path]
         else:
-            folder, table, below = _listed(listing, path, stamp, len(empty.racks))
+            folder, table, below = _list(listing, path, stamp, len(empty.racks))
             listed += 1
         folders[path] = folder
         tables.append(table)
@@ -143,35 +142,35 @@ def _slices(snapshot: Snapshot) -> dict[str, pa.Table]:
     return found
 
 
-def _listed(
+def _list(
     listing: Listing, path: str, stamp: Stamp, live_nodes: int
 ) -> tuple[Folder, pa.Table, list[tuple[str, Stamp | None]]]:
-    """A folder listed page by page; its files, and the folders in it with their state."""
+    """List a folder page by page: return the folder, its files, and its subfolders with their state."""
     content, batches = hashlib.sha256(), []
     folders: dict[str, Stamp] = {}
     files, size_bytes, space_bytes, settled = 0, 0, 0, True
     for page in list_folder(listing, path):
-        batches.append(block_table.from_files(page.files))
+        batches.append(arrow_table.from_files(page.files))
         folders |= page.folders
         space_bytes += page.space_bytes
         settled = settled and all(held >= min(wanted, live_nodes) for held, wanted in page.units)
         for file in page.files:
             content.update(_identity(file))
             files, size_bytes = files + 1, size_bytes + file.size_bytes
-            settled = settled and _at_rest(file, live_nodes)
-    table = pa.Table.from_batches(batches, block_table.SCHEMA)
+            settled = settled and _is_at_rest(file, live_nodes)
+    table = pa.Table.from_batches(batches, arrow_table.SCHEMA)
     digest = content.hexdigest()
     folder = Folder(stamp, digest, files, size_bytes, space_bytes, table.num_rows, tuple(folders), settled)
     return folder, table, list(folders.items())
 
 
 def _identity(file: StoredFile) -> bytes:
-    """What makes two files the same for a snapshot; the NameNode names the holders in any order."""
+    """Bytes that are equal for equal files; the holders are sorted, because the NameNode names them in any order."""
     blocks = [(block.offset, block.length, sorted(block.hosts)) for block in file.blocks]
     return repr((file.path, file.size_bytes, blocks)).encode()
 
 
-def _at_rest(file: StoredFile, live_nodes: int) -> bool:
+def _is_at_rest(file: StoredFile, live_nodes: int) -> bool:
     if file.is_open or file.is_missing:
         return False
     wanted = min(file.replication, live_nodes)

@@ -1,6 +1,6 @@
-"""Snapshots of blocks kept on disk between commands, as Arrow files that only their owner may read.
+"""Keeps snapshots of blocks on disk between commands, as Arrow files that only their owner may read.
 
-The ones used last are kept; what they take up has a bound, whatever paths are asked for.
+It keeps those that were used last, up to a number and a size.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from hadoop.client import block_snapshot, block_table
-from hadoop.client.block_snapshot import MAX_AGE_SECONDS, Folder, Snapshot
-from hadoop.client.blocks import existing
+from hadoop.client import arrow_table, snapshots
+from hadoop.client.blocks import find_path
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.listing import Listing, Stamp, Summary
+from hadoop.client.snapshots import MAX_AGE_SECONDS, Folder, Snapshot
 from hadoop.errors import HadoopError
 
 _KEY = b"nodewise.snapshot"
@@ -29,17 +29,17 @@ MOST_BYTES = 1_000_000_000
 DRAFT_SECONDS = 3600.0  # an older draft is one that its writer left behind
 
 
-def current(
+def take_current(
     filesystem: FileSystem, folder: str, directory: Path, fresh: bool = False, max_age: float = MAX_AGE_SECONDS
 ) -> Snapshot:
-    """The blocks below a folder now, with the help of what an earlier command kept in `directory`; `fresh` lists all.
+    """Take a snapshot of a folder, helped by the one that an earlier command kept in `directory`; `fresh` lists all.
 
-    HadoopError when there is no such path, or the directory cannot be written.
+    HadoopError when there is no such path, or `directory` cannot be written.
     """
-    path = existing(filesystem, folder)
+    path = find_path(filesystem, folder)
     file = directory / f"{_name(filesystem, path)}.arrow"
     before = None if fresh else load(file)
-    found = block_snapshot.take(Listing(filesystem), path, before, max_age)
+    found = snapshots.take(Listing(filesystem), path, before, max_age)
     if before is None or found.listed_again or found.summary != before.summary:
         save(found, file)
     else:
@@ -50,7 +50,7 @@ def current(
 
 
 def load(file: Path) -> Snapshot | None:
-    """What was kept, None when nothing was or it is damaged: then it is made again."""
+    """Read a kept snapshot; None when there is none or the file is damaged, so that it is taken anew."""
     try:
         with pa.memory_map(str(file)) as source:
             table = pa.ipc.open_file(source).read_all()
@@ -60,7 +60,7 @@ def load(file: Path) -> Snapshot | None:
 
 
 def save(snapshot: Snapshot, file: Path) -> None:
-    """Keep a snapshot; a reader sees the old one or the new one, never half of it. HadoopError when it cannot be."""
+    """Write a snapshot; a reader sees the old one or the new one, never a part. HadoopError when writing fails."""
     draft = file.with_suffix(f".{os.getpid()}")
     table = snapshot.table.replace_schema_metadata({_KEY: json.dumps(_facts(snapshot)).encode()})
     try:
@@ -78,9 +78,9 @@ def save(snapshot: Snapshot, file: Path) -> None:
 
 
 def tidy(directory: Path, most_files: int = MOST_FILES, most_bytes: int = MOST_BYTES) -> None:
-    """Delete the snapshots that were not used for longest, beyond so many or so large, and drafts left behind.
+    """Delete the least recently used snapshots beyond a number and a size, and the drafts that writers left behind.
 
-    The one used last stays, however large. A reader of a deleted one has it until it is done.
+    The one used last stays, however large. A program that reads a deleted one can finish.
     """
     newest = sorted(((file, status) for file in directory.iterdir() if (status := _status(file))), key=_age)
     kept_files = kept_bytes = 0
@@ -96,7 +96,7 @@ def tidy(directory: Path, most_files: int = MOST_FILES, most_bytes: int = MOST_B
 
 
 def _status(file: Path) -> os.stat_result | None:
-    """None when another command deleted it just now."""
+    """The status of a file; None when another command has just deleted it."""
     try:
         return file.stat()
     except FileNotFoundError:
@@ -108,7 +108,7 @@ def _age(found: tuple[Path, os.stat_result]) -> int:
 
 
 def _name(filesystem: FileSystem, path: str) -> str:
-    """One file for each cluster, user (who may see more or less) and path."""
+    """The file's name, one for each cluster, user (users may see different files) and path."""
     key = f"{filesystem.java.getUri()}\0{filesystem.home()}\0{path}"
     return hashlib.sha256(key.encode()).hexdigest()[:32]
 
@@ -128,7 +128,7 @@ def _snapshot(table: pa.Table) -> Snapshot:
     facts = json.loads(table.schema.metadata[_KEY])
     table = table.replace_schema_metadata(None)
     folders = {path: _folder(row) for path, row in facts["folders"].items()}
-    if facts["form"] != _FORM or table.schema != block_table.SCHEMA:
+    if facts["form"] != _FORM or table.schema != arrow_table.SCHEMA:
         raise ValueError("written by another version")
     if table.num_rows != sum(folder.rows for folder in folders.values()):
         raise ValueError("rows are missing")

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """The options of the command.
 
-    `url_given` tells whether somebody named the service, `hadoop_conf` is None for the cluster of `home`, `files` are
-    own ones to push, `ssh` is how to log in to the nodes, None not to.
+    `url_given` says whether the user named the service. `hadoop_conf` is None for the cluster of `home`. `files` is a
+    folder of the user's own files to push. `ssh` is how to log in to the nodes; None not to.
     """
 
     home: Path

@@ -1,4 +1,4 @@
-"""Stored files as an Arrow table, one row a block, and back."""
+"""Turns stored files into an Arrow table with one row for each block, and back."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def from_files(files: Iterable[StoredFile]) -> pa.RecordBatch:
 
 
 def to_files(table: pa.Table) -> Iterator[StoredFile]:
-    """Inverse of `from_files`; a few thousand rows are held at a time."""
+    """Turn a table back into files; only a few thousand rows are unpacked at a time."""
     for _, rows in groupby(_rows(table), key=lambda row: row["path"]):
         yield _file(list(rows))
 

@@ -1,0 +1,95 @@
+"""Where the web pages of Hadoop's masters are, as the site files say: scheme, host and port of each daemon.
+
+A cluster may have several NameNodes and ResourceManagers, of which one is active, so every daemon has a list of
+addresses. A program that speaks to one daemon takes the first.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from hadoop.errors import HadoopError
+from hadoop.rest.default_ports import DEFAULT_PORTS
+from hadoop.rest.site_files import HDFS, YARN, Settings, missing_key
+
+_EVERY_HOST = ("", "0.0.0.0", "::")  # noqa: S104 a daemon may listen on all addresses, and nobody can connect to that
+
+
+def namenode_addresses(conf_dir: Path) -> tuple[str, ...]:
+    """The addresses (scheme://host:port) of all NameNodes, for WebHDFS too; HadoopError when no host is named."""
+    settings = Settings(conf_dir, HDFS)
+    scheme = _scheme(settings, "dfs.http.policy")
+    key = f"dfs.namenode.{scheme}-address"
+    services = settings.names("dfs.internal.nameservices") or settings.names("dfs.nameservices")
+    default = settings.get("fs.defaultFS")
+    found = []
+    for suffix in _namenode_suffixes(settings, services, default):
+        rpc = settings.get(f"dfs.namenode.rpc-address{suffix}")
+        hosts = [rpc, "" if services else default]
+        found.append(_address(settings, scheme, key, suffix, hosts))
+    return _complete(found, settings, key)
+
+
+def resourcemanager_addresses(conf_dir: Path) -> tuple[str, ...]:
+    """The addresses (scheme://host:port) of all ResourceManagers; HadoopError when no host is named."""
+    settings = Settings(conf_dir, YARN)
+    scheme = _scheme(settings, "yarn.http.policy")
+    key = f"yarn.resourcemanager.webapp.{'https.' if scheme == 'https' else ''}address"
+    several = settings.get("yarn.resourcemanager.ha.enabled").lower() == "true"
+    names = settings.names("yarn.resourcemanager.ha.rm-ids") if several else []
+    found = []
+    for suffix in [f".{name}" for name in names] or [""]:
+        hosts = [settings.get(f"yarn.resourcemanager.{word}{suffix}") for word in ("hostname", "address")]
+        found.append(_address(settings, scheme, key, suffix, hosts))
+    return _complete(found, settings, "yarn.resourcemanager.hostname")
+
+
+def namenode_http(conf_dir: Path) -> str:
+    """The address of the first NameNode's pages."""
+    return namenode_addresses(conf_dir)[0]
+
+
+def resourcemanager_http(conf_dir: Path) -> str:
+    """The address of the first ResourceManager's pages."""
+    return resourcemanager_addresses(conf_dir)[0]
+
+
+def _scheme(settings: Settings, policy: str) -> str:
+    return "https" if settings.get(policy).upper() == "HTTPS_ONLY" else "http"
+
+
+def _namenode_suffixes(settings: Settings, services: list[str], default: str) -> list[str]:
+    """What is added to a key for each NameNode of the file system in use: nothing when there is only one."""
+    if not services:
+        return [""]
+    named = urlsplit(default).netloc
+    service = named if named in services else services[0]
+    several = [f".{service}.{name}" for name in settings.names(f"dfs.ha.namenodes.{service}")]
+    return several or [f".{service}" if settings.get(f"dfs.namenode.rpc-address.{service}") else ""]
+
+
+def _address(settings: Settings, scheme: str, key: str, suffix: str, hosts: list[str]) -> str:
+    """The address under one key, its host taken from the first of `hosts` where it names none; "" when none does."""
+    host, port = _split(settings, f"{key}{suffix}", settings.get(f"{key}{suffix}"))
+    for other in hosts:
+        if host in _EVERY_HOST:
+            host = _split(settings, key, other.rpartition("//")[2])[0]
+    if host in _EVERY_HOST:
+        return ""
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port or DEFAULT_PORTS[key]}"
+
+
+def _split(settings: Settings, key: str, said: str) -> tuple[str, int | None]:
+    try:
+        parts = urlsplit(f"//{said}")
+        return parts.hostname or "", parts.port
+    except ValueError:
+        raise HadoopError(f"{settings.file} sets {key} to {said!r}: correct it, it must be HOST:PORT") from None
+
+
+def _complete(found: list[str], settings: Settings, key: str) -> tuple[str, ...]:
+    addresses = tuple(address for address in found if address)
+    if not addresses:
+        raise missing_key(settings.file, key)
+    return addresses

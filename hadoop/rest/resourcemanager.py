@@ -1,0 +1,130 @@
+"""What a ResourceManager tells over REST of its applications and its nodes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+from hadoop.errors import HadoopError
+from hadoop.rest.pages import STANDARD, Answer, Limits, Pages
+
+_CLUSTER = "/ws/v1/cluster"
+_ENDED = ("FINISHED", "FAILED", "KILLED")
+
+
+@dataclass(frozen=True)
+class ResourceManagerInfo:
+    """The version of a ResourceManager, and how many of its nodes are in which state."""
+
+    address: str
+    version: str
+    states: dict[str, int]
+
+
+class ResourceManager:
+    """The ResourceManager at an address (scheme://host:port). Every method raises HadoopError.
+
+    `user` is who asks: the ResourceManager shows less of an application to nobody.
+    """
+
+    def __init__(self, address: str, user: str = "", limits: Limits = STANDARD) -> None:
+        self.address = address
+        self._user = user
+        self._pages = Pages("ResourceManager", address, limits)
+
+    def read_info(self) -> tuple[ResourceManagerInfo, Answer]:
+        """The version and the nodes' states, and the answer in which the version stood."""
+        about = self._pages.read(f"{_CLUSTER}/info", "its version")
+        nodes = self._pages.read_json(f"{_CLUSTER}/nodes", "the list of nodes")
+        return parse_info(self.address, self._pages.parse(about), nodes), about
+
+    def running_nodes(self) -> set[str]:
+        """The host names of the NodeManagers that take work."""
+        return parse_running_nodes(self._ask("/nodes", "the list of nodes"))
+
+    def node_addresses(self) -> set[str]:
+        """Where the NodeManagers' pages are (host:port), also of those that take no work."""
+        answer = self._ask("/nodes", "the list of nodes")
+        return {str(node.get("nodeHTTPAddress")) for node in _rows(answer, "nodes", "node")}
+
+    def applications(self, kind: str) -> list[dict[str, Any]]:
+        """The `app` of every application of a type that YARN remembers."""
+        return _rows(self._ask("/apps", "the list of applications", applicationTypes=kind), "apps", "app")
+
+    def application(self, application_id: str) -> dict[str, Any]:
+        """The `app` of one application; NotKnown when there is none."""
+        answer = self._ask(f"/apps/{quote(application_id)}", f"application {application_id}")
+        found = answer.get("app")
+        if not isinstance(found, dict):
+            raise self._pages.foreign_error()
+        return found
+
+    def is_running(self, application_id: str) -> bool:
+        """Whether an application has not ended; NotKnown when there is none."""
+        return self.application(application_id)["state"] not in _ENDED
+
+    def master_containers(self, application_id: str) -> list[tuple[str, str]]:
+        """The container of every attempt's application master, in order: its id, and its NodeManager (host:port).
+
+        NotKnown when there is no such application; HadoopError when it has not started yet.
+        """
+        answer = self._ask(f"/apps/{quote(application_id)}/appattempts", f"application {application_id}")
+        found = parse_attempts(answer)
+        if not found:
+            raise HadoopError(f"{application_id} has no log yet: no node has started its application master")
+        return found
+
+    def read_proxied(self, application_id: str, path: str, limits: Limits) -> bytes:
+        """A page of an application's master, read through the ResourceManager's proxy.
+
+        REST does not tell everybody where the master itself listens.
+        """
+        page = f"/proxy/{quote(application_id)}{path}"
+        return self._pages.read(page, f"application {application_id}", limits).content
+
+    def nodemanager(self, node_address: str) -> str:
+        """The address of a NodeManager (scheme://host:port), which has the scheme of its ResourceManager."""
+        return f"{urlsplit(self.address).scheme}://{node_address}"
+
+    def _ask(self, path: str, what: str, **query: str) -> dict[str, Any]:
+        query |= {"user.name": self._user} if self._user else {}
+        found = self._pages.read_json(f"{_CLUSTER}{path}{'?' if query else ''}{urlencode(query)}", what)
+        if not isinstance(found, dict):
+            raise self._pages.foreign_error()
+        return found
+
+
+def parse_info(address: str, about: Any, nodes: Any) -> ResourceManagerInfo:
+    """Read /cluster/info and /cluster/nodes, whose `nodes` is null for none; HadoopError when it is something else."""
+    try:
+        version = str(about["clusterInfo"]["hadoopVersion"])
+        states = Counter(str(node["state"]) for node in _rows(nodes, "nodes", "node"))
+        return ResourceManagerInfo(address, version, dict(states))
+    except (KeyError, TypeError, AttributeError):
+        raise HadoopError(
+            f"{address} answers, but not as a ResourceManager: correct yarn.resourcemanager.hostname in yarn-site.xml"
+        ) from None
+
+
+def parse_running_nodes(answer: Mapping[str, Any]) -> set[str]:
+    """Read host names out of `{"nodes": {"node": [{"nodeHostName": "127.0.2.11", "state": "RUNNING"}]}}`."""
+    return {node["nodeHostName"] for node in _rows(answer, "nodes", "node") if node["state"] == "RUNNING"}
+
+
+def parse_attempts(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Read the containers out of `{"appAttempts": {"appAttempt": [{"id": 1, "containerId": ...}]}}`.
+
+    An attempt that has no container yet is left out.
+    """
+    attempts = _rows(answer, "appAttempts", "appAttempt")
+    started = [one for one in attempts if one.get("containerId") and one.get("nodeHttpAddress")]
+    return [(one["containerId"], one["nodeHttpAddress"]) for one in sorted(started, key=lambda one: one["id"])]
+
+
+def _rows(answer: Mapping[str, Any], plural: str, singular: str) -> list[dict[str, Any]]:
+    """The list in an answer, where YARN says null for none."""
+    rows: list[dict[str, Any]] = (answer.get(plural) or {}).get(singular) or []
+    return rows

@@ -1,0 +1,97 @@
+"""HDFS over WebHDFS, with methods named as in hadoop.client.filesystem, without a JVM."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from hadoop.errors import HadoopError
+from hadoop.rest.namenode import NameNode
+from hadoop.rest.pages import Answer, Limits, NotKnown, Pages
+
+LIMITS = Limits(connect=2.0, silence=10.0)
+"""`size_bytes` is that of a file that is read whole into the service, or of a folder of 150,000 files."""
+CONNECTIONS = 8
+"""So many are kept open between two calls."""
+
+
+class WebHdfs:
+    """The HDFS whose NameNode is at an address, as `user` sees it. Any number of threads may ask.
+
+    Every method raises HadoopError.
+    """
+
+    def __init__(self, address: str, user: str, limits: Limits | None = None) -> None:
+        self._user = user
+        self._limits = limits or LIMITS
+        self._pages = Pages("NameNode", address, self._limits, kept=CONNECTIONS)
+
+    def home(self) -> str:
+        """The user's own folder."""
+        return str(self._ask_json("/", "GETHOMEDIRECTORY")["Path"])
+
+    def status(self, path: str) -> dict[str, Any] | None:
+        """The FileStatus of a file or folder; None when there is no such path."""
+        try:
+            found: dict[str, Any] = self._ask_json(path, "GETFILESTATUS")["FileStatus"]
+        except NotKnown:
+            return None
+        return found
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or folder has this name."""
+        return self.status(path) is not None
+
+    def list_folder(self, path: str) -> list[dict[str, Any]]:
+        """The FileStatus of all in a folder, or of the one file, whose pathSuffix is empty; NotKnown for neither."""
+        found: list[dict[str, Any]] = self._ask_json(path, "LISTSTATUS")["FileStatuses"]["FileStatus"]
+        return found
+
+    def block_locations(self, path: str) -> list[dict[str, Any]]:
+        """The BlockLocation of each block of a file."""
+        found: list[dict[str, Any]] = self._ask_json(path, "GETFILEBLOCKLOCATIONS")["BlockLocations"]["BlockLocation"]
+        return found
+
+    def racks(self) -> dict[str, str]:
+        """Every live DataNode, by host name, with its rack; nothing where the NameNode's figures are closed."""
+        try:
+            return NameNode(self._pages.address, self._limits).racks()
+        except HadoopError:
+            return {}
+
+    def read(self, path: str) -> bytes:
+        """The content of a whole file; HadoopError when it is larger than an answer may be."""
+        status = self.status(path)
+        if status is None:
+            raise NotKnown(f"{path} is not in HDFS")
+        if status["length"] > self._limits.size_bytes:
+            raise HadoopError(
+                f"{path} has {status['length'] / 1e6:,.0f} MB, too many for the dashboard: `nodewise job explain` and "
+                "`nodewise job report` show it"
+            )
+        return self._ask(path, "OPEN").content
+
+    def _ask_json(self, path: str, operation: str) -> dict[str, Any]:
+        found = self._pages.parse(self._ask(path, operation))
+        if not isinstance(found, dict):
+            raise self._pages.foreign_error()
+        return found
+
+    def _ask(self, path: str, operation: str) -> Answer:
+        query = urlencode({"op": operation, "user.name": self._user})
+        answer = self._pages.ask(f"/webhdfs/v1{quote(path)}?{query}")
+        if answer.status == 404:
+            raise NotKnown(f"{path} is not in HDFS: check the path, `hdfs:///` begins at the root")
+        if answer.status >= 300:
+            reason = _reason(answer.content, answer.status)
+            raise HadoopError(f"HDFS refused {path} to {self._user}: {reason}")
+        return answer
+
+
+def _reason(content: bytes, status: int) -> str:
+    """The first line of what the NameNode says, which is JSON if it is the NameNode's."""
+    try:
+        return str(json.loads(content)["RemoteException"]["message"]).partition("\n")[0]
+    except (ValueError, KeyError, TypeError):
+        return f"status {status}"

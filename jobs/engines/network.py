@@ -1,0 +1,117 @@
+"""Which network a job runs, on which framework: what --engine, --model, --weights and --labels choose together."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from jobs.errors import JobError
+from locality.program_names import FORMER, program_name
+
+ALEXNET, ALEXNET_INT8 = "alexnet", "alexnet_int8"
+NAMES = {"mxnet": (ALEXNET,), "onnx": (ALEXNET, ALEXNET_INT8)}
+"""The networks that these frameworks know by name. Any other framework takes words that are no file as names."""
+DIGITS = 12
+_SYMBOL, _ONNX = "-symbol.json", ".onnx"
+
+
+@dataclass(frozen=True)
+class Network:
+    """A framework, and its network as files.
+
+    model        one of NAMES, or the first digits of the SHA-256 of `graph`
+    graph        the model file: ONNX, or a Gluon symbol
+    weights      Gluon parameters; for `alexnet_int8` the model that `nodewise job quantize` made
+    preparation  the TOML file beside the model
+    labels       a class a line
+    """
+
+    engine: str
+    model: str
+    graph: Path | None = None
+    weights: Path | None = None
+    preparation: Path | None = None
+    labels: Path | None = None
+
+    @property
+    def program(self) -> str:
+        """What speeds, rows and reports call it."""
+        return program_name(self.engine, self.model)
+
+    @property
+    def file(self) -> Path | None:
+        """What a report names as the source of the numbers."""
+        return self.weights or self.graph
+
+    def files(self) -> Iterator[tuple[str, Path]]:
+        """Each file that it has, by what it is."""
+        for field in fields(self):
+            if isinstance(value := getattr(self, field.name), Path):
+                yield field.name, value
+
+    def staged(self) -> dict[str, str]:
+        """The same files by the names under which they lie beside a worker."""
+        return {name: f"{name}-{file.name}" for name, file in self.files()}
+
+
+def choose(engine: str, model: str | None, weights: Path | None = None, labels: Path | None = None) -> Network:
+    """What was asked for; JobError when there is no such network. A former engine's name brings its network."""
+    if engine in FORMER:
+        if model is not None:
+            raise JobError(f"--engine {engine} is a network, too: leave --model out, or give --engine mxnet or onnx")
+        engine, _, model = FORMER[engine].partition(".")
+    model = model or ALEXNET
+    if model in NAMES[engine] if engine in NAMES else not Path(model).is_file():
+        return Network(engine, model, None, weights, None, labels)
+    graph = _graph(engine, model)
+    if weights is not None:
+        raise JobError(f"--weights are parameters of {ALEXNET}: {model} has its own, so leave them out")
+    parameters = _parameters(graph) if engine == "mxnet" else None
+    preparation = preparation_beside(graph)
+    return Network(engine, _digits(graph), graph, parameters, preparation if preparation.exists() else None, labels)
+
+
+def preparation_beside(graph: Path) -> Path:
+    """Where the TOML file of a model lies: photos.toml beside photos.onnx or photos-symbol.json."""
+    return graph.with_name(f"{graph.name.removesuffix(_SYMBOL).removesuffix(_ONNX)}.toml")
+
+
+def _graph(engine: str, model: str) -> Path:
+    """The file of a graph; JobError when there is none."""
+    path = Path(model)
+    if engine not in NAMES:
+        return path
+    known = f"choose one of {', '.join(NAMES[engine])}, or name a file"
+    if not path.exists():
+        raise JobError(f"model {model!r} is unknown to {engine}, and there is no such file: {known}")
+    if engine == "onnx":
+        if path.is_dir() or path.name.endswith(_SYMBOL):
+            raise JobError(f"{model} is no ONNX file: {known}, or give --engine mxnet for a Gluon symbol")
+        return path
+    found = sorted(path.glob(f"*{_SYMBOL}")) if path.is_dir() else [path]
+    if len(found) != 1 or not found[0].name.endswith(_SYMBOL):
+        said = f"{len(found)} symbols" if path.is_dir() else "no Gluon symbol"
+        raise JobError(
+            f"{model} is {said}: --engine mxnet takes NAME{_SYMBOL} with NAME-0000.params beside it, or a folder with "
+            "both, as net.export writes them; ONNX files go with --engine onnx"
+        )
+    return found[0]
+
+
+def _parameters(graph: Path) -> Path:
+    """The newest parameters beside a Gluon symbol: the number in their name is that of the epoch."""
+    stem = graph.name.removesuffix(_SYMBOL)
+    found = sorted(graph.parent.glob(f"{stem}-[0-9][0-9][0-9][0-9].params"))
+    if not found:
+        raise JobError(f"there is no {stem}-0000.params beside {graph}: write both with net.export")
+    return found[-1]
+
+
+def _digits(graph: Path) -> str:
+    try:
+        with graph.open("rb") as content:
+            return hashlib.file_digest(content, "sha256").hexdigest()[:DIGITS]
+    except OSError as error:
+        raise JobError(f"{graph} cannot be read: {error.strerror}") from None

@@ -1,0 +1,45 @@
+"""What the outputs of a network are: numbers of classes, or tensors of any shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from jobs.engines.description import Description
+from jobs.engines.preparation_file import CLASSES, PreparationFile
+from jobs.images.tensors import ImageArrays, OutputTensor
+
+
+def describe(
+    names: Sequence[str], results: Sequence[ImageArrays], is_fixed: Sequence[bool]
+) -> tuple[OutputTensor, ...]:
+    """The outputs by what came for some images; ValueError when one has no numbers.
+
+    Those that are not fixed have other lengths for other images, perhaps: only their number of dimensions is known.
+    """
+    found = []
+    for name, rows, fixed in zip(names, results, is_fixed, strict=True):
+        first = np.asarray(rows[0])
+        if first.dtype.kind not in "fiub":
+            raise ValueError(f"its output {name} holds {first.dtype}, and only numbers can be stored")
+        shape = first.shape if fixed else (None,) * first.ndim
+        found.append(OutputTensor(name, first.dtype.name, shape))
+    return tuple(found)
+
+
+def count_classes(description: Description, given: PreparationFile) -> int | None:
+    """How many classes a network tells apart, None for one that gives tensors; ValueError when its output is no row."""
+    if given.output != CLASSES:
+        return None
+    if len(description.outputs) != 1:
+        names = ", ".join(one.name for one in description.outputs)
+        raise ValueError(f'it has the outputs {names}, and classes are one: write output = "tensors" for all of them')
+    (output,) = description.outputs
+    lengths = [length for length in output.shape if length != 1]
+    if len(lengths) != 1 or lengths[0] is None or np.dtype(output.dtype).kind != "f":
+        raise ValueError(
+            f"its output {output.name} of the shape {list(output.shape)} is no row of numbers, one for each class: "
+            'write output = "tensors"'
+        )
+    return lengths[0]

@@ -1,0 +1,64 @@
+"""Whether a job's network fits, found out here by the worker's Python before anything is submitted."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+from jobs.application.package import ROOT
+from jobs.engines.network import Network
+from jobs.errors import JobError
+from jobs.images.rows_size import LARGEST_ROW, ROW_BYTES
+
+SECONDS = 600
+
+
+def check(network: Network, python: str, batch: int, say: Callable[[str], None]) -> int:
+    """About the most bytes of a row; JobError when the network does not fit.
+
+    Who has no worker's Python here submits AlexNet unchecked, and its workers refuse what does not fit.
+    """
+    if not any(network.files()):
+        return ROW_BYTES
+    body = {"engine": network.engine, "model": network.model, "batch": batch}
+    body |= {name: str(file.absolute()) for name, file in network.files()}
+    try:
+        found = _answer(python, json.dumps(body))
+    except OSError as error:
+        if network.graph is not None:
+            raise JobError(
+                f"{python} cannot be started ({error.strerror}), and it checks models before they are submitted: "
+                "name a --worker-python that is on this machine too"
+            ) from None
+        say(f"{network.program} is checked only on the nodes: {python} cannot be started here ({error.strerror})")
+        return ROW_BYTES
+    for note in found["notes"]:
+        say(f"{network.program}: {note}")
+    if found["row_bytes"] > LARGEST_ROW:
+        raise JobError(
+            f"a row of this model has {found['row_bytes']:,} bytes, and at most {LARGEST_ROW:,} can be stored: have it "
+            "give less"
+        )
+    return int(found["row_bytes"])
+
+
+def _answer(python: str, asked: str) -> dict[str, Any]:
+    """What the other Python found; OSError when it cannot be started, JobError when it refuses or ends early."""
+    command = [python, "-W", "ignore", "-m", "jobs.engines", asked]
+    environment = {"OMP_WAIT_POLICY": "passive"} | dict(os.environ) | {"PYTHONPATH": str(ROOT)}
+    try:
+        ran = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        raise JobError(f"the model was not ready after {SECONDS} s: choose a smaller one") from None
+    try:
+        said: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
+    except (IndexError, ValueError):
+        last = (ran.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        raise JobError(f"{python} ended before it had checked the model (status {ran.returncode}): {last}") from None
+    if "refused" in said:
+        raise JobError(said["refused"])
+    found: dict[str, Any] = said["fits"]
+    return found
