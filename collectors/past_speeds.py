@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from infosvc.wire.answers import History
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotFound
-from infosvc.wire.records import History
 from locality.program_names import spellings
 
 

@@ -26,8 +26,8 @@ def program_name(engine: str, model: str) -> str:
 def speed_name(program: str, batch: int) -> str:
     """The data name under which the speeds of a program are kept, by the number of images that it infers at once.
 
-    >>> speed_name("mxnet_alexnet", 32)
-    'images_per_second:mxnet.alexnet:32'
+    >>> speed_name("mxnet_alexnet", 16)
+    'images_per_second:mxnet.alexnet:16'
     """
     return f"{_SPEEDS}:{FORMER.get(program, program)}:{batch}"
 
@@ -35,8 +35,8 @@ def speed_name(program: str, batch: int) -> str:
 def spellings(data_name: str) -> tuple[str, ...]:
     """Every data name under which speeds of the same program may have been recorded, the present name first.
 
-    >>> spellings("images_per_second:mxnet_alexnet:32")
-    ('images_per_second:mxnet.alexnet:32', 'images_per_second:mxnet_alexnet:32')
+    >>> spellings("images_per_second:mxnet_alexnet:16")
+    ('images_per_second:mxnet.alexnet:16', 'images_per_second:mxnet_alexnet:16')
     >>> spellings("images_per_second:mine:32")
     ('images_per_second:mine:32',)
     """

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import partial
 from pathlib import Path
 
 import click
 
 from hadoop.errors import HadoopError
-from infosvc.core.extras import EXTRAS
 from infosvc.wire.errors import InfoError
 from jobs.errors import JobError
 from locality.types import PlanError
-from nodewise.lazy import LazyGroup, lazily
+from nodewise.lazy import LazyGroup
 
 DEFAULT_HOME = Path("~/.nodewise")
 COMMANDS = {
     "cluster": "hadoop.local.command:cluster",
-    "serve": "infosvc.commands.serve:serve",
+    "serve": "nodewise.serve:serve",
     "producer": "infosvc.commands.producer:producer",
     "node": "infosvc.commands.node:node",
     "slot": "infosvc.commands.slot:slot",
@@ -49,9 +47,6 @@ WATCHED = {
 }
 """The listings of these groups that can be shown again and again: they get --watch."""
 
-MOUNTED = ["nodewise.board:mount"]
-"""What `nodewise serve` answers beside the service's own calls: functions of home and application, imported by it."""
-
 
 @click.group(cls=LazyGroup, places=COMMANDS, watched=WATCHED, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="nodewise")
@@ -75,7 +70,6 @@ def cli(ctx: click.Context, home: Path) -> None:
       nodewise job submit --input hdfs:///data/images --output hdfs:///out/run1 --capability perf_cpu --wait
     """
     ctx.obj = home.expanduser().absolute()
-    ctx.meta[EXTRAS] = [partial(lazily(place), ctx.obj) for place in MOUNTED]
 
 
 def main() -> None:

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from flask import Flask
-
-from infosvc.access.roles import needs
-from infosvc.core.extras import describe
-from infosvc.core.service import parts_of
-from infosvc.http.api import exchange
-from infosvc.state.transaction import Draft
-from jobs import dashboard
+from infosvc.http.api.call_group import PREFIX, CallGroup, Route
+from infosvc.http.api.exchange import latest, record_call
+from infosvc.wire.records import Datum
+from jobs.dashboard import routes
 from jobs.dashboard.document import BOARD
 
 
-def mount(home: Path, app: Flask) -> None:
-    """Add those calls to the service; `home` is where `nodewise cluster up` keeps its site files."""
-    describe(app, BOARD)
-    dashboard.mount(app, needs, home, parts_of(app).latest, lambda: exchange.write(_nothing))
+class _Values:
+    """What the service that answers the call knows."""
+
+    def data(self, data_name: str) -> list[Datum]:
+        return latest().data(data_name)
 
 
-def _nothing(_draft: Draft) -> None:
-    """A change of nothing the service keeps: it leaves its line in the audit log."""
+def board_calls(home: Path) -> CallGroup:
+    """Those calls; `home` is where `nodewise cluster up` keeps its site files."""
+    found = routes(home, _Values(), record_call)
+    made = tuple(Route(f"{PREFIX}{one.rule}", one.name, one.view, one.role, one.method) for one in found)
+    return CallGroup("board", routes=made, document=BOARD)

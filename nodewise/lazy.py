@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
-
-
-def lazily(place: str) -> Callable[..., Any]:
-    """The function at `module:attribute`, imported as late as it is called."""
-
-    def call(*arguments: Any) -> Any:
-        return _at(place)(*arguments)
-
-    return call
 
 
 class LazyGroup(click.Group):

@@ -25,9 +25,10 @@ from collectors.agent.settings import Settings, SettingsError
 from collectors.agent.slot import Ended
 from collectors.agent.slots import Slots
 from collectors.agent.tidy import Tidy
+from infosvc.wire.answers import PastRun
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Revoked
-from infosvc.wire.records import PastRun, Wanted
+from infosvc.wire.records import Wanted
 
 SERVICE_PATIENCE_SECONDS = 5.0
 QUIET_SECONDS = 0.15  # with no run for so long, a batch is complete
@@ -130,7 +131,7 @@ class Agent:
         run = ended.run
         value = run.value[:VALUE_LIMIT] if run.value is not None else None
         stderr = clipped(ended.stderr) or ("" if run.exit_status is not None else run.reason or "")
-        past = PastRun(round(time.time(), 3), ended.outcome, run.duration, run.exit_status, value, stderr)
+        past = PastRun(round(time.time(), 3), ended.outcome, run.duration or 0.0, run.exit_status, value, stderr)
         self._log.add(run.data_name, past)
         self._spool.add(run)
 

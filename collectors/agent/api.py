@@ -20,8 +20,9 @@ from urllib.parse import unquote
 
 from collectors.agent import probe
 from collectors.agent.slot_request import checked, parsed
+from infosvc.wire.answers import PastRun
 from infosvc.wire.errors import Conflict, InfoError, InvalidInput, NotFound, TooLarge, Unauthorized
-from infosvc.wire.records import PastRun, Wanted, check_name
+from infosvc.wire.records import Wanted, check_name
 
 BODY_LIMIT = 1024 * 1024
 PATIENCE_SECONDS = 10  # for a whole request, however slowly it comes

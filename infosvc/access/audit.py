@@ -14,8 +14,8 @@ from typing import NamedTuple, Protocol
 from infosvc.access.rate_limit import Rates
 from infosvc.settings import Clock
 from infosvc.state.transaction import Draft
+from infosvc.wire.answers import AuditEntry
 from infosvc.wire.errors import InfoError
-from infosvc.wire.records import AuditEntry
 
 BEGINNING = "0" * 64  # what the first entry is chained to
 

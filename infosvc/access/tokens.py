@@ -9,8 +9,9 @@ from dataclasses import replace
 from infosvc.access.roles import sha256
 from infosvc.state.configuration import Picture, StoredToken
 from infosvc.state.transaction import Draft
+from infosvc.wire.answers import Token
 from infosvc.wire.errors import InvalidInput, NotFound, Unauthorized
-from infosvc.wire.records import Role, Token
+from infosvc.wire.records import Role
 
 ID_LENGTH = 16
 

@@ -14,9 +14,9 @@ from infosvc.access.audit import Chain
 from infosvc.commands import show
 from infosvc.commands.options import connect, json_option, service_options
 from infosvc.commands.staying import AWAY
+from infosvc.wire.answers import AuditEntry
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Conflict
-from infosvc.wire.records import AuditEntry
 
 COLUMNS = ("sequence", "at", "who", "address", "call", "status", "detail")
 SHOWN_DETAIL = 80

@@ -13,8 +13,9 @@ import click
 
 from infosvc.commands import show
 from infosvc.commands.options import Moment, connect, json_option, service_options
+from infosvc.wire.answers import History
 from infosvc.wire.client import InfoClient
-from infosvc.wire.records import Datum, History, check_name, check_node_name
+from infosvc.wire.records import Datum, check_name, check_node_name
 
 COLUMNS = ("node", "value", "unit", "age", "state", "reason")
 STATISTICS = ("count", "min", "max", "mean", "p50", "p90", "p99")

@@ -9,6 +9,7 @@ import signal
 import ssl
 import stat
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -16,12 +17,12 @@ import click
 
 from infosvc.access.roles import is_loopback, token_from
 from infosvc.commands.options import token_option
-from infosvc.core.extras import EXTRAS
 from infosvc.settings import Ack, Settings
 from infosvc.wire.client import token_path
 from infosvc.wire.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from infosvc.http.api.call_group import CallGroup
     from infosvc.http.server import Server
 
 _file = click.Path(dir_okay=False, path_type=Path)
@@ -81,6 +82,7 @@ def serve(
     database: str | None,
     database_password_file: Path | None,
     token_file: Path | None,
+    others: Sequence[CallGroup] = (),
     **given: Any,
 ) -> None:
     """Run the information service until it is told to end.
@@ -107,8 +109,7 @@ def serve(
     url = parse_url(database or f"sqlite:///{home / 'service' / 'infosvc.db'}", _password(database_password_file))
     path = token_path(home, token_file)
     settings = Settings(url.render_as_string(hide_password=False), token_from(path), **given)
-    extras = click.get_current_context().meta.get(EXTRAS, ())
-    server = Server(settings, host, port, extras=extras)
+    server = Server(settings, host, port, others=others)
     if not is_loopback(host) and given["tls_cert"] is None:
         click.echo(
             f"Warning: {host} can be reached from other machines, and tokens and values travel unencrypted: "

@@ -9,9 +9,10 @@ import click
 from infosvc.commands import show
 from infosvc.commands.options import connect, for_each, json_option, service_options
 from infosvc.management.cluster_slots import ANYWHERE
+from infosvc.wire.answers import PastRun
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InvalidInput, NotFound
-from infosvc.wire.records import Outcome, PastRun, Producer, Scope, Slot, check_name, check_node_name
+from infosvc.wire.records import Outcome, Producer, Scope, Slot, check_name, check_node_name
 
 nodes_option = click.option("--node", "nodes", multiple=True, help="Only on this node; repeatable.")
 

@@ -13,8 +13,9 @@ import click
 from infosvc.commands import show
 from infosvc.commands.options import connect, for_each, json_option, service_options
 from infosvc.commands.spans import Span
+from infosvc.wire.answers import Token
 from infosvc.wire.errors import InvalidInput
-from infosvc.wire.records import Role, Token
+from infosvc.wire.records import Role
 
 COLUMNS = ("token_id", "name", "role", "node_name", "created", "expires", "revoked")
 

@@ -16,8 +16,9 @@ from infosvc.settings import Clock
 from infosvc.state.configuration import Picture, Wish
 from infosvc.state.current_values import Cell, Value
 from infosvc.state.transaction import Commit, Key
+from infosvc.wire.answers import Event
 from infosvc.wire.errors import NotReady
-from infosvc.wire.records import Event, Producer
+from infosvc.wire.records import Producer
 
 TYPES = ("value", "node", "slot", "producer")
 GAP = "gap"

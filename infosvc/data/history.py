@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 
 from infosvc.state.current_values import number_of
-from infosvc.wire.records import History
+from infosvc.wire.answers import History
 
 
 def summary(

@@ -6,13 +6,12 @@ from dataclasses import replace
 
 from infosvc.access.roles import Caller
 from infosvc.data import values
-from infosvc.data.agent_report import Batch
 from infosvc.state.configuration import Latest
 from infosvc.state.writer import Writer
-from infosvc.wire.records import Receipt, Role
+from infosvc.wire.records import Receipt, Report, Role
 
 
-def take(latest: Latest, writer: Writer, node_name: str, batch: Batch, caller: Caller) -> Receipt:
+def take(latest: Latest, writer: Writer, node_name: str, report: Report, caller: Caller) -> Receipt:
     """One report, once it is acknowledged; NotReady when the database does not take it in time.
 
     That the node lives is noted whether its values can be stored or not, and a heartbeat of an agent that is known
@@ -22,7 +21,7 @@ def take(latest: Latest, writer: Writer, node_name: str, batch: Batch, caller: C
     machine = latest.picture.node(node_name)
     latest.heard[node_name] = now
     receipt = Receipt(machine.version)
-    if batch.runs or (batch.boot, batch.dropped) != (machine.boot, machine.dropped):
+    if report.runs or (report.boot, report.dropped) != (machine.boot, machine.dropped):
         own = caller.role is Role.AGENT
-        receipt = writer.write_report(lambda draft: values.take_report(draft, node_name, batch, now, only_slots=own))
+        receipt = writer.write_report(lambda draft: values.take_report(draft, node_name, report, now, only_slots=own))
     return replace(receipt, inputs=latest.inputs(node_name))

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import msgspec
 
-from infosvc.data.agent_report import Batch, Ran
 from infosvc.state.current_values import Value
 from infosvc.state.transaction import Draft, Past, Point
 from infosvc.wire.errors import NotFound
-from infosvc.wire.records import Outcome, Producer, Receipt
+from infosvc.wire.records import Outcome, Producer, Receipt, Report, Run
 
 
-def take_report(draft: Draft, node_name: str, batch: Batch, now: float, *, only_slots: bool = False) -> Receipt:
+def take_report(draft: Draft, node_name: str, report: Report, now: float, *, only_slots: bool = False) -> Receipt:
     """Take one batch of an agent, once; the receipt tells which wanted state is current. `now` is monotonic seconds.
 
     Runs of names that are no longer registered are left out; with `only_slots`, also those that no slot produces.
     """
     machine = draft.picture.node(node_name)
     receipt = Receipt(machine.version)
-    seen = {"seen": now, "agent_version": batch.agent_version or machine.agent_version, "dropped": batch.dropped}
-    if batch.boot != machine.boot or batch.sequence > machine.sequence:
-        seen |= {"boot": batch.boot, "sequence": batch.sequence}
+    seen = {"seen": now, "agent_version": report.agent_version or machine.agent_version, "dropped": report.dropped}
+    if report.boot != machine.boot or report.sequence > machine.sequence:
+        seen |= {"boot": report.boot, "sequence": report.sequence}
         slots = draft.picture.slots.get(node_name, {})
-        for ran in batch.runs:
+        for ran in report.runs:
             if only_slots and ran.data_name not in slots:
                 continue
             producer = draft.picture.producers.get(ran.data_name)
@@ -36,7 +35,7 @@ def put_value(draft: Draft, data_name: str, node_name: str, text: str, now: floa
     """Write one value of a registered name; returns whether it is the first there."""
     producer = draft.picture.producer(data_name)
     first = draft.value(data_name, node_name) is None
-    _set(draft, producer, node_name, Ran(data_name, Outcome.OK, None, value=text), text, now)
+    _set(draft, producer, node_name, Run(data_name, Outcome.OK, None, value=text), text, now)
     return first
 
 
@@ -49,7 +48,7 @@ def delete_value(draft: Draft, data_name: str, node_name: str) -> None:
     draft.forget.append(Past(data_name, node_name))
 
 
-def _take_run(draft: Draft, producer: Producer, node_name: str, ran: Ran, now: float) -> None:
+def _take_run(draft: Draft, producer: Producer, node_name: str, ran: Run, now: float) -> None:
     """One run: its own value, and one for each name that it emits, of which those not printed are 'no data'."""
     when = now - ran.age
     if not producer.emits:
@@ -61,11 +60,11 @@ def _take_run(draft: Draft, producer: Producer, node_name: str, ran: Ran, now: f
         text = printed.get(name)
         part = ran
         if ran.outcome is Outcome.OK and text is None:
-            part = Ran(name, Outcome.NO_DATA, ran.duration, reason=f"{producer.data_name} did not print it this time")
+            part = Run(name, Outcome.NO_DATA, ran.duration, reason=f"{producer.data_name} did not print it this time")
         _set(draft, draft.picture.producers[name], node_name, part, text, when)
 
 
-def _set(draft: Draft, producer: Producer, node_name: str, ran: Ran, text: str | None, when: float) -> None:
+def _set(draft: Draft, producer: Producer, node_name: str, ran: Run, text: str | None, when: float) -> None:
     """One cell of the board; a run that brought nothing leaves the old value and its time."""
     cell = (producer.data_name, node_name)
     old = draft.value(*cell)

@@ -19,7 +19,7 @@ from infosvc.access.body_limit import Bodies
 from infosvc.core.metrics import Calls
 from infosvc.core.service import parts_of
 from infosvc.data import intake
-from infosvc.data.agent_report import read_batch
+from infosvc.data.agent_report import read_report
 from infosvc.http.api.restx import error_response
 from infosvc.state.configuration import Latest
 from infosvc.state.writer import Writer
@@ -128,7 +128,7 @@ class FastLane:
             return None
         try:
             body = self._bodies.read(caller.token_id, lambda: environ["wsgi.input"].read(int(length)))
-            receipt = intake.take(self._latest, self._writer, node_name, read_batch(body), caller)
+            receipt = intake.take(self._latest, self._writer, node_name, read_report(body), caller)
         except InfoError as error:
             return self._refuse(error, environ, start)
         said = msgspec.json.encode(receipt)

@@ -6,13 +6,14 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from flask import Flask, Response, request
+from flask import Response, request
 from werkzeug.exceptions import NotFound
 
-from infosvc.access.roles import open_to_all
+from infosvc.http.api.call_group import CallGroup, Route
 
 WEB = Path(__file__).resolve().parents[1] / "web"
 TYPES = {
@@ -45,23 +46,16 @@ class _File(NamedTuple):
     etag: str
 
 
-def add(app: Flask) -> None:
-    """Serve index.html at / and every file below /web/, as they are when the service starts."""
-    files = read(WEB)
-
-    @open_to_all
-    def web(filename: str) -> Response:
-        return _answer(files.get(filename))
-
-    @open_to_all
-    def index() -> Response:
-        return _answer(files.get("index.html"))
-
-    app.add_url_rule("/", "index", index)
-    app.add_url_rule("/web/<path:filename>", "web", web)
-    app.after_request(_protect)
+def _show(filename: str = "index.html") -> Response:
+    return _answer(read(WEB).get(filename))
 
 
+calls = CallGroup(
+    "pages", routes=(Route("/", "index", _show, None), Route("/web/<path:filename>", "file", _show, None))
+)
+
+
+@cache
 def read(folder: Path) -> dict[str, _File]:
     """All files of the kinds that browsers load, by their path below the folder; nothing else can be asked for."""
     return {
@@ -88,7 +82,7 @@ def _answer(file: _File | None) -> Response:
     return answer
 
 
-def _protect(response: Response) -> Response:
+def protect(response: Response) -> Response:
     """Let no browser guess what an answer is, nor let a page do more than it must; what a view has set stays."""
     response.headers.setdefault("X-Content-Type-Options", "nosniff")
     if response.mimetype == "text/html":

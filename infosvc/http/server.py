@@ -23,7 +23,7 @@ from granian.http import HTTP1Settings
 from granian.wsgi import ResponseIterWrap
 
 from infosvc.access.roles import is_loopback
-from infosvc.core.extras import Extra
+from infosvc.http.api.call_group import CallGroup
 from infosvc.http.app import close_app, create_app
 from infosvc.http.fast_path import FastLane
 from infosvc.settings import Clock, Settings
@@ -52,9 +52,9 @@ class Server:
     """The service listening on one address; `run` serves until `stop` is called."""
 
     def __init__(
-        self, settings: Settings, host: str, port: int, clock: Clock | None = None, extras: Sequence[Extra] = ()
+        self, settings: Settings, host: str, port: int, clock: Clock | None = None, others: Sequence[CallGroup] = ()
     ) -> None:
-        """Take the port (0: a free one), then open the database; `extras` are those of create_app.
+        """Take the port (0: a free one), then open the database; `others` are those of create_app.
 
         InvalidInput when the port cannot be had, or when other machines could read without a token.
         """
@@ -65,7 +65,7 @@ class Server:
             )
         with _listen(host, port) as listener:
             port = listener.getsockname()[1]
-            self.app = create_app(settings, clock, extras)
+            self.app = create_app(settings, clock, others)
             # From here on the descriptor is granian's to close.
             self._worker = _worker(listener.detach(), settings)
         self._lane = FastLane(self.app)

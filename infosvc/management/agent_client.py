@@ -15,8 +15,8 @@ from infosvc.access.tokens import agent_secrets
 from infosvc.management.nodes import split_address
 from infosvc.settings import Settings
 from infosvc.state.configuration import Picture
+from infosvc.wire.answers import PastRun
 from infosvc.wire.errors import InfoError, InvalidInput, NotFound, NotReady, Unauthorized
-from infosvc.wire.records import PastRun
 
 MOST_BYTES = 1 << 20  # of an answer
 MOST_LOGS = 8  # asked for at the same time, each by a thread that could answer others

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from infosvc.management.slots import delete_slot, lift_slot, put_slot
 from infosvc.state.configuration import Picture, Wish
 from infosvc.state.transaction import Draft
+from infosvc.wire.answers import Placement
 from infosvc.wire.errors import Conflict, NotFound
 from infosvc.wire.records import Producer, Scope
 
@@ -34,22 +35,16 @@ def placed(picture: Picture, data_name: str) -> dict[str, Wish]:
     return {node: wish for node, wish in sorted(found.items()) if wish.placed}
 
 
-def described(picture: Picture, data_name: str) -> dict[str, Any]:
-    """A placement as the wire shows it; NotFound when there is none."""
+def placement(picture: Picture, data_name: str) -> Placement:
+    """Where a producer is placed; NotFound when it is not."""
     producer, found = picture.producer(data_name), placed(picture, data_name)
     if not found:
         raise NotFound(
             f"{data_name} is not placed on any node: start it with `nodewise slot start {data_name}`", "data_name"
         )
     wish = next(iter(found.values()))
-    return {
-        "data_name": data_name,
-        "node_name": ANYWHERE,
-        "running": wish.running,
-        "interval": producer.time_max if wish.interval is None else wish.interval,
-        "replicas": producer.replicas,
-        "nodes": list(found),
-    }
+    interval = producer.time_max if wish.interval is None else wish.interval
+    return Placement(data_name, ANYWHERE, wish.running, interval, producer.replicas, tuple(found))
 
 
 def place(draft: Draft, data_name: str, running: bool, interval: float | None, is_ready: Is) -> bool:
@@ -60,7 +55,7 @@ def place(draft: Draft, data_name: str, running: bool, interval: float | None, i
     producer, here = draft.picture.producer(data_name), placed(draft.picture, data_name)
     _refuse_other_scopes(producer)
     if not running:
-        described(draft.picture, data_name)
+        placement(draft.picture, data_name)
     moves = choose(draft.picture, producer, is_ready, _never) if running else Moves((), ())
     first = moves.to or tuple(_free(draft.picture, data_name, lambda _: True)[:1])
     if not here and not first:
@@ -77,14 +72,14 @@ def place(draft: Draft, data_name: str, running: bool, interval: float | None, i
 
 def withdraw(draft: Draft, data_name: str) -> None:
     """Remove all slots of a producer that the service placed; NotFound when there is none."""
-    described(draft.picture, data_name)
+    placement(draft.picture, data_name)
     for node_name in placed(draft.picture, data_name):
         delete_slot(draft, node_name, data_name)
 
 
 def lift(draft: Draft, data_name: str, interval: float | None) -> bool:
     """End the quarantine of all slots that the service placed, and re-time them if an interval is given."""
-    described(draft.picture, data_name)
+    placement(draft.picture, data_name)
     for node_name in placed(draft.picture, data_name):
         lift_slot(draft, node_name, data_name, interval)
     return False

@@ -7,9 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from infosvc.wire.answers import Token
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError
-from infosvc.wire.records import Node, Role, Token
+from infosvc.wire.records import Node, Role
 
 NOTHING = Path()  # in place of a file or directory for agents: the one that an earlier enrolment gave is taken back
 

@@ -14,8 +14,9 @@ import msgspec
 
 from infosvc.settings import Clock, Settings
 from infosvc.state.current_values import Board, Value, state_of
+from infosvc.wire.answers import AuditEntry, Token
 from infosvc.wire.errors import NotFound
-from infosvc.wire.records import AuditEntry, Datum, Kind, Node, Producer, Scope, Slot, Token, Wanted
+from infosvc.wire.records import Datum, Kind, Node, Producer, Scope, Slot, Wanted
 
 
 class Machine(msgspec.Struct, frozen=True, gc=False):

@@ -36,8 +36,8 @@ from infosvc.state.current_values import Board, Cell, Value
 from infosvc.state.migrate import migrate
 from infosvc.state.single_instance import ServerLock, lock_file
 from infosvc.state.transaction import Draft, Past
+from infosvc.wire.answers import AuditEntry
 from infosvc.wire.errors import InvalidInput, NotReady
-from infosvc.wire.records import AuditEntry
 
 Row = dict[str, Any]
 T = TypeVar("T")

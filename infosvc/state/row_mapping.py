@@ -12,7 +12,8 @@ from infosvc.state import tables
 from infosvc.state.configuration import Machine, Picture, StoredToken, Wish
 from infosvc.state.current_values import Cell, Value
 from infosvc.state.transaction import Key, Point
-from infosvc.wire.records import Outcome, Producer, Token
+from infosvc.wire.answers import Token
+from infosvc.wire.records import Outcome, Producer
 
 Row = dict[str, Any]
 

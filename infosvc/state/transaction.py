@@ -9,7 +9,7 @@ import msgspec
 
 from infosvc.state.configuration import Picture
 from infosvc.state.current_values import Board, Cell, Value
-from infosvc.wire.records import AuditEntry
+from infosvc.wire.answers import AuditEntry
 
 Key = tuple[str, ...]
 

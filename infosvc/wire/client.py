@@ -15,22 +15,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
+from infosvc.wire.answers import AuditEntry, History, PastRun, Token
 from infosvc.wire.connection import Answer, Call, Connections, encoded, error_from
 from infosvc.wire.errors import InvalidInput, NotReady, Unauthorized
 from infosvc.wire.event_stream import EventStream
-from infosvc.wire.records import (
-    AuditEntry,
-    Datum,
-    History,
-    Node,
-    PastRun,
-    Producer,
-    Receipt,
-    Report,
-    Role,
-    Token,
-    Wanted,
-)
+from infosvc.wire.records import Datum, Node, Producer, Receipt, Report, Role, Wanted
 
 T = TypeVar("T")
 

@@ -12,9 +12,9 @@ import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
+from infosvc.wire.answers import Event
 from infosvc.wire.connection import Call, Connections, error_from, pause
 from infosvc.wire.errors import InfoError, NotReady, TooManyRequests, Unreachable
-from infosvc.wire.records import Event
 
 SILENCE_SECONDS = 15.0  # the service says something every 5 s; after three times that its connection is dead
 PATIENCE_SECONDS = 60.0

@@ -3,15 +3,38 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
-from enum import Enum, StrEnum
-from typing import Any, Self
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
 
 from infosvc.wire.errors import InvalidInput
+from infosvc.wire.fields import COUNT, LARGEST, POSITIVE, SECONDS, Limits, Record, described
 
 NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_.:-]{0,127}$")
 NODE_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$")
+
+LONGEST_VALUE = 65_535
+MOST_RUNS = 10_000
+MOST_EMITTED = 1_000
+
+_A_NAME = described(example="load_1m")
+_A_NODE = described("HDFS and YARN host name", example="127.0.1.11")
+_NAMES = Limits(longest=1_000, unique=True)
+_EACH_NAME = Limits(pattern=NAME.pattern)
+_SHA256 = Limits(
+    longest=64,
+    pattern="^[0-9a-f]{64}$",
+    form="64 hexadecimal digits in lower case, as sha256sum prints them",
+)
+_VALUE = Limits(longest=LONGEST_VALUE)
+_AGENT_VERSION = described(
+    "version of the agent; empty as long as none said it", example="0.1.0", limits=Limits(longest=64)
+)
+_INTERVAL = described("between two runs", unit="seconds", limits=POSITIVE, example=5)
+_TIMEOUT = described("until a run is killed", unit="seconds", limits=POSITIVE, example=10)
+_LAST_OUTCOME = described("of the last run")
+_COMPLAINT = described("what the last run complained")
 
 
 class Kind(StrEnum):
@@ -70,49 +93,77 @@ class Role(StrEnum):
     ADMIN = "admin"  # everything
 
 
-class Record:
-    """Shared by all records: to and from the JSON objects of the wire."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Field name -> value; enums as their text."""
-        record: Any = self
-        return {k: v.value if isinstance(v, Enum) else v for k, v in asdict(record).items()}
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> Self:
-        """Build from a JSON object; unknown keys are ignored so that a newer peer may add some."""
-        record: Any = cls
-        known = {each.name for each in fields(record)}
-        built: Self = record(**{k: v for k, v in body.items() if k in known})
-        return built
-
-
 @dataclass(frozen=True)
 class Producer(Record):
     """One row of t_DP: a data name and the command that produces it.
 
-    `time_max` seconds between two runs, `timeout` seconds until a run is killed, `ttl` seconds until a value
-    is stale (default 3 x time_max), `keep` seconds of history. `cmd` is split into argv and never sees a shell;
-    its first word is an absolute path, or a path below the directory pushed to the node. A run of a producer with
-    `emits` prints one `name value` line for each of these names, and one of its own name for its own value, which
-    without that line is how many came; a change of one of its `inputs` runs it at once.
+    `cmd` never sees a shell. A run of a producer with `emits` prints one `name value` line for each of these names.
     """
 
-    data_name: str
-    cmd: str
-    time_max: float
-    kind: Kind = Kind.COLLECTOR
-    scope: Scope = Scope.NODE
-    replicas: int = 1
-    timeout: float = 10.0
-    ttl: float | None = None
-    unit: str = ""
-    help: str = ""
-    keep: float = 0.0
-    sha256: str | None = None
-    emits: tuple[str, ...] = ()
-    inputs: tuple[str, ...] = ()
-    version: int = 0
+    data_name: str = field(metadata=described(example="cpu_count", sent=False))
+    cmd: str = field(
+        metadata=described(
+            "command, split into argv without a shell: an absolute path, or one below what is pushed to the nodes; a "
+            "program needs none",
+            limits=Limits(longest=4096),
+            example="scripts/cpu_count.sh",
+            required=False,
+        )
+    )
+    time_max: float = field(metadata=_INTERVAL)
+    kind: Kind = field(default=Kind.COLLECTOR, metadata=described("who brings the value"))
+    scope: Scope = field(default=Scope.NODE, metadata=described("cluster: on `replicas` nodes"))
+    replicas: int = field(
+        default=1,
+        metadata=described(
+            "on how many nodes a cluster producer runs", limits=Limits(least=1, most=100_000), example=1
+        ),
+    )
+    timeout: float = field(default=10.0, metadata=_TIMEOUT)
+    ttl: float | None = field(
+        default=None,
+        metadata=described(
+            "until a value is stale; by default 3 x time_max",
+            unit="seconds",
+            limits=POSITIVE,
+            example=15,
+            nullable=False,
+        ),
+    )
+    unit: str = field(
+        default="",
+        metadata=described("unit of the value, in base units", limits=Limits(longest=64), example="processors"),
+    )
+    help: str = field(
+        default="",
+        metadata=described("what the value says", limits=Limits(longest=4096), example="Processors that the node has"),
+    )
+    keep: float = field(default=0.0, metadata=described("of history", unit="seconds", limits=SECONDS, example=86400))
+    sha256: str | None = field(
+        default=None,
+        metadata=described(
+            "checksum that the command's file must have",
+            limits=_SHA256,
+            example="0f" * 32,
+        ),
+    )
+    emits: tuple[str, ...] = field(
+        default=(),
+        metadata=described(
+            "names of which a run prints lines `name value`; a line of the producer's own name brings its own value, "
+            "which without one is how many names came",
+            limits=_NAMES,
+            each=_EACH_NAME,
+            example=[],
+        ),
+    )
+    inputs: tuple[str, ...] = field(
+        default=(),
+        metadata=described(
+            "names whose changes run it at once", limits=_NAMES, each=_EACH_NAME, example=["cpu_free_ratio"]
+        ),
+    )
+    version: int = field(default=0, metadata=described("grows with each change; for If-Match", example=1, sent=False))
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", Kind(self.kind))
@@ -120,25 +171,22 @@ class Producer(Record):
         object.__setattr__(self, "inputs", tuple(self.inputs))
         object.__setattr__(self, "scope", Scope(self.scope))
         if self.ttl is None:
-            object.__setattr__(self, "ttl", 3 * self.time_max)
+            object.__setattr__(self, "ttl", min(3 * self.time_max, LARGEST))
 
 
 @dataclass(frozen=True)
 class Datum(Record):
-    """The latest value of one data name on one node, with its age in seconds at the time of the answer.
+    """The latest value of one data name on one node, with its age in seconds at the time of the answer."""
 
-    `data_value` is text as the producer printed it, or None when no run has brought one yet.
-    """
-
-    data_name: str
-    node_name: str
-    data_value: str | None
-    age: float | None
-    ttl: float
+    data_name: str = field(metadata=_A_NAME)
+    node_name: str = field(metadata=described(example="127.0.1.11"))
+    data_value: str | None = field(metadata=described("as the producer printed it; null as long as no run brought one"))
+    age: float | None = field(metadata=described("since it was true", unit="seconds", example=1.5))
+    ttl: float = field(metadata=described("until it is stale", unit="seconds", example=15))
     state: State
-    outcome: Outcome
-    reason: str | None = None
-    unit: str = ""
+    outcome: Outcome = field(metadata=_LAST_OUTCOME)
+    reason: str | None = field(default=None, metadata=_COMPLAINT)
+    unit: str = field(default="", metadata=described("unit of the value, in base units", example="processes"))
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "state", State(self.state))
@@ -160,42 +208,54 @@ class Datum(Record):
 
 @dataclass(frozen=True)
 class Node(Record):
-    """A machine: its HDFS and YARN host name, where its agent listens, and what was last heard of it.
+    """A machine: its HDFS and YARN host name, where its agent listens, and what was last heard of it."""
 
-    `dropped` counts the runs that its agent has lost since its start, because the service was away for too long.
-    """
-
-    node_name: str
-    address: str
-    state: str = "stale"
-    last_seen: float | None = None
-    agent_version: str = ""
-    dropped: int = 0
+    node_name: str = field(metadata=described("HDFS and YARN host name", example="127.0.1.11", sent=False))
+    address: str = field(
+        metadata=described("HOST:PORT of the agent", limits=Limits(longest=255), example="127.0.1.11:8410")
+    )
+    state: str = field(
+        default="stale",
+        metadata=described("lost after 15 s of silence", limits=Limits(choices=("ready", "stale", "lost")), sent=False),
+    )
+    last_seen: float | None = field(
+        default=None,
+        metadata=described(
+            "of the last report; null before the first", unit="Unix seconds", example=1700000000.0, sent=False
+        ),
+    )
+    agent_version: str = field(default="", metadata=_AGENT_VERSION)
+    dropped: int = field(
+        default=0, metadata=described("runs that the agent has lost since its start", example=0, sent=False)
+    )
 
 
 @dataclass(frozen=True)
 class Slot(Record):
     """Wanted state of one producer on one node, and how its last run ended.
 
-    `epoch` grows when somebody lifts its quarantine; the agent then starts counting failures anew. `skipped` counts
-    the ticks that it has missed.
+    `epoch` grows when somebody lifts its quarantine; the agent then starts counting failures anew.
     """
 
-    data_name: str
-    cmd: str
-    interval: float
-    timeout: float = 10.0
-    running: bool = True
-    sha256: str | None = None
+    data_name: str = field(metadata=_A_NAME)
+    cmd: str = field(metadata=described(example="scripts/load_1m.sh"))
+    interval: float = field(metadata=_INTERVAL)
+    timeout: float = field(default=10.0, metadata=_TIMEOUT)
+    running: bool = field(default=True, metadata=described("what is wanted", example=True))
+    sha256: str | None = field(default=None, metadata=described("checksum that the command's file must have"))
     scope: Scope = Scope.NODE
-    emits: tuple[str, ...] = ()
-    inputs: tuple[str, ...] = ()
-    epoch: int = 0
-    skipped: int = 0
-    outcome: Outcome | None = None
-    duration: float | None = None
-    reason: str | None = None
-    age: float | None = None
+    emits: tuple[str, ...] = field(default=(), metadata=described(example=[]))
+    inputs: tuple[str, ...] = field(default=(), metadata=described(example=[]))
+    epoch: int = field(default=0, metadata=described("how often its quarantine was lifted", example=0))
+    skipped: int = field(default=0, metadata=described("ticks that it has missed", example=0))
+    outcome: Outcome | None = field(
+        default=None, metadata=described("of the last run; null before the first", example="ok")
+    )
+    duration: float | None = field(
+        default=None, metadata=described("that the last run took", unit="seconds", example=0.1)
+    )
+    reason: str | None = field(default=None, metadata=_COMPLAINT)
+    age: float | None = field(default=None, metadata=described("since the last run", unit="seconds", example=1.5))
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scope", Scope(self.scope))
@@ -207,13 +267,13 @@ class Slot(Record):
 
 @dataclass(frozen=True)
 class Wanted:
-    """All slots of one node; `version` grows with every change, so an agent knows when it is behind.
+    """All slots of one node; an agent knows by the version when it is behind.
 
     `node_name` tells an agent that the notice is meant for it, whatever address it came to.
     """
 
-    node_name: str
-    version: int
+    node_name: str = field(metadata=_A_NODE)
+    version: int = field(metadata=described("grows with each change", example=1700000003))
     slots: tuple[Slot, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -233,21 +293,37 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Run(Record):
-    """One run that ended in a slot; `age` seconds ago, `duration` seconds long.
+    """One run that ended in a slot. What is not registered is left out, so the form of its name needs no check."""
 
-    `values` holds what a producer with `emits` printed of these names. `skipped` counts the ticks that passed since
-    the run before because it was still at work or no place was free.
-    """
-
-    data_name: str
+    data_name: str = field(metadata=described(limits=Limits(longest=128), example="load_1m"))
     outcome: Outcome
-    duration: float
-    value: str | None = None
-    reason: str | None = None
-    age: float = 0.0
-    exit_status: int | None = None
-    skipped: int = 0
-    values: Mapping[str, str] | None = None
+    duration: float | None = field(metadata=described("the run took", unit="seconds", limits=SECONDS, example=0.1))
+    value: str | None = field(
+        default=None,
+        metadata=described(
+            "what it printed, with outcome ok; with emits may be left out: the count of values",
+            limits=_VALUE,
+            example="0.93",
+        ),
+    )
+    reason: str | None = field(default=None, metadata=described("last lines of stderr", limits=_VALUE))
+    age: float = field(default=0.0, metadata=described("since the run", unit="seconds", limits=SECONDS))
+    exit_status: int | None = field(
+        default=None, metadata=described("negative for a signal", limits=Limits(least=-(2**31), most=2**31 - 1))
+    )
+    skipped: int = field(
+        default=0,
+        metadata=described("ticks missed since the run before", limits=COUNT),
+    )
+    values: Mapping[str, str] | None = field(
+        default=None,
+        metadata=described(
+            "what a producer with emits printed: an object of name and text",
+            limits=Limits(longest=MOST_EMITTED),
+            keys=Limits(longest=128),
+            each=_VALUE,
+        ),
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "outcome", Outcome(self.outcome))
@@ -255,16 +331,24 @@ class Run(Record):
 
 @dataclass(frozen=True)
 class Report:
-    """One batch from an agent: `boot` names the agent's start, `sequence` grows from 1 within it.
+    """One batch from an agent."""
 
-    `dropped` counts the runs that the agent lost since its start because it could not send them for too long.
-    """
-
-    boot: str
-    sequence: int
-    agent_version: str = ""
-    runs: tuple[Run, ...] = ()
-    dropped: int = 0
+    boot: str = field(
+        metadata=described("names this start of the agent", limits=Limits(shortest=1, longest=64), example="b1")
+    )
+    sequence: int = field(
+        metadata=described(
+            "grows from 1 within a boot; a repeated one is not taken twice",
+            limits=Limits(least=0, most=2**62),
+            example=1,
+        )
+    )
+    agent_version: str = field(default="", metadata=_AGENT_VERSION)
+    runs: Sequence[Run] = field(default=(), metadata=described(limits=Limits(longest=MOST_RUNS), required=True))
+    dropped: int = field(
+        default=0,
+        metadata=described("runs that the agent lost since its start, as it could not send them", limits=COUNT),
+    )
 
     def to_json(self) -> dict[str, Any]:
         """As it is sent."""
@@ -279,93 +363,15 @@ class Report:
 
 @dataclass(frozen=True)
 class Receipt(Record):
-    """The answer to a report: which wanted state is current, and how often each input of the node's cluster-wide
-    processors has changed anywhere (a processor whose numbers grew should run)."""
+    """The answer to a report; a processor whose input's number grew should run."""
 
-    wanted_version: int
-    inputs: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class PastRun(Record):
-    """One line of a slot's log: when a run ended (Unix seconds by the node's clock), how, and what it complained."""
-
-    ended_at: float
-    outcome: Outcome
-    duration: float
-    exit_status: int | None = None
-    value: str | None = None
-    stderr: str = ""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "outcome", Outcome(self.outcome))
-
-
-@dataclass(frozen=True)
-class Token(Record):
-    """Who may call: `token_id` is public, the token itself is shown once and kept as its SHA-256 only.
-
-    Times are Unix seconds. A token of role agent is bound to `node_name`.
-    """
-
-    token_id: str
-    name: str
-    role: Role
-    node_name: str | None = None
-    created_at: float = 0.0
-    expires_at: float | None = None
-    revoked_at: float | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "role", Role(self.role))
-
-
-@dataclass(frozen=True)
-class AuditEntry(Record):
-    """One change or refused call; `hash` covers the entry and the hash before it, so none can be taken out."""
-
-    sequence: int
-    at: float
-    who: str
-    address: str
-    call: str
-    status: int
-    detail: str
-    hash: str
-
-
-@dataclass(frozen=True)
-class Event(Record):
-    """One thing that happened: `type` is value, node, slot, producer or gap; `data` its fields."""
-
-    id: int
-    type: str
-    data: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class History(Record):
-    """What one name was on one node over a window: statistics of the numbers in it, and every point.
-
-    `points` are (Unix seconds, value as text), oldest first; without a number in the window the statistics are None.
-    """
-
-    data_name: str
-    node_name: str
-    unit: str
-    since: float
-    until: float
-    count: int = 0
-    min: float | None = None
-    max: float | None = None
-    mean: float | None = None
-    p50: float | None = None
-    p90: float | None = None
-    p99: float | None = None
-    points: tuple[tuple[float, str], ...] = ()
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "points", tuple((float(at), str(value)) for at, value in self.points))
+    wanted_version: int = field(metadata=described("the wanted state that is current", example=1700000003))
+    inputs: Mapping[str, int] = field(
+        default_factory=dict,
+        metadata=described(
+            "how often each input of the node's cluster-wide processors has changed anywhere", example={"load_1m": 12}
+        ),
+    )
 
 
 def check_name(value: str, field: str = "data_name") -> str:

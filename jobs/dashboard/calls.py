@@ -68,9 +68,9 @@ import re
 import threading
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from flask import Blueprint, jsonify, request
+from flask import jsonify, request
 from flask.typing import ResponseReturnValue
 
 from hadoop.errors import HadoopError
@@ -229,21 +229,28 @@ class Calls:
             return found
 
 
-def blueprint(needs: Callable[[Role], Callable[[View], View]], calls: Calls) -> Blueprint:
-    """All calls, each declared with who may make it."""
-    made = Blueprint("board", __name__, url_prefix="/api/v1")
+class Routed(NamedTuple):
+    """One call: its path below /api/v1, its name, what answers it, and who may make it."""
+
+    rule: str
+    name: str
+    view: View
+    role: Role = Role.READER
+    method: str = "GET"
+
+
+def routed(calls: Calls) -> list[Routed]:
+    """All calls."""
     room = threading.BoundedSemaphore(MOST_AT_ONCE)
-    readings: tuple[tuple[str, str, View], ...] = (
-        ("/path", "path", calls.path),
-        ("/jobs", "jobs", calls.jobs),
-        ("/jobs/<job_id>", "job", calls.job),
-        ("/jobs/<job_id>/logs", "logs", calls.logs),
-        ("/jobs/<job_id>/decision", "decision", calls.decision),
+    found = (
+        Routed("/path", "path", calls.path),
+        Routed("/jobs", "jobs", calls.jobs),
+        Routed("/jobs/<job_id>", "job", calls.job),
+        Routed("/jobs/<job_id>", "end", calls.end, Role.ADMIN, "DELETE"),
+        Routed("/jobs/<job_id>/logs", "logs", calls.logs),
+        Routed("/jobs/<job_id>/decision", "decision", calls.decision),
     )
-    for rule, name, view in readings:
-        made.add_url_rule(rule, name, needs(Role.READER)(answered(view, room)), methods=["GET"])
-    made.add_url_rule("/jobs/<job_id>", "end", needs(Role.ADMIN)(answered(calls.end, room)), methods=["DELETE"])
-    return made
+    return [one._replace(view=answered(one.view, room)) for one in found]
 
 
 def answered(view: View, room: threading.BoundedSemaphore) -> View:

@@ -189,9 +189,9 @@ from jobs.division import decision_store
 
 conf_dir, jars, user, most, most_bytes, *job_ids = sys.argv[1:]
 jvm.start(jvm.HadoopHome(Path(conf_dir), Path(jars), user))
-kept.MOST_KEPT, kept.MOST_KEPT_BYTES = int(most), int(most_bytes)
+decision_store.MOST_KEPT, decision_store.MOST_KEPT_BYTES = int(most), int(most_bytes)
 for job_id in job_ids:
-    kept.keep(FileSystem(), "/kept", job_id, b"0123456789")
+    decision_store.keep(FileSystem(), "/kept", job_id, b"0123456789")
 """
 
 

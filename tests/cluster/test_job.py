@@ -190,7 +190,7 @@ def test_a_model_of_one_s_own_gives_tensors_and_has_speeds_of_its_own(site: Site
 
     report = json.loads(succeed(done))
     assert report["engine"] == f"onnx.{digits}"
-    assert report["weights"]["name"] == "colours.onnx"
+    assert report["weights"]["source"] == "colours.onnx"
     assert "its batch is fixed at 1: it was changed to take any number of images" in " ".join(done.stderr.split())
     found = rows(site, "/out/own-model")
     assert len(found) == PICTURES + len(BROKEN)

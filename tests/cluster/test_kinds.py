@@ -18,7 +18,7 @@ from infosvc.wire.records import Kind, Producer
 from tests.cluster.site import Site, nodewise, succeed, until
 from tests.recipes.pages import block
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]  # each test starts several programs with a JVM
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """#!/bin/bash

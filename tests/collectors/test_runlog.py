@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from collectors.agent.reports.runlog import KEPT_RUNS, STDERR_LIMIT, RunLog, clipped
-from infosvc.wire.records import Outcome, PastRun
+from infosvc.wire.answers import PastRun
+from infosvc.wire.records import Outcome
 
 
 def past(number: int, stderr: str = "") -> PastRun:

@@ -20,9 +20,10 @@ from infosvc.access.audit import Chain, Refusals
 from infosvc.state.configuration import Picture
 from infosvc.state.current_values import Board
 from infosvc.state.transaction import Draft
+from infosvc.wire.answers import AuditEntry
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotReady
-from infosvc.wire.records import AuditEntry, Producer, Role
+from infosvc.wire.records import Producer, Role
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Hands, Served, Serving

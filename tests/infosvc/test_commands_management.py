@@ -16,7 +16,8 @@ import pytest
 
 from infosvc.commands.options import Moment
 from infosvc.commands.spans import Span
-from infosvc.wire.records import Kind, Outcome, PastRun, Producer, Report, Run, Scope
+from infosvc.wire.answers import PastRun
+from infosvc.wire.records import Kind, Outcome, Producer, Report, Run, Scope
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Heard, Served, Serving

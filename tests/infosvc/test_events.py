@@ -20,10 +20,11 @@ from infosvc.settings import Clock
 from infosvc.state.configuration import Picture
 from infosvc.state.current_values import Value
 from infosvc.state.transaction import Commit
+from infosvc.wire.answers import Event
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotReady, Revoked, Unreachable
 from infosvc.wire.event_stream import EventStream, parse_event
-from infosvc.wire.records import Event, Outcome, Producer, Report, Role, Run
+from infosvc.wire.records import Outcome, Producer, Report, Role, Run
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Served, Serving

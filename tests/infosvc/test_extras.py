@@ -1,4 +1,4 @@
-"""What a service answers for others: mounted by whoever starts it, under the rules of all its calls."""
+"""What a service answers for others: calls that whoever starts it brings, under the rules of all its calls."""
 
 from __future__ import annotations
 
@@ -7,84 +7,137 @@ from pathlib import Path
 
 import click
 import pytest
-from flask import Blueprint, Flask, g
+from flask import Flask, g
 
-from infosvc.access.roles import needs
 from infosvc.commands.serve import serve
-from infosvc.core.extras import EXTRAS
+from infosvc.core.service import parts_of
+from infosvc.http.api.call_group import CallGroup, Route
+from infosvc.http.api.calls import CALLS
+from infosvc.http.api.exchange import record_call
 from infosvc.http.app import close_app, create_app
 from infosvc.settings import Settings
-from infosvc.wire.errors import InvalidInput, NotReady
+from infosvc.wire.errors import NotReady
 from infosvc.wire.records import Role
+from nodewise.serve import serve as whole
 
 ADMIN = "a-token-for-the-tests"
 BEARER = {"Authorization": f"Bearer {ADMIN}"}
 
 
-@needs(Role.READER)
 def _who() -> str:
     return str(g.caller.name)
 
 
-@needs(Role.READER)
 def _away() -> str:
     raise NotReady("the cluster does not answer")
 
 
-def _mount(app: Flask) -> None:
-    """Three calls below /api/v1, beside those of the service."""
-    extra = Blueprint("extra", __name__, url_prefix="/api/v1/extra")
-    extra.add_url_rule("/who", "who", _who)
-    extra.add_url_rule("/away", "away", _away)
-    extra.add_url_rule("/undeclared", "undeclared", lambda: "for admins", methods=["GET", "POST"])
-    app.register_blueprint(extra)
+def _change() -> str:
+    record_call()
+    return "changed elsewhere"
+
+
+EXTRA = CallGroup(
+    "extra",
+    routes=(
+        Route("/api/v1/extra/who", "who", _who, Role.READER),
+        Route("/api/v1/extra/away", "away", _away, Role.READER),
+        Route("/api/v1/extra/change", "change", _change, Role.ADMIN, "POST"),
+    ),
+    document={
+        "tags": [{"name": "extra"}],
+        "definitions": {},
+        "paths": {"/extra/who": {"get": {"tags": ["extra"], "responses": {"200": {"description": "who calls"}}}}},
+    },
+)
 
 
 @pytest.fixture
 def app(sqlite_url: str) -> Iterator[Flask]:
-    """An application with an extra, which nobody reads without a token."""
-    made = create_app(Settings(database=sqlite_url, token=ADMIN, open_reading=False), extras=[_mount])
+    """An application with calls of others, which nobody reads without a token."""
+    made = create_app(Settings(database=sqlite_url, token=ADMIN, open_reading=False), others=[EXTRA])
     yield made
     close_app(made)
 
 
-def test_an_extra_is_answered_under_the_rules_of_all_calls(app: Flask) -> None:
+def test_calls_of_others_are_answered_under_the_rules_of_all_calls(app: Flask) -> None:
     client = app.test_client()
     assert client.get("/api/v1/extra/who").status_code == 401
     assert client.get("/api/v1/extra/who", headers=BEARER).text == "first admin"
     away = client.get("/api/v1/extra/away", headers=BEARER)
     assert (away.status_code, away.get_json()["error"]["code"]) == (503, "not_ready")
-    assert client.get("/api/v1/extra/undeclared", headers=BEARER).status_code == 200
+    assert client.post("/api/v1/extra/change", headers=BEARER).status_code == 200
     assert client.get("/api/v1/extra/none", headers=BEARER).get_json()["error"]["code"] == "not_found"
 
 
-def test_an_extra_knows_who_is_logged_in_and_takes_no_change_from_elsewhere(app: Flask) -> None:
+def test_calls_of_others_know_who_is_logged_in_and_take_no_change_from_elsewhere(app: Flask) -> None:
     client = app.test_client()
     assert client.post("/api/v1/session", json={"token": ADMIN}).status_code == 204
     assert client.get("/api/v1/extra/who").text == "first admin"
-    assert client.post("/api/v1/extra/undeclared").status_code == 403
+    assert client.post("/api/v1/extra/change").status_code == 403
     csrf = client.get("/api/v1/session").get_json()["csrf_token"]
-    assert client.post("/api/v1/extra/undeclared", headers={"X-CSRF-Token": csrf}).status_code == 200
+    assert client.post("/api/v1/extra/change", headers={"X-CSRF-Token": csrf}).status_code == 200
 
 
-def test_an_extra_that_fails_leaves_the_database_to_the_next_start(sqlite_url: str) -> None:
-    def broken(_app: Flask) -> None:
-        raise InvalidInput("no")
+def test_a_call_of_others_leaves_a_line_in_the_audit_log_by_asking_for_it(app: Flask) -> None:
+    client = app.test_client()
+    client.post("/api/v1/extra/change", headers=BEARER)
+    client.get("/api/v1/extra/who", headers=BEARER)
+    entries = client.get("/api/v1/audit", headers=BEARER).get_json()["entries"]
+    assert [(one["who"], one["call"]) for one in entries] == [("first admin", "POST /api/v1/extra/change")]
+    assert not parts_of(app).latest.picture.producers
 
-    with pytest.raises(InvalidInput):
-        create_app(Settings(database=sqlite_url, token=ADMIN), extras=[broken])
+
+def test_calls_of_others_stand_in_the_document_with_their_refusals(app: Flask) -> None:
+    said = app.test_client().get("/api/v1/swagger.json", headers=BEARER).get_json()
+    assert {"200", "401", "403", "429"} <= set(said["paths"]["/extra/who"]["get"]["responses"])
+    assert "extra" in [tag["name"] for tag in said["tags"]]
+
+
+def test_the_list_holds_everything_that_the_service_answers(sqlite_url: str) -> None:
+    app = create_app(Settings(database=sqlite_url, token=ADMIN))
+    try:
+        listed = {route.rule for group in CALLS for route in group.routes}
+        listed |= {f"/api/v1{group.namespace.path}" for group in CALLS if group.namespace}
+        own = ("/api/v1/", "/api/v1/swagger.json")  # of Flask-RESTX, as is what begins with /swaggerui
+        rules = {rule.rule for rule in app.url_map.iter_rules()} - set(own)
+        outside = [rule for rule in rules if not any(rule == one or rule.startswith(f"{one}/") for one in listed)]
+        assert [rule for rule in outside if not rule.startswith("/swaggerui/")] == []
+        assert {"/api/v1/session", "/api/v1/explain", "/explain", "/metrics", "/healthz", "/readyz", "/"} <= listed
+    finally:
+        close_app(app)
+
+
+def test_two_calls_of_one_name_are_refused_before_the_database_is_opened(sqlite_url: str) -> None:
+    with pytest.raises(ValueError, match=r"two calls have the name extra\.who"):
+        create_app(Settings(database=sqlite_url, token=ADMIN), others=[EXTRA, EXTRA])
     close_app(create_app(Settings(database=sqlite_url, token=ADMIN)))
 
 
-class _Mounted(Exception):
-    """Says that an extra was called, and ends the start of the service there."""
+class _Started(Exception):
+    """Ends the start of the service there."""
 
 
-def test_the_command_mounts_what_its_context_holds(tmp_path: Path) -> None:
-    def mount(app: Flask) -> None:
-        raise _Mounted(app.name)
+def test_the_command_brings_the_calls_of_jobs_and_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    brought: list[CallGroup] = []
 
-    context = click.Context(click.Group("front"), obj=tmp_path)
-    context.meta[EXTRAS] = [mount]
-    with pytest.raises(_Mounted, match="infosvc"):
-        serve.main(["--port", "0"], standalone_mode=False, parent=context)
+    def start(*_given: object, others: list[CallGroup]) -> None:
+        brought.extend(others)
+        raise _Started
+
+    monkeypatch.setattr("infosvc.http.server.Server", start)
+    with pytest.raises(_Started):
+        whole.main(["--port", "0"], standalone_mode=False, obj=tmp_path)
+    assert [route.name for group in brought for route in group.routes if route.rule == "/api/v1/jobs"] == ["jobs"]
+    assert [param.name for param in whole.params] == [param.name for param in serve.params]
+
+
+def test_the_service_alone_brings_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(*_given: object, others: tuple[CallGroup, ...]) -> None:
+        assert others == ()
+        raise _Started
+
+    monkeypatch.setattr("infosvc.http.server.Server", start)
+    with pytest.raises(_Started):
+        serve.main(["--port", "0"], standalone_mode=False, obj=tmp_path)
+    assert isinstance(serve, click.Command)

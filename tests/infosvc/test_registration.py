@@ -12,9 +12,10 @@ import pytest
 
 from infosvc.registration.rules import refuse_contradictions
 from infosvc.state.configuration import Picture
+from infosvc.wire.answers import PastRun
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Conflict, InfoError, InvalidInput, NotFound, PreconditionFailed
-from infosvc.wire.records import Kind, Outcome, PastRun, Producer, Scope, Slot
+from infosvc.wire.records import Kind, Outcome, Producer, Scope, Slot
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Served

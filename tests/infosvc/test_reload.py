@@ -16,7 +16,6 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from infosvc.data.agent_report import Batch, Ran
 from infosvc.data.values import put_value, take_report
 from infosvc.management import cluster_slots
 from infosvc.management.nodes import delete_node, put_node
@@ -29,7 +28,7 @@ from infosvc.state.database import Store, parse_url
 from infosvc.state.transaction import Draft
 from infosvc.state.writer import Writer
 from infosvc.wire.errors import InfoError
-from infosvc.wire.records import Kind, Outcome, Producer, Scope
+from infosvc.wire.records import Kind, Outcome, Producer, Report, Run, Scope
 
 NAMES = st.sampled_from("abc")
 EMITTED = st.lists(st.sampled_from("xy"), unique=True, max_size=2)
@@ -192,8 +191,8 @@ class Reloads(RuleBasedStateMachine):
     ) -> None:
         """A batch with one run, which prints x and never y if it emits, and then perhaps no value of its own."""
         emits = name in self.model.producers and self.model.producers[name].emits
-        ran = Ran(name, outcome, 0.5, value=own if emits else text, age=2.0, skipped=1, values={"x": text})
-        batch = Batch(boot, sequence, [ran], "1")
+        ran = Run(name, outcome, 0.5, value=own if emits else text, age=2.0, skipped=1, values={"x": text})
+        batch = Report(boot, sequence, "1", (ran,))
         self.write(lambda draft: take_report(draft, node, batch, self.now), node in self.model.nodes)
         last_boot, last = self.model.taken.get(node, ("", 0))
         if node not in self.model.nodes or (boot == last_boot and sequence <= last):

@@ -18,8 +18,9 @@ from cryptography.x509.oid import NameOID
 from infosvc.access.roles import sha256
 from infosvc.management.agent_client import Agents
 from infosvc.settings import Settings
+from infosvc.wire.answers import PastRun
 from infosvc.wire.errors import InvalidInput, NotFound, NotReady
-from infosvc.wire.records import Outcome, PastRun, Producer, Report, Role, Run, Slot
+from infosvc.wire.records import Outcome, Producer, Report, Role, Run, Slot
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Heard, Hearing, Served, Serving

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,13 @@ from infosvc.http.api.examples import schema_of
 from infosvc.http.api.restx import error_response
 from infosvc.wire.errors import NotFound
 from infosvc.wire.records import Datum, Outcome, Role, State
+<<<<<<< HEAD
 from jobs.application.job_record import JobRecord
 from jobs.application.status import ContainerStatus, JobStatus, NodeStatus
 from jobs.dashboard import mount
+=======
+from jobs.dashboard import routes
+>>>>>>> main
 from jobs.dashboard.document import BOARD
 from jobs.dashboard.site import Place, Site
 from locality.policies import POLICIES
@@ -58,15 +62,10 @@ def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, declared: dict[str, R
     monkeypatch.setenv("HADOOP_USER_NAME", "me")
     app = Flask("board")
 
-    def needs(role: Role) -> Callable[[Any], Any]:
-        def declare(view: Any) -> Any:
-            declared[view.__name__] = role
-            return view
-
-        return declare
-
     app.register_error_handler(Exception, _answer)
-    mount(app, needs, tmp_path, Values())
+    for route in routes(tmp_path, Values()):
+        declared[route.name] = route.role
+        app.add_url_rule(f"/api/v1{route.rule}", route.name, route.view, methods=[route.method])
     return app.test_client()
 
 

@@ -13,9 +13,9 @@ from hadoop.client.blocks import StoredBlock, StoredFile
 from hadoop.client.listing import Stamp, Summary
 from hadoop.client.snapshots import Folder, Snapshot
 from hadoop.errors import HadoopError
-from infosvc.data.agent_report import LONGEST_VALUE
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Unreachable
+from infosvc.wire.records import LONGEST_VALUE
 from jobs.commands import locality_blocks
 from jobs.commands.locality_blocks import Publisher
 from jobs.division import publishing

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +12,14 @@ from flask import Flask
 
 from infosvc.http.app import close_app, create_app
 from infosvc.settings import Settings
-from nodewise.__main__ import MOUNTED
-from nodewise.lazy import lazily
+from nodewise.board import board_calls
 
 TOKEN = "a-token-for-the-tests"
 
 
 def test_everything_that_is_mounted_is_there(tmp_path: Path) -> None:
-    extras = [partial(lazily(place), tmp_path) for place in MOUNTED]
-    app = create_app(Settings(database=f"sqlite:///{tmp_path / 'infosvc.db'}", token=TOKEN), extras=extras)
+    settings = Settings(database=f"sqlite:///{tmp_path / 'infosvc.db'}", token=TOKEN)
+    app = create_app(settings, others=[board_calls(tmp_path)])
     try:
         rules = {rule.rule for rule in app.url_map.iter_rules()}
         assert {"/api/v1/path", "/api/v1/jobs"} <= rules

@@ -56,7 +56,7 @@ def board() -> Invented:
 def served(tmp_path: Path, board: Invented) -> Iterator[Served]:
     """A running service that knows nothing but its board, and in which no node grows stale while a test looks at it."""
     settings = Settings(f"sqlite:///{tmp_path / 'infosvc.db'}", TOKEN, heartbeat=600.0, lost_after=3600.0)
-    server = Server(settings, "127.0.0.1", 0, extras=[board.mount])
+    server = Server(settings, "127.0.0.1", 0, others=[board.calls()])
     thread = threading.Thread(target=server.run)
     thread.start()
     try:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from flask import Blueprint, Flask, jsonify, request
+from flask import jsonify, request
 from flask.typing import ResponseReturnValue
 
 from hadoop.client import arrow_table
@@ -20,8 +20,8 @@ from hadoop.client.blocks import BlockState, StoredBlock, StoredFile
 from hadoop.client.listing import Stamp, Summary
 from hadoop.client.snapshots import Folder, Snapshot
 from hadoop.client.yarn import Application
-from infosvc.access.roles import needs
-from infosvc.core.service import parts_of
+from infosvc.http.api.call_group import PREFIX, CallGroup, Route
+from infosvc.http.api.exchange import latest
 from infosvc.wire.errors import NotFound
 from infosvc.wire.records import Role
 from jobs.application.following import Sight
@@ -53,20 +53,18 @@ class Invented:
     ending: dict[str, str] | None = None
     jobs: dict[str, Known] = field(default_factory=lambda: {one.application.application_id: one for one in _jobs()})
 
-    def mount(self, app: Flask) -> None:
-        """Answer the board's calls."""
-        made = Blueprint("board", __name__, url_prefix="/api/v1")
-        for rule, view in (
-            ("/path", self.path),
-            ("/jobs", self.all),
-            ("/jobs/<job_id>", self.job),
-            ("/jobs/<job_id>/logs", self.logs),
-            ("/jobs/<job_id>/decision", self.decision),
-        ):
-            made.add_url_rule(rule, view.__name__, needs(Role.READER)(_plain(view)), methods=["GET"])
-        made.add_url_rule("/jobs/<job_id>", "end", needs(Role.ADMIN)(_plain(self.end)), methods=["DELETE"])
-        app.register_blueprint(made)
-        self._latest = parts_of(app).latest
+    def calls(self) -> CallGroup:
+        """The board's calls."""
+        views = {
+            "/path": self.path,
+            "/jobs": self.all,
+            "/jobs/<job_id>": self.job,
+            "/jobs/<job_id>/logs": self.logs,
+            "/jobs/<job_id>/decision": self.decision,
+        }
+        made = [Route(PREFIX + rule, view.__name__, _plain(view), Role.READER) for rule, view in views.items()]
+        made.append(Route(f"{PREFIX}/jobs/<job_id>", "end", _plain(self.end), Role.ADMIN, "DELETE"))
+        return CallGroup("board", routes=tuple(made))
 
     def finish(self, final: str) -> None:
         """The running job ends so."""
@@ -79,7 +77,7 @@ class Invented:
         """GET /path."""
         if request.args["path"] != "/data/images":
             raise NotFound(f"{request.args['path']} is not in HDFS")
-        return jsonify(planning.picture(_snapshot(), NODES, self._latest, request.args.get("capability")))
+        return jsonify(planning.picture(_snapshot(), NODES, latest(), request.args.get("capability")))
 
     def all(self) -> ResponseReturnValue:
         """GET /jobs."""

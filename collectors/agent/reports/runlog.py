@@ -9,7 +9,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
-from infosvc.wire.records import PastRun
+from infosvc.wire.answers import PastRun
 
 KEPT_RUNS = 20
 STDERR_LIMIT = 4096  # bytes kept of what a run complained

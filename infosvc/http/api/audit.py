@@ -6,42 +6,26 @@ from dataclasses import replace
 from typing import Any
 
 from flask import current_app, request
-from flask_restx import fields
 
 from infosvc.access.roles import needs
 from infosvc.core.service import parts_of
+from infosvc.http.api.call_group import CallGroup
 from infosvc.http.api.exchange import latest
 from infosvc.http.api.restx import Namespace, Resource
+from infosvc.http.api.schemas import answer_model
 from infosvc.settings import Settings
 from infosvc.state.database import Most
+from infosvc.wire.answers import AuditEntryList
 from infosvc.wire.errors import InvalidInput
 from infosvc.wire.records import Role
 
 ns = Namespace("audit", "Audit log: every change and every refused call", path="/audit")
+calls = CallGroup("audit", ns)
 
 DEFAULT_LIMIT = 1_000
 LARGEST_SEQUENCE = 2**62
 
-entry = ns.model(
-    "AuditEntry",
-    {
-        "sequence": fields.Integer(required=True, description="grows by one from 1", example=1),
-        "at": fields.Float(required=True, description="Unix seconds", example=1700000000.0),
-        "who": fields.String(required=True, description="name and id of the token", example="first admin"),
-        "address": fields.String(required=True, description="where the call came from", example="127.0.0.1"),
-        "call": fields.String(required=True, example="PUT /api/v1/nodes/worker1"),
-        "status": fields.Integer(required=True, description="200 for a change, else why it was refused", example=200),
-        "detail": fields.String(
-            required=True,
-            description="the body of a change, or why a call was refused",
-            example='{"address": "127.0.1.11:8410"}',
-        ),
-        "hash": fields.String(
-            required=True, description="SHA-256 of this entry and the hash before it", example="0f" * 32
-        ),
-    },
-)
-entry_list = ns.model("AuditEntryList", {"entries": fields.List(fields.Nested(entry), required=True)})
+entry_list = answer_model(ns, AuditEntryList)
 
 
 @ns.route("")
@@ -68,7 +52,7 @@ class Audit(Resource):
         found, more = parts_of(current_app).store.audit(since, Most(limit, settings.max_body))
         if newest is not None and newest.sequence > since and not more and len(found) < limit and newest not in found:
             found.append(replace(newest, hash=""))
-        return {"entries": [one.to_json() for one in found]}
+        return AuditEntryList(tuple(found)).to_json()
 
 
 def _whole(name: str, default: int, least: int, most: int) -> int:

@@ -5,93 +5,39 @@ from __future__ import annotations
 from typing import Any
 
 from flask import current_app, request
-from flask_restx import fields
 
 from infosvc.access.roles import needs
 from infosvc.core.service import parts_of
 from infosvc.data import arrow
-from infosvc.data.agent_report import LONGEST_VALUE, check_text
+from infosvc.data.agent_report import check_text
 from infosvc.data.history import summary
 from infosvc.data.values import delete_value, put_value
 from infosvc.http.api import values
-from infosvc.http.api.document import DATA_NAME, NODE_NAME, SECONDS, or_null, said
-from infosvc.http.api.exchange import Fields, body, latest, query_number, write
+from infosvc.http.api.body import Fields, body, read
+from infosvc.http.api.call_group import CallGroup
+from infosvc.http.api.document import DATA_NAME, NODE_NAME, SECONDS
+from infosvc.http.api.exchange import latest, query_number, write
 from infosvc.http.api.restx import Namespace, Resource
+from infosvc.http.api.schemas import answer_model, body_model
 from infosvc.settings import Settings
 from infosvc.state.database import Most
 from infosvc.state.transaction import Draft
+from infosvc.wire import answers
+from infosvc.wire.bodies import ValueBody
 from infosvc.wire.errors import Conflict, InvalidInput
-from infosvc.wire.records import NAME, Outcome, Role, State, check_node_name
+from infosvc.wire.records import NAME, Datum, Role, check_node_name
 
 ns = Namespace("data", "Data: the latest values", path="/data")
+calls = CallGroup("data", ns)
 
 TAG = {"_in": "header", "x-example": '"0f0f0f0f-1-1-0"'}
 TAGS = {"ETag": "the tag of these values, for If-None-Match"}
 
-value_body = ns.model(
-    "ValueBody",
-    {
-        "data_value": fields.String(
-            required=True,
-            description="text or a finite number; a JSON number is taken as its text",
-            example="0.93",
-            max_length=LONGEST_VALUE,
-        )
-    },
-)
-value_said = ns.model(
-    "Value",
-    {
-        "node_name": fields.String(required=True, example="127.0.1.11"),
-        "data_value": or_null(fields.String(required=True, description="null as long as no run brought one")),
-        "age": or_null(fields.Float(required=True, description="seconds since it was true", example=1.5)),
-        "ttl": fields.Float(required=True, description="seconds until it is stale", example=15),
-        "state": fields.String(required=True, enum=list(State)),
-        "outcome": fields.String(required=True, enum=list(Outcome), description="of the last run"),
-        "reason": or_null(fields.String(required=True, description="what the last run complained")),
-    },
-)
-datum_said = ns.inherit(
-    "Datum",
-    value_said,
-    {
-        "data_name": fields.String(required=True, example="load_1m"),
-        "unit": fields.String(required=True, example="processes"),
-    },
-)
-values_said = ns.model(
-    "Values",
-    {
-        "data_name": fields.String(required=True, example="load_1m"),
-        "unit": fields.String(required=True, example="processes"),
-        "time": fields.Float(required=True, description="Unix seconds when the ages were true", example=1700000000.0),
-        "values": fields.List(fields.Nested(value_said), required=True, description="by node"),
-    },
-)
-many_said = ns.model("ManyValues", {"data": fields.List(fields.Nested(values_said), required=True)})
-history_said = ns.model(
-    "History",
-    {
-        "data_name": fields.String(required=True, example="load_1m"),
-        "node_name": fields.String(required=True, example="127.0.1.11"),
-        "unit": fields.String(required=True, example="processes"),
-        "since": fields.Float(required=True, description="Unix seconds", example=1699996400.0),
-        "until": fields.Float(required=True, description="Unix seconds", example=1700000000.0),
-        "count": fields.Integer(required=True, description="how many points there are", example=1),
-        **{
-            name: or_null(
-                fields.Float(required=True, description="of the numbers; null when there is none", example=0.93)
-            )
-            for name in ("min", "max", "mean", "p50", "p90", "p99")
-        },
-        "points": fields.List(
-            said(fields.Raw(), type="array", items={}, minItems=2, maxItems=2),
-            required=True,
-            description="Unix seconds and value as text, oldest first",
-            example=[[1700000000.0, "0.93"]],
-        ),
-    },
-)
+value_body = body_model(ns, ValueBody)
+datum_said = answer_model(ns, Datum)
+values_said = answer_model(ns, answers.Values)
+many_said = answer_model(ns, answers.ManyValues)
+history_said = answer_model(ns, answers.History)
 
 
 @ns.route("")
@@ -215,7 +161,7 @@ class OneValue(Resource):
         It is stored when the answer comes.
         """
         check_node_name(node_name)
-        value, now = _value(body(), "data_value"), latest().clock.monotonic()
+        value, now = _value(body()), latest().clock.monotonic()
 
         most = parts_of(current_app).settings.max_nodes_per_name
         full = latest().board.count(data_name) >= most
@@ -261,9 +207,9 @@ def _too_many(data_name: str, most: int) -> Conflict:
     )
 
 
-def _value(given: Fields, name: str) -> str:
+def _value(given: Fields) -> str:
     """A value as text; a number is taken as its text."""
-    value = given.given(name)
+    value = given.given("data_value")
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return check_text(repr(value), name)
-    return check_text(given.text(name, most=LONGEST_VALUE), name)
+        return check_text(repr(value), "data_value")
+    return check_text(read(ValueBody, given).data_value, "data_value")

@@ -48,17 +48,6 @@ _OF_BODIES = {
 }
 
 
-def said(field: Any, **more: Any) -> Any:
-    """The field of a model, about which the document says more."""
-    field.__schema__.update(more)
-    return field
-
-
-def or_null(field: Any) -> Any:
-    """The field of a model, which may be null."""
-    return said(field, **{"x-nullable": True})
-
-
 def add_described(document: dict[str, Any], calls: Iterable[Mapping[str, Any]]) -> None:
     """Take in what was said of calls that are not made with Flask-RESTX."""
     if "error" in document:  # it could not be made

@@ -13,11 +13,14 @@ from flask import Response, current_app, g, request
 from infosvc.access.roles import needs
 from infosvc.core.service import parts_of
 from infosvc.data.events import TYPES, Broker, Filter, Watcher
+from infosvc.http.api.call_group import CallGroup
 from infosvc.http.api.restx import Namespace, Resource
+from infosvc.wire.answers import Event
 from infosvc.wire.errors import InvalidInput
-from infosvc.wire.records import Event, Role
+from infosvc.wire.records import Role
 
 ns = Namespace("events", "Events: what happens, as it happens", path="/events")
+calls = CallGroup("events", ns)
 
 HEARTBEAT_SECONDS = 5.0  # how often a stream says something, and its caller is looked at again
 REST_SECONDS = 0.02  # between two looks, so that many commits a second go out together

@@ -5,60 +5,27 @@ What `neutral` gives is the mean of all nodes here, and in YARN that of the node
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from flask import Flask, Response, current_app
-from flask_restx import fields
+from flask import Response, current_app
 
 from infosvc.access.roles import needs
 from infosvc.core.service import parts_of
-from infosvc.http.api.document import or_null
+from infosvc.http.api.call_group import CallGroup, Route
 from infosvc.http.api.exchange import latest
 from infosvc.http.api.restx import Namespace, Resource
+from infosvc.http.api.schemas import answer_model
+from infosvc.wire.answers import Condition, Explained, ExplainedPolicy, Part, ScoredNode
 from infosvc.wire.errors import InvalidInput, NotFound
 from infosvc.wire.records import Datum, Role
-from infosvc.yarn_score import Judgement, Scored, Values, parse
+from infosvc.yarn_score import Judgement, Scored, Term, Values, parse
 
 ns = Namespace("explain", "Explain: how YARN's plug-in judges nodes", path="/explain")
 
-part_said = ns.model(
-    "Part",
-    {
-        "data_name": fields.String(required=True, example="cpu_free_ratio"),
-        "data_value": or_null(fields.String(required=True, description="null without any", example="0.93")),
-        "age": or_null(fields.Float(required=True, description="seconds; null without any", example=1.5)),
-        "state": or_null(fields.String(required=True, description="null without any", example="fresh")),
-        "part": fields.Float(required=True, description="between 0 and 1", example=0.93),
-        "weight": fields.Float(required=True, example=1.0),
-    },
-)
-condition_said = ns.model(
-    "Condition",
-    {
-        "condition": fields.String(required=True, example="cpu_free_ratio >= 0.1"),
-        "holds": fields.Boolean(required=True, example=True),
-    },
-)
-node_said = ns.model(
-    "ScoredNode",
-    {
-        "node_name": fields.String(required=True, example="127.0.1.11"),
-        "score": fields.Float(required=True, description="between 0 and 1", example=0.87),
-        "last": fields.Boolean(required=True, description="whether it goes behind all others", example=False),
-        "parts": fields.List(fields.Nested(part_said), required=True),
-        "conditions": fields.List(fields.Nested(condition_said), required=True),
-    },
-)
-policy_said = ns.model(
-    "ExplainedPolicy",
-    {
-        "policy": fields.String(required=True, example="first"),
-        "nodes": fields.List(fields.Nested(node_said), required=True, description="from best to worst"),
-    },
-)
-explained = ns.model("Explained", {"policies": fields.List(fields.Nested(policy_said), required=True)})
+explained = answer_model(ns, Explained)
 
 
 @ns.route("")
@@ -75,17 +42,15 @@ class Explain(Resource):
 
         What was placed on a node since its values were measured counts against it in YARN, and is not known here.
         """
-        return {"policies": [_policy(one) for one in _judgements()]}
+        return Explained(_explain()).to_json()
 
 
-def add(app: Flask) -> None:
-    """Serve the same as a page, /explain."""
+def _show_page() -> Response:
+    """The same as a page."""
+    return Response(_page(_explain()), mimetype="text/html")
 
-    @needs(Role.READER)
-    def page() -> Response:
-        return Response(_page([_policy(one) for one in _judgements()]), mimetype="text/html")
 
-    app.add_url_rule("/explain", "explain", page)
+calls = CallGroup("explain", ns, (Route("/explain", "page", _show_page, Role.READER),))
 
 
 def _judgements() -> list[Judgement]:
@@ -98,46 +63,37 @@ def _judgements() -> list[Judgement]:
         raise InvalidInput(f"{file} cannot be read: {error}", "policy_file") from error
 
 
-def _policy(judgement: Judgement) -> dict[str, Any]:
+def _explain() -> tuple[ExplainedPolicy, ...]:
+    return tuple(_policy(one) for one in _judgements())
+
+
+def _policy(judgement: Judgement) -> ExplainedPolicy:
     found = latest()
     values: Values = {name: {one.node_name: one for one in found.data(name)} for name in judgement.data_names}
     nodes = sorted({node for data in values.values() for node in data} | {node.node_name for node in found.nodes()})
-    return {
-        "policy": judgement.name,
-        "nodes": [_node(judgement, scored, values) for scored in judgement.order(nodes, values)],
-    }
+    scored = tuple(_node(judgement, one, values) for one in judgement.order(nodes, values))
+    return ExplainedPolicy(judgement.name, scored)
 
 
-def _node(judgement: Judgement, scored: Scored, values: Values) -> dict[str, Any]:
-    terms = zip(judgement.terms, scored.parts, strict=True)
-    return {
-        "node_name": scored.node_name,
-        "score": scored.score,
-        "last": scored.last,
-        "parts": [
-            {
-                "data_name": term.data_name,
-                **_datum(values[term.data_name].get(scored.node_name)),
-                "part": part,
-                "weight": term.weight,
-            }
-            for term, part in terms
-        ],
-        "conditions": [
-            {"condition": str(condition), "holds": holds}
-            for condition, holds in zip(judgement.conditions, scored.holds, strict=True)
-        ],
-    }
+def _node(judgement: Judgement, scored: Scored, values: Values) -> ScoredNode:
+    parts = tuple(
+        _part(term, values[term.data_name].get(scored.node_name), part)
+        for term, part in zip(judgement.terms, scored.parts, strict=True)
+    )
+    conditions = tuple(
+        Condition(str(condition), holds) for condition, holds in zip(judgement.conditions, scored.holds, strict=True)
+    )
+    return ScoredNode(scored.node_name, scored.score, scored.last, parts, conditions)
 
 
-def _datum(datum: Datum | None) -> dict[str, Any]:
+def _part(term: Term, datum: Datum | None, part: float) -> Part:
     if datum is None:
-        return {"data_value": None, "age": None, "state": None}
-    return {"data_value": datum.data_value, "age": datum.age, "state": datum.state.value}
+        return Part(term.data_name, None, None, None, part, term.weight)
+    return Part(term.data_name, datum.data_value, datum.age, datum.state.value, part, term.weight)
 
 
-def _page(policies: list[dict[str, Any]]) -> str:
-    tables = "".join(f"<h2>{escape(one['policy'])}</h2>{_table(one['nodes'])}" for one in policies)
+def _page(policies: Sequence[ExplainedPolicy]) -> str:
+    tables = "".join(f"<h2>{escape(one.policy)}</h2>{_table(one.nodes)}" for one in policies)
     return (
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
         "<meta http-equiv=refresh content=5><title>How YARN orders nodes</title><style>"
@@ -148,19 +104,19 @@ def _page(policies: list[dict[str, Any]]) -> str:
     )
 
 
-def _table(nodes: list[dict[str, Any]]) -> str:
+def _table(nodes: Sequence[ScoredNode]) -> str:
     rows = "".join(
-        f"<tr{' class=last' if node['last'] else ''}><td>{escape(node['node_name'])}<td>{node['score']:.3f}"
-        f"<td>{'<br>'.join(map(_part, node['parts']))}<td>{'<br>'.join(map(_condition, node['conditions']))}"
+        f"<tr{' class=last' if node.last else ''}><td>{escape(node.node_name)}<td>{node.score:.3f}"
+        f"<td>{'<br>'.join(map(_show_part, node.parts))}<td>{'<br>'.join(map(_show_condition, node.conditions))}"
         for node in nodes
     )
     return f"<table><tr><th>node<th>score<th>parts<th>goes last unless{rows}</table>"
 
 
-def _part(part: dict[str, Any]) -> str:
-    known = "no value" if part["age"] is None else f"{part['data_value']}, {part['age']:.1f} s old, {part['state']}"
-    return f"{part['part']:.3f} x {part['weight']:g} of {escape(part['data_name'])} ({escape(known)})"
+def _show_part(part: Part) -> str:
+    known = "no value" if part.age is None else f"{part.data_value}, {part.age:.1f} s old, {part.state}"
+    return f"{part.part:.3f} x {part.weight:g} of {escape(part.data_name)} ({escape(known)})"
 
 
-def _condition(condition: dict[str, Any]) -> str:
-    return f"{'&#10003;' if condition['holds'] else '&#10007;'} {escape(condition['condition'])}"
+def _show_condition(condition: Condition) -> str:
+    return f"{'&#10003;' if condition.holds else '&#10007;'} {escape(condition.condition)}"

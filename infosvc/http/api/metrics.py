@@ -4,31 +4,32 @@ from __future__ import annotations
 
 import time
 
-from flask import Flask, Response, g, request
+from flask import Response, current_app, g, request
 
-from infosvc.access.roles import needs
-from infosvc.core.metrics import CONTENT_TYPE, Metrics
+from infosvc.core.metrics import CONTENT_TYPE
+from infosvc.core.service import parts_of
+from infosvc.http.api.call_group import CallGroup, Route
 from infosvc.wire.records import Role
 
 METHODS = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "POST", "DELETE"})
 
 
-def add(app: Flask, metrics: Metrics) -> None:
-    """Serve /metrics, and count the calls; before anything else is done to a call, so that refusals count too."""
+def _scrape() -> Response:
+    return Response(parts_of(current_app).metrics.render(), content_type=CONTENT_TYPE)
 
-    @needs(Role.READER)
-    def scrape() -> Response:
-        return Response(metrics.render(), content_type=CONTENT_TYPE)
 
-    def begin() -> None:
-        g.began = time.perf_counter()
+calls = CallGroup("metrics", routes=(Route("/metrics", "scrape", _scrape, Role.READER),))
 
-    def end(response: Response) -> Response:
-        rule = request.url_rule.rule if request.url_rule else "unknown"
-        method = request.method if request.method in METHODS else "other"
-        metrics.calls.count(f"{method} {rule}", response.status_code, time.perf_counter() - g.began)
-        return response
 
-    app.before_request(begin)
-    app.after_request(end)
-    app.add_url_rule("/metrics", "metrics", scrape)
+def begin() -> None:
+    """Note when a call began; before anything else is done to it, so that refusals count too."""
+    g.began = time.perf_counter()
+
+
+def count(response: Response) -> Response:
+    """Count a call, and the time that it took."""
+    rule = request.url_rule.rule if request.url_rule else "unknown"
+    method = request.method if request.method in METHODS else "other"
+    seconds = time.perf_counter() - g.began
+    parts_of(current_app).metrics.calls.count(f"{method} {rule}", response.status_code, seconds)
+    return response

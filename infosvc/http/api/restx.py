@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,7 +12,6 @@ from flask import current_app as app
 from werkzeug.exceptions import HTTPException
 
 from infosvc.access.rate_limit import TooFast
-from infosvc.core.extras import described
 from infosvc.http.api.document import add_described, add_refusals
 from infosvc.http.api.examples import add_examples
 from infosvc.wire.errors import BY_STATUS, InfoError
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
     class Namespace:
         """The paths of one file."""
+
+        path: str
+        models: dict[str, Any]
 
         def __init__(self, name: str, description: str = "", path: str = "") -> None: ...
 
@@ -40,14 +43,14 @@ if TYPE_CHECKING:
 
         def produces(self, kinds: list[str]) -> Callable[[C], C]: ...
 
-        def model(self, name: str, fields: dict[str, Any]) -> Any: ...
-
-        def inherit(self, name: str, parent: Any, fields: dict[str, Any]) -> Any: ...
+        def schema_model(self, name: str, schema: dict[str, Any]) -> Any: ...
 
     class ApiBase:
         """All namespaces together, and their documentation."""
 
         def __init__(self, blueprint: Blueprint, **said: Any) -> None: ...
+
+        models: dict[str, Any]
 
         def add_namespace(self, namespace: Namespace) -> None: ...
 
@@ -60,7 +63,12 @@ else:
 
 
 class Api(ApiBase):
-    """The API whose every error is `{"error": {"code", "message", "field"}}`."""
+    """The API whose every error is `{"error": {"code", "message", "field"}}`.
+
+    `documents` describe calls that are not made with Flask-RESTX.
+    """
+
+    documents: Sequence[Mapping[str, Any]] = ()
 
     def handle_error(self, error: Exception) -> Response:
         """Answer an exception of one of our paths."""
@@ -70,7 +78,9 @@ class Api(ApiBase):
     def __schema__(self) -> dict[str, Any]:
         """The OpenAPI document."""
         document = super().__schema__
-        add_described(document, described(app))
+        if "error" not in document:  # models within models, of which Flask-RESTX itself does not know
+            document["definitions"] |= {name: deepcopy(model.__schema__) for name, model in self.models.items()}
+        add_described(document, deepcopy(self.documents))  # each time anew: the document adds to it
         add_refusals(document)
         add_examples(document)
         return document

@@ -6,58 +6,102 @@ Only the cookie counts here, never an Authorization header: programs that have a
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
-from flask import Flask, Response, current_app, jsonify, request
+from flask import Response, current_app, jsonify, request
 
 from infosvc.access.authenticator import Gate
 from infosvc.access.csrf import check_origin
 from infosvc.access.roles import ANONYMOUS, open_to_all
 from infosvc.access.sessions import cookie_name
-from infosvc.core.extras import describe
 from infosvc.core.service import parts_of
-from infosvc.http.api.exchange import body
-from infosvc.http.api.session_document import SESSION
+from infosvc.http.api.body import body
+from infosvc.http.api.call_group import CallGroup
+from infosvc.http.api.exchange import note_refusal
+from infosvc.http.api.restx import Namespace, Resource
+from infosvc.http.api.schemas import answer_model, body_model
+from infosvc.wire.answers import WhoCalls
+from infosvc.wire.bodies import LONGEST_TOKEN, LogIn
 from infosvc.wire.errors import InfoError, InvalidInput, Unauthorized
 
-LONGEST_TOKEN = 1024
+ns = Namespace("session", "Session: how a browser calls, without keeping a token", path="/session")
+calls = CallGroup("session", ns)
 
-Note = Callable[[int, str], None]
+log_in_body = body_model(ns, LogIn)
+who_said = answer_model(ns, WhoCalls)
+ELSEWHERE = "a page from elsewhere made the browser call"
 
 
-def add(app: Flask, path: str, note: Note) -> None:
-    """Answer GET, POST and DELETE at `path`; `note` puts a refusal into the audit log."""
+def _noting_refusals(view: Callable[[Any], Response]) -> Callable[[Any], Response]:
+    """The view, whose refusals leave a line in the audit log."""
 
+    @wraps(view)
+    def answer(resource: Any) -> Response:
+        try:
+            return view(resource)
+        except InfoError as error:
+            note_refusal(error.status, error.message)
+            raise
+
+    return answer
+
+
+# No security in the document: only the cookie counts, and its tokens do not.
+@ns.route("")
+class Session(Resource):
+    """The one of the browser that calls."""
+
+    @ns.doc(security=[])
+    @ns.response(200, "who calls", who_said)
     @open_to_all
-    def log_in() -> Response:
-        token = _token()
-        return _noting(note, lambda: _log_in(token))
+    def get(self) -> Response:
+        """Tell who the cookie speaks for.
 
+        Without a session, role null says that reading takes a token. Changes by cookie carry `csrf_token` as
+        X-CSRF-Token.
+        """
+        found = _gate().session(request.environ)
+        if found is None:
+            who = WhoCalls(ANONYMOUS.name, ANONYMOUS.role if _gate().reads_openly(request.environ) else None)
+        else:
+            who = WhoCalls(found.caller.name, found.caller.role, found.csrf_token, found.expires_at)
+        return _unkept(jsonify(who.to_json()))
+
+    @ns.doc(security=[])
+    @ns.expect(log_in_body)
+    @ns.response(204, "logged in")
+    @ns.response(400, "the body is no JSON")
+    @ns.response(403, ELSEWHERE)
+    @ns.response(422, "the token is missing, or too long")
     @open_to_all
-    def log_out() -> Response:
-        return _noting(note, _log_out)
+    def post(self) -> Response:
+        """Log in.
 
-    describe(app, SESSION)
-    app.add_url_rule(path, "session", _who, methods=["GET"])
-    app.add_url_rule(path, "log_in", log_in, methods=["POST"])
-    app.add_url_rule(path, "log_out", log_out, methods=["DELETE"])
+        Shows a token once. The answer sets a cookie that scripts cannot read, good for 12 hours at most and not beyond
+        its token.
+        """
+        return _log_in(_token())
+
+    @ns.doc(security=[])
+    @ns.response(204, "logged out")
+    @ns.response(403, ELSEWHERE)
+    @open_to_all
+    @_noting_refusals
+    def delete(self) -> Response:
+        """Log out.
+
+        Ends the session, also when there is none any more. It carries the session's X-CSRF-Token.
+        """
+        _gate().log_out(request.environ)
+        answer = _nothing()
+        answer.delete_cookie(cookie_name(request.environ), **_flags())
+        return answer
 
 
-@open_to_all
-def _who() -> Response:
-    """GET -> {name, role, csrf_token, expires_at}; without a session, role null says that reading takes a token."""
-    found = _gate().session(request.environ)
-    if found is None:
-        role = ANONYMOUS.role.value if _gate().reads_openly(request.environ) else None
-        said: dict[str, Any] = {"name": ANONYMOUS.name, "role": role, "csrf_token": None, "expires_at": None}
-    else:
-        who = {"name": found.caller.name, "role": found.caller.role.value}
-        said = who | {"csrf_token": found.csrf_token, "expires_at": found.expires_at}
-    return _unkept(jsonify(said))
-
-
+@_noting_refusals
 def _log_in(token: str) -> Response:
-    """POST {token} -> 204 and the cookie."""
+    """No content, and the cookie."""
     check_origin(request.environ)
     try:
         text = _gate().log_in(token, request.environ)
@@ -68,28 +112,12 @@ def _log_in(token: str) -> Response:
     return answer
 
 
-def _log_out() -> Response:
-    """DELETE -> 204, also when there is no session, or none any more."""
-    _gate().log_out(request.environ)
-    answer = _nothing()
-    answer.delete_cookie(cookie_name(request.environ), **_flags())
-    return answer
-
-
 def _token() -> str:
     """What the body shows; a refusal repeats none of it, for it might be a secret."""
     token = body().given("token")
     if not isinstance(token, str) or not 0 < len(token.strip()) <= LONGEST_TOKEN:
         raise InvalidInput(f"token is missing, or no text of 1 to {LONGEST_TOKEN} characters", "token")
     return token.strip()
-
-
-def _noting(note: Note, answer: Callable[[], Response]) -> Response:
-    try:
-        return answer()
-    except InfoError as error:
-        note(error.status, error.message)
-        raise
 
 
 def _flags() -> dict[str, Any]:

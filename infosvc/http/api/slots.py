@@ -5,107 +5,34 @@ from __future__ import annotations
 from typing import Any
 
 from flask import current_app
-from flask_restx import fields
 
 from infosvc.access.roles import needs
 from infosvc.core.service import parts_of
-from infosvc.http.api.document import DATA_NAME, NODE_NAME, or_null
-from infosvc.http.api.exchange import LARGEST, body, latest, write
+from infosvc.http.api.body import body, read
+from infosvc.http.api.call_group import CallGroup
+from infosvc.http.api.document import DATA_NAME, NODE_NAME
+from infosvc.http.api.exchange import latest, write
 from infosvc.http.api.restx import Namespace, Resource
+from infosvc.http.api.schemas import answer_model, body_model
 from infosvc.management import cluster_slots
 from infosvc.management.agent_client import Agents
 from infosvc.management.cluster_slots import ANYWHERE
 from infosvc.management.slots import delete_slot, lift_slot, set_slot
 from infosvc.state.transaction import Draft
-from infosvc.wire.records import Outcome, Role, Scope
+from infosvc.wire import answers
+from infosvc.wire.bodies import SlotBody
+from infosvc.wire.records import Role, Slot, Wanted
 
 ns = Namespace("slots", "Management: what runs on a node", path="/nodes/<node_name>/slots")
+calls = CallGroup("slots", ns)
 
 WHERE = "the node that runs it; * for wherever the service runs a producer of scope cluster"
 
-slot_body = ns.model(
-    "SlotBody",
-    {
-        "running": fields.Boolean(default=True, description="false stops it; its value stays and grows old"),
-        "interval": fields.Float(
-            description="seconds between two runs here; the producer's time_max if left out",
-            example=5,
-            min=0,
-            exclusiveMin=True,
-            max=LARGEST,
-        ),
-        "lift": fields.Boolean(default=False, description="true ends its quarantine and starts it afresh"),
-    },
-)
-slot_said = ns.model(
-    "Slot",
-    {
-        "data_name": fields.String(required=True, example="load_1m"),
-        "cmd": fields.String(required=True, example="scripts/load_1m.sh"),
-        "interval": fields.Float(required=True, description="seconds between two runs", example=5),
-        "timeout": fields.Float(required=True, description="seconds until a run is killed", example=10),
-        "running": fields.Boolean(required=True, description="what is wanted", example=True),
-        "sha256": or_null(fields.String(description="checksum that the command's file must have")),
-        "scope": fields.String(required=True, enum=list(Scope)),
-        "emits": fields.List(fields.String, required=True, example=[]),
-        "inputs": fields.List(fields.String, required=True, example=[]),
-        "epoch": fields.Integer(required=True, description="how often its quarantine was lifted", example=0),
-        "skipped": fields.Integer(required=True, description="ticks that it has missed", example=0),
-        "outcome": or_null(fields.String(enum=list(Outcome), description="of the last run; null before the first")),
-        "duration": or_null(fields.Float(description="seconds that the last run took", example=0.1)),
-        "reason": or_null(fields.String(description="what the last run complained")),
-        "age": or_null(fields.Float(description="seconds since the last run", example=1.5)),
-    },
-)
-slots_said = ns.model(
-    "Wanted",
-    {
-        "node_name": fields.String(required=True, example="127.0.1.11"),
-        "version": fields.Integer(required=True, description="grows with each change", example=1700000003),
-        "slots": fields.List(fields.Nested(slot_said), required=True),
-    },
-)
-placement_said = ns.model(
-    "Placement",
-    {
-        "data_name": fields.String(required=True, example="access_cost"),
-        "node_name": fields.String(required=True, enum=[ANYWHERE]),
-        "running": fields.Boolean(required=True, example=True),
-        "interval": fields.Float(required=True, description="seconds between two runs", example=5),
-        "replicas": fields.Integer(required=True, description="on how many nodes it should run", example=1),
-        "nodes": fields.List(
-            fields.String, required=True, description="where the service runs it now", example=["127.0.1.11"]
-        ),
-    },
-)
-log_said = ns.model(
-    "SlotLog",
-    {
-        "node_name": fields.String(required=True, example="127.0.1.11"),
-        "data_name": fields.String(required=True, example="load_1m"),
-        "runs": fields.List(
-            fields.Nested(
-                ns.model(
-                    "PastRun",
-                    {
-                        "ended_at": fields.Float(
-                            required=True, description="Unix seconds by the node's clock", example=1700000000.0
-                        ),
-                        "outcome": fields.String(required=True, enum=list(Outcome)),
-                        "duration": fields.Float(required=True, description="seconds", example=0.1),
-                        "exit_status": or_null(
-                            fields.Integer(description="negative for a signal, null if it never started", example=0)
-                        ),
-                        "value": or_null(fields.String(description="what it printed", example="0.93")),
-                        "stderr": fields.String(required=True, description="the end of what it complained", example=""),
-                    },
-                )
-            ),
-            required=True,
-            description="newest first",
-        ),
-    },
-)
+slot_body = body_model(ns, SlotBody)
+slot_said = answer_model(ns, Slot)
+slots_said = answer_model(ns, Wanted)
+placement_said = answer_model(ns, answers.Placement)
+log_said = answer_model(ns, answers.SlotLog)
 
 
 @ns.route("")
@@ -157,22 +84,20 @@ class OneSlot(Resource):
         that is put by the name of its node stays there.
         """
         given = body()
-        running = given.flag("running", True)
-        lift = given.flag("lift", False)
-        if lift and not running:
-            given.refuse("lift", lift, "false when running is false")
-        interval = None if given.given("interval") is None else given.number("interval", above=0)
+        asked = read(SlotBody, given)
+        if asked.lift and not asked.running:
+            given.refuse("lift", asked.lift, "false when running is false")
         known = latest()
 
         def is_ready(node_name: str) -> bool:
             return known.state(node_name) == "ready"
 
         def change(draft: Draft) -> bool:
-            if lift:
-                return _lift(draft, node_name, data_name, interval)
+            if asked.lift:
+                return _lift(draft, node_name, data_name, asked.interval)
             if node_name != ANYWHERE:
-                return set_slot(draft, node_name, data_name, running, interval)
-            return cluster_slots.place(draft, data_name, running, interval, is_ready)
+                return set_slot(draft, node_name, data_name, asked.running, asked.interval)
+            return cluster_slots.place(draft, data_name, asked.running, asked.interval, is_ready)
 
         new = write(change)
         return _shown(node_name, data_name), 201 if new else 200
@@ -211,13 +136,12 @@ class SlotLog(Resource):
         picture = latest().picture
         picture.wish(node_name, data_name)
         agents: Agents = parts_of(current_app).agents
-        runs = [run.to_json() for run in agents.runs(picture, node_name, data_name)]
-        return {"node_name": node_name, "data_name": data_name, "runs": runs}
+        return answers.SlotLog(node_name, data_name, tuple(agents.runs(picture, node_name, data_name))).to_json()
 
 
 def _shown(node_name: str, data_name: str) -> dict[str, Any]:
     if node_name == ANYWHERE:
-        return cluster_slots.described(latest().picture, data_name)
+        return cluster_slots.placement(latest().picture, data_name).to_json()
     return latest().slot(node_name, data_name).to_json()
 
 

@@ -1,0 +1,131 @@
+"""The body of a request: one JSON object, its fields checked as the records of the wire describe them."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import MISSING
+from enum import StrEnum
+from typing import Any, NoReturn, TypeVar, get_origin
+
+from flask import current_app, request
+
+from infosvc.core.service import parts_of
+from infosvc.wire.errors import InvalidInput, Malformed
+from infosvc.wire.fields import LARGEST, Field, fields_of
+from infosvc.wire.records import check_name
+
+R = TypeVar("R")
+
+
+def body() -> Fields:
+    """The request's JSON object; Malformed when it is none, or too deep."""
+    try:
+        text = request.get_data().decode()
+        found = json.loads(text, parse_constant=_refuse_constant)
+        # An escaped half of a surrogate pair decodes, but can be stored nowhere.
+        json.dumps(found, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
+        raise Malformed(f"the body is not JSON ({error}): send one object") from error
+    if not isinstance(found, dict):
+        raise Malformed(f"the body is a JSON {type(found).__name__}: send one object")
+    deepest = parts_of(current_app).settings.max_depth
+    if _depth(found) > deepest:
+        raise Malformed(f"the body is nested deeper than {deepest} levels: send a flatter one")
+    return Fields(found)
+
+
+def read(record: type[R], given: Fields) -> R:
+    """A record from a body that holds its fields."""
+    return record(**read_fields(record, given))
+
+
+def read_fields(record: type, given: Fields) -> dict[str, Any]:
+    """Those fields of a record that stand in a body, checked; None for one without a default that is left out."""
+    return {one.name: given.take(one) for one in fields_of(record) if one.described.sent}
+
+
+class Fields:
+    """A JSON object whose fields are taken one by one; InvalidInput names the field that is wrong."""
+
+    def __init__(self, found: dict[str, Any]) -> None:
+        self._found = found
+
+    def take(self, one: Field) -> Any:
+        """What the body holds for a field of a record, or the field's default; null is as good as left out."""
+        value, kind = self._found.get(one.name), one.type
+        if value is None:
+            if one.required:
+                raise InvalidInput(f"{one.name} is missing", one.name)
+            return None if one.default is MISSING else one.default
+        if get_origin(kind) is tuple:
+            return self._names(one, value)
+        if issubclass(kind, StrEnum):
+            return self._choice(one, value)
+        return {bool: self._flag, int: self._whole, float: self._number, str: self._text}[kind](one, value)
+
+    def given(self, name: str) -> Any:
+        """The field as it came, None when it is missing or null."""
+        return self._found.get(name)
+
+    def refuse(self, name: str, value: Any, allowed: str) -> NoReturn:
+        """Raise InvalidInput for a field."""
+        shown = repr(value) if len(repr(value)) <= 80 else repr(value)[:80] + "..."
+        raise InvalidInput(f"{name} is {shown}: it must be {allowed}", name)
+
+    def _text(self, one: Field, value: Any) -> str:
+        limits = one.described.limits
+        most, empty = limits.longest or 0, not limits.shortest
+        if not isinstance(value, str) or len(value) > most or not (value or empty):
+            self.refuse(one.name, value, f"text of {'at most' if empty else '1 to'} {most} characters")
+        if limits.form and not re.fullmatch(limits.pattern or "", value):
+            self.refuse(one.name, value, limits.form)
+        return str(value)
+
+    def _number(self, one: Field, value: Any) -> float:
+        limits = one.described.limits
+        above, least = limits.above, limits.least or 0.0
+        allowed = f"a number, at least {least:g}" if above is None else f"a number greater than {above:g}"
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            self.refuse(one.name, value, allowed)
+        if not (value <= LARGEST and (value >= least if above is None else value > above)):
+            self.refuse(one.name, value, f"{allowed}, at most {LARGEST:g}")
+        return float(value)
+
+    def _whole(self, one: Field, value: Any) -> int:
+        least, most = one.described.limits.least or 0, one.described.limits.most or LARGEST
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            self.refuse(one.name, value, f"a whole number from {least} to {most}")
+        return int(value)
+
+    def _flag(self, one: Field, value: Any) -> bool:
+        if not isinstance(value, bool):
+            self.refuse(one.name, value, "true or false")
+        return bool(value)
+
+    def _names(self, one: Field, value: Any) -> tuple[str, ...]:
+        most = one.described.limits.longest or 0
+        if not isinstance(value, list) or len(value) > most or not all(isinstance(item, str) for item in value):
+            self.refuse(one.name, value, f"a list of at most {most} data names")
+        if len(set(value)) < len(value):
+            self.refuse(one.name, value, "a list that holds each name once")
+        return tuple(check_name(item, f"{one.name}[{place}]") for place, item in enumerate(value))
+
+    def _choice(self, one: Field, value: Any) -> Any:
+        if value not in list(one.type):
+            self.refuse(one.name, value, "one of " + ", ".join(one.type))
+        return one.type(value)
+
+
+def _depth(found: Any) -> int:
+    """How many lists and objects stand within each other at most."""
+    depth, level = 0, [found]
+    while level:
+        inner = [part for part in level if isinstance(part, dict | list)]
+        level = [each for part in inner for each in (part.values() if isinstance(part, dict) else part)]
+        depth += bool(inner)
+    return depth
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON number")

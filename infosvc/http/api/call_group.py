@@ -1,0 +1,53 @@
+"""What answers over HTTP, as one kind of record: a group of calls, those of the service and those that others bring."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from flask import Flask
+from flask.typing import ResponseReturnValue
+
+from infosvc.access.roles import needs, open_to_all
+from infosvc.http.api.restx import Namespace
+from infosvc.wire.records import Role
+
+View = Callable[..., ResponseReturnValue]
+
+PREFIX = "/api/v1"
+
+
+@dataclass(frozen=True)
+class Route:
+    """One call: its path, its name within the group, what answers it, who may make it (None: whoever asks)."""
+
+    rule: str
+    name: str
+    view: View
+    role: Role | None
+    method: str = "GET"
+
+
+@dataclass(frozen=True)
+class CallGroup:
+    """Calls that belong together: a namespace of Flask-RESTX, which describes itself, or routes, or both.
+
+    `document` describes routes below /api/v1 to Swagger: `tags`, `paths` and `definitions` of Swagger 2.0. How any
+    call is refused is added to it, and its schema to an answer that only shows an example. A view may raise the errors
+    of infosvc.wire.errors, and `flask.g.caller` is who calls.
+    """
+
+    name: str
+    namespace: Namespace | None = None
+    routes: tuple[Route, ...] = ()
+    document: Mapping[str, Any] = field(default_factory=dict)
+
+    def add_routes(self, app: Flask) -> None:
+        """Let the application answer the routes; ValueError when it answers one of that name already."""
+        for route in self.routes:
+            endpoint = f"{self.name}.{route.name}"
+            if endpoint in app.view_functions:
+                raise ValueError(f"two calls have the name {endpoint}")
+            declare = open_to_all if route.role is None else needs(route.role)
+            app.add_url_rule(route.rule, endpoint, declare(route.view), methods=[route.method])

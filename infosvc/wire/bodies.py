@@ -1,0 +1,71 @@
+"""What a call sends in its body and nothing answers; the bodies that are records stand in `records`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from infosvc.wire.fields import POSITIVE, Limits, Record, described
+from infosvc.wire.records import LONGEST_VALUE, NODE_NAME, Role
+
+LONGEST_TOKEN = 1024
+
+
+@dataclass(frozen=True)
+class ValueBody(Record):
+    """One value that a program writes."""
+
+    data_value: str = field(
+        metadata=described(
+            "text or a finite number; a JSON number is taken as its text",
+            limits=Limits(longest=LONGEST_VALUE),
+            example="0.93",
+        )
+    )
+
+
+@dataclass(frozen=True)
+class SlotBody(Record):
+    """What is wanted of a slot."""
+
+    running: bool = field(default=True, metadata=described("false stops it; its value stays and grows old"))
+    interval: float | None = field(
+        default=None,
+        metadata=described(
+            "between two runs here; the producer's time_max if left out", unit="seconds", limits=POSITIVE, example=5
+        ),
+    )
+    lift: bool = field(default=False, metadata=described("true ends its quarantine and starts it afresh"))
+
+
+@dataclass(frozen=True)
+class TokenBody(Record):
+    """A token that is to be made."""
+
+    name: str = field(
+        metadata=described(
+            "what the audit log calls its holder", limits=Limits(shortest=1, longest=128), example="grafana"
+        )
+    )
+    role: Role = field(metadata=described("what it may do"))
+    node_name: str | None = field(
+        default=None,
+        metadata=described(
+            "the node whose agent it is for; role agent only", limits=Limits(longest=128, pattern=NODE_NAME.pattern)
+        ),
+    )
+    expires_in: float | None = field(
+        default=None,
+        metadata=described("until it is refused; never if left out", unit="seconds", limits=POSITIVE, example=2592000),
+    )
+    replace: bool = field(default=False, metadata=described("revoke the older tokens of this node"))
+
+
+@dataclass(frozen=True)
+class LogIn(Record):
+    """A token that a browser shows once."""
+
+    token: str = field(
+        metadata=described(
+            limits=Limits(shortest=1, longest=LONGEST_TOKEN), example="nw_reader_24phvwWW7ycEEcBpTyE3VWBVbTz5qfWHY"
+        )
+    )
