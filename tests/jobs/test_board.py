@@ -16,13 +16,9 @@ from infosvc.http.api.examples import schema_of
 from infosvc.http.api.restx import error_response
 from infosvc.wire.errors import NotFound
 from infosvc.wire.records import Datum, Outcome, Role, State
-<<<<<<< HEAD
 from jobs.application.job_record import JobRecord
 from jobs.application.status import ContainerStatus, JobStatus, NodeStatus
-from jobs.dashboard import mount
-=======
 from jobs.dashboard import routes
->>>>>>> main
 from jobs.dashboard.document import BOARD
 from jobs.dashboard.site import Place, Site
 from locality.policies import POLICIES
