@@ -1,4 +1,4 @@
-"""Hears the workers and shows how far the job is, over HTTP on the application master's node."""
+"""Hears the containers and shows how far the job is, over HTTP on the application master's node."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ import threading
 import traceback
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from hadoop.errors import HadoopError
 from infosvc.wire.http_server import HTML, JSON, RETRY_AFTER, Handler, Reply, Server
+from jobs.application.calls import LARGEST_CALL, Failed, Gone, Refused, Request, decode_body
 from jobs.application.status import JobStatus
 from jobs.errors import JobError
-from jobs.itemwork import calls
-from jobs.itemwork.dealer import Dealer, Gone
-from jobs.itemwork.refusals import Refused
 
 BODY_SECONDS = 30.0
 """How long a request may take to arrive, and a connection to be silent."""
@@ -26,12 +24,23 @@ POLL_SECONDS = 0.05
 """How long `close` may take to be noticed."""
 MOST_IGNORED = 1 << 20
 """Bytes of a body that is refused unread."""
+FAILED = "/failed"
+"""The call that every kind of job has: a container tells why it ends."""
 TOO_EARLY = "the application master has nothing to tell now: try again"
 
 
 class _Shown(NamedTuple):
     status: Callable[[], JobStatus]
     page: Callable[[], str]
+
+
+class Hearer(Protocol):
+    """Who answers the containers of a job: `calls` are the paths that it knows, with the most bytes of a body."""
+
+    @property
+    def calls(self) -> Mapping[str, int]: ...
+
+    def hear(self, call: str, request: Request) -> Mapping[str, Any] | None: ...
 
 
 class Listener:
@@ -46,7 +55,7 @@ class Listener:
         self._fault: Exception | None = None
         self._token = f"Bearer {token}".encode()
         self._shown: _Shown | None = None
-        self._dealer: Dealer | None = None
+        self._hearer: Hearer | None = None
         self._server = _Server(host, self, body_seconds)
         self.port = self._server.server_port
         self.address = f"http://{host}:{self.port}"
@@ -57,10 +66,10 @@ class Listener:
         """From now on everyone gets the status and the page."""
         self._shown = _Shown(status, page)
 
-    def serve(self, dealer: Dealer, status: Callable[[], JobStatus], page: Callable[[], str]) -> None:
-        """From now on workers get work, too."""
+    def serve(self, hearer: Hearer, status: Callable[[], JobStatus], page: Callable[[], str]) -> None:
+        """From now on containers are answered, too."""
         self.tell(status, page)
-        self._dealer = dealer
+        self._hearer = hearer
 
     def check(self) -> None:
         """Raise what ends the job: JobError when a worker says that none can work, or a fault in answering."""
@@ -71,7 +80,7 @@ class Listener:
 
     def close(self) -> None:
         """Stop listening; connections that are open are answered no more."""
-        self._shown = self._dealer = None
+        self._shown = self._hearer = None
         self._server.shutdown()
         self._server.server_close()
 
@@ -92,16 +101,20 @@ class Listener:
             traceback.print_exc()
             return _error(500, f"{path} cannot be shown: {error}")
 
-    def hear(self, path: str, request: calls.Request) -> Reply:
+    def largest_body(self, path: str) -> int:
+        """Bytes that a call may bring."""
+        return self._hearer.calls.get(path, LARGEST_CALL) if self._hearer else LARGEST_CALL
+
+    def hear(self, path: str, request: Request) -> Reply:
         """Answer a POST that had the token: the one place where what went wrong becomes a status."""
-        if (dealer := self._dealer) is None:
+        if (hearer := self._hearer) is None:
             return _error(503, TOO_EARLY)
         try:
-            if path == "/failed":
-                return self._note(calls.failed(request))
-            if call := calls.CALLS.get(path):
-                return _reply(call(dealer, request))
-            return _error(404, f"there is no call {path}: there are {', '.join([*calls.CALLS, '/failed'])}")
+            if path == FAILED:
+                return self._note(decode_body(request.body, Failed))
+            if path in hearer.calls:
+                return _reply(hearer.hear(path, request))
+            return _error(404, f"there is no call {path}: there are {', '.join([*hearer.calls, FAILED])}")
         except Gone as error:
             return _error(410, str(error))
         except Refused as error:
@@ -114,7 +127,7 @@ class Listener:
                 traceback.print_exc()
             return _error(500, str(error))
 
-    def _note(self, said: calls.Failed) -> Reply:
+    def _note(self, said: Failed) -> Reply:
         self.reasons[said.container_id] = said.reason
         if said.everywhere:
             self._everywhere = said.reason
@@ -143,7 +156,7 @@ class _Handler(Handler):
     def post(self) -> None:
         target = urlsplit(self.path)
         length = self.body_length()
-        most = calls.largest_body(target.path)
+        most = self.server.listener.largest_body(target.path)
         if not self.server.listener.allows(self.headers.get("Authorization", "")):
             self._refuse(_error(401, "the token is missing or wrong"), length)
         elif length is None:
@@ -151,7 +164,7 @@ class _Handler(Handler):
         elif length > most:
             self._refuse(_error(413, f"the body has {length} bytes, and {target.path} takes {most}"), length)
         else:
-            request = calls.Request(target.query, self.read_body(length, in_own_time=True))
+            request = Request(target.query, self.read_body(length, in_own_time=True))
             self.reply(self.server.listener.hear(target.path, request))
 
     def _refuse(self, reply: Reply, length: int | None) -> None:

@@ -125,7 +125,7 @@ def _know(home: Path, submitter: Submitter, client: InfoClient, path: str, optio
 def _body(path: str, capability: str, known: Snapshot, tried: Sequence[Tried]) -> dict[str, Any]:
     return {
         "path": path,
-        "images": sum(block.images for block in known.blocks),
+        "images": sum(block.items for block in known.blocks),
         "blocks": len(known.blocks),
         "capability": capability,
         "values": known.capability,
@@ -146,7 +146,7 @@ def _move(move: Move) -> dict[str, Any]:
     return {
         "block": move.part.block.name,
         "first": move.part.first,
-        "images": move.part.images,
+        "images": move.part.items,
         "to": move.node,
         "from": list(move.part.block.replicas),
         "reason": move.reason.value,
@@ -185,11 +185,11 @@ def _shares(tried: Sequence[Tried], known: Snapshot) -> Table:
 def _print_reasons(name: str, found: Sequence[Move]) -> None:
     counts = Counter[str]()
     for move in found:
-        counts[move.reason.value] += move.part.images
+        counts[move.reason.value] += move.part.items
     told = ", ".join(f"{images} ({reason})" for reason, images in counts.items())
     console.print(f"{name} moves {told or 'nothing'}")
     for move in found[:MOST_MOVES]:
         part = move.part
-        console.print(f"  {part.block.name} [{part.first}, {part.first + part.images}) to {move.node}: {move.text}")
+        console.print(f"  {part.block.name} [{part.first}, {part.first + part.items}) to {move.node}: {move.text}")
     if len(found) > MOST_MOVES:
         console.print(f"  and {len(found) - MOST_MOVES} more: --json lists all")
