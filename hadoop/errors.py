@@ -1,5 +1,7 @@
 """What can go wrong with Hadoop, as sentences."""
 
+from infosvc.wire.errors import ErrorWithRemedy
 
-class HadoopError(Exception):
-    """A daemon, HDFS or YARN refused or failed; the text says which one, with which value, and what to do."""
+
+class HadoopError(ErrorWithRemedy):
+    """A daemon, HDFS or YARN did not do what was asked; the message says which, with which value."""

@@ -160,7 +160,9 @@ def _term(key: str, found: re.Match[str]) -> Term:
     low, high = _parsed(key, found[3]), _parsed(key, found[4])
     weight = _parsed(key, found[5] or "1")
     if low >= high or weight <= 0:
-        raise InvalidInput(f"{key} says {found[0]}: a range begins with the lower number, a weight is above 0", key)
+        raise InvalidInput(
+            f"{key} says {found[0]}", key, remedy="a range begins with the lower number, a weight is above 0"
+        )
     return Term(found[1], found[2] == "higher", low, high, weight, found[6] or "exclude-last")
 
 

@@ -1,5 +1,7 @@
 """What can go wrong with a job, as sentences."""
 
+from infosvc.wire.errors import ErrorWithRemedy
 
-class JobError(Exception):
-    """A job was refused or failed; the text says why and what to do."""
+
+class JobError(ErrorWithRemedy):
+    """A job was refused or failed; the message says why, the remedy what to do."""

@@ -15,7 +15,7 @@ def check_blocks(blocks: Sequence[Block]) -> None:
     """Refuse, with PlanError, blocks that share a name or count items or bytes below zero."""
     if len(set(map(attrgetter("name"), blocks))) < len(blocks):
         ((twice, _),) = Counter(map(attrgetter("name"), blocks)).most_common(1)
-        raise PlanError(f"block {twice!r} occurs twice: list every block once")
+        raise PlanError(f"block {twice!r} occurs twice", remedy="list every block once")
     least = min(map(attrgetter("items"), blocks), default=0), min(map(attrgetter("size_bytes"), blocks), default=0)
     if min(least) < 0:
         block = next(block for block in blocks if block.items < 0 or block.size_bytes < 0)
@@ -27,7 +27,7 @@ def check_blocks(blocks: Sequence[Block]) -> None:
 def check_capability(capability: Mapping[str, float]) -> None:
     """Refuse, with PlanError, no nodes, a capability that is no finite number >= 0, and zeros only."""
     if not capability:
-        raise PlanError("there is no node to give work to: name at least one with its capability")
+        raise PlanError("there is no node to give work to", remedy="name at least one with its capability")
     for node, value in capability.items():
         if not math.isfinite(value) or value < 0:
             raise PlanError(
@@ -36,8 +36,8 @@ def check_capability(capability: Mapping[str, float]) -> None:
             )
     if not any(capability.values()):
         raise PlanError(
-            "the capability of every node is 0, so no node may get work: "
-            "wait until one has room, or judge by something else"
+            "the capability of every node is 0, so no node may get work",
+            remedy="wait until one has room, or judge by something else",
         )
 
 

@@ -35,7 +35,7 @@ def makespan_lower_bound(items: int, speeds: Mapping[str, float]) -> float:
             )
     total = sum(map(Fraction, speeds.values()), Fraction(0))
     if total == 0 and items:
-        raise PlanError("no node has a speed above 0, so the work never ends: measure at least one node")
+        raise PlanError("no node has a speed above 0, so the work never ends", remedy="measure at least one node")
     return nearest_float(items / total) if items else 0.0
 
 
@@ -62,7 +62,9 @@ def rooms(items: int, capability: Mapping[str, float], epsilon: float) -> dict[s
     """
     check_capability(capability)
     if not (math.isfinite(epsilon) and epsilon >= 0):
-        raise PlanError(f"epsilon is {epsilon}: give a finite number of 0 or more, 0.02 for 2 % over the bound")
+        raise PlanError(
+            f"epsilon is {epsilon}", remedy="give a finite number of 0 or more, 0.02 for 2 % over the bound"
+        )
     exact = whole_numbers(capability)
     shares = quickest_shares(items, capability)
     quickest = max(Fraction(share, exact[node]) for node, share in shares.items() if exact[node])

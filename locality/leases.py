@@ -144,7 +144,7 @@ class Leases:
         """Let a node take part that has no queue: it takes what was given back, and steals. PlanError if it does."""
         self.expire(now)
         if node in self._members:
-            raise PlanError(f"node {node} takes part already: report it lost before it joins again")
+            raise PlanError(f"node {node} takes part already", remedy="report it lost before it joins again")
         if not (math.isfinite(capability) and capability > 0):
             raise PlanError(f"node {node} cannot join with capability {capability}: it must be a finite number above 0")
         self._members[node] = _Member(now, now, now)
@@ -225,7 +225,7 @@ class Leases:
     def _hear(self, node: str, now: float) -> _Member:
         member = self._members.get(node)
         if member is None:
-            raise PlanError(f"node {node} takes no part in this work: let it join first")
+            raise PlanError(f"node {node} takes no part in this work", remedy="let it join first")
         self.expire(now)
         member.heard = now
         return member

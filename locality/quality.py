@@ -56,7 +56,7 @@ def judge(
     loads = plan.loads()
     items = sum(block.items for block in blocks)
     if sum(loads.values()) != items or loads.keys() - capability.keys():
-        raise PlanError("the plan is not one of these blocks and nodes: judge it with what it was made from")
+        raise PlanError("the plan is not one of these blocks and nodes", remedy="judge it with what it was made from")
     makespan = max((_seconds(node, load, capability[node]) for node, load in loads.items()), default=Fraction(0))
     bound = Fraction(items) / sum(map(Fraction, capability.values()))
     went = moved(plan)
@@ -84,5 +84,5 @@ def over(value: float, least: float) -> float | None:
 
 def _seconds(node: str, load: int, capability: float) -> Fraction:
     if load and not capability:
-        raise PlanError(f"node {node} has {load} items and the capability 0: it would never end; plan again")
+        raise PlanError(f"node {node} has {load} items and the capability 0", remedy="it would never end; plan again")
     return Fraction(load) / Fraction(capability) if load else Fraction(0)

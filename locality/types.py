@@ -12,7 +12,12 @@ EPSILON = 0.02
 
 
 class PlanError(ValueError):
-    """The input cannot be divided; the text names the value and what is allowed."""
+    """The input cannot be divided; `message` names the value, `remedy` says what is allowed or what to do."""
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(f"{message}: {remedy}" if remedy else message)
+        self.message = message
+        self.remedy = remedy
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ class _Handler(Handler):
         if self.path == "/healthz":
             return self.server.calls.status()
         if not (self.path.startswith(_LOG_START) and self.path.endswith(_LOG_END)):
-            raise NotFound(f"{self.path} is nothing an agent answers: ask for /healthz")
+            raise NotFound(f"{self.path} is nothing an agent answers", remedy="ask for /healthz")
         self._check_secret()
         data_name = check_name(unquote(self.path[len(_LOG_START) : -len(_LOG_END)]))
         runs = [run.to_json() for run in self.server.calls.slot_log(data_name)]
@@ -90,7 +90,7 @@ class _Handler(Handler):
             self.server.calls.stop()
             return {"stopping": True}
         if self.path != "/api/v1/wanted":
-            raise NotFound(f"{self.path} is nothing an agent takes: post to /api/v1/wanted or /api/v1/stop")
+            raise NotFound(f"{self.path} is nothing an agent takes", remedy="post to /api/v1/wanted or /api/v1/stop")
         wanted = checked(parsed(body), self.server.calls.status()["node_name"])
         self.server.calls.want(wanted)
         return {"version": wanted.version}
@@ -143,5 +143,5 @@ class _Handler(Handler):
 
     def _refuse(self, error: InfoError) -> None:
         headers = {RETRY_AFTER: str(error.retry_after)} if isinstance(error, probe.Busy) else {}
-        answer = {"error": {"code": error.code, "message": error.message, "field": error.field}}
+        answer = {"error": {"code": error.code, "message": str(error), "field": error.field}}
         self.reply(Reply(error.status, json.dumps(answer).encode(), headers=headers))

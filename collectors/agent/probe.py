@@ -23,8 +23,8 @@ _MINUTE_SECONDS = 60.0
 class Busy(TooManyRequests):
     """No probe now; `retry_after` whole seconds until there may be one."""
 
-    def __init__(self, message: str, wait_seconds: float) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, wait_seconds: float, remedy: str = "") -> None:
+        super().__init__(message, remedy=remedy)
         self.retry_after = max(1, math.ceil(wait_seconds))
 
 
@@ -48,7 +48,7 @@ class Probes:
         """
         size = _size(query)
         if not self._one.acquire(blocking=False):
-            raise Busy("another probe is under way: ask again later", 1.0)
+            raise Busy("another probe is under way", 1.0, remedy="ask again later")
         try:
             self._spend(size)
             yield size
@@ -61,8 +61,9 @@ class Probes:
         self._filled = now
         if size > self._left:
             raise Busy(
-                f"probes have had their {BUDGET_BYTES} bytes of this minute: ask again later",
+                f"probes have had their {BUDGET_BYTES} bytes of this minute",
                 (size - self._left) / a_second,
+                remedy="ask again later",
             )
         self._left -= size
 

@@ -28,13 +28,13 @@ def checked(wanted: Wanted, node_name: str) -> Wanted:
 def _check_slot(slot: Slot) -> None:
     for name in (slot.data_name, *slot.emits, *slot.inputs):
         if not isinstance(name, str):
-            raise InvalidInput(f"{name!r} is no data name: give text", "data_name")
+            raise InvalidInput(f"{name!r} is no data name", "data_name", remedy="give text")
         check_name(name)
     if not isinstance(slot.cmd, str):
-        raise InvalidInput(f"cmd of {slot.data_name} is {slot.cmd!r}: give text", "cmd")
+        raise InvalidInput(f"cmd of {slot.data_name} is {slot.cmd!r}", "cmd", remedy="give text")
     if type(slot.epoch) is not int:
-        raise InvalidInput(f"epoch of {slot.data_name} is {slot.epoch!r}: give a whole number", "epoch")
+        raise InvalidInput(f"epoch of {slot.data_name} is {slot.epoch!r}", "epoch", remedy="give a whole number")
     for field in ("interval", "timeout"):
         seconds = getattr(slot, field)
         if not isinstance(seconds, int | float) or not 0 < seconds < float("inf"):
-            raise InvalidInput(f"{field} of {slot.data_name} is {seconds!r}: give seconds above 0", field)
+            raise InvalidInput(f"{field} of {slot.data_name} is {seconds!r}", field, remedy="give seconds above 0")

@@ -58,7 +58,7 @@ def take_away(filesystem: FileSystem, name: str, patience: float = 60.0) -> None
         while not filesystem.java.isFileClosed(path):
             now = time.monotonic()
             if now > deadline:
-                raise HadoopError(f"HDFS has not closed {name} within {patience:.0f} s: {REMEDY}")
+                raise HadoopError(f"HDFS has not closed {name} within {patience:.0f} s", remedy=f"{REMEDY}")
             if now >= ask_at:
                 filesystem.java.recoverLease(path)
                 ask_at = now + ASK_AGAIN_SECONDS

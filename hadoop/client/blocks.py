@@ -100,7 +100,7 @@ def list_files(filesystem: FileSystem, folder: str) -> Iterator[StoredFile]:
 def find_path(filesystem: FileSystem, folder: str) -> str:
     """The path of an existing file or folder without scheme and host; HadoopError when it does not exist."""
     if not filesystem.exists(folder):
-        raise HadoopError(f"{folder} is not in HDFS: check the path, `hdfs:///` begins at the root")
+        raise HadoopError(f"{folder} is not in HDFS", remedy="check the path, `hdfs:///` begins at the root")
     return str(filesystem.path(folder).toUri().getPath())
 
 

@@ -73,7 +73,7 @@ def save(snapshot: Snapshot, file: Path) -> None:
         with suppress(OSError):
             draft.unlink()
         raise HadoopError(
-            f"{error.filename or file}: {error.strerror or error}: mend that or use another --home"
+            f"{error.filename or file}: {error.strerror or error}", remedy="mend that or use another --home"
         ) from error
 
 

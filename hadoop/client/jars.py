@@ -21,4 +21,6 @@ def check_jars(jars: Path) -> None:
     """Raise HadoopError unless this directory holds Hadoop's jars."""
     for pattern in _NEEDED_JARS:
         if not any(jars.glob(pattern)):
-            raise HadoopError(f"{jars} has no {pattern}: run scripts/setup, or name the jars' directory with --jars")
+            raise HadoopError(
+                f"{jars} has no {pattern}", remedy="run scripts/setup, or name the jars' directory with --jars"
+            )

@@ -37,20 +37,20 @@ def find_java(java_home: str | None, jvms: Path = JVMS) -> Path:
     if on_path and (not debian or _version(Path(on_path)) == JAVA_VERSION):
         return _check_version(Path(on_path).resolve(), on_path)
     if not debian:
-        raise HadoopError(f"Java is missing: Hadoop needs Java {JAVA_VERSION}, install it with {_INSTALL}")
+        raise HadoopError("Java is missing", remedy=f"Hadoop needs Java {JAVA_VERSION}, install it with {_INSTALL}")
     return _check_version(debian[0], str(debian[0]))
 
 
 def _check_version(java: Path, origin: str) -> Path:
     if not os.access(java, os.X_OK):
         raise HadoopError(
-            f"{origin} has no bin/java: point JAVA_HOME at Java {JAVA_VERSION}, or unset it after {_INSTALL}"
+            f"{origin} has no bin/java", remedy=f"point JAVA_HOME at Java {JAVA_VERSION}, or unset it after {_INSTALL}"
         )
     found = _version(java)
     if found != JAVA_VERSION:
         raise HadoopError(
-            f"{origin} is Java {found or 'of no known version'}, and Hadoop needs Java {JAVA_VERSION}: "
-            f"install it with {_INSTALL} and point JAVA_HOME at it"
+            f"{origin} is Java {found or 'of no known version'}, and Hadoop needs Java {JAVA_VERSION}",
+            remedy=f"install it with {_INSTALL} and point JAVA_HOME at it",
         )
     return java
 

@@ -31,8 +31,10 @@ class HadoopHome:
         """Return itself when both folders are usable; HadoopError names the one that is not."""
         if not (self.conf_dir / "core-site.xml").is_file():
             raise HadoopError(
-                f"{self.conf_dir} holds no core-site.xml: start a cluster with `nodewise cluster up`, "
-                "or name the site files' folder with --hadoop-conf"
+                f"{self.conf_dir} holds no core-site.xml",
+                remedy=(
+                    "start a cluster with `nodewise cluster up`, or name the site files' folder with --hadoop-conf"
+                ),
             )
         check_jars(self.jars)
         return self

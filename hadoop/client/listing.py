@@ -64,7 +64,8 @@ class Listing:
                 self._client = filesystem.java.getClient()
             except AttributeError:
                 raise HadoopError(
-                    f"{filesystem.java.getUri()} is no HDFS: set fs.defaultFS in core-site.xml to hdfs://HOST:PORT"
+                    f"{filesystem.java.getUri()} is no HDFS",
+                    remedy="set fs.defaultFS in core-site.xml to hdfs://HOST:PORT",
                 ) from None
             self._namenode = _messages_of(self._client.getNamenode())
             self._request = java(f"{_PROTO}.ClientNamenodeProtocolProtos$GetListingRequestProto")
@@ -168,7 +169,7 @@ class Listing:
                 if at is not None and (at.isAnyLocalAddress() or at.equals(here)):
                     host = str(here.getHostAddress() if at.isAnyLocalAddress() else address.getHostString())
                     return f"{scheme}://{f'[{host}]' if ':' in host else host}:{address.getPort()}"
-        raise HadoopError("the NameNode's page has no address: set dfs.namenode.http-address in hdfs-site.xml")
+        raise HadoopError("the NameNode's page has no address", remedy="set dfs.namenode.http-address in hdfs-site.xml")
 
 
 def _messages_of(namenode: Any) -> Any:

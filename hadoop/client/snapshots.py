@@ -94,7 +94,7 @@ def take(listing: Listing, path: str, before: Snapshot | None = None, max_age: f
     """
     top = listing.stamp(path)
     if top is None:
-        raise HadoopError(f"{path} is not in HDFS: check the path, `hdfs:///` begins at the root")
+        raise HadoopError(f"{path} is not in HDFS", remedy="check the path, `hdfs:///` begins at the root")
     # These are read before the listing, so that the next call sees what changes during the listing.
     empty = Snapshot(path, time.time(), listing.summary(path), listing.racks(), {}, arrow_table.SCHEMA.empty_table())
     if before and before.racks == empty.racks != {} and 0 <= empty.listed_at - before.listed_at < max_age:

@@ -143,13 +143,15 @@ def _plan(
     sshd.program()
     size = nodes if nodes is not None else recorded.size if recorded else DEFAULT_NODES
     if not 1 <= size <= state.MAX_NODES:
-        raise HadoopError(f"--nodes {size} is not allowed: give 1 to {state.MAX_NODES}")
+        raise HadoopError(f"--nodes {size} is not allowed", remedy=f"give 1 to {state.MAX_NODES}")
     if recorded and recorded.user != state.current_user():
-        raise HadoopError(f"this cluster belongs to user {recorded.user}: start it as that user, or use another --home")
+        raise HadoopError(
+            f"this cluster belongs to user {recorded.user}", remedy="start it as that user, or use another --home"
+        )
     if recorded and size < recorded.size:
         raise HadoopError(
-            f"this cluster has {recorded.size} nodes with data on each and cannot shrink to {size}: "
-            f"use another --home, or `nodewise cluster down` and delete {recorded.state}"
+            f"this cluster has {recorded.size} nodes with data on each and cannot shrink to {size}",
+            remedy=f"use another --home, or `nodewise cluster down` and delete {recorded.state}",
         )
     planned = Cluster(
         home=home,
@@ -171,7 +173,9 @@ def _check_cpus(cluster: Cluster) -> None:
     if not cluster.cpus:
         return
     if len(cluster.cpus) != cluster.size:
-        raise HadoopError(f"--cpus names {len(cluster.cpus)} CPUs for {cluster.size} nodes: name one for each node")
+        raise HadoopError(
+            f"--cpus names {len(cluster.cpus)} CPUs for {cluster.size} nodes", remedy="name one for each node"
+        )
     for cpu in cluster.cpus:
         if cpu not in usable:
             raise HadoopError(f"--cpus names CPU {cpu}, and this machine offers {sorted(usable)}")
@@ -187,7 +191,7 @@ def _refuse_moves(recorded: Cluster, planned: Cluster) -> None:
     }
     for option, same in unchanged.items():
         if not same:
-            raise HadoopError(f"{option} cannot change while the cluster runs: `nodewise cluster down` first")
+            raise HadoopError(f"{option} cannot change while the cluster runs", remedy="`nodewise cluster down` first")
 
 
 def _choose_subnet(cluster: Cluster, stack: ExitStack) -> Cluster:
@@ -294,8 +298,8 @@ def _wait(cluster: Cluster, started: dict[Daemon, psutil.Process], say: Say, rea
         preflight.check_disk(cluster.state, preflight.STUCK_BYTES)
         if time.monotonic() > deadline:
             raise HadoopError(
-                f"the cluster was not ready after {ready_seconds:.0f} s, waiting for {', '.join(waiting)}: "
-                f"see {cluster.logs}"
+                f"the cluster was not ready after {ready_seconds:.0f} s, waiting for {', '.join(waiting)}",
+                remedy=f"see {cluster.logs}",
             )
         say(f"Waiting for {', '.join(waiting)}")
         time.sleep(_POLL_SECONDS)

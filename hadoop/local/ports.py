@@ -44,7 +44,7 @@ Address = tuple[str, int]
 def check_subnet(subnet: str) -> str:
     """Return the subnet when it is one of 127.0.1 to 127.0.254, else raise HadoopError."""
     if subnet not in SUBNETS:
-        raise HadoopError(f"subnet {subnet!r} is not allowed: give one of 127.0.1 to 127.0.254")
+        raise HadoopError(f"subnet {subnet!r} is not allowed", remedy="give one of 127.0.1 to 127.0.254")
     return subnet
 
 
@@ -86,7 +86,7 @@ def in_use_error(address: Address) -> HadoopError:
     """The error of an address that another program holds, with that program's name."""
     host, port = address
     return HadoopError(
-        f"port {port} of {host} is in use by {_holder(address)}: end that program, or choose another --subnet"
+        f"port {port} of {host} is in use by {_holder(address)}", remedy="end that program, or choose another --subnet"
     )
 
 

@@ -14,7 +14,7 @@ STUCK_BYTES = 1_000_000
 def check_plugin(jar: Path) -> None:
     """Raise HadoopError unless the plug-in of the ResourceManager is there."""
     if not jar.is_file():
-        raise HadoopError(f"there is no {jar}: run scripts/setup, which builds it, or leave --plugin out")
+        raise HadoopError(f"there is no {jar}", remedy="run scripts/setup, which builds it, or leave --plugin out")
 
 
 def check_disk(directory: Path, min_free_bytes: int) -> None:
@@ -22,7 +22,7 @@ def check_disk(directory: Path, min_free_bytes: int) -> None:
     free = shutil.disk_usage(directory).free
     if free < min_free_bytes:
         raise HadoopError(
-            f"the disk under {directory} is full: {free / 1e6:,.0f} MB are free, "
-            f"and a cluster needs {min_free_bytes / 1e6:,.0f} MB: "
-            "free some space or use another --home"
+            f"the disk under {directory} is full: {free / 1e6:,.0f} MB are free, and a cluster "
+            f"needs {min_free_bytes / 1e6:,.0f} MB",
+            remedy="free some space or use another --home",
         )

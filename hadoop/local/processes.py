@@ -104,7 +104,9 @@ def end(find: Callable[[], Iterable[psutil.Process]]) -> int:
     deadline = time.monotonic() + DEADLINE_SECONDS
     while found := list(find()):
         if time.monotonic() > deadline:
-            raise HadoopError(f"processes {sorted(p.pid for p in found)} would not end: look at them with `ps`")
+            raise HadoopError(
+                f"processes {sorted(p.pid for p in found)} would not end", remedy="look at them with `ps`"
+            )
         ended.update(process.pid for process in found)
         _signal(found, "terminate")
         _, alive = psutil.wait_procs(found, timeout=GRACE_SECONDS)
@@ -122,5 +124,6 @@ def _signal(processes: Iterable[psutil.Process], method: str) -> None:
             continue
         except psutil.AccessDenied:
             raise HadoopError(
-                f"process {process.pid} belongs to another user: run `nodewise cluster down` as that user or as root"
+                f"process {process.pid} belongs to another user",
+                remedy="run `nodewise cluster down` as that user or as root",
             ) from None

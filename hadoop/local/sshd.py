@@ -56,7 +56,7 @@ def program() -> Path:
     """Find sshd, which must be called by its full path; HadoopError with the remedy when it is missing."""
     found = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:{_PATH}")
     if found is None:
-        raise HadoopError(f"sshd is missing: install it with {_INSTALL}")
+        raise HadoopError("sshd is missing", remedy=f"install it with {_INSTALL}")
     return Path(found)
 
 
@@ -114,7 +114,7 @@ def _key(path: Path) -> Path:
             stdin=subprocess.DEVNULL,
         )
     except FileNotFoundError:
-        raise HadoopError(f"ssh-keygen is missing: install it with {_INSTALL}") from None
+        raise HadoopError("ssh-keygen is missing", remedy=f"install it with {_INSTALL}") from None
     except subprocess.CalledProcessError as error:
         raise HadoopError(f"ssh-keygen could not write {path}: {error.stderr.strip()}") from error
     return public

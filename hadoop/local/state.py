@@ -117,8 +117,8 @@ def current_user() -> str:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
         raise HadoopError(
-            f"user id {os.getuid()} has no entry in /etc/passwd, and sshd lets no such user in: "
-            "add one, or run this as another user"
+            f"user id {os.getuid()} has no entry in /etc/passwd, and sshd lets no such user in",
+            remedy="add one, or run this as another user",
         ) from None
 
 
@@ -141,7 +141,8 @@ def read(home: Path) -> Cluster | None:
         return None
     except (ValueError, KeyError, TypeError) as error:
         raise HadoopError(
-            f"{path} is damaged ({error}): run `nodewise cluster down`, then delete {path.parent} to begin anew"
+            f"{path} is damaged ({error})",
+            remedy=f"run `nodewise cluster down`, then delete {path.parent} to begin anew",
         ) from None
 
 
@@ -150,7 +151,7 @@ def load(home: Path) -> Cluster:
     with explain_os_errors(home):
         cluster = read(home)
     if cluster is None:
-        raise HadoopError(f"there is no cluster under {home}: start one with `nodewise cluster up`")
+        raise HadoopError(f"there is no cluster under {home}", remedy="start one with `nodewise cluster up`")
     return cluster
 
 
@@ -168,7 +169,8 @@ def check_path(path: Path, what: str) -> None:
     """Refuse a path that Hadoop's comma lists, class paths and URIs would take apart."""
     if not _PLAIN_PATH.fullmatch(str(path)):
         raise HadoopError(
-            f"{what} {str(path)!r} cannot be used: Hadoop needs a path of letters, digits and _ . / + @ = - only"
+            f"{what} {str(path)!r} cannot be used",
+            remedy="Hadoop needs a path of letters, digits and _ . / + @ = - only",
         )
 
 
@@ -182,7 +184,7 @@ def lock(home: Path) -> Iterator[None]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise HadoopError(
-                f"another nodewise command is starting or stopping the cluster in {state}: wait for it"
+                f"another nodewise command is starting or stopping the cluster in {state}", remedy="wait for it"
             ) from None
         yield
 
@@ -195,5 +197,7 @@ def explain_os_errors(home: Path) -> Iterator[None]:
     except OSError as error:
         where = error.filename or state_dir(home)
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise HadoopError(f"the disk under {where} is full: free some space or use another --home") from error
-        raise HadoopError(f"{where}: {error.strerror or error}: mend that or use another --home") from error
+            raise HadoopError(
+                f"the disk under {where} is full", remedy="free some space or use another --home"
+            ) from error
+        raise HadoopError(f"{where}: {error.strerror or error}", remedy="mend that or use another --home") from error

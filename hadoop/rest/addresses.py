@@ -85,7 +85,9 @@ def _split(settings: Settings, key: str, said: str) -> tuple[str, int | None]:
         parts = urlsplit(f"//{said}")
         return parts.hostname or "", parts.port
     except ValueError:
-        raise HadoopError(f"{settings.file} sets {key} to {said!r}: correct it, it must be HOST:PORT") from None
+        raise HadoopError(
+            f"{settings.file} sets {key} to {said!r}", remedy="correct it, it must be HOST:PORT"
+        ) from None
 
 
 def _complete(found: list[str], settings: Settings, key: str) -> tuple[str, ...]:

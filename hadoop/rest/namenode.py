@@ -56,8 +56,8 @@ def parse_info(address: str, said: Any) -> NameNodeInfo:
         return NameNodeInfo(address, str(bean["SoftwareVersion"]), str(bean["Safemode"]), live, dead, missing)
     except (KeyError, IndexError, TypeError, ValueError):
         raise HadoopError(
-            f"{address} answers, but not as a NameNode that has started: wait, or read its log and correct "
-            "dfs.namenode.http-address in hdfs-site.xml"
+            f"{address} answers, but not as a NameNode that has started",
+            remedy="wait, or read its log and correct dfs.namenode.http-address in hdfs-site.xml",
         ) from None
 
 
@@ -81,4 +81,4 @@ def parse_racks(said: Any) -> dict[str, str]:
         nodes = json.loads(said["beans"][0]["LiveNodes"])
         return {name.rpartition(":")[0]: str(node["location"]) for name, node in nodes.items()}
     except (ValueError, LookupError, TypeError, AttributeError):
-        raise HadoopError("the NameNode does not list its DataNodes: wait until it has started") from None
+        raise HadoopError("the NameNode does not list its DataNodes", remedy="wait until it has started") from None

@@ -32,11 +32,12 @@ class NotKnown(HadoopError):
 
 
 class NoAnswer(HadoopError):
-    """A daemon cannot be reached, hangs up, or takes too long; `what` says so without the remedy."""
+    """A daemon cannot be reached, hangs up, or takes too long."""
 
     def __init__(self, title: str, address: str, reason: object) -> None:
-        self.what = f"the {title} at {address} does not answer ({reason})"
-        super().__init__(f"{self.what}: `nodewise cluster status` tells what is up")
+        super().__init__(
+            f"the {title} at {address} does not answer ({reason})", "`nodewise cluster status` tells what is up"
+        )
 
 
 class TooLarge(HadoopError):
@@ -99,16 +100,16 @@ class Pages:
         answer = self.ask(path, limits)
         if answer.status in _DENIED:
             raise HadoopError(
-                f"the {self.title} at {self.address} does not show {what} to this user (status {answer.status}): "
-                "ask as a user who may see it"
+                (f"the {self.title} at {self.address} does not show {what} to this user (status {answer.status})"),
+                remedy="ask as a user who may see it",
             )
         if answer.status >= 500:
             raise HadoopError(
-                f"the {self.title} at {self.address} cannot answer now (status {answer.status}): "
-                "`nodewise cluster status` tells what is up"
+                f"the {self.title} at {self.address} cannot answer now (status {answer.status})",
+                remedy="`nodewise cluster status` tells what is up",
             )
         if answer.status >= 300:
-            raise NotKnown(f"{what} is not known at {self.address}: `nodewise job list` shows jobs")
+            raise NotKnown(f"{what} is not known at {self.address}", remedy="`nodewise job list` shows jobs")
         return answer
 
     def read_json(self, path: str, what: str, limits: Limits | None = None) -> Any:
@@ -125,7 +126,7 @@ class Pages:
     def foreign_error(self) -> HadoopError:
         """The error of an address where something else than this daemon answers."""
         return HadoopError(
-            f"{self.address} answers, but not as a {self.title}: correct its address in Hadoop's site files"
+            f"{self.address} answers, but not as a {self.title}", remedy="correct its address in Hadoop's site files"
         )
 
     def _get(self, url: str, limits: Limits, deadline: float) -> Answer:

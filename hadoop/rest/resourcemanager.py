@@ -105,7 +105,8 @@ def parse_info(address: str, about: Any, nodes: Any) -> ResourceManagerInfo:
         return ResourceManagerInfo(address, version, dict(states))
     except (KeyError, TypeError, AttributeError):
         raise HadoopError(
-            f"{address} answers, but not as a ResourceManager: correct yarn.resourcemanager.hostname in yarn-site.xml"
+            f"{address} answers, but not as a ResourceManager",
+            remedy="correct yarn.resourcemanager.hostname in yarn-site.xml",
         ) from None
 
 

@@ -34,7 +34,9 @@ class Settings:
             if not found:
                 return value
             value = f"{value[: found.start()]}{self._variable(found[1])}{value[found.end() :]}"
-        raise HadoopError(f"{self.file} sets {key} by variables that name each other: correct it, or name a value")
+        raise HadoopError(
+            f"{self.file} sets {key} by variables that name each other", remedy="correct it, or name a value"
+        )
 
     def names(self, key: str) -> list[str]:
         """The names in a list that commas separate."""
@@ -50,14 +52,14 @@ def read(site_file: Path) -> dict[str, str]:
     """Every key of a site file with its text; HadoopError when the file is missing, or is not XML."""
     if not site_file.is_file():
         raise HadoopError(
-            f"{site_file} does not exist: start a cluster with `nodewise cluster up`, "
-            "or name the site files' folder with --hadoop-conf"
+            f"{site_file} does not exist",
+            remedy=("start a cluster with `nodewise cluster up`, or name the site files' folder with --hadoop-conf"),
         )
     try:
         # The site files are the operator's own, not input from outside.
         site = ElementTree.parse(site_file)  # noqa: S314
     except (ElementTree.ParseError, OSError) as error:
-        raise HadoopError(f"{site_file} cannot be read ({error}): mend it, it must be Hadoop's XML") from None
+        raise HadoopError(f"{site_file} cannot be read ({error})", remedy="mend it, it must be Hadoop's XML") from None
     return {found.findtext("name", "").strip(): found.findtext("value", "").strip() for found in site.iter("property")}
 
 
@@ -71,4 +73,4 @@ def value(site_file: Path, key: str) -> str:
 
 def missing_key(site_file: Path, key: str) -> HadoopError:
     """The error of a site file that does not set a key without which a command cannot go on."""
-    return HadoopError(f"{site_file} does not set {key}: add it, this command needs it")
+    return HadoopError(f"{site_file} does not set {key}", remedy="add it, this command needs it")

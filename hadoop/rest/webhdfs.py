@@ -67,8 +67,8 @@ class WebHdfs:
             raise NotKnown(f"{path} is not in HDFS")
         if status["length"] > self._limits.size_bytes:
             raise HadoopError(
-                f"{path} has {status['length'] / 1e6:,.0f} MB, too many for the dashboard: `nodewise job explain` and "
-                "`nodewise job report` show it"
+                f"{path} has {status['length'] / 1e6:,.0f} MB, too many for the dashboard",
+                remedy="`nodewise job explain` and `nodewise job report` show it",
             )
         return self._ask(path, "OPEN").content
 
@@ -82,7 +82,7 @@ class WebHdfs:
         query = urlencode({"op": operation, "user.name": self._user})
         answer = self._pages.ask(f"/webhdfs/v1{quote(path)}?{query}")
         if answer.status == 404:
-            raise NotKnown(f"{path} is not in HDFS: check the path, `hdfs:///` begins at the root")
+            raise NotKnown(f"{path} is not in HDFS", remedy="check the path, `hdfs:///` begins at the root")
         if answer.status >= 300:
             reason = _reason(answer.content, answer.status)
             raise HadoopError(f"HDFS refused {path} to {self._user}: {reason}")

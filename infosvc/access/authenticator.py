@@ -60,7 +60,7 @@ class Gate:
             if caller is ANONYMOUS:
                 raise _unknown(shown=False)
             allowed = ", ".join(role for role in Role if role in MAY[needed])
-            raise Forbidden(f"a token of role {caller.role} may not do this: it takes one of role {allowed}")
+            raise Forbidden(f"a token of role {caller.role} may not do this", remedy=f"it takes one of role {allowed}")
         if needed is Role.AGENT and caller.role is Role.AGENT and caller.node_name != node_name:
             raise Forbidden(f"the token of {caller.node_name}'s agent may not report for {node_name}")
 
@@ -154,7 +154,7 @@ class Gate:
         now = self._monotonic()
         wait = self._refusals.wait(address, now)
         if wait:
-            raise TooFast(f"too many calls from {address} were refused: call again in {wait:.1f} s", wait)
+            raise TooFast(f"too many calls from {address} were refused", wait, remedy=f"call again in {wait:.1f} s")
         try:
             return look()
         except InfoError:
@@ -172,7 +172,9 @@ class Gate:
         known = self._recognise(token)
         if known is None:
             raise Unauthorized(
-                "this service does not know that token: an admin makes one with `nodewise token create`", "token"
+                "this service does not know that token",
+                "token",
+                remedy="an admin makes one with `nodewise token create`",
             )
         return known
 
@@ -186,7 +188,9 @@ class Gate:
             return None
         token = stored.token
         if token.revoked_at is not None:
-            raise Revoked(f"the token {token.name!r} was revoked: an admin can make another one", "Authorization")
+            raise Revoked(
+                f"the token {token.name!r} was revoked", "Authorization", remedy="an admin can make another one"
+            )
         check_expiry(token, self._wall())
         name = f"{token.name} ({token.token_id})"  # two tokens may have one name
         return _Known(Caller(name, token.role, token.node_name, token.token_id), stored, token.expires_at)
@@ -208,7 +212,7 @@ class Gate:
     def _count(self, key: str) -> None:
         wait = self._calls.take(key, self._monotonic())
         if wait:
-            raise TooFast(f"this is more than one caller may ask: call again in {wait:.3f} s", wait)
+            raise TooFast("this is more than one caller may ask", wait, remedy=f"call again in {wait:.3f} s")
 
 
 def _cookie(header: str, wanted: str) -> str:
@@ -226,16 +230,19 @@ def _cookie(header: str, wanted: str) -> str:
 
 def _unknown_name(environ: Environ) -> Unauthorized:
     return Unauthorized(
-        f"the call goes to {str(environ.get('HTTP_HOST'))[:200]!r}, a name that a stranger's page could use as well: "
-        "call the service by its address, or show a token",
+        (f"the call goes to {str(environ.get('HTTP_HOST'))[:200]!r}, a name that a stranger's page could use as well"),
         "Authorization",
+        remedy="call the service by its address, or show a token",
     )
 
 
 def _unknown(shown: bool) -> Unauthorized:
     said = "shows a token that this service does not know" if shown else "shows no token"
     return Unauthorized(
-        f"the call {said}: send `Authorization: Bearer TOKEN` with the content of the service's token file "
-        "(--token-file, NODEWISE_TOKEN_FILE)",
+        f"the call {said}",
         "Authorization",
+        remedy=(
+            "send `Authorization: Bearer TOKEN` with the content of the service's token file "
+            "(--token-file, NODEWISE_TOKEN_FILE)"
+        ),
     )

@@ -50,7 +50,7 @@ class Bodies:
         finally:
             self._waiting -= 1
         if not found:
-            raise NotReady("too many bodies come in slowly: send fewer at the same time, or try again later")
+            raise NotReady("too many bodies come in slowly", remedy="send fewer at the same time, or try again later")
 
     def _leave(self, caller: str) -> None:
         with self._freed:

@@ -27,9 +27,9 @@ def check_change(environ: Environ, csrf_token: str) -> None:
     shown = environ.get("HTTP_X_CSRF_TOKEN", "")
     if not hmac.compare_digest(shown.encode(), csrf_token.encode()):
         raise Forbidden(
-            "a change that is made by cookie must carry the session's csrf_token in X-CSRF-Token: load the page anew, "
-            "or send `Authorization: Bearer TOKEN` instead of the cookie",
+            "a change that is made by cookie must carry the session's csrf_token in X-CSRF-Token",
             "X-CSRF-Token",
+            remedy="load the page anew, or send `Authorization: Bearer TOKEN` instead of the cookie",
         )
 
 

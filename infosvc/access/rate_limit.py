@@ -13,8 +13,8 @@ MOST_KEYS = 10_000
 class TooFast(TooManyRequests):
     """The caller is over its rate; `retry_after` whole seconds until it may call again."""
 
-    def __init__(self, message: str, wait: float) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, wait: float, remedy: str = "") -> None:
+        super().__init__(message, remedy=remedy)
         self.retry_after = max(1, math.ceil(wait))
 
 

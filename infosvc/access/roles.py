@@ -103,16 +103,17 @@ def token_from(path: Path) -> str:
         token = path.read_text().strip()
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(
-            f"the token file {path} cannot be used ({error}): mend it, or name another one with --token-file",
+            f"the token file {path} cannot be used ({error})",
             "token_file",
+            remedy="mend it, or name another one with --token-file",
         ) from error
     if mode & 0o077:
-        raise InvalidInput(f"the token file {path} can be read by others: chmod 600 {path}", "token_file")
+        raise InvalidInput(f"the token file {path} can be read by others", "token_file", remedy=f"chmod 600 {path}")
     if not token.isascii() or len(token) < SHORTEST_TOKEN or len(token.split()) != 1:
         raise InvalidInput(
-            f"the token file {path} holds no token: one word of at least {SHORTEST_TOKEN} characters; delete it to "
-            "get a new one",
+            f"the token file {path} holds no token",
             "token_file",
+            remedy=f"one word of at least {SHORTEST_TOKEN} characters; delete it to get a new one",
         )
     return token
 

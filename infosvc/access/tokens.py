@@ -32,10 +32,12 @@ def make(text: str, name: str, role: Role, node_name: str | None, now: float, ex
     `now` is Unix seconds, `expires_in` seconds.
     """
     if role is Role.AGENT and node_name is None:
-        raise InvalidInput("a token of role agent is for one node: name it in node_name", "node_name")
+        raise InvalidInput("a token of role agent is for one node", "node_name", remedy="name it in node_name")
     if role is not Role.AGENT and node_name is not None:
         raise InvalidInput(
-            f"a token of role {role} is for no node: leave node_name out, or make one of role agent", "node_name"
+            f"a token of role {role} is for no node",
+            "node_name",
+            remedy="leave node_name out, or make one of role agent",
         )
     digest = sha256(text)
     expires_at = None if expires_in is None else now + expires_in
@@ -56,7 +58,7 @@ def revoke(draft: Draft, token_id: str, now: float) -> None:
     """Take a token back for good at Unix second `now`; NotFound when there is none of this id."""
     stored = draft.picture.tokens.get(token_id)
     if stored is None:
-        raise NotFound(f"no token has the id {token_id!r}: see `nodewise token list`", "token_id")
+        raise NotFound(f"no token has the id {token_id!r}", "token_id", remedy="see `nodewise token list`")
     if stored.token.revoked_at is None:
         draft.put("tokens", (token_id,), replace(stored, token=replace(stored.token, revoked_at=now)))
 
@@ -66,8 +68,9 @@ def check_expiry(token: Token, now: float) -> None:
     if token.expires_at is not None and now >= token.expires_at:
         over = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(token.expires_at))
         raise Unauthorized(
-            f"the token {token.name!r} expired at {over}: an admin makes another with `nodewise token create`",
+            f"the token {token.name!r} expired at {over}",
             "Authorization",
+            remedy="an admin makes another with `nodewise token create`",
         )
 
 

@@ -230,5 +230,7 @@ def _check_way_back(url: str, hosts: Sequence[str], options: RemoteOptions) -> N
             found = socket.getaddrinfo(route(host, options.ssh_config).address, None)
             if not is_loopback(str(found[0][4][0])):
                 raise InvalidInput(
-                    f"{host} cannot reach {url}: serve with --host ADDRESS and give --url http://ADDRESS:PORT", "url"
+                    f"{host} cannot reach {url}",
+                    "url",
+                    remedy="serve with --host ADDRESS and give --url http://ADDRESS:PORT",
                 )

@@ -165,5 +165,5 @@ def _new(name: str, wanted: dict[str, Any]) -> Producer:
         wanted.setdefault("cmd", "")
     for key in ("cmd", "time_max"):
         if key not in wanted:
-            raise InvalidInput(f"{name} is not registered yet: give --cmd and --time-max", key)
+            raise InvalidInput(f"{name} is not registered yet", key, remedy="give --cmd and --time-max")
     return Producer(data_name=name, **wanted)

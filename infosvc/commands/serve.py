@@ -141,9 +141,11 @@ def _reading(host: str, wanted: bool | None) -> bool:
     """Whether anyone may read; InvalidInput when that would be anyone on the network."""
     if wanted and not is_loopback(host):
         raise InvalidInput(
-            f"{host} can be reached from other machines, so reading cannot be open there: leave --open-reading out, "
-            "and give readers a token with `nodewise token create NAME --role reader`",
+            f"{host} can be reached from other machines, so reading cannot be open there",
             "open_reading",
+            remedy=(
+                "leave --open-reading out, and give readers a token with `nodewise token create NAME --role reader`"
+            ),
         )
     return is_loopback(host) if wanted is None else wanted
 
@@ -159,8 +161,9 @@ def _policy(file: Path | None) -> str | None:
         file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(
-            f"the policy file {file} cannot be read ({error}): mend it, or leave --policy-file out",
+            f"the policy file {file} cannot be read ({error})",
             "policy_file",
+            remedy="mend it, or leave --policy-file out",
         ) from error
     return str(file.absolute())
 
@@ -169,7 +172,7 @@ def _tls(cert: Path | None, key: Path | None, agent_ca: Path | None) -> dict[str
     """The names of the files that TLS needs; InvalidInput when one is missing or cannot be used."""
     found: dict[str, str] = {}
     if (cert is None) != (key is None):
-        raise InvalidInput("--tls-cert and --tls-key belong together: give both, or none", "tls_cert")
+        raise InvalidInput("--tls-cert and --tls-key belong together", "tls_cert", remedy="give both, or none")
     if cert is not None and key is not None:
         _check_pair(cert, key)
         found |= {"tls_cert": str(cert.absolute()), "tls_key": str(key.absolute())}
@@ -186,12 +189,12 @@ def _check_pair(cert: Path, key: Path) -> None:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password=lambda: b"none")
     except OSError as error:  # which SSLError is one of
         raise InvalidInput(
-            f"{cert} and {key} cannot be used for TLS ({_reason(error)}): give the certificate and its own "
-            "unencrypted private key, both as PEM",
+            f"{cert} and {key} cannot be used for TLS ({_reason(error)})",
             "tls_cert",
+            remedy="give the certificate and its own unencrypted private key, both as PEM",
         ) from error
     if others:
-        raise InvalidInput(f"the private key {key} can be read by others: chmod 600 {key}", "tls_key")
+        raise InvalidInput(f"the private key {key} can be read by others", "tls_key", remedy=f"chmod 600 {key}")
 
 
 def _check_authority(path: Path) -> None:
@@ -199,7 +202,9 @@ def _check_authority(path: Path) -> None:
         ssl.create_default_context(cafile=path)
     except OSError as error:
         raise InvalidInput(
-            f"{path} is no authority that can be used ({_reason(error)}): give its certificate as PEM", "agent_ca"
+            f"{path} is no authority that can be used ({_reason(error)})",
+            "agent_ca",
+            remedy="give its certificate as PEM",
         ) from error
 
 

@@ -80,7 +80,7 @@ def bundled(home: Path, files: Path | None = None, replace: bool = False) -> Ite
             made = bundle.build(Path(directory) / "files", files, replace)
         except OSError as error:
             raise NotReady(
-                f"what is pushed cannot be written below {home} ({error}): make room, or choose another --home"
+                f"what is pushed cannot be written below {home} ({error})", remedy="make room, or choose another --home"
             ) from error
         yield made
 
@@ -132,5 +132,5 @@ def end(results: Mapping[str, Installed | InfoError]) -> None:
 
 def _as_json(result: Installed | InfoError) -> dict[str, Any]:
     if isinstance(result, InfoError):
-        return {"ok": False, "version": None, "changed": False, "error": result.message}
+        return {"ok": False, "version": None, "changed": False, "error": str(result)}
     return {"ok": True, "version": result.agent_version, "changed": result.changed, "error": None}

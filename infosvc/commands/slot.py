@@ -82,7 +82,7 @@ def start(home: Path, service: ServiceAddress, name: str, nodes: tuple[str, ...]
         return
     chosen = nodes or _all_nodes(client)
     if not chosen:
-        raise InvalidInput("no node is enrolled: add one with `nodewise node add`", "node_name")
+        raise InvalidInput("no node is enrolled", "node_name", remedy="add one with `nodewise node add`")
 
     def begin(node_name: str) -> str:
         client.put_slot(check_node_name(node_name), name, running=True, interval=interval)
@@ -109,14 +109,14 @@ def stop(home: Path, service: ServiceAddress, name: str, nodes: tuple[str, ...])
     found = {node: _find(client, node, name) for node in nodes or _all_nodes(client)}
     chosen = list(nodes) or [node for node, there in found.items() if there]
     if not chosen and not placed:
-        raise InvalidInput(f"{name} has no slot on any node: see `nodewise slot list`", "data_name")
+        raise InvalidInput(f"{name} has no slot on any node", "data_name", remedy="see `nodewise slot list`")
     if placed:
         click.echo(f"{name} is stopped where the service ran it")
 
     def end(node_name: str) -> str:
         there = found[node_name]
         if there is None:
-            raise NotFound(f"has no slot for {name}: see `nodewise slot list --node {node_name}`")
+            raise NotFound(f"has no slot for {name}", remedy=f"see `nodewise slot list --node {node_name}`")
         own = None if there.interval == producer.time_max else there.interval
         client.put_slot(node_name, name, running=False, interval=own)
         return f"{name} is stopped"
@@ -160,7 +160,9 @@ def lift(home: Path, service: ServiceAddress, node_name: str, name: str) -> None
     client = service.client(home)
     there = _find(client, node_name, check_name(name))
     if there is None:
-        raise NotFound(f"{node_name} has no slot for {name}: see `nodewise slot list --node {node_name}`", "data_name")
+        raise NotFound(
+            f"{node_name} has no slot for {name}", "data_name", remedy=f"see `nodewise slot list --node {node_name}`"
+        )
     client.put_slot(node_name, name, running=True, lift=True)
     was = "was in quarantine" if there.outcome is Outcome.QUARANTINED else "was not in quarantine"
     click.echo(f"{node_name}: {name} {was} and starts afresh")

@@ -126,7 +126,9 @@ def _new_file(path: Path) -> Iterator[IO[str]]:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as error:
-        raise InvalidInput(f"{path} cannot be made ({error.strerror}): name a new file with --out", "out") from error
+        raise InvalidInput(
+            f"{path} cannot be made ({error.strerror})", "out", remedy="name a new file with --out"
+        ) from error
     with os.fdopen(descriptor, "w") as file:
         try:
             yield file

@@ -86,7 +86,9 @@ def _units(client: InfoClient, names: Sequence[str]) -> dict[str, str]:
     known = {producer.data_name: producer.unit for producer in client.producers()}
     wanted = names or [name for name in USUAL if name in known]
     if not wanted:
-        raise NotFound(f"none of {', '.join(USUAL)} is registered: name others, `nodewise producer list` shows them")
+        raise NotFound(
+            f"none of {', '.join(USUAL)} is registered", remedy="name others, `nodewise producer list` shows them"
+        )
     return {name: known.get(name, "") for name in wanted}
 
 

@@ -29,7 +29,7 @@ class Readiness:
                 self._tried = time.monotonic()
             fault = self._fault
         if fault is not None:
-            raise type(fault)(fault.message, fault.field)
+            raise type(fault)(fault.message, fault.field, fault.remedy)
 
     def _try(self) -> InfoError | None:
         try:

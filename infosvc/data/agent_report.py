@@ -27,7 +27,7 @@ def read_report(body: bytes) -> Report:
         field = ".".join(filter(None, (where.strip("`."), missing and missing[1]))) or None
         raise InvalidInput(f"{field or 'the report'}: {said}", field) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Malformed(f"the body is no report ({error}): send one JSON object") from error
+        raise Malformed(f"the body is no report ({error})", remedy="send one JSON object") from error
     for place, ran in enumerate(report.runs):
         _check(ran, place)
     return report
@@ -49,7 +49,9 @@ def check_text(text: str, field: str) -> str:
 def _check(ran: Run, place: int) -> None:
     if ran.outcome is Outcome.OK:
         if ran.value is None and ran.values is None:
-            raise InvalidInput(f"runs[{place}].value is missing: outcome ok brings one", f"runs[{place}].value")
+            raise InvalidInput(
+                f"runs[{place}].value is missing", f"runs[{place}].value", remedy="outcome ok brings one"
+            )
         if ran.value is not None:
             check_text(ran.value, f"runs[{place}].value")
         for name, text in (ran.values or {}).items():

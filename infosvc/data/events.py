@@ -124,10 +124,12 @@ class Broker:
         with self._news:
             if self.closed or len(self._watchers) >= self._most_watchers:
                 raise NotReady(
-                    f"{self._most_watchers} callers watch events already: end one of them, or try again later"
+                    f"{self._most_watchers} callers watch events already", remedy="end one of them, or try again later"
                 )
             if who and sum(watcher.who == who for watcher in self._watchers) >= self._most_of_one:
-                raise NotReady(f"this caller watches events {self._most_of_one} times already: end one of them first")
+                raise NotReady(
+                    f"this caller watches events {self._most_of_one} times already", remedy="end one of them first"
+                )
             if not self._listened():
                 self._forget()
             watcher = Watcher(self, wanted, self._next if last_id is None else last_id + 1, who)

@@ -63,7 +63,7 @@ def _admit(app: Flask) -> None:
         g.caller = gate.caller(request.environ)
         gate.admit(g.caller, role, (request.view_args or {}).get("node_name"))
     except InfoError as error:
-        note_refusal(error.status, error.message)
+        note_refusal(error.status, str(error))
         raise
 
 
@@ -73,7 +73,7 @@ def _take_body(app: Flask) -> None:
     A body in chunks says no length beforehand, and could go on for ever.
     """
     if "HTTP_TRANSFER_ENCODING" in request.environ:
-        raise LengthRequired("the body comes in chunks: send it whole, with its Content-Length")
+        raise LengthRequired("the body comes in chunks", remedy="send it whole, with its Content-Length")
     if request.method in _CHANGES and request.routing_exception is None:
         known: Bodies = parts_of(app).bodies
         strangers: Bodies = parts_of(app).strangers
@@ -82,7 +82,9 @@ def _take_body(app: Flask) -> None:
         elif (request.content_length or 0) <= LARGEST_OF_STRANGERS:
             strangers.read(request.remote_addr or "", request.get_data)
         else:
-            raise TooLarge(f"a call without a token may send {LARGEST_OF_STRANGERS} bytes: send less, or show a token")
+            raise TooLarge(
+                f"a call without a token may send {LARGEST_OF_STRANGERS} bytes", remedy="send less, or show a token"
+            )
 
 
 def _note_refused_change(response: Response) -> Response:

@@ -60,8 +60,9 @@ class Server:
         """
         if settings.open_reading and not is_loopback(host):
             raise InvalidInput(
-                f"{host} can be reached from other machines, so reading cannot be open there: set open_reading to no",
+                f"{host} can be reached from other machines, so reading cannot be open there",
                 "open_reading",
+                remedy="set open_reading to no",
             )
         with _listen(host, port) as listener:
             port = listener.getsockname()[1]
@@ -174,8 +175,9 @@ def _listen(host: str, port: int) -> socket.socket:
         plain = isinstance(error, OSError) and not isinstance(error, socket.gaierror) and error.errno
         why = os.strerror(plain) if plain else getattr(error, "strerror", error)
         raise InvalidInput(
-            f"cannot listen on {host}:{port} ({why}): stop what uses it, or choose another with --host and --port",
+            f"cannot listen on {host}:{port} ({why})",
             "port",
+            remedy="stop what uses it, or choose another with --host and --port",
         ) from error
     # Its connections inherit this. Without it the body of an answer waits 40 ms for the word that its headers came.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

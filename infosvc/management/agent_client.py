@@ -35,8 +35,9 @@ class Agents:
             self._tls = ssl.create_default_context(cafile=settings.agent_ca) if settings.agent_ca else None
         except OSError as error:
             raise InvalidInput(
-                f"the agents' authority {settings.agent_ca} cannot be used ({error}): name a file of PEM certificates",
+                f"the agents' authority {settings.agent_ca} cannot be used ({error})",
                 "agent_ca",
+                remedy="name a file of PEM certificates",
             ) from error
 
     def post(self, picture: Picture, node_name: str, path: str, body: Any) -> None:
@@ -46,7 +47,7 @@ class Agents:
     def runs(self, picture: Picture, node_name: str, data_name: str) -> list[PastRun]:
         """The last runs of a slot from its agent, newest first; none when it has not run there yet."""
         if not self._logs.acquire(blocking=False):
-            raise NotReady(f"{MOST_LOGS} logs are being asked for already: try again later")
+            raise NotReady(f"{MOST_LOGS} logs are being asked for already", remedy="try again later")
         try:
             return self._runs(picture, node_name, data_name)
         finally:
@@ -60,8 +61,9 @@ class Agents:
             return []
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise NotReady(
-                f"what answers for the agent of {node_name} sent no log: renew the agent with `nodewise node add`",
+                f"what answers for the agent of {node_name} sent no log",
                 "node_name",
+                remedy="renew the agent with `nodewise node add`",
             ) from error
 
     def _ask(self, picture: Picture, node_name: str, method: str, path: str, body: Any = None) -> Any:
@@ -71,9 +73,9 @@ class Agents:
             return self._convince(agent_secrets(picture, node_name), address, method, path, sent)
         except (OSError, ValueError, RecursionError, http.client.HTTPException, Unauthorized) as error:
             raise NotReady(
-                f"the agent of {node_name} at {address} does not answer ({error}): see that it runs and can be "
-                "reached, or start it with `nodewise node add`",
+                f"the agent of {node_name} at {address} does not answer ({error})",
                 "node_name",
+                remedy="see that it runs and can be reached, or start it with `nodewise node add`",
             ) from error
 
     def _convince(self, secrets: list[str], address: str, method: str, path: str, body: str | None) -> Any:

@@ -40,7 +40,9 @@ def placement(picture: Picture, data_name: str) -> Placement:
     producer, found = picture.producer(data_name), placed(picture, data_name)
     if not found:
         raise NotFound(
-            f"{data_name} is not placed on any node: start it with `nodewise slot start {data_name}`", "data_name"
+            f"{data_name} is not placed on any node",
+            "data_name",
+            remedy=f"start it with `nodewise slot start {data_name}`",
         )
     wish = next(iter(found.values()))
     interval = producer.time_max if wish.interval is None else wish.interval
@@ -60,9 +62,11 @@ def place(draft: Draft, data_name: str, running: bool, interval: float | None, i
     first = moves.to or tuple(_free(draft.picture, data_name, lambda _: True)[:1])
     if not here and not first:
         raise Conflict(
-            f"no node can take {data_name}: add one with `nodewise node add`, or see `nodewise slot list` for those "
-            "where it was started by name",
+            f"no node can take {data_name}",
             "node_name",
+            remedy=(
+                "add one with `nodewise node add`, or see `nodewise slot list` for those where it was started by name"
+            ),
         )
     for node_name, wish in here.items():
         put_slot(draft, node_name, data_name, replace(wish, running=running, interval=interval))
@@ -124,9 +128,9 @@ def _refuse_other_scopes(producer: Producer) -> None:
     name = producer.data_name
     if producer.scope is not Scope.CLUSTER:
         raise Conflict(
-            f"{name} has scope node, so it runs on the nodes that are named: give its nodes, or register it with "
-            "scope cluster",
+            f"{name} has scope node, so it runs on the nodes that are named",
             "node_name",
+            remedy="give its nodes, or register it with scope cluster",
         )
     if not producer.kind.in_slot:
         raise Conflict(f"{name} is of kind {producer.kind}, so no slot can run it", "data_name")

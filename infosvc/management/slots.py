@@ -21,9 +21,9 @@ def put_slot(draft: Draft, node_name: str, data_name: str, wish: Wish) -> bool:
     producer = draft.picture.producer(data_name)
     if not producer.kind.in_slot:
         raise Conflict(
-            f"{data_name} is of kind {producer.kind}, so no slot can run it: "
-            "start the producer that emits it, or give it --kind collector or processor and a --cmd first",
+            f"{data_name} is of kind {producer.kind}, so no slot can run it",
             "data_name",
+            remedy=("start the producer that emits it, or give it --kind collector or processor and a --cmd first"),
         )
     old = draft.picture.slots.get(node_name, {}).get(data_name)
     if old != wish:

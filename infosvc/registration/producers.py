@@ -39,8 +39,9 @@ def delete_producer(draft: Draft, data_name: str, if_match: int | None) -> None:
     users = users_of(draft.picture, data_name)
     if users:
         raise Conflict(
-            f"{data_name} is needed by {', '.join(users)}: remove that first, or take the name out of it",
+            f"{data_name} is needed by {', '.join(users)}",
             "data_name",
+            remedy="remove that first, or take the name out of it",
         )
     for name in (data_name, *producer.emits):
         _forget_name(draft, name)
@@ -80,6 +81,7 @@ def _check_version(data_name: str, old: Producer | None, if_match: int | None) -
     if if_match is not None and (old is None or old.version != if_match):
         found = f"has version {old.version}" if old else "is not registered"
         raise PreconditionFailed(
-            f"{data_name} {found}, not version {if_match} as If-Match says: read it again and repeat the change",
+            f"{data_name} {found}, not version {if_match} as If-Match says",
             "If-Match",
+            remedy="read it again and repeat the change",
         )

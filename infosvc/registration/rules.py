@@ -57,8 +57,9 @@ def refuse_contradictions(picture: Picture, producer: Producer) -> None:
 def _refuse_if_emitted(picture: Picture, producer: Producer, parent: Producer | None) -> None:
     if producer.kind is Kind.EMITTED and parent is None:
         raise InvalidInput(
-            f"no producer emits {producer.data_name}, so it cannot be of kind emitted: register one that does",
+            f"no producer emits {producer.data_name}, so it cannot be of kind emitted",
             "kind",
+            remedy="register one that does",
         )
     if parent is not None and not _same_but_words(picture.producers[producer.data_name], producer):
         raise Conflict(
@@ -72,13 +73,17 @@ def _refuse_bad_emits(picture: Picture, producer: Producer, emitters: Mapping[st
     for name in producer.emits:
         other = emitters.get(name)
         if other is not None and other.data_name != producer.data_name:
-            raise Conflict(f"{name} is emitted by {other.data_name} already: choose another name", "emits")
+            raise Conflict(f"{name} is emitted by {other.data_name} already", "emits", remedy="choose another name")
         if name == producer.data_name:
             raise InvalidInput(
-                f"emits names {name} itself: leave it out, a line `{name} VALUE` is its own value without that", "emits"
+                f"emits names {name} itself",
+                "emits",
+                remedy=f"leave it out, a line `{name} VALUE` is its own value without that",
             )
         if other is None and name in picture.producers:
-            raise Conflict(f"{name} is registered already as a producer of its own: choose another name", "emits")
+            raise Conflict(
+                f"{name} is registered already as a producer of its own", "emits", remedy="choose another name"
+            )
 
 
 def _refuse_lost_inputs(picture: Picture, producer: Producer) -> None:
@@ -101,7 +106,7 @@ def _same_but_words(old: Producer, new: Producer) -> bool:
 def _refuse_bad_inputs(picture: Picture, producer: Producer, emitters: Mapping[str, Producer]) -> None:
     for name in producer.inputs:
         if name not in picture.producers and name not in (producer.data_name, *producer.emits):
-            raise InvalidInput(f"the input {name!r} is not registered: register it first", "inputs")
+            raise InvalidInput(f"the input {name!r} is not registered", "inputs", remedy="register it first")
     circle = _circle(picture, producer, emitters)
     if circle:
         raise Conflict(

@@ -113,7 +113,7 @@ def _room(name: str) -> Path:
     """The folder of a top-level package, found without importing it: the service runs none of the others' code."""
     spec = importlib.util.find_spec(name)
     if spec is None or not spec.submodule_search_locations:
-        raise NotReady(f"the folder {name!r} is not installed beside the service: install nodewise again")
+        raise NotReady(f"the folder {name!r} is not installed beside the service", remedy="install nodewise again")
     return Path(next(iter(spec.submodule_search_locations)))
 
 
@@ -129,10 +129,14 @@ def _take(file: Path, target: Path) -> None:
 def _lay_over(own: Path, directory: Path, replace_shipped: bool) -> None:
     found = [(folder, file) for folder, pattern in _PROGRAMS.items() for file in _sources(own / folder, pattern)]
     if not found:
-        raise InvalidInput(f"{own} holds no scripts/*.sh and no processors/*.py: put some there, or name no directory")
+        raise InvalidInput(
+            f"{own} holds no scripts/*.sh and no processors/*.py", remedy="put some there, or name no directory"
+        )
     taken = [f"{folder}/{file.name}" for folder, file in found if (directory / folder / file.name).exists()]
     if taken and not replace_shipped:
-        raise Conflict(f"{own} has {', '.join(taken)}, which ships under that name: rename it, or say --replace")
+        raise Conflict(
+            f"{own} has {', '.join(taken)}, which ships under that name", remedy="rename it, or say --replace"
+        )
     for folder, file in found:
         _take(file, directory / folder / file.name)
 

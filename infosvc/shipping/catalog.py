@@ -41,7 +41,7 @@ def register(client: InfoClient, update: bool = False) -> Registered:
         try:
             _register(client, producer, known, update, done)
         except (Conflict, InvalidInput) as error:
-            done.refused[producer.data_name] = error.message
+            done.refused[producer.data_name] = str(error)
 
     # The service stores what comes at the same time in one go, which is much quicker than one after the other.
     with ThreadPoolExecutor(AT_ONCE) as pool:

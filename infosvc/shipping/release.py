@@ -88,8 +88,8 @@ class Releases:
         needed = 2 * (len(bundle.archive) + sum((bundle.directory / name).stat().st_size for name in bundle.manifest))
         if standing.free < needed:
             raise NotReady(
-                f"{standing.directory} on {self._node_name} has {standing.free} bytes free and {needed} are needed: "
-                "make room, or choose another directory"
+                (f"{standing.directory} on {self._node_name} has {standing.free} bytes free and {needed} are needed"),
+                remedy="make room, or choose another directory",
             )
         place = {"base": str(standing.directory), "release": f"{bundle.version}-{secrets.token_hex(4)}"}
         content = base64.b64encode(bundle.archive).decode()
@@ -98,7 +98,7 @@ class Releases:
         wrong = sorted(name for name in {*bundle.manifest, *arrived} if arrived.get(name) != bundle.manifest.get(name))
         if wrong:
             self._ask("discard", place)
-            raise Conflict(f"{', '.join(wrong)} arrived changed on {self._node_name}: push again")
+            raise Conflict(f"{', '.join(wrong)} arrived changed on {self._node_name}", remedy="push again")
         return place["release"]
 
     def _switch(self, standing: Standing, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -113,7 +113,7 @@ class Releases:
         answer = self._decode(self._talk.ask(json.dumps([verb, arguments])))
         if "python" in answer:
             found, needed = (".".join(map(str, version)) for version in (answer["python"], NODE_PYTHON))
-            raise NotReady(f"{self._node_name} has python3 {found}: an agent needs {needed} or newer")
+            raise NotReady(f"{self._node_name} has python3 {found}", remedy=f"an agent needs {needed} or newer")
         if "error" in answer:
             raise NotReady(
                 f"{self._directory} cannot be used on {self._node_name}: {answer['error']}; "
@@ -128,7 +128,7 @@ class Releases:
             answer: dict[str, Any] = json.loads(output)
         except ValueError as error:
             raise NotReady(
-                f"{self._node_name} answers with text of its own, {output[:60]!r}: a login that runs a command must "
-                "print nothing else, see its shell's start files"
+                f"{self._node_name} answers with text of its own, {output[:60]!r}",
+                remedy="a login that runs a command must print nothing else, see its shell's start files",
             ) from error
         return answer

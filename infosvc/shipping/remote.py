@@ -105,7 +105,9 @@ class Machine:
         self.node_name = check_node_name(host)
         for directory in options.allow or ():
             if not directory.startswith("/"):
-                raise InvalidInput(f"the allowed directory {directory!r} is not absolute: give its whole path", "allow")
+                raise InvalidInput(
+                    f"the allowed directory {directory!r} is not absolute", "allow", remedy="give its whole path"
+                )
         self._options = options
         self._way = _way(host, options)
         self._connection = Connection(self._way)
@@ -159,13 +161,15 @@ class Machine:
         version = standing.releases.get(previous or "")
         if previous is None or version is None:
             why = "there is no release before this one" if previous is None else f"the files of {previous} were changed"
-            raise NotReady(f"{self.node_name} cannot go back, {why}: push the wanted files instead")
+            raise NotReady(f"{self.node_name} cannot go back, {why}", remedy="push the wanted files instead")
         return self._switch(standing, previous, version, {})
 
     def _enrolled(self) -> Standing:
         standing = self._releases.look()
         if not standing.settings:
-            raise NotFound(f"{self.node_name} has no agent in {standing.directory}: `nodewise node add` enrols it")
+            raise NotFound(
+                f"{self.node_name} has no agent in {standing.directory}", remedy="`nodewise node add` enrols it"
+            )
         return standing
 
     def _answering(self, standing: Standing, version: str) -> Installed | None:
@@ -218,9 +222,9 @@ class Machine:
         try:
             self._releases.switch_back(standing, before)
         except InfoError as worse:
-            return type(error)(f"{error.message}; and it could not be taken back: {worse.message}", error.field)
+            return type(error)(f"{error}; and it could not be taken back: {worse}", error.field)
         left = "the agent before it runs again" if before["links"]["current"] else "it was stopped"
-        return type(error)(f"{error.message}; {left}", error.field)
+        return type(error)(f"{error}; {left}", error.field)
 
     def _installed(self, standing: Standing, version: str, changed: bool = True) -> Installed:
         address = f"{standing.settings['host']}:{standing.settings['port']}"
@@ -240,12 +244,15 @@ class Machine:
         address = self._installed(standing, version).address
         if standing.supervised:
             raise Unreachable(
-                f"{address} does not answer from here as it should ({why}): see there whether the supervisor of "
-                f"{self.node_name}'s agent is up (`systemctl status nodewise-agent`), and open that port"
+                f"{address} does not answer from here as it should ({why})",
+                remedy=(
+                    f"see there whether the supervisor of {self.node_name}'s agent is up (`systemctl status "
+                    "nodewise-agent`), and open that port"
+                ),
             )
         raise Unreachable(
-            f"the new agent started on {self.node_name}, but {address} does not answer from here as it should ({why}): "
-            "open that port between this machine and the node, or choose another one"
+            f"the new agent started on {self.node_name}, but {address} does not answer from here as it should ({why})",
+            remedy="open that port between this machine and the node, or choose another one",
         )
 
 
@@ -270,7 +277,9 @@ def _given(place: Path, name: str, option: str) -> str | None:
     try:
         return file.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{file} cannot be read ({error}): make it, or leave that option out", option) from error
+        raise InvalidInput(
+            f"{file} cannot be read ({error})", option, remedy="make it, or leave that option out"
+        ) from error
 
 
 def _sha256(text: str) -> str:

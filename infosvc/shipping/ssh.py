@@ -102,22 +102,29 @@ class Connection:
         address, port = self._way.address, self._way.port
         if isinstance(error, paramiko.BadHostKeyException):
             return Conflict(
-                f"{address} shows another host key than the known one: if the machine was set up anew, verify its key "
-                f"and replace its entry in known_hosts, else somebody may sit between",
+                f"{address} shows another host key than the known one",
                 "host",
+                remedy=(
+                    "if the machine was set up anew, verify its key and replace its entry in known_hosts, "
+                    "else somebody may sit between"
+                ),
             )
         if isinstance(error, paramiko.AuthenticationException):
-            return Unauthorized(f"{address} refuses the login ({error}): check the user and the identity file", "host")
+            return Unauthorized(
+                f"{address} refuses the login ({error})", "host", remedy="check the user and the identity file"
+            )
         if isinstance(error, paramiko.SSHException) and "not found in known_hosts" in str(error):
             return Conflict(
-                f"the host key of {address} is not known: read it with `ssh-keyscan -p {port} {address}`, verify it, "
-                "and add it to a known_hosts file",
+                f"the host key of {address} is not known",
                 "host",
+                remedy=(f"read it with `ssh-keyscan -p {port} {address}`, verify it, and add it to a known_hosts file"),
             )
         if isinstance(error, FileNotFoundError | PermissionError):
             return InvalidInput(f"the identity file cannot be read: {error}", "identity")
         why = getattr(error, "strerror", None) or error
-        return Unreachable(f"{address} cannot be reached over SSH, port {port} ({why}): does sshd run there?", "host")
+        return Unreachable(
+            f"{address} cannot be reached over SSH, port {port} ({why})", "host", remedy="does sshd run there?"
+        )
 
 
 class Talk:
@@ -144,11 +151,12 @@ class Talk:
             raise _broken_off(self._address, self._name, error) from error
         if status == _NOT_FOUND_STATUS:
             raise NotReady(
-                f"{self._address} has no {self._name}: install it there, for example apt-get install {self._name}"
+                f"{self._address} has no {self._name}",
+                remedy=f"install it there, for example apt-get install {self._name}",
             )
         said = complaint.rpartition("\n")[2] or f"{self._name} ended with status {status}"
         raise NotReady(f"{self._address}: {said}")
 
 
 def _broken_off(address: str, name: str, error: Exception) -> Unreachable:
-    return Unreachable(f"{address} broke off during {name} ({error!r}): try again")
+    return Unreachable(f"{address} broke off during {name} ({error!r})", remedy="try again")

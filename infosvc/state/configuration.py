@@ -82,7 +82,7 @@ class Picture:
         """An enrolled node; NotFound says how to enrol it."""
         if node_name not in self.nodes:
             raise NotFound(
-                f"no node is called {node_name!r}: enrol it with `nodewise node add {node_name}`", "node_name"
+                f"no node is called {node_name!r}", "node_name", remedy=f"enrol it with `nodewise node add {node_name}`"
             )
         return self.nodes[node_name]
 
@@ -92,9 +92,9 @@ class Picture:
         found = self.slots.get(node_name, {}).get(data_name)
         if found is None:
             raise NotFound(
-                f"{node_name} has no slot for {data_name!r}: "
-                f"start one with `nodewise slot start {data_name} --node {node_name}`",
+                f"{node_name} has no slot for {data_name!r}",
                 "data_name",
+                remedy=f"start one with `nodewise slot start {data_name} --node {node_name}`",
             )
         return found
 

@@ -104,9 +104,9 @@ class Board:
         found = self.find(data_name, node_name)
         if found is None:
             raise NotFound(
-                f"{data_name} has no value on {node_name!r}: "
-                f"see `nodewise slot list --node {node_name}`, or write one with `nodewise data put`",
+                f"{data_name} has no value on {node_name!r}",
                 "node_name",
+                remedy=f"see `nodewise slot list --node {node_name}`, or write one with `nodewise data put`",
             )
         return found
 

@@ -71,9 +71,9 @@ def parse_url(text: str, password: str | None = None) -> URL:
     if url.drivername == "sqlite" and url.database and url.database != ":memory:" and not url.query:
         return url
     raise InvalidInput(
-        "the database URL is not one this service knows: use sqlite:////absolute/path.db "
-        "or mysql+pymysql://USER@HOST:PORT/DATABASE",
+        "the database URL is not one this service knows",
         "database",
+        remedy="use sqlite:////absolute/path.db or mysql+pymysql://USER@HOST:PORT/DATABASE",
     )
 
 
@@ -95,7 +95,7 @@ class Store:
                 self._held = held.pop_all()
         except (TypeError, ValueError) as error:  # a host that is none, an option that the driver does not know
             raise InvalidInput(
-                f"the database {self.name} cannot be opened ({error}): mend its URL", "database"
+                f"the database {self.name} cannot be opened ({error})", "database", remedy="mend its URL"
             ) from error
 
     def load(self) -> tuple[Picture, Board]:
@@ -215,11 +215,14 @@ class Store:
             yield
         except (DataError, IntegrityError, OverflowError) as error:
             said = getattr(error, "orig", None) or error
-            raise InvalidInput(f"the database {self.name} cannot hold this ({said}): give smaller values") from error
+            raise InvalidInput(
+                f"the database {self.name} cannot hold this ({said})", remedy="give smaller values"
+            ) from error
         except (DBAPIError, PoolTimeout) as error:
             said = getattr(error, "orig", None) or error
             raise NotReady(
-                f"the database {self.name} does not answer ({said}): start it, or name another one with --database"
+                f"the database {self.name} does not answer ({said})",
+                remedy="start it, or name another one with --database",
             ) from error
 
 
@@ -286,5 +289,5 @@ def _make_private(path: Path) -> int:
         return lock_file(path)
     except OSError as error:
         raise NotReady(
-            f"the database file {path} cannot be opened ({error.strerror}): name another one with --database"
+            f"the database file {path} cannot be opened ({error.strerror})", remedy="name another one with --database"
         ) from error

@@ -19,7 +19,8 @@ def migrate(connection: Connection, name: str) -> None:
     if found is not None and found > tables.SCHEMA_VERSION:
         raise Conflict(
             f"the database {name} has schema {found}, made by a newer nodewise; this one knows schema "
-            f"{tables.SCHEMA_VERSION}: upgrade nodewise, or name another database with --database"
+            f"{tables.SCHEMA_VERSION}",
+            remedy="upgrade nodewise, or name another database with --database",
         )
     tables.metadata.create_all(connection)
     if found is None:

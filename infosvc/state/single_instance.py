@@ -55,4 +55,6 @@ class ServerLock:
 
 
 def _conflict(name: str) -> Conflict:
-    return Conflict(f"another service uses the database {name}: stop it, or name another database with --database")
+    return Conflict(
+        f"another service uses the database {name}", remedy="stop it, or name another database with --database"
+    )

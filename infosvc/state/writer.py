@@ -83,7 +83,7 @@ class Writer:
         busy = since is not None and self._latest.clock.monotonic() - since > self._settings.patience
         if self._closed or (busy and not item.may_lag):
             # Refused at once, so that callers who wait do not use up the threads that readers need.
-            raise NotReady(f"the database {self._store.name} takes no writes now: try again later")
+            raise NotReady(f"the database {self._store.name} takes no writes now", remedy="try again later")
         answer = item.answer
         self._queue.put(item)
         try:
@@ -91,8 +91,8 @@ class Writer:
         except TimeoutError:
             answer.cancel()
             raise NotReady(
-                f"the database {self._store.name} did not take the write within {self._settings.patience:g} s: "
-                "it may still be stored; read it back, or try again"
+                (f"the database {self._store.name} did not take the write within {self._settings.patience:g} s"),
+                remedy="it may still be stored; read it back, or try again",
             ) from None
 
     def close(self) -> None:

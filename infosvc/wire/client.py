@@ -42,8 +42,9 @@ def read_token(home: Path, token_file: Path | None) -> str | None:
         return path.read_text().strip()
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(
-            f"the token file {path} cannot be read ({error}): `nodewise serve` makes it; name it with --token-file",
+            f"the token file {path} cannot be read ({error})",
             "token_file",
+            remedy="`nodewise serve` makes it; name it with --token-file",
         ) from error
 
 
@@ -83,7 +84,9 @@ class InfoClient:
         retries: int = 2,
     ) -> None:
         if token and not (token.isascii() and len(token.split()) == 1):
-            raise Unauthorized("the token is not one word of plain characters: name the service's with --token-file")
+            raise Unauthorized(
+                "the token is not one word of plain characters", remedy="name the service's with --token-file"
+            )
         self._connections = Connections(url, timeout, ca_file)
         self.url = self._connections.url
         self._base = self._connections.base + "/api/v1"
@@ -104,7 +107,9 @@ class InfoClient:
         except FileNotFoundError:
             token = None
         except (OSError, UnicodeDecodeError) as error:
-            raise Unauthorized(f"the token file {token_file} cannot be read ({error}): chown or chmod it") from error
+            raise Unauthorized(
+                f"the token file {token_file} cannot be read ({error})", remedy="chown or chmod it"
+            ) from error
         return cls(url, token, timeout, ca_file)
 
     def close(self) -> None:
@@ -276,7 +281,9 @@ class InfoClient:
             raise self._foreign() from error
 
     def _foreign(self) -> NotReady:
-        return NotReady(f"{self.url} answered, but is no information service: name another one with --url", "url")
+        return NotReady(
+            f"{self.url} answered, but is no information service", "url", remedy="name another one with --url"
+        )
 
     def _call(
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None, **how: Any
@@ -326,7 +333,7 @@ class _Kept:
 def _segment(name: str) -> str:
     """A name as one part of a path; InvalidInput when it cannot be one."""
     if not name or "/" in name or name in (".", ".."):  # a service might take it for several parts, or for none
-        raise InvalidInput(f"{name!r} cannot be a name: give one that is not empty and has no '/'")
+        raise InvalidInput(f"{name!r} cannot be a name", remedy="give one that is not empty and has no '/'")
     return quote(name, safe="")
 
 

@@ -106,15 +106,15 @@ class Connections:
         """What a failure of the transport means."""
         if isinstance(error, ssl.SSLCertVerificationError):
             return Unreachable(
-                f"the certificate of {self.url} is not trusted ({error.verify_message}): name the file of its "
-                "authority with --ca-file (NODEWISE_CA_FILE)",
+                f"the certificate of {self.url} is not trusted ({error.verify_message})",
                 "ca_file",
+                remedy="name the file of its authority with --ca-file (NODEWISE_CA_FILE)",
             )
         if isinstance(error, ssl.SSLError) and error.reason == "WRONG_VERSION_NUMBER":
-            return Unreachable(f"{self.url} does not speak https: call it with http://", "url")
+            return Unreachable(f"{self.url} does not speak https", "url", remedy="call it with http://")
         return Unreachable(
-            f"the information service at {self.url} does not answer ({error}): "
-            "start it with `nodewise serve`, or name another one with --url"
+            f"the information service at {self.url} does not answer ({error})",
+            remedy="start it with `nodewise serve`, or name another one with --url",
         )
 
     def _exchange(self, call: Call, repeated: bool) -> Answer:
@@ -173,7 +173,9 @@ def encoded(body: Any) -> bytes:
     try:
         return json.dumps(body, allow_nan=False).encode()
     except ValueError as error:
-        raise InvalidInput("a number that is infinite or not a number cannot be sent: give a finite one") from error
+        raise InvalidInput(
+            "a number that is infinite or not a number cannot be sent", remedy="give a finite one"
+        ) from error
 
 
 def pause(attempt: int) -> float:
@@ -200,7 +202,9 @@ def _parts(url: str) -> tuple[str, str, int, str]:
     except ValueError:  # also a UnicodeError: an impossible host name
         pass
     raise Unreachable(
-        f"{url!r} is not an address of an information service: use http://HOST:PORT or https://HOST:PORT", "url"
+        f"{url!r} is not an address of an information service",
+        "url",
+        remedy="use http://HOST:PORT or https://HOST:PORT",
     )
 
 
@@ -210,7 +214,9 @@ def _trusting(ca_file: str | Path | None) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=ca_file)
     except OSError as error:
         raise InvalidInput(
-            f"the CA file {ca_file} cannot be used ({error}): name one with certificates in PEM form", "ca_file"
+            f"the CA file {ca_file} cannot be used ({error})",
+            "ca_file",
+            remedy="name one with certificates in PEM form",
         ) from error
 
 

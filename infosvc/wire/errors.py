@@ -17,15 +17,32 @@ InfoError
 """
 
 
-class InfoError(Exception):
-    """Base of all errors of the information service; `code` and `status` are what goes over the wire."""
+class ErrorWithRemedy(Exception):
+    """An error that is shown to people: `message` says what happened, with which value, and `remedy` what to do.
+
+    As text it is one sentence of both.
+
+    >>> str(ErrorWithRemedy("port 8400 is in use", "end that program, or choose another port"))
+    'port 8400 is in use: end that program, or choose another port'
+    """
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(f"{message}: {remedy}" if remedy else message)
+        self.message = message
+        self.remedy = remedy
+
+
+class InfoError(ErrorWithRemedy):
+    """Base of all errors of the information service; `code`, `status`, `field` and the text go over the wire.
+
+    An error that came over the wire has its whole text in `message`.
+    """
 
     code = "error"
     status = 500
 
-    def __init__(self, message: str, field: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
+    def __init__(self, message: str, field: str | None = None, remedy: str = "") -> None:
+        super().__init__(message, remedy)
         self.field = field
 
 

@@ -378,9 +378,9 @@ def check_name(value: str, field: str = "data_name") -> str:
     """Return a valid data name unchanged; InvalidInput tells what is allowed."""
     if not NAME.fullmatch(value):
         raise InvalidInput(
-            f"{field} {value!r} is not allowed: letters, digits and _.:- only, starting with a letter or _, "
-            "at most 128 characters",
+            f"{field} {value!r} is not allowed",
             field,
+            remedy="letters, digits and _.:- only, starting with a letter or _, at most 128 characters",
         )
     return value
 
@@ -389,6 +389,6 @@ def check_node_name(value: str) -> str:
     """Return a valid node name unchanged; InvalidInput tells what is allowed."""
     if not NODE_NAME.fullmatch(value):
         raise InvalidInput(
-            f"node_name {value!r} is not allowed: a host name or address, at most 128 characters", "node_name"
+            f"node_name {value!r} is not allowed", "node_name", remedy="a host name or address, at most 128 characters"
         )
     return value

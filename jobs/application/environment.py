@@ -86,9 +86,11 @@ def named(filesystem: FileSystem, env: str, folder: str = FOLDER) -> str:
     """The path that a user means by `env`: the latest environment, or a path itself; JobError when there is none."""
     path = latest(filesystem, folder) if env == _LATEST else env
     if path is None:
-        raise JobError(f"no environment is in {folder} of HDFS: `nodewise env publish` puts the worker's there")
+        raise JobError(
+            f"no environment is in {folder} of HDFS", remedy="`nodewise env publish` puts the worker's there"
+        )
     if not filesystem.exists(path):
-        raise JobError(f"{path} is not in HDFS: `nodewise env publish` puts the worker's environment there")
+        raise JobError(f"{path} is not in HDFS", remedy="`nodewise env publish` puts the worker's environment there")
     return path
 
 
@@ -110,7 +112,9 @@ def remove(filesystem: FileSystem, name: str, folder: str = FOLDER) -> str:
     """
     path = f"{folder}/{name.rpartition('/')[2]}"
     if path not in [one.path for one in published(filesystem, folder)]:
-        raise JobError(f"there is no environment {name} in {folder}: `nodewise env list` shows those there are")
+        raise JobError(
+            f"there is no environment {name} in {folder}", remedy="`nodewise env list` shows those there are"
+        )
     filesystem.delete(path)
     return path
 
@@ -124,8 +128,8 @@ def _open_to_all(filesystem: FileSystem, folder: str) -> None:
             filesystem.make_folder(parent, mode=0o755)
         elif filesystem.mode(parent) & 0o005 != 0o005:
             raise JobError(
-                f"{parent} in HDFS is closed to others, and nodes share only what everyone may read: "
-                "open it (mode 755), or name another folder"
+                f"{parent} in HDFS is closed to others, and nodes share only what everyone may read",
+                remedy="open it (mode 755), or name another folder",
             )
 
 

@@ -79,8 +79,8 @@ def contents(environment: Path, lock: Path | None = None) -> Contents:
     packages = sorted(environment.glob("lib/python3.*/site-packages"))
     if not (environment / "pyvenv.cfg").is_file() or not base.is_file() or len(packages) != 1:
         raise JobError(
-            f"{environment} is no virtual environment: name one with --python, such as the .venv-worker that "
-            "scripts/setup makes"
+            f"{environment} is no virtual environment",
+            remedy="name one with --python, such as the .venv-worker that scripts/setup makes",
         )
     version = packages[0].parent.name.removeprefix("python")
     members = tuple(
@@ -128,7 +128,7 @@ def pack_file(found: Contents, target: Path, progress: Callable[[int, int], None
         size_bytes = draft.stat().st_size
         draft.replace(target)
     except OSError as error:
-        raise JobError(f"{target} cannot be written ({error}): name a file in a folder with room") from error
+        raise JobError(f"{target} cannot be written ({error})", remedy="name a file in a folder with room") from error
     finally:
         draft.unlink(missing_ok=True)
     return size_bytes
@@ -168,8 +168,8 @@ def _check_movable(member: Member) -> None:
         return
     if any(line.startswith(("/", "import __editable__")) for line in member.path.read_text().splitlines()):
         raise JobError(
-            f"{member.path} makes the environment depend on a folder of this machine: "
-            "install that package without --editable"
+            f"{member.path} makes the environment depend on a folder of this machine",
+            remedy="install that package without --editable",
         )
 
 

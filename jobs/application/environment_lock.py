@@ -29,9 +29,9 @@ def _pinned(lock: Path) -> dict[str, str]:
     try:
         found = {_plain(name): version for name, version in _PINNED.findall(lock.read_text())}
     except (OSError, UnicodeDecodeError) as error:
-        raise JobError(f"{lock} cannot be read ({error}): name a requirements file with --lock") from error
+        raise JobError(f"{lock} cannot be read ({error})", remedy="name a requirements file with --lock") from error
     if not found:
-        raise JobError(f"{lock} names no package as NAME==VERSION: name a requirements file with --lock")
+        raise JobError(f"{lock} names no package as NAME==VERSION", remedy="name a requirements file with --lock")
     return found
 
 
@@ -39,8 +39,8 @@ def _of_version(found: Distribution | None, project: str, version: str, lock: Pa
     if found is None or found.version != version:
         there = "lacks it" if found is None else f"has {found.version}"
         raise JobError(
-            f"{lock} names {project} {version} and the environment {there}: "
-            f"make the environment anew, `pip install --require-hashes -r {lock}`"
+            f"{lock} names {project} {version} and the environment {there}",
+            remedy=f"make the environment anew, `pip install --require-hashes -r {lock}`",
         )
     return found
 
@@ -48,7 +48,9 @@ def _of_version(found: Distribution | None, project: str, version: str, lock: Pa
 def _recorded(found: Distribution, packages: Path) -> Iterator[str]:
     """The files of one package; programs and data beside site-packages are no part of what is imported."""
     if found.files is None:
-        raise JobError(f"{found.name} in {packages} has no list of its files (RECORD): install it anew with pip")
+        raise JobError(
+            f"{found.name} in {packages} has no list of its files (RECORD)", remedy="install it anew with pip"
+        )
     for file in found.files:
         if ".." not in file.parts and not file.is_absolute():
             yield file.as_posix()

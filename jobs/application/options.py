@@ -55,6 +55,6 @@ def check_options(settings: Any) -> None:
         if value is None or isinstance(value, str | bool):
             continue
         if known.least is not None and not value >= known.least:
-            raise JobError(f"{known.flag} is {value}: it has to be at least {known.least:g}")
+            raise JobError(f"{known.flag} is {value}", remedy=f"it has to be at least {known.least:g}")
         if known.most is not None and not value <= known.most:
-            raise JobError(f"{known.flag} is {value}: it has to be at most {known.most:g}")
+            raise JobError(f"{known.flag} is {value}", remedy=f"it has to be at most {known.most:g}")

@@ -103,7 +103,7 @@ class Submitter:
         self._check_needs(order)
         nodes = self.yarn.running_nodes()
         if not nodes:
-            raise JobError("no NodeManager takes work: `nodewise cluster status` shows what is up")
+            raise JobError("no NodeManager takes work", remedy="`nodewise cluster status` shows what is up")
         return nodes
 
     def _check_needs(self, order: Order) -> None:
@@ -112,12 +112,17 @@ class Submitter:
         known = self.yarn.resource_types() if wanted else []
         if unknown := sorted(wanted - set(known)):
             raise JobError(
-                f"this cluster counts no {' and no '.join(unknown)}: it counts {', '.join(known)}; "
-                "resource-types.xml and yarn-site.xml of its nodes name what it counts"
+                f"this cluster counts no {' and no '.join(unknown)}",
+                remedy=(
+                    f"it counts {', '.join(known)}; resource-types.xml and yarn-site.xml of its nodes name "
+                    "what it counts"
+                ),
             )
         where = order.master.where or Where()
         if strangers := sorted(set(where.hosts) - set(self.yarn.running_nodes() if where.hosts else ())):
-            raise JobError(f"no NodeManager takes work on {', '.join(strangers)}: `nodewise cluster status` shows them")
+            raise JobError(
+                f"no NodeManager takes work on {', '.join(strangers)}", remedy="`nodewise cluster status` shows them"
+            )
         label = where.node_label
         if label and label not in (labels := self.yarn.node_labels()):
             raise JobError(f"no node has the label {label}: there are {', '.join(labels) or 'no labels'}")
@@ -231,8 +236,8 @@ def check_attempts(conf_dir: Path, attempts: int) -> None:
         most = DEFAULT_MOST_ATTEMPTS
     if attempts > most:
         raise JobError(
-            f"{attempts} attempts are more than the {most} that the cluster allows: give --attempts {most} or fewer, "
-            f"or set {MOST_ATTEMPTS} in yarn-site.xml"
+            f"{attempts} attempts are more than the {most} that the cluster allows",
+            remedy=f"give --attempts {most} or fewer, or set {MOST_ATTEMPTS} in yarn-site.xml",
         )
 
 

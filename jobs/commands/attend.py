@@ -74,8 +74,8 @@ def _kill(session: Session, job_id: str, console: Console) -> None:
         session.kill(job_id)
     except KeyboardInterrupt:
         raise JobError(
-            f"it is not known whether {job_id} was killed: `nodewise job status` with this id tells, "
-            "`nodewise job kill` does it again"
+            f"it is not known whether {job_id} was killed",
+            remedy="`nodewise job status` with this id tells, `nodewise job kill` does it again",
         ) from None
     console.print(f"{job_id} killed")
 

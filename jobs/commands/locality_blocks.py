@@ -134,7 +134,7 @@ def _write(found: Snapshot, file: Path) -> None:
             writer.write_table(blocks_of(found.table))
     except OSError as error:
         raise JobError(
-            f"{file} cannot be written ({error.strerror or error}): name another file with --arrow"
+            f"{file} cannot be written ({error.strerror or error})", remedy="name another file with --arrow"
         ) from None
 
 

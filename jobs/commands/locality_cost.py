@@ -77,8 +77,11 @@ def _check(nodes: Sequence[str], found: AccessCost) -> None:
     unknown = [node for node in nodes if node not in found.nodes]
     if unknown:
         raise JobError(
-            f"nothing is known of {', '.join(unknown)}: name nodes among {', '.join(found.nodes) or 'none yet'}; "
-            "`nodewise slot start access_cost` collects more"
+            f"nothing is known of {', '.join(unknown)}",
+            remedy=(
+                f"name nodes among {', '.join(found.nodes) or 'none yet'}; `nodewise slot start "
+                "access_cost` collects more"
+            ),
         )
 
 

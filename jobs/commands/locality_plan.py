@@ -112,7 +112,7 @@ def _try(name: str, known: Snapshot, optimum: int) -> Tried:
 def _know(home: Path, submitter: Submitter, client: InfoClient, path: str, options: dict[str, Any]) -> Snapshot:
     stored = take_current(submitter.filesystem, path, home / "blocks")
     if not stored.file_count:
-        raise JobError(f"{path} holds no files: `nodewise images load` puts pictures there")
+        raise JobError(f"{path} holds no files", remedy="`nodewise images load` puts pictures there")
     nodes = submitter.yarn.running_nodes()
     values = capabilities.wait(client, options["capability"], nodes, options["capability_wait"])
     return Snapshot(

@@ -17,7 +17,7 @@ def of_other_kind(submitter: Submitter, job: str) -> JobRecord | None:
         return None
     record = job_record.load(submitter.filesystem, job)
     if record is None:
-        raise JobError(f"nothing is kept of {job}: `nodewise job list` shows the jobs that YARN remembers")
+        raise JobError(f"nothing is kept of {job}", remedy="`nodewise job list` shows the jobs that YARN remembers")
     return record
 
 

@@ -138,7 +138,7 @@ def _lines(python: str, call: list[str]) -> Iterator[dict[str, Any]]:
         try:
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=complaints, text=True, env=environment)
         except OSError as error:
-            raise JobError(f"{python} cannot be started ({error.strerror}): name a --worker-python") from None
+            raise JobError(f"{python} cannot be started ({error.strerror})", remedy="name a --worker-python") from None
         with process:
             try:
                 yield from map(json.loads, process.stdout or ())

@@ -262,7 +262,7 @@ def answered(view: View, room: threading.BoundedSemaphore) -> View:
     @wraps(view)
     def call(**named: str) -> ResponseReturnValue:
         if not room.acquire(blocking=False):
-            raise NotReady(f"{MOST_AT_ONCE} calls wait for Hadoop already: try again in a few seconds")
+            raise NotReady(f"{MOST_AT_ONCE} calls wait for Hadoop already", remedy="try again in a few seconds")
         try:
             return view(**named)
         except NotKnown as error:
@@ -279,7 +279,7 @@ def answered(view: View, room: threading.BoundedSemaphore) -> View:
 
 def _checked(job_id: str) -> str:
     if not JOB_ID.fullmatch(job_id):
-        raise InvalidInput(f"{job_id!r} is no job id: it looks like application_1700000000000_0001", "job_id")
+        raise InvalidInput(f"{job_id!r} is no job id", "job_id", remedy="it looks like application_1700000000000_0001")
     return job_id
 
 

@@ -18,5 +18,7 @@ def plain_path(said: str) -> str:
     """
     path = PurePosixPath(_HDFS.sub("", said.strip()))
     if not path.is_absolute() or ".." in path.parts or "\0" in said:
-        raise InvalidInput(f"{said!r} is no path of HDFS: write it like /data/images or hdfs:///data/images", "path")
+        raise InvalidInput(
+            f"{said!r} is no path of HDFS", "path", remedy="write it like /data/images or hdfs:///data/images"
+        )
     return f"/{str(path).lstrip('/')}"

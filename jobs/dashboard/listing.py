@@ -80,7 +80,7 @@ def take(hdfs: WebHdfs, path: str, progress: Progress, clock: Callable[[], float
 
     def in_time() -> None:
         if clock() > deadline:
-            raise HadoopError(f"{path} takes longer than {LISTING_SECONDS:.0f} s to list: {_instead(path)}")
+            raise HadoopError(f"{path} takes longer than {LISTING_SECONDS:.0f} s to list", remedy=f"{_instead(path)}")
 
     racks = hdfs.racks()
     found = _found(hdfs, path, progress, in_time)
@@ -122,7 +122,9 @@ def _found(hdfs: WebHdfs, path: str, progress: Progress, in_time: Callable[[], N
                 files[where] = status
         progress.files = len(files)
         if len(files) > MOST_FILES:
-            raise HadoopError(f"{path} holds more than {MOST_FILES:,} files, too many for this page: {_instead(path)}")
+            raise HadoopError(
+                f"{path} holds more than {MOST_FILES:,} files, too many for this page", remedy=f"{_instead(path)}"
+            )
     return files
 
 
@@ -163,7 +165,9 @@ class Listings:
             if key in self._entries:
                 return self._entries[key]
             if len(self._entries) >= MOST_PATHS:
-                raise HadoopError(f"{MOST_PATHS} paths were asked for just now: ask again in {KEPT_SECONDS:.0f} s")
+                raise HadoopError(
+                    f"{MOST_PATHS} paths were asked for just now", remedy=f"ask again in {KEPT_SECONDS:.0f} s"
+                )
             progress = Progress()
             made = _Entry(self._pool.submit(take, hdfs, key[1], progress), progress)
             self._entries[key] = made

@@ -116,9 +116,9 @@ def _judged(
     if not capability:
         raise JobError("name a capability, such as perf_cpu, to see how each policy would divide the files by it")
     if not files:
-        raise JobError("there is nothing to divide: `nodewise images load` puts pictures into HDFS")
+        raise JobError("there is nothing to divide", remedy="`nodewise images load` puts pictures into HDFS")
     if not running:
-        raise JobError("no node takes work now: `nodewise cluster status` tells which NodeManagers are up")
+        raise JobError("no node takes work now", remedy="`nodewise cluster status` tells which NodeManagers are up")
     return capabilities.wait(as_client(values), capability, running, 0.0)
 
 

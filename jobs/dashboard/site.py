@@ -34,8 +34,11 @@ class Site:
         conf_dir = (self.hadoop_conf or self.home / "cluster" / "conf").absolute()
         if not (conf_dir / "core-site.xml").is_file():
             raise NotReady(
-                f"no Hadoop cluster is known here, for {conf_dir} holds no core-site.xml: set HADOOP_CONF_DIR to the "
-                "site files' folder before `nodewise serve`, or start a cluster with `nodewise cluster up`"
+                f"no Hadoop cluster is known here, for {conf_dir} holds no core-site.xml",
+                remedy=(
+                    "set HADOOP_CONF_DIR to the site files' folder before `nodewise serve`, or start a "
+                    "cluster with `nodewise cluster up`"
+                ),
             )
         try:
             user = self.user or current_user()

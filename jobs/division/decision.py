@@ -120,7 +120,7 @@ class Decision:
             return _restore(msgspec.json.decode(content, type=_Stored))
         except (msgspec.ValidationError, JobError, ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise JobError(
-                f"{where} is a damaged decision record ({error}): fetch it again from the job's output"
+                f"{where} is a damaged decision record ({error})", remedy="fetch it again from the job's output"
             ) from None
 
 
@@ -165,14 +165,17 @@ def _check_format(content: bytes, where: str) -> None:
         head = msgspec.json.decode(content, type=_Head)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise JobError(
-            f"{where} is no decision record ({error}): give the decision.json that a job wrote beside its report"
+            f"{where} is no decision record ({error})",
+            remedy="give the decision.json that a job wrote beside its report",
         ) from None
     if head.format != FORMAT:
-        raise JobError(f"{where} is no decision record: give the decision.json that a job wrote beside its report")
+        raise JobError(
+            f"{where} is no decision record", remedy="give the decision.json that a job wrote beside its report"
+        )
     if head.version > VERSION:
         raise JobError(
-            f"{where} was written by a newer nodewise (format {head.version}, this one reads up to {VERSION}): "
-            "update this one"
+            (f"{where} was written by a newer nodewise (format {head.version}, this one reads up to {VERSION})"),
+            remedy="update this one",
         )
 
 

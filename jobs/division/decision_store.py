@@ -94,8 +94,8 @@ def load(where: str, connect: Callable[[], Session]) -> Decision:
         return Decision.from_bytes(_read_local(where), where)
     if not (JOB_ID.fullmatch(where) or where.startswith(("/", "hdfs:"))):
         raise JobError(
-            f"{where} is no file here, no job id and no path of HDFS: give application_1700000000000_0001, "
-            f"a job's output such as hdfs:///out/run1, or a {NAME}"
+            f"{where} is no file here, no job id and no path of HDFS",
+            remedy=(f"give application_1700000000000_0001, a job's output such as hdfs:///out/run1, or a {NAME}"),
         )
     session = connect()
     path = _of_job(session, where) if JOB_ID.fullmatch(where) else _of_path(session.filesystem, where)
@@ -112,7 +112,9 @@ def _read_local(where: str) -> bytes:
 def _of_path(filesystem: FileSystem, where: str) -> str:
     path = where if where.endswith(".json") else f"{where.rstrip('/')}/{NAME}"
     if not filesystem.exists(path):
-        raise JobError(f"{path} is not in HDFS: `nodewise job list` shows the jobs, `job explain` also takes their ids")
+        raise JobError(
+            f"{path} is not in HDFS", remedy="`nodewise job list` shows the jobs, `job explain` also takes their ids"
+        )
     return path
 
 
@@ -123,12 +125,14 @@ def _of_job(session: Session, job_id: str) -> str:
     try:
         application = session.yarn.application(job_id)
     except HadoopError as error:
-        raise JobError(f"no record of {job_id} is kept, and YARN does not know it: name its output instead") from error
+        raise JobError(
+            f"no record of {job_id} is kept, and YARN does not know it", remedy="name its output instead"
+        ) from error
     for path in (f"{output}/{NAME}" for output in outputs(application.tags)):
         if session.filesystem.exists(path):
             return path
     if application.final == "SUCCEEDED":
-        raise JobError(f"the record of {job_id} is no longer kept by its id: name the job's output instead")
+        raise JobError(f"the record of {job_id} is no longer kept by its id", remedy="name the job's output instead")
     said = application.diagnostics.split("\n", maxsplit=1)[0] or f"it is {application.state.lower()}"
     raise JobError(f"{job_id} has no plan to explain: {said}")
 

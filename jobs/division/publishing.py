@@ -46,8 +46,9 @@ def lifetime_seconds(client: InfoClient, every: float | None = None) -> float:
     ttl_seconds = prepare(client).ttl or INTERVAL_SECONDS
     if every and every > ttl_seconds:
         raise JobError(
-            f"--every {every:g} is longer than {DATA_NAME} stays fresh, {ttl_seconds:g} s, so readers would find it "
-            f"stale in between: give at most {ttl_seconds:g}"
+            f"--every {every:g} is longer than {DATA_NAME} stays fresh, {ttl_seconds:g} s, so readers "
+            "would find it stale in between",
+            remedy=f"give at most {ttl_seconds:g}",
         )
     return ttl_seconds
 
@@ -97,7 +98,8 @@ def _checked(name: str, paths: dict[str, dict[str, int]]) -> str:
     value = json.dumps(paths, separators=(",", ":"), sort_keys=True)
     if len(value) > MOST_BYTES:
         raise JobError(
-            f"{DATA_NAME} of {name} would be {len(value)} bytes for {len(paths)} paths and the service takes "
-            f"{MOST_BYTES}: publish a folder above them instead; a path that is published no more goes by itself"
+            f"{DATA_NAME} of {name} would be {len(value)} bytes for {len(paths)} paths and the "
+            f"service takes {MOST_BYTES}",
+            remedy="publish a folder above them instead; a path that is published no more goes by itself",
         )
     return value

@@ -78,8 +78,10 @@ def values_of(decision: Decision, named: str) -> dict[str, float]:
         values = _read(Path(named))
     else:
         raise JobError(
-            f"{named} is neither in the record nor a file: recorded are {', '.join(sorted(decision.capabilities))}; "
-            "a file holds a JSON object {node: value}"
+            f"{named} is neither in the record nor a file",
+            remedy=(
+                f"recorded are {', '.join(sorted(decision.capabilities))}; a file holds a JSON object {{node: value}}"
+            ),
         )
     nodes = set(decision.plan.parts)
     if set(values) != nodes:
@@ -149,7 +151,9 @@ def _read(file: Path) -> dict[str, float]:
     try:
         body = json.loads(file.read_bytes(), parse_int=float)
     except (OSError, ValueError) as error:
-        raise JobError(f"{file} cannot be read as JSON ({error}): write an object {{node: value}}") from error
+        raise JobError(f"{file} cannot be read as JSON ({error})", remedy="write an object {node: value}") from error
     if not isinstance(body, dict) or not all(isinstance(value, float) for value in body.values()):
-        raise JobError(f"{file} is no capability: write a JSON object with a number for each node, {{node: value}}")
+        raise JobError(
+            f"{file} is no capability", remedy="write a JSON object with a number for each node, {node: value}"
+        )
     return body

@@ -39,7 +39,7 @@ class Engine(Protocol):
 def check_engine(name: str) -> str:
     """Return the name of a known engine; JobError lists those there are."""
     if name not in ENGINES:
-        raise JobError(f"engine {name!r} is unknown: choose one of {', '.join(sorted(ENGINES))}")
+        raise JobError(f"engine {name!r} is unknown", remedy=f"choose one of {', '.join(sorted(ENGINES))}")
     return name
 
 

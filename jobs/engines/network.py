@@ -60,7 +60,9 @@ def choose(engine: str, model: str | None, weights: Path | None = None, labels: 
     """What was asked for; JobError when there is no such network. A former engine's name brings its network."""
     if engine in FORMER:
         if model is not None:
-            raise JobError(f"--engine {engine} is a network, too: leave --model out, or give --engine mxnet or onnx")
+            raise JobError(
+                f"--engine {engine} is a network, too", remedy="leave --model out, or give --engine mxnet or onnx"
+            )
         engine, _, model = FORMER[engine].partition(".")
     model = model or ALEXNET
     if model in NAMES[engine] if engine in NAMES else not Path(model).is_file():
@@ -94,8 +96,11 @@ def _graph(engine: str, model: str) -> Path:
     if len(found) != 1 or not found[0].name.endswith(_SYMBOL):
         said = f"{len(found)} symbols" if path.is_dir() else "no Gluon symbol"
         raise JobError(
-            f"{model} is {said}: --engine mxnet takes NAME{_SYMBOL} with NAME-0000.params beside it, or a folder with "
-            "both, as net.export writes them; ONNX files go with --engine onnx"
+            f"{model} is {said}",
+            remedy=(
+                f"--engine mxnet takes NAME{_SYMBOL} with NAME-0000.params beside it, or a folder with "
+                "both, as net.export writes them; ONNX files go with --engine onnx"
+            ),
         )
     return found[0]
 
@@ -105,7 +110,7 @@ def _parameters(graph: Path) -> Path:
     stem = graph.name.removesuffix(_SYMBOL)
     found = sorted(graph.parent.glob(f"{stem}-[0-9][0-9][0-9][0-9].params"))
     if not found:
-        raise JobError(f"there is no {stem}-0000.params beside {graph}: write both with net.export")
+        raise JobError(f"there is no {stem}-0000.params beside {graph}", remedy="write both with net.export")
     return found[-1]
 
 

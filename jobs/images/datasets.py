@@ -99,10 +99,10 @@ def make(
     directory that holds something, no photographs, a disk that refuses.
     """
     if count < 1:
-        raise JobError(f"cannot make {count} pictures: ask for 1 or more")
+        raise JobError(f"cannot make {count} pictures", remedy="ask for 1 or more")
     try:
         if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-            raise JobError(f"{directory} exists and is not an empty folder: name a new or empty one")
+            raise JobError(f"{directory} exists and is not an empty folder", remedy="name a new or empty one")
         originals = _open_all(photographs() if sources is None else sources)
         directory.mkdir(parents=True, exist_ok=True)
         draw = partial(_draw, directory, originals, seed, len(str(count)))
@@ -189,7 +189,7 @@ class _Upload:
         if status is None or self.overwrite:
             return
         if status["type"] != "DIRECTORY":
-            raise JobError(f"{self.target} is a file in HDFS: name a folder")
+            raise JobError(f"{self.target} is a file in HDFS", remedy="name a folder")
         there = {
             str((PurePosixPath(folder) / file).relative_to(self.target))
             for folder, _, names in self.client.walk(str(self.target))
@@ -197,8 +197,8 @@ class _Upload:
         }
         if both := sorted(there.intersection(map(self.name, files))):
             raise JobError(
-                f"{self.target} already holds {len(both)} of these files, {both[0]} for one: "
-                "load into another folder, or overwrite them"
+                f"{self.target} already holds {len(both)} of these files, {both[0]} for one",
+                remedy="load into another folder, or overwrite them",
             )
 
 
@@ -219,8 +219,8 @@ def hdfs_failures(doing: str, namenode_http: str) -> Iterator[None]:
         raise JobError(f"HDFS refused to {doing}: {first_line}") from None
     except RequestException as error:
         raise JobError(
-            f"HDFS does not answer at {namenode_http} ({type(error).__name__}): "
-            "`nodewise cluster status` tells whether it is up"
+            f"HDFS does not answer at {namenode_http} ({type(error).__name__})",
+            remedy="`nodewise cluster status` tells whether it is up",
         ) from None
 
 
@@ -238,7 +238,7 @@ def _open_all(paths: Iterable[Path]) -> list[tuple[str, Image.Image]]:
         with Image.open(path) as image:
             originals.append((path.stem, image.convert("RGB")))
     if not originals:
-        raise JobError("no photographs to make pictures from: install scikit-image and scikit-learn")
+        raise JobError("no photographs to make pictures from", remedy="install scikit-image and scikit-learn")
     return originals
 
 
@@ -307,12 +307,14 @@ def hdfs_path(address: str, namenode_http: str) -> PurePosixPath:
     parts = ADDRESS.fullmatch(address)
     path = PurePosixPath(parts["path"] if parts else "")
     if not parts or not path.is_absolute() or ".." in path.parts or parts["scheme"] not in (None, "hdfs"):
-        raise JobError(f"{address!r} is no absolute HDFS path: write it like /data/images or hdfs:///data/images")
+        raise JobError(
+            f"{address!r} is no absolute HDFS path", remedy="write it like /data/images or hdfs:///data/images"
+        )
     host, here = (re.sub(r":\d+$", "", name or "") for name in (parts["host"], urlsplit(namenode_http).netloc))
     if host not in ("", here):
         raise JobError(
-            f"{address!r} names the HDFS at {host}, and pictures can go to the one at {here} only: "
-            "begin with hdfs:/// and the folder"
+            f"{address!r} names the HDFS at {host}, and pictures can go to the one at {here} only",
+            remedy="begin with hdfs:/// and the folder",
         )
     return path
 
@@ -320,11 +322,13 @@ def hdfs_path(address: str, namenode_http: str) -> PurePosixPath:
 def files_below(directory: Path) -> list[Path]:
     """All files of a folder of pictures, by path, less those that tell the classes; JobError when there are none."""
     if not directory.is_dir():
-        raise JobError(f"{directory} is not a folder: name the folder that holds the pictures")
+        raise JobError(f"{directory} is not a folder", remedy="name the folder that holds the pictures")
     known = {directory / labels.LABELS, directory / labels.CLASSES}
     files = sorted(path for path in directory.rglob("*") if not path.is_dir() and path not in known)
     if not files:
-        raise JobError(f"{directory} holds no files: put pictures there, or make some with `nodewise images make`")
+        raise JobError(
+            f"{directory} holds no files", remedy="put pictures there, or make some with `nodewise images make`"
+        )
     return files
 
 

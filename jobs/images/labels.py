@@ -35,12 +35,16 @@ def read(file: Path) -> dict[str, Label]:
         lines = file.read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise JobError(f"{file} cannot be read ({reason}): name the {LABELS} of a folder of pictures") from None
+        raise JobError(
+            f"{file} cannot be read ({reason})", remedy=f"name the {LABELS} of a folder of pictures"
+        ) from None
     return dict(_parse(file, number, line) for number, line in enumerate(lines, start=1) if line.strip())
 
 
 def _parse(file: Path, at: int, line: str) -> tuple[str, Label]:
     parts = line.split("\t")
     if len(parts) != 3 or not parts[0] or not parts[1].isascii() or not parts[1].isdigit():
-        raise JobError(f"{file} line {at} is {line!r}: write file name, class number and class name with tabs between")
+        raise JobError(
+            f"{file} line {at} is {line!r}", remedy="write file name, class number and class name with tabs between"
+        )
     return parts[0], Label(int(parts[1]), parts[2])

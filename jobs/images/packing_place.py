@@ -49,18 +49,20 @@ def place(client: InsecureClient, target: PurePosixPath, overwrite: bool = False
 
 def _check(client: InsecureClient, target: PurePosixPath, overwrite: bool) -> None:
     if not target.name:
-        raise JobError(f"pictures cannot be packed into {target} itself: name a folder below it")
+        raise JobError(f"pictures cannot be packed into {target} itself", remedy="name a folder below it")
     status = client.status(str(target), strict=False)
     if status is None:
         return
     if status["type"] != "DIRECTORY":
-        raise JobError(f"{target} is a file in HDFS: name a folder")
+        raise JobError(f"{target} is a file in HDFS", remedy="name a folder")
     held = client.list(str(target))
     if overwrite:
         _check_pack(client, target, held)
     elif held:
         remedy = ", or replace the pack with --overwrite" if any(map(_OF_A_PACK.fullmatch, held)) else ""
-        raise JobError(f"{target} already holds {held[0]} ({len(held)} names in all): pack into a new folder{remedy}")
+        raise JobError(
+            f"{target} already holds {held[0]} ({len(held)} names in all)", remedy=f"pack into a new folder{remedy}"
+        )
 
 
 def _check_pack(client: InsecureClient, target: PurePosixPath, held: list[str]) -> None:
@@ -74,7 +76,7 @@ def _check_pack(client: InsecureClient, target: PurePosixPath, held: list[str]) 
             name = (PurePosixPath(folder) / file).relative_to(target).as_posix()
             if not (_OF_A_PACK.fullmatch(name) or name == ALONE or name in alone):
                 raise JobError(
-                    f"{target} holds {name}, which is of no pack, and stays as it is: pack into a new folder"
+                    f"{target} holds {name}, which is of no pack, and stays as it is", remedy="pack into a new folder"
                 )
 
 

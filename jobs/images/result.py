@@ -53,7 +53,7 @@ def seen(row: Mapping[str, Any]) -> tuple[str, str]:
 def check_classified(output: str, found: Sequence[Mapping[str, Any]]) -> None:
     """JobError when the rows have no classes that could be right."""
     if found and "class_name" not in found[0]:
-        raise JobError(f"{output} holds tensors and no classes: --truth is for the results of classifiers")
+        raise JobError(f"{output} holds tensors and no classes", remedy="--truth is for the results of classifiers")
 
 
 def accuracy_json(known: Accuracy) -> dict[str, Any]:

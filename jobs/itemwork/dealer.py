@@ -275,8 +275,8 @@ class Dealer:
             raise JobError(f"{part.block.name} {error}") from None
         if len(pictures) != part.items:
             raise JobError(
-                f"{part.block.name} has {len(pictures)} pictures where {part.items} were planned: "
-                "the input was changed during the job; run it again"
+                f"{part.block.name} has {len(pictures)} pictures where {part.items} were planned",
+                remedy="the input was changed during the job; run it again",
             )
         return pictures
 

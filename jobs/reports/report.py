@@ -188,7 +188,8 @@ class JobReport:
             report: JobReport = _record(cls, {**older, **body, **rows})
         except (KeyError, TypeError, AttributeError) as error:
             raise JobError(
-                f"this is not a job's report.json ({type(error).__name__}: {error}): give the file that the job wrote"
+                f"this is not a job's report.json ({type(error).__name__}: {error})",
+                remedy="give the file that the job wrote",
             ) from None
         return report
 
@@ -212,7 +213,7 @@ def comparison_html(reports: Sequence[JobReport]) -> str:
 def refuse_none(reports: Sequence[JobReport]) -> None:
     """JobError when there is no report."""
     if not reports:
-        raise JobError("there is nothing to compare: give at least one job's report")
+        raise JobError("there is nothing to compare", remedy="give at least one job's report")
 
 
 def remarks(report: JobReport) -> list[str]:

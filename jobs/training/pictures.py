@@ -39,11 +39,13 @@ def labelled(folder: Path) -> Labelled:
     names = {label.number: label.name for label in table.values()}
     count = max(names, default=-1) + 1
     if len(names) < 2:
-        raise JobError(f"{folder / labels.LABELS} names {len(names)} classes: to learn takes two or more")
+        raise JobError(f"{folder / labels.LABELS} names {len(names)} classes", remedy="to learn takes two or more")
     if count > 2 * len(names) + 1000:
-        raise JobError(f"{folder / labels.LABELS} has class number {count - 1} for {len(names)} classes: count from 0")
+        raise JobError(
+            f"{folder / labels.LABELS} has class number {count - 1} for {len(names)} classes", remedy="count from 0"
+        )
     if missing := next((name for name in sorted(table) if not (folder / name).is_file()), None):
-        raise JobError(f"{folder / missing} is not there, although {labels.LABELS} names it: mend the table")
+        raise JobError(f"{folder / missing} is not there, although {labels.LABELS} names it", remedy="mend the table")
     numbers = np.array([table[name].number for name in sorted(table)])
     return Labelled(
         [folder / name for name in sorted(table)], numbers, [names.get(at, f"class {at}") for at in range(count)]
@@ -59,7 +61,8 @@ def split(pictures: Labelled, seed: int) -> tuple[Labelled, Labelled]:
         places = chance.permutation(np.flatnonzero(pictures.numbers == number))
         if len(places) < HELD_OUT:
             raise JobError(
-                f"class {pictures.classes[number]} has {len(places)} pictures: at least {HELD_OUT} of each are needed"
+                f"class {pictures.classes[number]} has {len(places)} pictures",
+                remedy=f"at least {HELD_OUT} of each are needed",
             )
         held += places[: len(places) // HELD_OUT].tolist()
         learned += places[len(places) // HELD_OUT :].tolist()
@@ -71,7 +74,7 @@ def found(folder: Path) -> list[Path]:
     known = {folder / labels.LABELS, folder / labels.CLASSES}
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path not in known)
     if not files:
-        raise JobError(f"{folder} holds no pictures: make some with `nodewise images make`")
+        raise JobError(f"{folder} holds no pictures", remedy="make some with `nodewise images make`")
     return files
 
 
@@ -107,4 +110,4 @@ def _decoded(file: Path, how: Preparation) -> np.ndarray:
     try:
         return decode(file.read_bytes(), how.needed)
     except (OSError, ValueError) as error:
-        raise JobError(f"{file} cannot be used ({error}): take it out of the folder") from None
+        raise JobError(f"{file} cannot be used ({error})", remedy="take it out of the folder") from None

@@ -53,8 +53,9 @@ def quantize(
         gate = Gate(_agreement(exact, quick, judged, on_step), len(judged))
         if not gate.passed:
             raise JobError(
-                f"in 8 bits the network agrees with itself in float32 on {gate.agreement:.1%} of {gate.pictures} "
-                f"pictures, and {LEAST_AGREEMENT:.0%} are needed: train it longer, or use it in float32"
+                f"in 8 bits the network agrees with itself in float32 on {gate.agreement:.1%} of "
+                f"{gate.pictures} pictures, and {LEAST_AGREEMENT:.0%} are needed",
+                remedy="train it longer, or use it in float32",
             )
         gate.write_into(quick.model)
         part.write_bytes(quick.model.SerializeToString())
@@ -69,7 +70,9 @@ class _Classifier:
         self.described = self._engine.load_model(model, given)
         self._how = given.preparation(self.described.image)
         if count_classes(self.described, given) is None:
-            raise JobError("a model that gives tensors has no best class, by which the gate judges: use a classifier")
+            raise JobError(
+                "a model that gives tensors has no best class, by which the gate judges", remedy="use a classifier"
+            )
         found = onnx_file.image_input(model, given)
         self.name = found.name
         self.model = onnx_file.free_batch(model, found.batch) if found.batch and self._any else model
@@ -138,8 +141,8 @@ def _modern(model: Any) -> Any:
             model = onnx.version_converter.convert_version(model, OPSET)
         except Exception as error:  # as above
             raise JobError(
-                f"this model is of opset {version} and cannot be brought to {OPSET}, which 8 bits need ({error}): "
-                "export it anew"
+                f"this model is of opset {version} and cannot be brought to {OPSET}, which 8 bits need ({error})",
+                remedy="export it anew",
             ) from error
     for number, node in enumerate(model.graph.node):
         node.name = node.name or f"node_{number}"
@@ -164,8 +167,8 @@ def _scratch() -> Iterator[Path]:
             yield Path(folder)
     except OSError as error:
         raise JobError(
-            f"{gettempdir()} cannot hold what is made in between ({error.strerror or error}): "
-            "name a folder with 1 GB to spare in TMPDIR"
+            f"{gettempdir()} cannot hold what is made in between ({error.strerror or error})",
+            remedy="name a folder with 1 GB to spare in TMPDIR",
         ) from None
 
 

@@ -21,7 +21,7 @@ def by_name(*entries: tuple[str, Policy]) -> dict[str, Policy]:
     policies: dict[str, Policy] = {}
     for name, chosen in entries:
         if name in policies:
-            raise PlanError(f"two policies are called {name!r}: rename one of them in POLICIES")
+            raise PlanError(f"two policies are called {name!r}", remedy="rename one of them in POLICIES")
         policies[name] = chosen
     return policies
 
@@ -39,5 +39,5 @@ POLICIES = by_name(
 def policy(name: str) -> Policy:
     """The policy called `name`; PlanError lists the names there are."""
     if name not in POLICIES:
-        raise PlanError(f"there is no policy {name!r}: choose one of {', '.join(sorted(POLICIES))}")
+        raise PlanError(f"there is no policy {name!r}", remedy=f"choose one of {', '.join(sorted(POLICIES))}")
     return POLICIES[name]

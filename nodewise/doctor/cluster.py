@@ -144,7 +144,8 @@ def _remedy_of(unit: str) -> Iterator[None]:
         yield
     except NoAnswer as error:
         raise HadoopError(
-            f"{error.what}: see its log, and start it with `nodewise cluster up` or `systemctl start {unit}`"
+            error.message,
+            remedy=f"see its log, and start it with `nodewise cluster up` or `systemctl start {unit}`",
         ) from None
 
 

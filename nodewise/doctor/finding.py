@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from concurrent.futures import Future
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,16 +9,13 @@ from threading import Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from hadoop.errors import HadoopError
-from infosvc.wire.errors import InfoError
+from infosvc.wire.errors import ErrorWithRemedy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 T = TypeVar("T")
 
-# The last colon separates the parts, unless it stands in a command, which backquotes enclose.
-_SENTENCE = re.compile(r"(.+): ((?:[^`]|`[^`]*`)+)", re.DOTALL)
 _AGAIN = "mend what that names, then run `nodewise doctor` again"
 
 PATIENCE_SECONDS = 5.0
@@ -78,10 +74,9 @@ def skip(name: str, what: str, remedy: str = "") -> Finding:
 
 
 def problem(error: Exception) -> Problem:
-    """Split the sentence of one of our errors, `what: remedy`, into its parts; show any other error as it is."""
-    if isinstance(error, HadoopError | InfoError):
-        parts = _SENTENCE.fullmatch(str(error))
-        return Problem(parts[1], parts[2]) if parts else Problem(str(error), _AGAIN)
+    """Tell what one of our errors says and its remedy; show any other error as it is."""
+    if isinstance(error, ErrorWithRemedy):
+        return Problem(error.message, error.remedy or _AGAIN)
     if isinstance(error, PermissionError):
         return Problem(
             f"{error.filename} is not for this user",

@@ -73,7 +73,7 @@ def read_worker(program: Path) -> tuple[int, int] | None:
             [program, "--version"], capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise HadoopError(f"{program} does not run ({error}): run `scripts/setup`") from None
+        raise HadoopError(f"{program} does not run ({error})", remedy="run `scripts/setup`") from None
     return parse_python(answer.stdout + answer.stderr)
 
 

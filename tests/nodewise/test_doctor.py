@@ -155,10 +155,10 @@ def test_what_is_wrong_comes_with_what_to_do_and_what_is_well_does_not(finding: 
 
 
 def test_our_errors_are_taken_apart_into_what_and_remedy() -> None:
-    said = problem(HadoopError("Java is missing at 127.0.0.1:80 (a: b): install it"))
+    said = problem(HadoopError("Java is missing at 127.0.0.1:80 (a: b)", remedy="install it"))
     assert (said.what, said.remedy) == ("Java is missing at 127.0.0.1:80 (a: b)", "install it")
-    assert problem(Unauthorized("it is unknown: send `A: B` with it")).remedy == "send `A: B` with it"
-    assert problem(Unauthorized("no")).what == "no"
+    assert problem(Unauthorized("it is unknown", remedy="send `A: B` with it")).remedy == "send `A: B` with it"
+    assert problem(Unauthorized("no: as the service said it")).what == "no: as the service said it"
     assert problem(Unauthorized("no")).remedy
     assert "sudo -u nodewise" in problem(PermissionError(13, "denied", "/etc/secret")).remedy
     assert "ZeroDivisionError" in problem(ZeroDivisionError("x")).what

@@ -26,12 +26,12 @@ def body() -> Fields:
         # An escaped half of a surrogate pair decodes, but can be stored nowhere.
         json.dumps(found, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
-        raise Malformed(f"the body is not JSON ({error}): send one object") from error
+        raise Malformed(f"the body is not JSON ({error})", remedy="send one object") from error
     if not isinstance(found, dict):
-        raise Malformed(f"the body is a JSON {type(found).__name__}: send one object")
+        raise Malformed(f"the body is a JSON {type(found).__name__}", remedy="send one object")
     deepest = parts_of(current_app).settings.max_depth
     if _depth(found) > deepest:
-        raise Malformed(f"the body is nested deeper than {deepest} levels: send a flatter one")
+        raise Malformed(f"the body is nested deeper than {deepest} levels", remedy="send a flatter one")
     return Fields(found)
 
 

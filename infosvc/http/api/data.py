@@ -71,7 +71,7 @@ class Data(Resource):
         """
         names = list(dict.fromkeys(request.args.getlist("name")))
         if not names:
-            raise InvalidInput("no name was asked for: use /data?name=A&name=B", "name")
+            raise InvalidInput("no name was asked for", "name", remedy="use /data?name=A&name=B")
         return values.answer(names, several=True)
 
 
@@ -192,18 +192,21 @@ def _refuse_slots_cell(draft: Draft, data_name: str, node_name: str) -> None:
     wish = draft.picture.slots.get(node_name, {}).get(data_name)
     if wish is not None and wish.running:
         raise Conflict(
-            f"{data_name} runs in a slot on {node_name}: stop it with `nodewise slot stop {data_name} --node "
-            f"{node_name}`, or register the name with kind program",
+            f"{data_name} runs in a slot on {node_name}",
             "data_name",
+            remedy=(
+                f"stop it with `nodewise slot stop {data_name} --node {node_name}`, or register the name "
+                "with kind program"
+            ),
         )
 
 
 def _too_many(data_name: str, most: int) -> Conflict:
     """Nodes need not be enrolled to have values, so that one caller could fill the memory."""
     return Conflict(
-        f"{data_name} has values of {most} nodes already: forget some with `nodewise data rm`, or register another "
-        "name",
+        f"{data_name} has values of {most} nodes already",
         "node_name",
+        remedy="forget some with `nodewise data rm`, or register another name",
     )
 
 

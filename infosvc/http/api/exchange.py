@@ -95,14 +95,18 @@ def if_match() -> int | None:
         return _present_version((request.view_args or {})["data_name"])
     number = header.strip('"')
     if not (number.isascii() and number.isdigit() and len(number) < 19):
-        raise InvalidInput(f"If-Match {header!r} is not a version: send the producer's version number", "If-Match")
+        raise InvalidInput(
+            f"If-Match {header!r} is not a version", "If-Match", remedy="send the producer's version number"
+        )
     return int(number)
 
 
 def _present_version(data_name: str) -> int:
     known = latest().picture.producers.get(data_name)
     if known is None:
-        raise PreconditionFailed(f"{data_name} is not registered, as If-Match says: leave If-Match out", "If-Match")
+        raise PreconditionFailed(
+            f"{data_name} is not registered, as If-Match says", "If-Match", remedy="leave If-Match out"
+        )
     return known.version
 
 

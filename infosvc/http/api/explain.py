@@ -56,7 +56,9 @@ calls = CallGroup("explain", ns, (Route("/explain", "page", _show_page, Role.REA
 def _judgements() -> list[Judgement]:
     file = parts_of(current_app).settings.policy_file
     if file is None:
-        raise NotFound("no policy is known here: start the service with --policy-file nodewise-policy.properties")
+        raise NotFound(
+            "no policy is known here", remedy="start the service with --policy-file nodewise-policy.properties"
+        )
     try:
         return parse(Path(file).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:

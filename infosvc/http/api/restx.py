@@ -90,7 +90,7 @@ def error_response(error: Exception) -> Response:
     """Any exception as our error body: ours as they are, HTTP's with a sentence, a fault of our own as 500."""
     allowed = None
     if isinstance(error, InfoError):
-        status, code, message, field = error.status, error.code, error.message, error.field
+        status, code, message, field = error.status, error.code, str(error), error.field
     elif isinstance(error, HTTPException) and error.code:
         status, message, field = error.code, _sentence(error), None
         code = BY_STATUS[status].code if status in BY_STATUS else error.name.lower().replace(" ", "_")

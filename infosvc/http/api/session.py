@@ -41,7 +41,7 @@ def _noting_refusals(view: Callable[[Any], Response]) -> Callable[[Any], Respons
         try:
             return view(resource)
         except InfoError as error:
-            note_refusal(error.status, error.message)
+            note_refusal(error.status, str(error))
             raise
 
     return answer
@@ -106,7 +106,7 @@ def _log_in(token: str) -> Response:
     try:
         text = _gate().log_in(token, request.environ)
     except Unauthorized as error:
-        raise type(error)(error.message, "token") from error
+        raise type(error)(error.message, "token", error.remedy) from error
     answer = _nothing()
     answer.set_cookie(cookie_name(request.environ), text, **_flags())
     return answer

@@ -62,7 +62,7 @@ class Pictures:
         path, index = name["path"], self._index(name["path"])
         first = index.first_at(int(name["byte"])) + part.first
         if first + part.items > len(index):
-            raise JobError(f"{path} has changed since the job began: submit it again")
+            raise JobError(f"{path} has changed since the job began", remedy="submit it again")
         return tuple(self._picture(path, index, number) for number in range(first, first + part.items))
 
     def _picture(self, path: str, index: Index, number: int) -> Picture:
@@ -95,8 +95,9 @@ class Pictures:
         index = self._read(file.path)
         if index.places.split and self._apart is None:
             raise JobError(
-                f"{file.path} holds {len(index.places.split)} pictures that are split, because the mark of a record "
-                "stands in them: pack them with `nodewise images pack`"
+                f"{file.path} holds {len(index.places.split)} pictures that are split, because the mark "
+                "of a record stands in them",
+                remedy="pack them with `nodewise images pack`",
             )
         return file.path, index
 
@@ -117,8 +118,8 @@ class Pictures:
             return self._filesystem.read(name)
         if kind == IDX:
             raise JobError(
-                f"{path} has no {name.rpartition('/')[2]} beside it: MXNet's tools/rec2idx.py makes it, "
-                "or pack the pictures with `nodewise images pack`"
+                f"{path} has no {name.rpartition('/')[2]} beside it",
+                remedy="MXNet's tools/rec2idx.py makes it, or pack the pictures with `nodewise images pack`",
             )
         return b""
 
@@ -136,15 +137,15 @@ def without_indexes(files: Iterable[StoredFile]) -> list[StoredFile]:
         pack = file.path[: file.path.rindex(".")] + REC
         if pack not in packs:
             raise JobError(
-                f"{file.path} has no {pack.rpartition('/')[2]} beside it: copy the pack whole, or rename the file "
-                "if it is a picture"
+                f"{file.path} has no {pack.rpartition('/')[2]} beside it",
+                remedy="copy the pack whole, or rename the file if it is a picture",
             )
     return holding
 
 
 def _file_block(file: StoredFile) -> Block:
     if PACKED_BLOCK.fullmatch(file.path):
-        raise JobError(f"{file.path} is named like a block of a pack: rename the file")
+        raise JobError(f"{file.path} is named like a block of a pack", remedy="rename the file")
     return Block(file.path, 1, file.size_bytes, file.hosts())
 
 

@@ -30,8 +30,8 @@ def check(network: Network, python: str, batch: int, say: Callable[[str], None])
     except OSError as error:
         if network.graph is not None:
             raise JobError(
-                f"{python} cannot be started ({error.strerror}), and it checks models before they are submitted: "
-                "name a --worker-python that is on this machine too"
+                (f"{python} cannot be started ({error.strerror}), and it checks models before they are submitted"),
+                remedy="name a --worker-python that is on this machine too",
             ) from None
         say(f"{network.program} is checked only on the nodes: {python} cannot be started here ({error.strerror})")
         return ROW_BYTES
@@ -39,8 +39,8 @@ def check(network: Network, python: str, batch: int, say: Callable[[str], None])
         say(f"{network.program}: {note}")
     if found["row_bytes"] > LARGEST_ROW:
         raise JobError(
-            f"a row of this model has {found['row_bytes']:,} bytes, and at most {LARGEST_ROW:,} can be stored: have it "
-            "give less"
+            (f"a row of this model has {found['row_bytes']:,} bytes, and at most {LARGEST_ROW:,} can be stored"),
+            remedy="have it give less",
         )
     return int(found["row_bytes"])
 
@@ -52,7 +52,7 @@ def _answer(python: str, asked: str) -> dict[str, Any]:
     try:
         ran = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=SECONDS)
     except subprocess.TimeoutExpired:
-        raise JobError(f"the model was not ready after {SECONDS} s: choose a smaller one") from None
+        raise JobError(f"the model was not ready after {SECONDS} s", remedy="choose a smaller one") from None
     try:
         said: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
     except (IndexError, ValueError):

@@ -64,8 +64,8 @@ class Output:
         content = self._filesystem.read(where) if self._filesystem.exists(where) else b""
         if _job_of(content) != self._job_id:
             raise JobError(
-                f"{self._target} exists already and is not of this job: submit it again with another --output, "
-                "results are never overwritten"
+                f"{self._target} exists already and is not of this job",
+                remedy="submit it again with another --output, results are never overwritten",
             )
         return JobReport.from_json(json.loads(content))
 
@@ -88,8 +88,8 @@ class Output:
             self._filesystem.write(f"{self._work}/part-{node_name}.parquet", content.getvalue())
         if not count == len(paths) == images:
             raise JobError(
-                f"there are {count} rows of {len(paths)} pictures for {images} pictures: nothing was stored; "
-                "run the job again and report this"
+                f"there are {count} rows of {len(paths)} pictures for {images} pictures",
+                remedy="nothing was stored; run the job again and report this",
             )
 
     def commit(self, report: JobReport) -> None:

@@ -51,10 +51,13 @@ def check(submitter: Submitter, request: Request) -> Request:
     filesystem = submitter.filesystem
     if not filesystem.exists(settings.input):
         raise JobError(
-            f"{settings.input} is not in HDFS: `nodewise images load DIR {settings.input}` puts pictures there"
+            f"{settings.input} is not in HDFS",
+            remedy=f"`nodewise images load DIR {settings.input}` puts pictures there",
         )
     if filesystem.exists(settings.output):
-        raise JobError(f"{settings.output} exists already: choose another --output, results are never overwritten")
+        raise JobError(
+            f"{settings.output} exists already", remedy="choose another --output, results are never overwritten"
+        )
     row_bytes = model_check.check(network, settings.worker_python, settings.batch, submitter.say)
     try:
         capability.wait(

@@ -51,7 +51,7 @@ def know(knowledge: Knowledge, pictures: Pictures, settings: ClassifySettings) -
     """
     blocks = pictures.blocks(settings.input)
     if not blocks:
-        raise JobError(f"{settings.input} holds no pictures: `nodewise images load` puts some there")
+        raise JobError(f"{settings.input} holds no pictures", remedy="`nodewise images load` puts some there")
     nodes, racks = knowledge.nodes(), knowledge.racks()
     try:
         return _judged(knowledge.client, blocks, nodes, racks, settings)

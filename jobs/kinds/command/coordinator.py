@@ -79,8 +79,8 @@ class Command(Coordinator):
             self._restarts[copy] += 1
             if self._restarts[copy] > self._settings.restarts:
                 raise JobError(
-                    f"copy {copy} on {node} ended with {text} after {self._settings.restarts} restarts: "
-                    f"`nodewise job logs {self._attempt.spec.job_id}` shows what it printed"
+                    f"copy {copy} on {node} ended with {text} after {self._settings.restarts} restarts",
+                    remedy=f"`nodewise job logs {self._attempt.spec.job_id}` shows what it printed",
                 )
             return Then.EXPECTED
         return Then.AGAIN

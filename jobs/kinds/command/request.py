@@ -28,7 +28,9 @@ def check(submitter: Submitter, request: RunRequest) -> None:
     nodes = submitter.check(order(request))
     copies, name = request.settings.copies, request.settings.capability
     if copies > len(nodes):
-        raise JobError(f"{copies} copies need as many nodes, and {len(nodes)} take work: ask for fewer --copies")
+        raise JobError(
+            f"{copies} copies need as many nodes, and {len(nodes)} take work", remedy="ask for fewer --copies"
+        )
     if name:
         capabilities.wait(
             request.access.client(),
@@ -46,10 +48,12 @@ def order(request: RunRequest) -> Order:
     files = [*request.files, *([program] if travels else [])]
     for file in files:
         if not file.is_file():
-            raise JobError(f"{file} is no file of this machine: give a path, or the name of a program on the nodes")
+            raise JobError(
+                f"{file} is no file of this machine", remedy="give a path, or the name of a program on the nodes"
+            )
     uploads = {file.name: file for file in files}
     if len(uploads) < len({file.absolute() for file in files}):
-        raise JobError("two of the files have the same name: rename one, they lie in one folder on the nodes")
+        raise JobError("two of the files have the same name", remedy="rename one, they lie in one folder on the nodes")
     argv = [f"./{program.name}" if travels else request.settings.argv[0], *request.settings.argv[1:]]
     settings = replace(request.settings, argv=argv, files=sorted(uploads))
     return Order(

@@ -104,7 +104,7 @@ def test_a_name_that_ships_is_refused_unless_it_is_to_be_replaced(hand: Hand, ag
 
     refused = hand.push("--files", own, HOST).exception
     assert isinstance(refused, Conflict)
-    assert "scripts/load_1m.sh, which ships" in refused.message
+    assert "scripts/load_1m.sh, which ships" in str(refused)
     assert current(agents) == first
 
     assert hand.push("--files", own, "--replace", HOST).exit_code == 0

@@ -42,7 +42,7 @@ def enrol(
 def failure(results: dict[str, Any], host: str = HOSTS[0]) -> InfoError:
     error = results[host]
     assert isinstance(error, InfoError), error
-    assert "\n" not in error.message
+    assert "\n" not in str(error)
     return error
 
 
@@ -133,7 +133,7 @@ def test_an_agent_that_cannot_be_reached_is_not_left_running(
     error = failure(enrol(HOSTS[:1], options, bundle))
 
     assert isinstance(error, Unreachable)
-    assert error.message.endswith("it was stopped")
+    assert str(error).endswith("it was stopped")
     assert not alive(pids[0])
     assert sorted(file.name for file in (agents / HOSTS[0]).glob("*") if file.name in ("token", "current")) == []
 
@@ -147,7 +147,7 @@ def test_a_failed_enrolment_of_an_enrolled_node_leaves_its_agent_as_it_was(
         port = taken.getsockname()[1]
         error = failure(enrol(HOSTS[:1], replace(options, agent_port=port), other_bundle, token="never-to-be-used"))
 
-    assert f"{HOSTS[0]}:{port}" in error.message
+    assert f"{HOSTS[0]}:{port}" in str(error)
     assert settings_of(agents) == before
     assert (agents / HOSTS[0] / "token").read_text() == f"{TOKEN}\n"
     assert (agents / HOSTS[0] / "current").resolve().name.startswith(bundle.version)
@@ -158,7 +158,7 @@ def test_a_failed_enrolment_of_an_enrolled_node_leaves_its_agent_as_it_was(
 def test_a_name_that_cannot_be_a_host_s_does_not_stop_the_others(options: RemoteOptions, bundle: Bundle) -> None:
     results = enrol(("127.0.77..13", HOSTS[0]), options, bundle)
 
-    assert "127.0.77..13" in failure(results, "127.0.77..13").message
+    assert "127.0.77..13" in str(failure(results, "127.0.77..13"))
     assert isinstance(results[HOSTS[0]], Installed)
 
 
@@ -167,7 +167,7 @@ def test_one_host_that_fails_does_not_stop_the_others(options: RemoteOptions, bu
         results = enrol(HOSTS, options, bundle)
 
     assert isinstance(failure(results), NotReady)
-    assert f"{HOSTS[0]}:{options.agent_port}" in failure(results).message
+    assert f"{HOSTS[0]}:{options.agent_port}" in str(failure(results))
     assert isinstance(results[HOSTS[1]], Installed)
 
 
@@ -179,7 +179,7 @@ def test_a_machine_whose_host_key_is_unknown_is_never_logged_into(
     error = failure(enrol(HOSTS[:1], replace(options, known_hosts=empty), bundle))
 
     assert isinstance(error, Conflict)
-    assert "ssh-keyscan" in error.message
+    assert "ssh-keyscan" in str(error)
     assert empty.read_text() == ""
     assert not (agents).exists()
 
@@ -192,7 +192,7 @@ def test_a_machine_that_shows_another_host_key_is_never_logged_into(
     error = failure(enrol(HOSTS[:1], replace(options, known_hosts=other), bundle))
 
     assert isinstance(error, Conflict)
-    assert "another host key" in error.message
+    assert "another host key" in str(error)
     assert not (agents).exists()
 
 
@@ -204,14 +204,14 @@ def test_a_key_that_the_machine_does_not_know_is_refused(
     error = failure(enrol(HOSTS[:1], options, bundle))
 
     assert isinstance(error, Unauthorized)
-    assert "identity" in error.message
+    assert "identity" in str(error)
 
 
 def test_a_machine_that_does_not_answer_is_unreachable(options: RemoteOptions, bundle: Bundle) -> None:
     error = failure(enrol(["127.0.77.13"], options, bundle), "127.0.77.13")
 
     assert isinstance(error, Unreachable)
-    assert "sshd" in error.message
+    assert "sshd" in str(error)
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_a_wrong_option_is_named(options: RemoteOptions, bundle: Bundle, changed
     error = failure(enrol(HOSTS[:1], replace(options, **changed), bundle))
 
     assert isinstance(error, InvalidInput)
-    assert said in error.message
+    assert said in str(error)
 
 
 def test_a_directory_that_cannot_be_made_is_one_sentence(
@@ -238,7 +238,7 @@ def test_a_directory_that_cannot_be_made_is_one_sentence(
     error = failure(enrol(HOSTS[:1], options, bundle))
 
     assert isinstance(error, NotReady)
-    assert f"{tmp_path}/file" in error.message
+    assert f"{tmp_path}/file" in str(error)
 
 
 def test_a_file_that_arrives_changed_is_never_switched_to(options: RemoteOptions, agents: Path, bundle: Bundle) -> None:
@@ -246,7 +246,7 @@ def test_a_file_that_arrives_changed_is_never_switched_to(options: RemoteOptions
     error = failure(enrol(HOSTS[:1], options, wrong))
 
     assert isinstance(error, Conflict)
-    assert "scripts/load_1m.sh arrived changed" in error.message
+    assert "scripts/load_1m.sh arrived changed" in str(error)
     assert not (agents / HOSTS[0] / "current").exists()
 
 
@@ -271,7 +271,7 @@ def test_a_machine_without_a_fit_python_is_told_what_it_lacks(
         error = failure(enrol(HOSTS[:1], server.options(tmp_path / "agents"), bundle))
 
     assert isinstance(error, NotReady)
-    assert said in error.message
+    assert said in str(error)
 
 
 def test_an_agent_that_was_killed_can_be_enrolled_again(
