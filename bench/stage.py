@@ -104,7 +104,7 @@ def restart(cluster: Cluster, kind: str) -> None:
 
 
 def module_of(process: psutil.Process) -> str:
-    """jobs.kinds.classify, jobs.worker, or nothing: what of ours a process runs itself, its shell left out."""
+    """jobs.kinds, jobs.worker, or nothing: what of ours a process runs itself, its shell left out."""
     try:
         line = process.cmdline()
     except psutil.Error:

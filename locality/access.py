@@ -1,4 +1,4 @@
-"""What reading costs under a plan: every picture from the replica that is cheapest for its reader."""
+"""What reading costs under a plan: every item from the replica that is cheapest for its reader."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _reading(node: str, parts: Iterable[Part], cost: AccessCost) -> float:
 
 
 def matrix(cost: AccessCost, holdings: Holdings) -> Floats:
-    """Seconds per picture, blocks x nodes, as `seconds_per_byte` has it."""
+    """Seconds per item, blocks x nodes, as `seconds_per_byte` has it."""
     holders = sorted({name for block in holdings.blocks for name in block.replicas})
     number = {name: at for at, name in enumerate(holders)}
     ways = np.full((len(holders) + 1, len(holdings.nodes)), ASSUMED_SECONDS_PER_BYTE)
@@ -55,4 +55,4 @@ def matrix(cost: AccessCost, holdings: Holdings) -> Floats:
         per_byte[at] = ways[[number[name] for name in block.replicas] or [-1]].min(axis=0)
     own = np.array([cost.seconds_per_byte(node, node) for node in holdings.nodes])
     per_byte[holdings.block, holdings.node] = own[holdings.node]
-    return per_byte * holdings.picture_bytes[:, None]
+    return per_byte * holdings.item_bytes[:, None]

@@ -13,7 +13,7 @@ from locality.types import Block, Part, Plan
 
 
 def greedy_least_finish(blocks: Sequence[Block], capability: Mapping[str, float]) -> Plan:
-    """Give each picture, in their order, to the node that would finish first with it.
+    """Give each item, in their order, to the node that would finish first with it.
 
     argmin over nodes of (load + 1) / C_i: list scheduling (Graham 1969) on nodes of unequal speed, without regard to
     replicas. PlanError names an unusable block or capability.
@@ -24,9 +24,9 @@ def greedy_least_finish(blocks: Sequence[Block], capability: Mapping[str, float]
     first = [(1 / capability[node], node) for node in parts if capability[node] > 0]
     heapq.heapify(first)
     for block in blocks:
-        for picture in range(block.images):
+        for item in range(block.items):
             _, node = first[0]
-            parts[node].append(Part(block, picture, 1))
+            parts[node].append(Part(block, item, 1))
             heapq.heapreplace(first, ((len(parts[node]) + 1) / capability[node], node))
     return Plan({node: tuple(mine) for node, mine in parts.items()})
 
@@ -50,7 +50,7 @@ class Static:
 
     def commit(self, lease_id: int, _token: int, _now: float) -> Answer:
         """Always accepted."""
-        self.left -= self._given[lease_id].images
+        self.left -= self._given[lease_id].items
         return Answer.ACCEPTED
 
     def lost(self, _node: str, _now: float) -> None:
@@ -58,10 +58,10 @@ class Static:
 
 
 class FirstCome:
-    """One queue for all: whoever asks gets the next `batch` pictures, wherever they lie; a loss puts them back."""
+    """One queue for all: whoever asks gets the next `batch` items, wherever they lie; a loss puts them back."""
 
     def __init__(self, blocks: Sequence[Block], batch: int = 1, wait_seconds: float = 1.0) -> None:
-        self._queue = deque(Part(block, picture, 1) for block in blocks for picture in range(block.images))
+        self._queue = deque(Part(block, item, 1) for block in blocks for item in range(block.items))
         self._batch = batch
         self._wait_seconds = wait_seconds
         self._running: dict[int, Lease] = {}
@@ -82,7 +82,7 @@ class FirstCome:
         lease = self._running.pop(lease_id, None)
         if lease is None:
             return Answer.EXPIRED
-        self.left -= lease.images
+        self.left -= lease.items
         return Answer.ACCEPTED
 
     def lost(self, node: str, _now: float) -> None:

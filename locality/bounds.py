@@ -15,28 +15,28 @@ from locality.types import Block, Plan, PlanError
 
 @dataclass(frozen=True)
 class Moved:
-    """What a plan lets nodes read from others: `images` pictures of together `size_bytes` bytes."""
+    """What a plan lets nodes read from others: `items` items of together `size_bytes` bytes."""
 
-    images: int
+    items: int
     size_bytes: int
 
 
-def makespan_lower_bound(images: int, speeds: Mapping[str, float]) -> float:
-    """Seconds that `images` pictures take at least on nodes of `speeds` pictures per second.
+def makespan_lower_bound(items: int, speeds: Mapping[str, float]) -> float:
+    """Seconds that `items` items take at least on nodes of `speeds` items per second.
 
-    bound = images / sum(speeds): if pictures could be cut into fractions and moved for nothing, all nodes
+    bound = items / sum(speeds): if items could be cut into fractions and moved for nothing, all nodes
     would end at the same moment, and then none could do more. PlanError unless every speed is finite and
     0 or more, and one is above 0.
     """
     for node, speed in speeds.items():
         if not math.isfinite(speed) or speed < 0:
             raise PlanError(
-                f"the speed of node {node} is {speed}: it must be a finite number of 0 or more, in pictures per second"
+                f"the speed of node {node} is {speed}: it must be a finite number of 0 or more, in items per second"
             )
     total = sum(map(Fraction, speeds.values()), Fraction(0))
-    if total == 0 and images:
+    if total == 0 and items:
         raise PlanError("no node has a speed above 0, so the work never ends: measure at least one node")
-    return nearest_float(images / total) if images else 0.0
+    return nearest_float(items / total) if items else 0.0
 
 
 def nearest_float(number: Fraction) -> float:
@@ -48,40 +48,40 @@ def nearest_float(number: Fraction) -> float:
 
 
 def moved(plan: Plan) -> Moved:
-    """The pictures and bytes that `plan` gives to nodes that hold no replica of them."""
+    """The items and bytes that `plan` gives to nodes that hold no replica of them."""
     parts = [part for node, mine in plan.parts.items() for part in mine if not part.is_local(node)]
-    return Moved(sum(part.images for part in parts), round(math.fsum(part.size_bytes for part in parts)))
+    return Moved(sum(part.items for part in parts), round(math.fsum(part.size_bytes for part in parts)))
 
 
-def rooms(images: int, capability: Mapping[str, float], epsilon: float) -> dict[str, int]:
-    """How many of `images` pictures each node may get if all are to end within 1 + `epsilon` of the lower bound.
+def rooms(items: int, capability: Mapping[str, float], epsilon: float) -> dict[str, int]:
+    """How many of `items` items each node may get if all are to end within 1 + `epsilon` of the lower bound.
 
-    room_i = floor(T * C_i) with T = max((1 + epsilon) * images / sum(C), T*), where T* is the shortest makespan of
-    whole pictures, so that there is room for all. PlanError unless epsilon is a finite number of 0 or more, and for
+    room_i = floor(T * C_i) with T = max((1 + epsilon) * items / sum(C), T*), where T* is the shortest makespan of
+    whole items, so that there is room for all. PlanError unless epsilon is a finite number of 0 or more, and for
     an unusable capability.
     """
     check_capability(capability)
     if not (math.isfinite(epsilon) and epsilon >= 0):
         raise PlanError(f"epsilon is {epsilon}: give a finite number of 0 or more, 0.02 for 2 % over the bound")
     exact = whole_numbers(capability)
-    shares = quickest_shares(images, capability)
+    shares = quickest_shares(items, capability)
     quickest = max(Fraction(share, exact[node]) for node, share in shares.items() if exact[node])
-    above, below = max((1 + Fraction(epsilon)) * images / sum(exact.values()), quickest).as_integer_ratio()
-    return {node: min(images, above * value // below) for node, value in exact.items()}
+    above, below = max((1 + Fraction(epsilon)) * items / sum(exact.values()), quickest).as_integer_ratio()
+    return {node: min(items, above * value // below) for node, value in exact.items()}
 
 
 def fewest_bytes_moved(blocks: Sequence[Block], room: Mapping[str, int]) -> int:
-    """The fewest bytes that any plan giving each node at most `room` pictures must read from other nodes.
+    """The fewest bytes that any plan giving each node at most `room` items must read from other nodes.
 
-    A transportation problem: maximise sum(w_b x_bn) over the pictures x_bn of block b that node n reads from itself,
-    w_b bytes each, with sum_n(x_bn) <= pictures of b and sum_b(x_bn) <= room[n]; what is not in the sum must move.
+    A transportation problem: maximise sum(w_b x_bn) over the items x_bn of block b that node n reads from itself,
+    w_b bytes each, with sum_n(x_bn) <= items of b and sum_b(x_bn) <= room[n]; what is not in the sum must move.
     In large clusters it may be a proven bound below that (see local_reads). PlanError when the room is less than the
-    pictures, or below 0 anywhere.
+    items, or below 0 anywhere.
     """
-    images = sum(block.images for block in blocks)
-    if sum(room.values()) < images or any(most < 0 for most in room.values()):
+    items = sum(block.items for block in blocks)
+    if sum(room.values()) < items or any(most < 0 for most in room.values()):
         raise PlanError(
-            f"the room of the nodes adds up to {sum(room.values())} for {images} pictures: "
+            f"the room of the nodes adds up to {sum(room.values())} for {items} items: "
             "it must be 0 or more each, and enough for all"
         )
     holdings = Holdings.of(blocks, (node for node, most in room.items() if most))

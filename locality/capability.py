@@ -1,6 +1,6 @@
 """What a node can do by the speeds it has had, and how far to trust that.
 
-Of a node's past jobs, newest first, job i ended a_i seconds ago and ran at x_i pictures per second:
+Of a node's past jobs, newest first, job i ended a_i seconds ago and ran at x_i items per second:
 
     w_i = (1 - alpha)^i * 2^(-a_i / half-life)       forgets with every further job, and with time
     E = sum(w_i)                                     evidence, in jobs that have ended just now
@@ -36,10 +36,10 @@ GUESS_CONFIDENCE = 0.1
 
 
 class Sample(NamedTuple):
-    """A job that ended `age_seconds` ago (before 0: now, clocks differ) and ran at `images_per_second`."""
+    """A job that ended `age_seconds` ago (before 0: now, clocks differ) and ran at `items_per_second`."""
 
     age_seconds: float
-    images_per_second: float
+    items_per_second: float
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def from_jobs(samples: Iterable[Sample]) -> Estimate | None:
     # Beside the newest job, so that no age makes all of them vanish; what is lost in rounding beside it is left out.
     newest = jobs[0].age_seconds
     weights = [(1 - ALPHA) ** rank * _remembered(job.age_seconds - newest) for rank, job in enumerate(jobs)]
-    weighed = [(weight, job.images_per_second) for weight, job in zip(weights, jobs, strict=True) if weight > EPSILON]
+    weighed = [(weight, job.items_per_second) for weight, job in zip(weights, jobs, strict=True) if weight > EPSILON]
     total = math.fsum(weight for weight, _ in weighed)
     value = math.fsum(weight / total * speed for weight, speed in weighed)
     variation = math.sqrt(math.fsum(weight / total * (speed / value - 1) ** 2 for weight, speed in weighed))
@@ -96,9 +96,9 @@ def freshness(age_seconds: float, ttl_seconds: float) -> float:
 def _checked(sample: Sample) -> Sample:
     if not math.isfinite(sample.age_seconds):
         raise ValueError(f"the age {sample.age_seconds} is none: it must be a finite number of seconds")
-    if not (math.isfinite(sample.images_per_second) and sample.images_per_second > 0):
-        raise ValueError(f"{sample.images_per_second} is no speed: it must be a finite number above 0")
-    return Sample(max(sample.age_seconds, 0.0), sample.images_per_second)
+    if not (math.isfinite(sample.items_per_second) and sample.items_per_second > 0):
+        raise ValueError(f"{sample.items_per_second} is no speed: it must be a finite number above 0")
+    return Sample(max(sample.age_seconds, 0.0), sample.items_per_second)
 
 
 def _remembered(age_seconds: float) -> float:

@@ -1,4 +1,4 @@
-"""Why pictures do not stay where they are: the reason of every move."""
+"""Why items do not stay where they are: the reason of every move."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Move:
 def moves(plan: Plan, capability: Mapping[str, float]) -> list[Move]:
     """Every part that is not local, by node in reading order.
 
-    A holder is full when it has its share and all of it is its own. One that is below its share, or reads pictures of
+    A holder is full when it has its share and all of it is its own. One that is below its share, or reads items of
     other nodes, could have read these, so the move is avoidable: for bytes moved, if not for what the policy looks at.
     """
     loads = plan.loads()
     shares = quickest_shares(sum(loads.values()), capability)
     holders = {
-        node: _Holder(loads[node], shares[node], sum(part.images for part in parts if not part.is_local(node)))
+        node: _Holder(loads[node], shares[node], sum(part.items for part in parts if not part.is_local(node)))
         for node, parts in plan.parts.items()
         if capability[node]
     }

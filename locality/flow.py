@@ -64,7 +64,7 @@ def cheapest(arcs: Arcs, costs: Ints, supplies: Ints) -> Ints:
 
 def _no_flow(status: object) -> PlanError:
     return PlanError(
-        f"the flow that the plan is made from cannot be worked out ({status}): pictures and bytes may be too many for "
+        f"the flow that the plan is made from cannot be worked out ({status}): items and bytes may be too many for "
         "64 bits; divide by algorithm1, or the path in parts"
     )
 

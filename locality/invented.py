@@ -10,7 +10,7 @@ from enum import Enum
 from locality.simulate import Cluster, Machine
 from locality.types import Block
 
-IMAGE_BYTES = 100_000
+ITEM_BYTES = 100_000
 REPLICAS = 3
 SLOWER = 4.0
 
@@ -29,12 +29,12 @@ class Shape:
 
     sigma            of the logarithm of true speed / planned capability: 0.3 is wrong by a third, often
     spread           of the logarithm of the capabilities
-    noise            of the logarithm of the work of a picture
+    noise            of the logarithm of the work of an item
     request_seconds  that each lease costs a node
     """
 
     nodes: int = 4
-    images: int = 400
+    items: int = 400
     sigma: float = 0.0
     fault: Fault = Fault.NONE
     spread: float = 0.5
@@ -52,13 +52,13 @@ class Trial:
 
 
 def invent(seed: int, shape: Shape) -> Trial:
-    """Nodes of about ten pictures per second, one picture a block, three replicas on nodes drawn by chance."""
+    """Nodes of about ten items per second, one item a block, three replicas on nodes drawn by chance."""
     draw = random.Random(seed)  # noqa: S311 nothing secret
     names = [f"node{number:05}" for number in range(shape.nodes)]
     capability = {name: 10 * draw.lognormvariate(0, shape.spread) for name in names}
     machines = {name: Machine(value * draw.lognormvariate(0, shape.sigma)) for name, value in capability.items()}
     copies = min(REPLICAS, len(names))
-    blocks = [Block(f"b{number}", 1, IMAGE_BYTES, tuple(draw.sample(names, copies))) for number in range(shape.images)]
+    blocks = [Block(f"b{number}", 1, ITEM_BYTES, tuple(draw.sample(names, copies))) for number in range(shape.items)]
     half = Cluster(machines).bound(blocks) / 2
     work = {block.name: draw.lognormvariate(0, shape.noise) for block in blocks}
     machines |= _harmed(draw.choice(names), machines, shape.fault, half)

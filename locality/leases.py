@@ -30,14 +30,14 @@ class Answer(Enum):
 
     ACCEPTED = "accepted"
     REPEATED = "this lease was committed before, and nothing changed"
-    SUPERSEDED = "another lease on the same pictures was committed first"
-    EXPIRED = "this lease has ended, and its pictures were given back"
+    SUPERSEDED = "another lease on the same items was committed first"
+    EXPIRED = "this lease has ended, and its items were given back"
     UNKNOWN = "there is no such lease"
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Pictures that `node` works on until `deadline`, or later if it is heard of.
+    """Items that `node` works on until `deadline`, or later if it is heard of.
 
     `lease_id` names the batch and `token`, which grows with every lease given, who may commit it: a copy has the id of
     the first lease and a token of its own. `origin` is the node whose queue it was taken from, None after it was
@@ -52,14 +52,14 @@ class Lease:
     origin: str | None
 
     @property
-    def images(self) -> int:
-        """Pictures in it."""
-        return sum(part.images for part in self.parts)
+    def items(self) -> int:
+        """Items in it."""
+        return sum(part.items for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing to do now, but pictures may come back: ask again at `until`."""
+    """Nothing to do now, but items may come back: ask again at `until`."""
 
     until: float
 
@@ -75,9 +75,9 @@ class _Run:
 
 @dataclass
 class _Batch:
-    """The same pictures under one lease or more, token -> node, of which those in `live` may still be committed."""
+    """The same items under one lease or more, token -> node, of which those in `live` may still be committed."""
 
-    images: int
+    items: int
     nodes: dict[int, str] = field(default_factory=dict)
     live: set[int] = field(default_factory=set)
     committed: int | None = None
@@ -99,7 +99,7 @@ class Leases:
 
     A take, a commit or a heartbeat costs O(log n), and more only for the leases that one node holds at once and for
     what became due; the loss of a node costs O(n). Of every batch ever given a few numbers are kept, so that a late
-    commit is answered: one batch a picture at most, and one more for each that is given back. PlanError when a node
+    commit is answered: one batch an item at most, and one more for each that is given back. PlanError when a node
     asks that does not take part.
     """
 
@@ -111,7 +111,7 @@ class Leases:
         rules: Rules = Rules(),
         cost: AccessCost | None = None,
     ) -> None:
-        """Nodes of `plan` with a capability above 0 take part; pictures of any other are for everyone."""
+        """Nodes of `plan` with a capability above 0 take part; items of any other are for everyone."""
         self._rules = rules
         self._cost = cost
         self._members: dict[str, _Member] = {}
@@ -137,7 +137,7 @@ class Leases:
 
     @property
     def left(self) -> int:
-        """Pictures not committed; at 0 the work is done."""
+        """Items not committed; at 0 the work is done."""
         return self._left
 
     def join(self, node: str, capability: float, now: float) -> None:
@@ -154,7 +154,7 @@ class Leases:
             heapq.heappush(self._silent, (now + self._rules.lease_seconds, node))
 
     def take(self, node: str, now: float) -> Lease | Wait | None:
-        """One batch for `node`; Wait when there is none now; None when all pictures are committed."""
+        """One batch for `node`; Wait when there is none now; None when all items are committed."""
         member = self._hear(node, now)
         member.active = now
         if not self._left:
@@ -165,7 +165,7 @@ class Leases:
         return self._steal(node, now) or self._copy(node, now)
 
     def commit(self, lease_id: int, token: int, now: float) -> Answer:
-        """Count the pictures of a lease as done, if it is the first of its batch and has not ended; its node lives."""
+        """Count the items of a lease as done, if it is the first of its batch and has not ended; its node lives."""
         self.expire(now)
         batch = self._batches.get(lease_id)
         if batch is None or token not in batch.nodes:
@@ -177,7 +177,7 @@ class Leases:
         if token not in batch.live:
             return Answer.EXPIRED
         batch.committed = token
-        self._left -= batch.images
+        self._left -= batch.items
         run = self._runs[token]
         self._see(run, now)
         for live in batch.live:
@@ -231,14 +231,14 @@ class Leases:
         return member
 
     def _own(self, node: str, member: _Member, now: float) -> Lease | None:
-        if not member.queue.images:
+        if not member.queue.items:
             return None
         lease = self._give(node, member.queue.first(self._size(node)), node, now)
         self._rank(node, now)
         return lease
 
     def _given_back(self, node: str, now: float) -> Lease | None:
-        if not self._pool.images:
+        if not self._pool.items:
             return None
         return self._give(node, self._pool.last(self._size(node), self._price(node)), None, now)
 
@@ -249,10 +249,10 @@ class Leases:
             return None
         queue = self._members[victim].queue
         in_time = (self._finish(victim, now) - now) * self._speeds.of(node)
-        images = math.floor(min(self._size(node), math.ceil(queue.images / 2), in_time))
-        if images < 1:
+        items = math.floor(min(self._size(node), math.ceil(queue.items / 2), in_time))
+        if items < 1:
             return None
-        lease = self._give(node, queue.last(images, self._price(node)), victim, now)
+        lease = self._give(node, queue.last(items, self._price(node)), victim, now)
         self._rank(victim, now)
         return lease
 
@@ -266,18 +266,18 @@ class Leases:
         if batch_id is None:
             return Wait(longest)
         run = self._run_of(batch_id)
-        if run.lease.node == node or now + 2 * run.lease.images / self._speeds.of(node) > run.ends:
+        if run.lease.node == node or now + 2 * run.lease.items / self._speeds.of(node) > run.ends:
             return Wait(min(longest, run.ends))
         self._single.drop(batch_id)
         return self._start(batch_id, node, run.lease.parts, run.lease.origin, now)
 
     def _size(self, node: str) -> int:
-        """Pictures in the next batch of a node: of its part of all that waits, the share that the rules say."""
+        """Items in the next batch of a node: of its part of all that waits, the share that the rules say."""
         rules, speed = self._rules, self._speeds.of(node)
         share = math.ceil(rules.share * self._waiting * speed / max(speed, self._speeds.total()))
         least = math.ceil(min(rules.at_once, speed * rules.least_seconds))
         whole = share - share % rules.at_once if share > rules.at_once else share
-        return max(1, min(rules.most_images, max(least, whole)))
+        return max(1, min(rules.most_items, max(least, whole)))
 
     def _price(self, node: str) -> Callable[[Part], float]:
         """What to prefer when `node` takes from the back: what it holds, then the fewest seconds per byte."""
@@ -292,10 +292,10 @@ class Leases:
         return price
 
     def _give(self, node: str, parts: list[Part], origin: str | None, now: float) -> Lease:
-        images = sum(part.images for part in parts)
-        self._waiting -= images
+        items = sum(part.items for part in parts)
+        self._waiting -= items
         batch_id = len(self._batches)
-        self._batches[batch_id] = _Batch(images)
+        self._batches[batch_id] = _Batch(items)
         lease = self._start(batch_id, node, tuple(parts), origin, now)
         self._single.put(batch_id, self._runs[lease.token].ends)
         return lease
@@ -304,7 +304,7 @@ class Leases:
         batch, member = self._batches[batch_id], self._members[node]
         self._token += 1
         lease = Lease(batch_id, self._token, node, parts, now + self._rules.lease_seconds, origin)
-        ends = self._busy_until(member, now) + batch.images / self._speeds.of(node)
+        ends = self._busy_until(member, now) + batch.items / self._speeds.of(node)
         self._runs[lease.token] = _Run(lease, now, ends)
         heapq.heappush(self._late, (ends, lease.token))
         batch.nodes[lease.token] = node
@@ -329,12 +329,12 @@ class Leases:
             else:
                 self._single.drop(lease.lease_id)
                 self._pool.add(lease.parts)
-                self._waiting += lease.images
+                self._waiting += lease.items
         self._take_queue(node, member)
         return ended
 
     def _take_queue(self, node: str, member: _Member) -> None:
-        self._pool.add(member.queue.first(member.queue.images))
+        self._pool.add(member.queue.first(member.queue.items))
         self._queues.drop(node)
 
     def _see(self, run: _Run, now: float) -> None:
@@ -343,7 +343,7 @@ class Leases:
         seconds = now - max(run.begun, member.committed)
         member.committed = now
         if seconds > 0:
-            self._speeds.see(run.lease.node, run.lease.images / seconds)
+            self._speeds.see(run.lease.node, run.lease.items / seconds)
 
     def _look_at_late(self, now: float) -> None:
         """Batches that did not end when they should: the more time they took, the more they may still take."""
@@ -355,7 +355,7 @@ class Leases:
         for run in late:
             seconds = max(now - max(run.begun, self._members[run.lease.node].committed), SOON_SECONDS)
             run.ends = now + seconds
-            self._speeds.at_most(run.lease.node, run.lease.images / (2 * seconds))
+            self._speeds.at_most(run.lease.node, run.lease.items / (2 * seconds))
             heapq.heappush(self._late, (run.ends, run.lease.token))
             if len(self._batches[run.lease.lease_id].live) == 1:
                 self._single.put(run.lease.lease_id, run.ends)
@@ -363,14 +363,14 @@ class Leases:
 
     def _rank(self, node: str, now: float) -> None:
         """Note anew when a node would finish, if something waits for it."""
-        if self._members[node].queue.images:
+        if self._members[node].queue.items:
             self._queues.put(node, self._finish(node, now))
         else:
             self._queues.drop(node)
 
     def _finish(self, node: str, now: float) -> float:
         member = self._members[node]
-        return self._busy_until(member, now) + member.queue.images / self._speeds.of(node)
+        return self._busy_until(member, now) + member.queue.items / self._speeds.of(node)
 
     def _busy_until(self, member: _Member, now: float) -> float:
         """When it would take its next batch: one that works on nothing is late like a batch that does not end."""

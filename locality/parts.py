@@ -1,4 +1,4 @@
-"""From numbers of pictures to a plan: what is read locally, what is poured into the room that is left."""
+"""From numbers of items to a plan: what is read locally, what is poured into the room that is left."""
 
 from __future__ import annotations
 
@@ -17,50 +17,50 @@ from locality.types import Part, Plan
 
 @dataclass(frozen=True)
 class Shares:
-    """Row k gives `images[k]` pictures of block number `block[k]` to node number `node[k]`."""
+    """Row k gives `items[k]` items of block number `block[k]` to node number `node[k]`."""
 
     block: Ints
     node: Ints
-    images: Ints
+    items: Ints
 
     def __add__(self, others: Shares) -> Shares:
         return Shares(
             np.concatenate((self.block, others.block)),
             np.concatenate((self.node, others.node)),
-            np.concatenate((self.images, others.images)),
+            np.concatenate((self.items, others.items)),
         )
 
 
 def pour(left: Ints, spare: Ints) -> Shares:
-    """Give `left[b]` pictures of each block to nodes with room for `spare[n]` more, both in their order.
+    """Give `left[b]` items of each block to nodes with room for `spare[n]` more, both in their order.
 
     There must be room for all; blocks are split where a node is full.
     """
     filled, full = np.cumsum(left), np.cumsum(spare)
     total = int(left.sum())
     cuts = np.sort(np.concatenate((filled, full[full < total])))
-    images = np.diff(cuts, prepend=0)
-    cuts, images = cuts[images > 0], images[images > 0]
-    return Shares(np.searchsorted(filled, cuts), np.searchsorted(full, cuts), images)
+    items = np.diff(cuts, prepend=0)
+    cuts, items = cuts[items > 0], items[items > 0]
+    return Shares(np.searchsorted(filled, cuts), np.searchsorted(full, cuts), items)
 
 
 def fill(holdings: Holdings, local: Ints, targets: Ints) -> Shares:
-    """The local pictures of each pair, and every other picture on a node that is below its target."""
+    """The local items of each pair, and every other item on a node that is below its target."""
     here = local > 0
     mine = Shares(holdings.block[here], holdings.node[here], local[here])
-    loads = np.bincount(mine.node, mine.images, len(targets)).astype(np.int64)
-    return mine + pour(holdings.images - holdings.of_each_block(local), np.maximum(targets - loads, 0))
+    loads = np.bincount(mine.node, mine.items, len(targets)).astype(np.int64)
+    return mine + pour(holdings.items - holdings.of_each_block(local), np.maximum(targets - loads, 0))
 
 
 def plan_of(holdings: Holdings, shares: Shares, nodes: list[str]) -> Plan:
-    """The plan of `nodes`; a block's pictures go out in the order of the rows, and a node reads in that order too."""
-    block, node, images, first = _firsts(_merged(shares))
+    """The plan of `nodes`; a block's items go out in the order of the rows, and a node reads in that order too."""
+    block, node, items, first = _firsts(_merged(shares))
     order = np.argsort(node, kind="stable")
     ends = np.cumsum(np.bincount(node, minlength=len(holdings.nodes)))
     with _no_collections():
         blocks = map(holdings.blocks.__getitem__, block[order].tolist())
         # What Part() does, in a third of its time.
-        fields = zip(blocks, first[order].tolist(), images[order].tolist(), strict=True)
+        fields = zip(blocks, first[order].tolist(), items[order].tolist(), strict=True)
         rows = list(map(tuple.__new__, repeat(Part), fields))
         cuts = pairwise([0, *ends.tolist()])
         given = {name: tuple(rows[start:end]) for name, (start, end) in zip(holdings.nodes, cuts, strict=True)}
@@ -73,19 +73,19 @@ def _merged(shares: Shares) -> Shares:
     if np.diff(np.sort(key)).all():
         return shares
     _, first, group = np.unique(key, return_index=True, return_inverse=True)
-    images = np.bincount(group, shares.images).astype(np.int64)
+    items = np.bincount(group, shares.items).astype(np.int64)
     order = np.argsort(first)
     kept = first[order]
-    return Shares(shares.block[kept], shares.node[kept], images[order])
+    return Shares(shares.block[kept], shares.node[kept], items[order])
 
 
 def _firsts(shares: Shares) -> tuple[Ints, Ints, Ints, Ints]:
-    """Rows by block, and the number of the first picture of each within its block."""
+    """Rows by block, and the number of the first item of each within its block."""
     order = np.argsort(shares.block, kind="stable")
-    block, images = shares.block[order], shares.images[order]
-    before = np.cumsum(images) - images
+    block, items = shares.block[order], shares.items[order]
+    before = np.cumsum(items) - items
     starts = np.searchsorted(block, block)
-    return block, shares.node[order], images, before - before[starts]
+    return block, shares.node[order], items, before - before[starts]
 
 
 @contextmanager

@@ -14,12 +14,12 @@ from locality.types import NO_TERMS, Block, Plan, PlanError, Terms
 
 @dataclass(frozen=True)
 class Quality:
-    """Seconds hold when the capability is in pictures per second; ratios always.
+    """Seconds hold when the capability is in items per second; ratios always.
 
     `bytes_moved_optimal` is the fewest that any plan moves that ends within 1 + epsilon of the bound (`rooms`), so a
     plan that ends later may move fewer; in large clusters it may be a proven bound some percent below that.
     `bytes_moved_over_optimal` is None where the optimum is 0 and bytes are moved. `locality_ratio` is the share of the
-    pictures that stay where they are, `access_seconds` what all nodes together spend on reading.
+    items that stay where they are, `access_seconds` what all nodes together spend on reading.
     """
 
     makespan_seconds: float
@@ -35,8 +35,8 @@ class Quality:
 
 def optimum_of(blocks: Sequence[Block], capability: Mapping[str, float], terms: Terms = NO_TERMS) -> int:
     """The fewest bytes that any plan moves that ends within 1 + epsilon of the bound; see `fewest_bytes_moved`."""
-    images = sum(block.images for block in blocks)
-    return fewest_bytes_moved(blocks, rooms(images, capability, terms.epsilon))
+    items = sum(block.items for block in blocks)
+    return fewest_bytes_moved(blocks, rooms(items, capability, terms.epsilon))
 
 
 def judge(
@@ -49,16 +49,16 @@ def judge(
     """Judge `plan`, a division of `blocks` among the nodes of `capability`.
 
     makespan = max(L_i / C_i), bound = sum(L) / sum(C). `optimum` is what `optimum_of` says, for who judges several
-    plans. PlanError names an unusable capability, a node without any that has pictures, and a plan that is not one of
+    plans. PlanError names an unusable capability, a node without any that has items, and a plan that is not one of
     these blocks and nodes.
     """
     check_capability(capability)
     loads = plan.loads()
-    images = sum(block.images for block in blocks)
-    if sum(loads.values()) != images or loads.keys() - capability.keys():
+    items = sum(block.items for block in blocks)
+    if sum(loads.values()) != items or loads.keys() - capability.keys():
         raise PlanError("the plan is not one of these blocks and nodes: judge it with what it was made from")
     makespan = max((_seconds(node, load, capability[node]) for node, load in loads.items()), default=Fraction(0))
-    bound = Fraction(images) / sum(map(Fraction, capability.values()))
+    bound = Fraction(items) / sum(map(Fraction, capability.values()))
     went = moved(plan)
     if optimum is None:
         optimum = optimum_of(blocks, capability, terms)
@@ -69,7 +69,7 @@ def judge(
         bytes_moved=went.size_bytes,
         bytes_moved_optimal=optimum,
         bytes_moved_over_optimal=over(went.size_bytes, optimum),
-        locality_ratio=1 - went.images / images if images else 1.0,
+        locality_ratio=1 - went.items / items if items else 1.0,
         loads=loads,
         access_seconds=access_seconds(plan, terms.cost),
     )
@@ -84,5 +84,5 @@ def over(value: float, least: float) -> float | None:
 
 def _seconds(node: str, load: int, capability: float) -> Fraction:
     if load and not capability:
-        raise PlanError(f"node {node} has {load} pictures and the capability 0: it would never end; plan again")
+        raise PlanError(f"node {node} has {load} items and the capability 0: it would never end; plan again")
     return Fraction(load) / Fraction(capability) if load else Fraction(0)

@@ -21,11 +21,11 @@ _SAMPLE = 8
 
 @dataclass(frozen=True)
 class RackWays:
-    """Hubs are the racks of the nodes and, last, the whole cluster; costs are seconds per picture.
+    """Hubs are the racks of the nodes and, last, the whole cluster; costs are seconds per item.
 
     Pair k of the holdings costs `local_seconds[k]`; block `block[k]` reaches hub `hub[k]` at `hub_seconds[k]`, which is
     what its holders usually cost there; from hub `served_hub[k]` node `served[k]` is reached at `served_seconds[k]`,
-    what it usually pays more than others, for a picture of mean size.
+    what it usually pays more than others, for an item of mean size.
     """
 
     hubs: int
@@ -49,10 +49,10 @@ class RackWays:
         everywhere = np.arange(len(holdings.nodes))
         return cls(
             hubs=len(racks) + 1,
-            local_seconds=own[holdings.node] * holdings.picture_bytes[holdings.block],
+            local_seconds=own[holdings.node] * holdings.item_bytes[holdings.block],
             block=block,
             hub=hub,
-            hub_seconds=per_byte * holdings.picture_bytes[block],
+            hub_seconds=per_byte * holdings.item_bytes[block],
             served_hub=np.concatenate((place, np.full(len(holdings.nodes), len(racks)))),
             served=np.concatenate((everywhere, everywhere)),
             served_seconds=np.tile(_surcharges(holdings, cost), 2),
@@ -75,11 +75,11 @@ def _to_hubs(
 
 
 def _surcharges(holdings: Holdings, cost: AccessCost) -> Floats:
-    """Seconds that each node usually pays more for a picture than the median node does; 0 for the quicker ones."""
+    """Seconds that each node usually pays more for an item than the median node does; 0 for the quicker ones."""
     holders = holdings.nodes[:: max(1, len(holdings.nodes) // _SAMPLE)]
     paid = np.array([median(cost.seconds_per_byte(node, each) for each in holders) for node in holdings.nodes])
-    picture = holdings.picture_bytes @ holdings.images / max(holdings.images.sum(), 1)
-    surcharges: Floats = np.maximum(paid - np.median(paid), 0) * picture
+    item = holdings.item_bytes @ holdings.items / max(holdings.items.sum(), 1)
+    surcharges: Floats = np.maximum(paid - np.median(paid), 0) * item
     return surcharges
 
 

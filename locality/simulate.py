@@ -20,34 +20,34 @@ VAIN_ASKS = 10_000
 
 @dataclass(frozen=True)
 class Machine:
-    """A node as it really is: pictures per second, divided by `slower_by` from `slower_at` on; gone at `lost_at`."""
+    """A node as it really is: items per second, divided by `slower_by` from `slower_at` on; gone at `lost_at`."""
 
-    images_per_second: float
+    items_per_second: float
     slower_at: float = NEVER
     slower_by: float = 1.0
     lost_at: float = NEVER
 
     def ends(self, begun: float, work: float) -> float:
-        """When work of so many ordinary pictures ends; NEVER when the node is lost before."""
-        before = max(0.0, self.slower_at - begun) * self.images_per_second
+        """When work of so many ordinary items ends; NEVER when the node is lost before."""
+        before = max(0.0, self.slower_at - begun) * self.items_per_second
         if work <= before:
-            ends = begun + work / self.images_per_second
+            ends = begun + work / self.items_per_second
         else:
-            ends = max(begun, self.slower_at) + (work - before) * self.slower_by / self.images_per_second
+            ends = max(begun, self.slower_at) + (work - before) * self.slower_by / self.items_per_second
         return ends if ends <= self.lost_at else NEVER
 
     def done_by(self, time: float) -> float:
-        """Ordinary pictures that the node can do until `time` if it never rests."""
+        """Ordinary items that the node can do until `time` if it never rests."""
         time = min(time, self.lost_at)
         late = max(0.0, time - self.slower_at)
-        return self.images_per_second * (time - late + late / self.slower_by)
+        return self.items_per_second * (time - late + late / self.slower_by)
 
 
 @dataclass(frozen=True)
 class Cluster:
     """Machines by node name, what really happens on them, and how soon a loss is seen.
 
-    work             of a picture of each block, in ordinary pictures; 1 where none is given
+    work             of an item of each block, in ordinary items; 1 where none is given
     cost             what reading costs, None: nothing
     request_seconds  between the end of a batch and the start of the next
     silence_seconds  after which a lost node is known to be lost
@@ -64,7 +64,7 @@ class Cluster:
 
         done(T) = sum over nodes of the integral of their true speed from 0 to T, a lost node's until its loss.
         """
-        work = math.fsum(block.images * self.work.get(block.name, 1.0) for block in blocks)
+        work = math.fsum(block.items * self.work.get(block.name, 1.0) for block in blocks)
         low, high = 0.0, 1.0
         while self._done_by(high) < work:
             low, high = high, 2 * high
@@ -78,7 +78,7 @@ class Cluster:
     def ends(self, node: str, parts: Sequence[Part], now: float) -> float:
         """When `node` has read and done `parts`."""
         reading = math.fsum(self._reading_seconds(node, part) for part in parts)
-        work = math.fsum(part.images * self.work.get(part.block.name, 1.0) for part in parts)
+        work = math.fsum(part.items * self.work.get(part.block.name, 1.0) for part in parts)
         return self.machines[node].ends(now + self.request_seconds + reading, work)
 
     def _done_by(self, time: float) -> float:
@@ -95,7 +95,7 @@ class Source(Protocol):
 
     @property
     def left(self) -> int:
-        """Pictures not committed."""
+        """Items not committed."""
 
     def take(self, node: str, now: float, /) -> Lease | Wait | None:
         """The next batch of a node."""
@@ -111,15 +111,15 @@ class Source(Protocol):
 class Outcome:
     """What happened; `makespan_seconds` is NEVER when the work did not end.
 
-    `moved_bytes` were read from other nodes, `copied_images` begun a second time and `stolen_images` begun by a
-    node that they were not planned for; `images` counts those committed, per node; `operations` are the events.
+    `moved_bytes` were read from other nodes, `copied_items` begun a second time and `stolen_items` begun by a
+    node that they were not planned for; `items` counts those committed, per node; `operations` are the events.
     """
 
     makespan_seconds: float = NEVER
-    images: Counter[str] = field(default_factory=Counter)
+    items: Counter[str] = field(default_factory=Counter)
     committed: list[Part] = field(default_factory=list)
-    stolen_images: int = 0
-    copied_images: int = 0
+    stolen_items: int = 0
+    copied_items: int = 0
     moved_bytes: float = 0.0
     refused: int = 0
     operations: int = 0
@@ -181,7 +181,7 @@ class _Simulation:
         if self._source.commit(lease.lease_id, lease.token, now) is not Answer.ACCEPTED:
             outcome.refused += 1
             return
-        outcome.images[lease.node] += lease.images
+        outcome.items[lease.node] += lease.items
         outcome.committed += lease.parts
         if not self._source.left:
             outcome.makespan_seconds = now
@@ -201,6 +201,6 @@ class _Simulation:
     def _count(self, lease: Lease) -> None:
         outcome = self._outcome
         outcome.moved_bytes += math.fsum(p.size_bytes for p in lease.parts if lease.node not in p.block.replicas)
-        outcome.stolen_images += lease.images * (lease.origin != lease.node)
-        outcome.copied_images += lease.images * (lease.lease_id in self._begun)
+        outcome.stolen_items += lease.items * (lease.origin != lease.node)
+        outcome.copied_items += lease.items * (lease.lease_id in self._begun)
         self._begun.add(lease.lease_id)

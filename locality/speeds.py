@@ -7,11 +7,11 @@ import math
 NEWEST = 0.5
 """Weight of what was seen last."""
 LEAST = 1e-9
-"""No node counts as slower, in pictures per second, so that everything ends at some time."""
+"""No node counts as slower, in items per second, so that everything ends at some time."""
 
 
 class Speeds:
-    """Pictures per second; capability may be in any unit, because those seen say what one unit is worth."""
+    """Items per second; capability may be in any unit, because those seen say what one unit is worth."""
 
     def __init__(self, highest: float) -> None:
         """`highest`: about the highest capability there is, so that sums stay finite."""
@@ -35,21 +35,21 @@ class Speeds:
         self._capability_seen = sum(self._capability[seen] for seen in self._seen)
         self._capability_unseen = sum(self._capability[other] for other in self._capability.keys() - self._seen)
 
-    def see(self, node: str, images_per_second: float) -> None:
+    def see(self, node: str, items_per_second: float) -> None:
         """A batch was done at this speed: the mean of it and of what was known, later ones counting more."""
         known = min(self._seen.get(node, math.inf), self._most.pop(node, math.inf))
         if math.isfinite(known):
-            images_per_second = known + NEWEST * (images_per_second - known)
+            items_per_second = known + NEWEST * (items_per_second - known)
         if node not in self._seen:
             self._capability_unseen -= self._capability[node]
             self._capability_seen += self._capability[node]
-        self._sum_seen += images_per_second - self._seen.get(node, 0.0)
-        self._seen[node] = images_per_second
+        self._sum_seen += items_per_second - self._seen.get(node, 0.0)
+        self._seen[node] = items_per_second
 
-    def at_most(self, node: str, images_per_second: float) -> None:
+    def at_most(self, node: str, items_per_second: float) -> None:
         """A batch is not done although it would be at this speed; that says nothing of other nodes."""
-        if images_per_second < self.of(node):
-            self._most[node] = images_per_second
+        if items_per_second < self.of(node):
+            self._most[node] = items_per_second
 
     def of(self, node: str) -> float:
         """Of one node: seen, or its capability times what one unit of it is worth on nodes seen."""

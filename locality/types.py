@@ -17,25 +17,35 @@ class PlanError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A piece of stored data: `images` pictures in `size_bytes`, on the nodes `replicas`, the best one first."""
+    """A piece of stored data: `items` items in `size_bytes`, on the nodes `replicas`, the best one first."""
 
     name: str
-    images: int
+    items: int
     size_bytes: int
     replicas: tuple[str, ...]
 
+    @property
+    def images(self) -> int:
+        """`items`, as policies of before call them."""
+        return self.items
+
 
 class Part(NamedTuple):
-    """Pictures `first` to `first + images - 1` of a block, given to one node."""
+    """Items `first` to `first + items - 1` of a block, given to one node."""
 
     block: Block
     first: int
-    images: int
+    items: int
+
+    @property
+    def images(self) -> int:
+        """`items`, as policies of before call them."""
+        return self.items
 
     @property
     def size_bytes(self) -> float:
-        """Bytes of these pictures, a block's bytes being spread evenly over its pictures."""
-        return self.block.size_bytes * self.images / self.block.images
+        """Bytes of these items, a block's bytes being spread evenly over its items."""
+        return self.block.size_bytes * self.items / self.block.items
 
     def is_local(self, node: str) -> bool:
         """Whether the node holds a replica of the block."""
@@ -44,13 +54,13 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """Who reads what: node name -> its parts, in reading order; every picture is in exactly one part."""
+    """Who reads what: node name -> its parts, in reading order; every item is in exactly one part."""
 
     parts: Mapping[str, tuple[Part, ...]]
 
     def loads(self) -> dict[str, int]:
-        """Pictures per node, nodes with none included."""
-        return {node: sum(part.images for part in parts) for node, parts in self.parts.items()}
+        """Items per node, nodes with none included."""
+        return {node: sum(part.items for part in parts) for node, parts in self.parts.items()}
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ def frozen(trial: Trial) -> bool:
 
 def master(trial: Trial) -> bool:
     """The application master is killed."""
-    return _kill(trial.chance, [one for one in trial.stage.working() if module_of(one) == "jobs.kinds.classify"])
+    return _kill(trial.chance, [one for one in trial.stage.working() if module_of(one) == "jobs.kinds"])
 
 
 def nodemanager(trial: Trial) -> bool:
@@ -72,7 +72,7 @@ def nodemanager(trial: Trial) -> bool:
 def node(trial: Trial) -> bool:
     """Everything on one node is killed, but not the node of the application master."""
     cluster = trial.stage.cluster
-    masters = {_node_of(one) for one in trial.stage.working() if module_of(one) == "jobs.kinds.classify"}
+    masters = {_node_of(one) for one in trial.stage.working() if module_of(one) == "jobs.kinds"}
     name = trial.chance.choice([one for one in cluster.nodes if one not in masters])
     running = daemons.find_running(cluster)
     for kind in ("nodemanager", "datanode"):

@@ -164,6 +164,6 @@ def _look_at_rest(stage: Stage, outcome: Outcome) -> None:
         outcome.wrong.append(f"left running: {[' '.join(one.cmdline()) for one in left]}")
     folder = f"/user/{stage.cluster.user}/.nodewise"
     with suppress(BenchError):
-        until(lambda: stage.hdfs().list(folder) == ["decisions"], QUIET_SECONDS, "nothing is left in HDFS")
-    if (names := stage.hdfs().list(folder)) != ["decisions"]:
+        until(lambda: stage.hdfs().list(folder) == ["decisions", "records"], QUIET_SECONDS, "nothing is left in HDFS")
+    if (names := stage.hdfs().list(folder)) != ["decisions", "records"]:
         outcome.wrong.append(f"left in HDFS: {names}")

@@ -13,9 +13,9 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from jobs.images.reading import Fetched, Reader, Unreadable
 from jobs.images.storage import Hdfs
 from jobs.itemwork.messages import Picture
+from jobs.worker.reading import Fetched, Reader, Unreadable
 
 CHUNK = 32
 AHEAD = 2

@@ -22,7 +22,7 @@ def main() -> None:
     pictures, begun = Pictures(FileSystem()), time.monotonic()
     blocks = pictures.blocks(sys.argv[4])
     known = time.monotonic() - begun
-    found = [picture.to_json() for block in blocks for picture in pictures.of(Part(block, 0, block.images))]
+    found = [picture.to_json() for block in blocks for picture in pictures.of(Part(block, 0, block.items))]
     placed = time.monotonic() - begun
     print(json.dumps({"known_seconds": known, "placed_seconds": placed, "blocks": len(blocks), "pictures": found}))
 

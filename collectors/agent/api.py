@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import io
 import json
-import socket
-import socketserver
 import ssl
-import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote
 
@@ -22,6 +17,7 @@ from collectors.agent import probe
 from collectors.agent.slot_request import checked, parsed
 from infosvc.wire.answers import PastRun
 from infosvc.wire.errors import Conflict, InfoError, InvalidInput, NotFound, TooLarge, Unauthorized
+from infosvc.wire.http_server import RETRY_AFTER, Handler, Reply, Server
 from infosvc.wire.records import Wanted, check_name
 
 BODY_LIMIT = 1024 * 1024
@@ -40,7 +36,7 @@ class Calls:
     slot_log: Callable[[str], list[PastRun]]
 
 
-class AgentServer(ThreadingHTTPServer):
+class AgentServer(Server):
     """What is open to anybody:
 
     GET /healthz                         who this is
@@ -55,96 +51,26 @@ class AgentServer(ThreadingHTTPServer):
     With `tls` every connection must begin with a handshake. Beyond MAX_CONNECTIONS a caller is hung up on.
     """
 
-    daemon_threads = True
-
     def __init__(self, address: tuple[str, int], token: str, calls: Calls, tls: ssl.SSLContext | None = None) -> None:
-        super().__init__(address, _Handler)
+        super().__init__(address, _Handler, PATIENCE_SECONDS, MAX_CONNECTIONS, tls)
         # The service keeps no token, only its hash, and so shows that.
         self.secret = f"Bearer {hashlib.sha256(token.encode()).hexdigest()}".encode()
         self.calls = calls
         self.probes = probe.Probes()
-        self._tls = tls
-        self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
-
-    def server_bind(self) -> None:
-        """Bind without HTTPServer's look-up of the host's name, which can hang where there is no name server."""
-        socketserver.TCPServer.server_bind(self)
-        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
-
-    def get_request(self) -> tuple[socket.socket, Any]:
-        """Accept; the handshake comes with the first read, in the connection's own thread and within its patience."""
-        connection, address = super().get_request()
-        if self._tls is not None:
-            connection = self._tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
-        return connection, address
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a connection in a thread of its own, as long as there are few."""
-        if not self._places.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
-        try:
-            super().process_request(request, client_address)
-        except RuntimeError:  # no thread can be had
-            self._places.release()
-            raise
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """In that thread: the whole life of the connection."""
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._places.release()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A caller who hangs up in the middle is no news."""
 
 
-class _Patient(io.RawIOBase):
-    """Reads from a connection until a moment that is set for each request."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        self._connection = connection
-        self.deadline = 0.0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        left = self.deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError("the request came too slowly")
-        self._connection.settimeout(left)
-        return self._connection.recv_into(buffer)
-
-
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Handler):
     server: AgentServer
-    timeout = PATIENCE_SECONDS
-    protocol_version = "HTTP/1.1"
 
-    def setup(self) -> None:
-        super().setup()
-        self.rfile.close()
-        self._patient = _Patient(self.connection)
-        self.rfile = io.BufferedReader(self._patient)
-
-    def handle_one_request(self) -> None:
-        self._patient.deadline = time.monotonic() + PATIENCE_SECONDS
-        super().handle_one_request()
-
-    def do_GET(self) -> None:
+    def get(self) -> None:
         path, _, query = self.path.partition("?")
         if path == probe.PATH:
             self._answer_probe(query)
         else:
             self._answer(self._get)
 
-    def do_POST(self) -> None:
+    def post(self) -> None:
         self._answer(self._post)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """No line a request: the log is for what changes."""
 
     def _get(self) -> dict[str, Any]:
         if self.path == "/healthz":
@@ -186,13 +112,13 @@ class _Handler(BaseHTTPRequestHandler):
             raise Conflict(f"this is the agent of {name}, not of {asked!r}", "node_name")
 
     def _body(self) -> bytes:
-        length = self.headers.get("Content-Length", "0")
-        if not length.isdecimal():
+        length = self.body_length() if "Content-Length" in self.headers else 0
+        if length is None:
             raise InvalidInput("Content-Length must be a number of bytes", "Content-Length")
-        if int(length) > BODY_LIMIT:
+        if length > BODY_LIMIT:
             self.close_connection = True
             raise TooLarge(f"the body has {length} bytes, at most {BODY_LIMIT} are taken")
-        return self.rfile.read(int(length))
+        return self.read_body(length)
 
     def _answer_probe(self, query: str) -> None:
         try:
@@ -204,36 +130,18 @@ class _Handler(BaseHTTPRequestHandler):
     def _send_probe(self, size: int) -> None:
         """Who takes it too slowly is hung up on, because the next one waits."""
         deadline = time.monotonic() + probe.patience_seconds(size)
-        # Else the last bytes wait for word that those before have come, which would be measured, too.
-        self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._send_head(HTTPStatus.OK, "application/octet-stream", size)
+        self.send_head(HTTPStatus.OK, size, "application/octet-stream")
         for chunk in probe.chunks(size):
             self.connection.settimeout(max(deadline - time.monotonic(), 0.001))
             self.wfile.write(chunk)
-        self.connection.settimeout(PATIENCE_SECONDS)
 
     def _answer(self, call: Callable[[], dict[str, Any]]) -> None:
         try:
-            self._send_json(HTTPStatus.OK, call())
+            self.reply(Reply(HTTPStatus.OK, json.dumps(call()).encode()))
         except InfoError as error:
             self._refuse(error)
 
     def _refuse(self, error: InfoError) -> None:
-        wait = {"Retry-After": str(error.retry_after)} if isinstance(error, probe.Busy) else {}
+        headers = {RETRY_AFTER: str(error.retry_after)} if isinstance(error, probe.Busy) else {}
         answer = {"error": {"code": error.code, "message": error.message, "field": error.field}}
-        self._send_json(error.status, answer, wait)
-
-    def _send_json(self, status: int, answer: dict[str, Any], headers: Mapping[str, str] | None = None) -> None:
-        content = json.dumps(answer).encode()
-        self._send_head(status, "application/json", len(content), headers)
-        self.wfile.write(content)
-
-    def _send_head(self, status: int, content_type: str, size: int, headers: Mapping[str, str] | None = None) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", content_type)
-        self.send_header("Content-Length", str(size))
-        for name, value in (headers or {}).items():
-            self.send_header(name, value)
-        if self.close_connection:
-            self.send_header("Connection", "close")
-        self.end_headers()
+        self.reply(Reply(error.status, json.dumps(answer).encode(), headers=headers))

@@ -169,7 +169,7 @@ class MasterSession:
             .newBuilder()
             .capability(resource(launch))
             .nodes(jpype.JArray(jpype.JString)([node_name]))
-            .priority(java(f"{RECORDS}.Priority").newInstance(1))
+            .priority(java(f"{RECORDS}.Priority").newInstance(launch.priority))
             .allocationRequestId(request)
             .relaxLocality(False)
             .build()

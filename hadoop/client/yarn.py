@@ -23,6 +23,8 @@ class Launch:
     """What a container runs: argv, environment, and the files of HDFS that it finds in its folder (name -> path).
 
     `archives` are unpacked into a folder of that name; nodes share them, so everyone must be able to read them.
+    `resources` are of other types than memory and cores, such as {"yarn.io/gpu": 1}. Of what an application asks for,
+    YARN gives the lowest `priority` first.
     """
 
     argv: Sequence[str]
@@ -31,6 +33,19 @@ class Launch:
     memory_mb: int
     vcores: int
     archives: Mapping[str, str] = field(default_factory=dict)
+    resources: Mapping[str, int] = field(default_factory=dict)
+    priority: int = 1
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where an application's master may run: on one of `hosts` and on no other, and on nodes with this label.
+
+    Without hosts on any node, without a label on those that have none.
+    """
+
+    hosts: Sequence[str] = ()
+    node_label: str | None = None
 
 
 @dataclass(frozen=True)
@@ -79,6 +94,16 @@ class Yarn:
         with java_errors("asking YARN for its nodes", REMEDY):
             return sorted({str(report.getNodeId().getHost()) for report in self._client.getNodeReports(states)})
 
+    def resource_types(self) -> list[str]:
+        """The types of resource that the cluster counts, sorted: memory-mb, vcores, and whatever it was told of."""
+        with java_errors("asking YARN for its types of resource", REMEDY):
+            return sorted(str(one.getName()) for one in self._client.getResourceTypeInfo())
+
+    def node_labels(self) -> list[str]:
+        """The labels that nodes of the cluster can have, sorted."""
+        with java_errors("asking YARN for its node labels", REMEDY):
+            return sorted(str(one.getName()) for one in self._client.getClusterNodeLabels())
+
     def new_application(self) -> tuple[str, Any]:
         """Ask for the id of a new application, and the context to submit it with."""
         with java_errors("asking YARN for an application id", REMEDY):
@@ -94,6 +119,7 @@ class Yarn:
         tags: Sequence[str] = (),
         attempts: int = 1,
         queue: str = "default",
+        where: Where | None = None,
     ) -> None:
         """Submit an application whose application master is `launch`; HadoopError also when there is no such queue.
 
@@ -105,12 +131,28 @@ class Yarn:
             context.setApplicationType("NODEWISE")
             context.setQueue(queue)
             context.setAMContainerSpec(launch_context(launch, filesystem))
-            context.setResource(resource(launch))
+            if where:
+                context.setAMContainerResourceRequests(self._master_requests(launch, where))
+            else:
+                context.setResource(resource(launch))
             context.setMaxAppAttempts(attempts)
             context.setAttemptFailuresValidityInterval(ATTEMPTS_WITHIN_MS)
             context.setKeepContainersAcrossApplicationAttempts(attempts > 1)
             context.setApplicationTags(java("java.util.HashSet")(java("java.util.Arrays").asList(list(tags))))
             self._client.submitApplication(context)
+
+    def _master_requests(self, launch: Launch, where: Where) -> Any:
+        """What is asked for an application's master.
+
+        Beside the hosts YARN wants a request for any node and one for each of their racks; both are strict.
+        """
+        asked = [_request("*", launch, where, relaxed=not where.hosts)]
+        if where.hosts:
+            reports = self._client.getNodeReports()
+            racks = {str(one.getRackName()) for one in reports if str(one.getNodeId().getHost()) in where.hosts}
+            asked += [_request(rack, launch, where, relaxed=False) for rack in sorted(racks)]
+            asked += [_request(host, launch, where, relaxed=True) for host in where.hosts]
+        return java("java.util.ArrayList")(java("java.util.Arrays").asList(asked))
 
     def application(self, application_id: str) -> Application:
         """The current report of one application; HadoopError when YARN does not know it."""
@@ -131,8 +173,19 @@ class Yarn:
 
 
 def resource(launch: Launch) -> Any:
-    """Memory and cores of a container."""
-    return java(f"{RECORDS}.Resource").newInstance(launch.memory_mb, launch.vcores)
+    """Memory, cores and whatever else a container needs; Java refuses a type that the site files do not name."""
+    found = java(f"{RECORDS}.Resource").newInstance(launch.memory_mb, launch.vcores)
+    for name, count in launch.resources.items():
+        found.setResourceValue(name, jpype.JLong(count))
+    return found
+
+
+def _request(name: str, launch: Launch, where: Where, relaxed: bool) -> Any:
+    priority = java(f"{RECORDS}.Priority").newInstance(0)
+    made = java(f"{RECORDS}.ResourceRequest").newInstance(priority, name, resource(launch), 1, relaxed)
+    if where.node_label:
+        made.setNodeLabelExpression(where.node_label)
+    return made
 
 
 def launch_context(launch: Launch, filesystem: FileSystem) -> Any:

@@ -6,7 +6,6 @@ checked against the authorities that this system trusts, or against those in the
 
 from __future__ import annotations
 
-import io
 import json
 import ssl
 import time
@@ -20,6 +19,7 @@ from typing import Any
 from urllib.parse import SplitResult, urljoin, urlsplit
 
 from hadoop.errors import HadoopError
+from infosvc.wire.deadline import DeadlineReader
 
 CHUNK_BYTES = 1024 * 1024
 MOST_REDIRECTS = 5
@@ -150,7 +150,7 @@ class Pages:
         """Send one request on a connection, and keep that for the next one or close it."""
 
         def timed_response(sock: socket, method: str | None) -> HTTPResponse:
-            return HTTPResponse(_TimedReader(sock, limits.silence, deadline), method=method)  # type: ignore[arg-type]
+            return HTTPResponse(DeadlineReader(sock, deadline, limits.silence), method=method)  # type: ignore[arg-type]
 
         connection.response_class = timed_response  # type: ignore[assignment]
         keep = False
@@ -165,37 +165,6 @@ class Pages:
                 self._idle.append(connection)
             else:
                 connection.close()
-
-
-class _TimedReader(io.RawIOBase):
-    """Reads from a socket, waiting at most `silence` seconds for the next bytes and never beyond `deadline`."""
-
-    def __init__(self, sock: socket, silence: float, deadline: float) -> None:
-        self._socket = sock
-        self._raw = sock.makefile("rb", buffering=0)
-        self._silence = silence
-        self._deadline = deadline
-
-    def makefile(self, _mode: str) -> io.BufferedReader:
-        """Do what HTTPResponse asks of a socket."""
-        return io.BufferedReader(self)
-
-    def readable(self) -> bool:
-        """Tell that this can be read."""
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        """Fill a buffer; TimeoutError when the time is over."""
-        left = self._deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError("timed out: the page comes too slowly")
-        self._socket.settimeout(min(self._silence, left))
-        return self._raw.readinto(buffer)
-
-    def close(self) -> None:
-        """Let go of the socket, which its connection may still use."""
-        self._raw.close()
-        super().close()
 
 
 def _connection(parts: SplitResult, limits: Limits) -> HTTPConnection:

@@ -12,11 +12,12 @@ import click
 
 from infosvc.access.audit import Chain
 from infosvc.commands import show
-from infosvc.commands.options import connect, json_option, service_options
+from infosvc.commands.options import json_option, service_options
 from infosvc.commands.staying import AWAY
 from infosvc.wire.answers import AuditEntry
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Conflict
+from infosvc.wire.service_options import ServiceAddress
 
 COLUMNS = ("sequence", "at", "who", "address", "call", "status", "detail")
 SHOWN_DETAIL = 80
@@ -41,9 +42,7 @@ def audit() -> None:
 @json_option
 @service_options
 @click.pass_obj
-def list_all(
-    home: Path, url: str, token_file: Path | None, since: int, limit: int | None, follows: bool, as_json: bool
-) -> None:
+def list_all(home: Path, service: ServiceAddress, since: int, limit: int | None, follows: bool, as_json: bool) -> None:
     """List the entries, oldest first. With --follow, one a line, with --json then one object a line.
 
     \b
@@ -53,11 +52,11 @@ def list_all(
     """
     if follows:
         try:
-            _follow(connect(home, url, token_file), since, limit, as_json)
+            _follow(service.client(home), since, limit, as_json)
         except KeyboardInterrupt:
             click.echo()
         return
-    found = [entry for page in _pages(connect(home, url, token_file), since, limit) for entry in page]
+    found = [entry for page in _pages(service.client(home), since, limit) for entry in page]
     if as_json:
         show.as_json([entry.to_json() for entry in found])
     else:
@@ -103,7 +102,7 @@ def _noted(_context: click.Context, _option: click.Parameter, text: str | None) 
 @json_option
 @service_options
 @click.pass_obj
-def verify(home: Path, url: str, token_file: Path | None, noted: tuple[int, str] | None, as_json: bool) -> None:
+def verify(home: Path, service: ServiceAddress, noted: tuple[int, str] | None, as_json: bool) -> None:
     """Compute the chain of hashes anew; exit 1 and name the first entry that was altered, removed or cut off.
 
     A log cut short shows as long as the service runs. To see it after a restart too, keep what this command prints
@@ -115,7 +114,7 @@ def verify(home: Path, url: str, token_file: Path | None, noted: tuple[int, str]
       nodewise audit verify --noted 1200:5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef
     """
     chain = Chain(noted)
-    for page in _pages(connect(home, url, token_file), 0, None):
+    for page in _pages(service.client(home), 0, None):
         if not chain.follow(page):
             break
     chain.end()

@@ -12,10 +12,11 @@ from typing import Any
 import click
 
 from infosvc.commands import show
-from infosvc.commands.options import Moment, connect, json_option, service_options
+from infosvc.commands.options import Moment, json_option, service_options
 from infosvc.wire.answers import History
 from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Datum, check_name, check_node_name
+from infosvc.wire.service_options import ServiceAddress
 
 COLUMNS = ("node", "value", "unit", "age", "state", "reason")
 STATISTICS = ("count", "min", "max", "mean", "p50", "p90", "p99")
@@ -42,8 +43,7 @@ def data() -> None:
 @click.pass_obj
 def get(
     home: Path,
-    url: str,
-    token_file: Path | None,
+    service: ServiceAddress,
     names: tuple[str, ...],
     node: str | None,
     max_age: float | None,
@@ -56,7 +56,7 @@ def get(
       nodewise data get cpu_free_ratio --max-age 10
       nodewise data get load_1m memory_available_bytes --node 127.0.1.11
     """
-    by_name = connect(home, url, token_file).data_many(names, node, max_age)
+    by_name = service.client(home).data_many(names, node, max_age)
     found = [datum for name in names for datum in by_name[name]]
     if as_json:
         show.as_json([item.to_json() for item in found])
@@ -73,14 +73,14 @@ def get(
 @click.argument("value")
 @service_options
 @click.pass_obj
-def put(home: Path, url: str, token_file: Path | None, name: str, node: str, value: str) -> None:
+def put(home: Path, service: ServiceAddress, name: str, node: str, value: str) -> None:
     """Write one value of a registered name.
 
     \b
     Example:
       nodewise data put rack 127.0.1.11 r7
     """
-    connect(home, url, token_file).put_value(check_name(name), check_node_name(node), value)
+    service.client(home).put_value(check_name(name), check_node_name(node), value)
     click.echo(f"{name} on {node}: {value}")
 
 
@@ -89,14 +89,14 @@ def put(home: Path, url: str, token_file: Path | None, name: str, node: str, val
 @click.argument("node")
 @service_options
 @click.pass_obj
-def remove(home: Path, url: str, token_file: Path | None, name: str, node: str) -> None:
+def remove(home: Path, service: ServiceAddress, name: str, node: str) -> None:
     """Forget one value and its history; a slot that still runs brings the next.
 
     \b
     Example:
       nodewise data rm rack 127.0.1.11
     """
-    connect(home, url, token_file).delete_value(check_name(name), check_node_name(node))
+    service.client(home).delete_value(check_name(name), check_node_name(node))
     click.echo(f"{name} on {node}: forgotten")
 
 
@@ -110,8 +110,7 @@ def remove(home: Path, url: str, token_file: Path | None, name: str, node: str) 
 @click.pass_obj
 def history(
     home: Path,
-    url: str,
-    token_file: Path | None,
+    service: ServiceAddress,
     name: str,
     node: str,
     since: float | None,
@@ -124,7 +123,7 @@ def history(
     Example:
       nodewise data history cpu_free_ratio 127.0.1.11 --since 1h
     """
-    found = connect(home, url, token_file).history(check_name(name), check_node_name(node), since, until)
+    found = service.client(home).history(check_name(name), check_node_name(node), since, until)
     if as_json:
         show.as_json(found.to_json())
     else:
@@ -140,8 +139,7 @@ def history(
 @click.pass_obj
 def watch(
     home: Path,
-    url: str,
-    token_file: Path | None,
+    service: ServiceAddress,
     names: tuple[str, ...],
     nodes: tuple[str, ...],
     count: int | None,
@@ -155,7 +153,7 @@ def watch(
       nodewise data watch load_1m cpu_free_ratio --node 127.0.1.11 --json
     """
     try:
-        with connect(home, url, token_file) as client:
+        with service.client(home) as client:
             _watch(client, names, nodes, count, as_json)
     except KeyboardInterrupt:
         click.echo()

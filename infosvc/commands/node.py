@@ -15,9 +15,7 @@ import click
 from infosvc.access.roles import is_loopback
 from infosvc.commands import show
 from infosvc.commands.options import (
-    connect,
     for_each,
-    given_ca_file,
     json_option,
     service_options,
 )
@@ -34,6 +32,7 @@ from infosvc.commands.shipping import (
 from infosvc.shipping.enrolment import NOTHING, Admission, Roster, start_missing
 from infosvc.wire.errors import InfoError, InvalidInput
 from infosvc.wire.records import check_node_name
+from infosvc.wire.service_options import ServiceAddress
 
 if TYPE_CHECKING:
     from infosvc.shipping.bundle import Bundle
@@ -66,14 +65,14 @@ def node() -> None:
 @json_option
 @service_options
 @click.pass_obj
-def list_all(home: Path, url: str, token_file: Path | None, as_json: bool) -> None:
+def list_all(home: Path, service: ServiceAddress, as_json: bool) -> None:
     """List all nodes: ready, stale (silent for some seconds) or lost.
 
     \b
     Example:
       nodewise node list --json
     """
-    found = connect(home, url, token_file).nodes()
+    found = service.client(home).nodes()
     if as_json:
         show.as_json([item.to_json() for item in found])
     else:
@@ -86,14 +85,14 @@ def list_all(home: Path, url: str, token_file: Path | None, as_json: bool) -> No
 @click.argument("names", nargs=-1, required=True)
 @service_options
 @click.pass_obj
-def remove(home: Path, url: str, token_file: Path | None, names: tuple[str, ...]) -> None:
+def remove(home: Path, service: ServiceAddress, names: tuple[str, ...]) -> None:
     """Stop the agents of nodes and forget the nodes, their slots and their values.
 
     \b
     Example:
       nodewise node rm 127.0.1.14
     """
-    client = connect(home, url, token_file)
+    client = service.client(home)
 
     def forget(name: str) -> str:
         client.delete_node(check_node_name(name))
@@ -125,8 +124,7 @@ def remove(home: Path, url: str, token_file: Path | None, names: tuple[str, ...]
 def add(
     home: Path,
     /,
-    url: str,
-    token_file: Path | None,
+    service: ServiceAddress,
     hosts: tuple[str, ...],
     start: bool,
     allow: Sequence[str],
@@ -151,9 +149,9 @@ def add(
     # Paramiko takes half a second to import, which only the commands that use it should cost.
     from infosvc.shipping.remote import RemoteOptions
 
-    client = connect(home, url, token_file)
+    client = service.client(home)
     options = RemoteOptions(
-        allow=tuple(filter(None, allow)) if allow else None, ca_file=_authority(client), **given(reaching)
+        allow=tuple(filter(None, allow)) if allow else None, ca_file=_authority(service), **given(reaching)
     )
     _check_way_back(client.url, hosts, options)
     roster, scheme = Roster.of(client), client.agents_scheme()
@@ -166,10 +164,9 @@ def add(
     end(results)
 
 
-def _authority(client: InfoClient) -> Path | None:
+def _authority(service: ServiceAddress) -> Path | None:
     """What agents are told of the service's authority; one that speaks no https needs none, but may take one back."""
-    ca_file = given_ca_file()
-    return ca_file if client.url.startswith("https:") or ca_file == NOTHING else None
+    return service.ca_file if service.url.startswith("https:") or service.ca_file == NOTHING else None
 
 
 def _warn_of_scheme(results: Mapping[str, Installed | InfoError], called_by: str) -> None:

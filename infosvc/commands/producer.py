@@ -9,12 +9,13 @@ from typing import Any
 import click
 
 from infosvc.commands import show
-from infosvc.commands.options import connect, for_each, json_option, service_options
+from infosvc.commands.options import for_each, json_option, service_options
 from infosvc.commands.push import push
 from infosvc.commands.spans import Span
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InvalidInput, NotFound
 from infosvc.wire.records import Kind, Producer, Scope, check_name
+from infosvc.wire.service_options import ServiceAddress
 
 POSITIVE = click.FloatRange(min=0, min_open=True)
 COLUMNS = ("data_name", "kind", "scope", "time_max", "timeout", "ttl", "unit", "version", "cmd")
@@ -37,14 +38,14 @@ producer.add_command(push)
 @json_option
 @service_options
 @click.pass_obj
-def list_all(home: Path, url: str, token_file: Path | None, as_json: bool) -> None:
+def list_all(home: Path, service: ServiceAddress, as_json: bool) -> None:
     """List all producers.
 
     \b
     Example:
       nodewise producer list --json
     """
-    found = [item.to_json() for item in connect(home, url, token_file).producers()]
+    found = [item.to_json() for item in service.client(home).producers()]
     if as_json:
         show.as_json(found)
     else:
@@ -57,14 +58,14 @@ def list_all(home: Path, url: str, token_file: Path | None, as_json: bool) -> No
 @json_option
 @service_options
 @click.pass_obj
-def show_one(home: Path, url: str, token_file: Path | None, name: str, as_json: bool) -> None:
+def show_one(home: Path, service: ServiceAddress, name: str, as_json: bool) -> None:
     """Show one producer.
 
     \b
     Example:
       nodewise producer show cpu_free_ratio
     """
-    found = connect(home, url, token_file).producer(name).to_json()
+    found = service.client(home).producer(name).to_json()
     if as_json:
         show.as_json(found)
     else:
@@ -102,7 +103,7 @@ def show_one(home: Path, url: str, token_file: Path | None, name: str, as_json: 
 @click.option("--new", "only_new", is_flag=True, help="Refuse a name that is registered already.")
 @service_options
 @click.pass_obj
-def put(home: Path, /, url: str, token_file: Path | None, name: str, only_new: bool, **given: Any) -> None:
+def put(home: Path, /, service: ServiceAddress, name: str, only_new: bool, **given: Any) -> None:
     """Register a producer, or change one: what is left out stays as it is.
 
     A run prints its value; one with --emits prints lines `name value` instead. There a line of NAME itself brings its
@@ -114,7 +115,7 @@ def put(home: Path, /, url: str, token_file: Path | None, name: str, only_new: b
       nodewise producer put cpu_free_ratio --time-max 10 --keep 24h
       nodewise producer put disk --new --cmd scripts/disk.sh --time-max 5 --emits disk_free --emits disk_used
     """
-    client = connect(home, url, token_file)
+    client = service.client(home)
     wanted = _wanted(given)
     old = None if only_new else _find(client, check_name(name))
     if old is None:
@@ -130,14 +131,14 @@ def put(home: Path, /, url: str, token_file: Path | None, name: str, only_new: b
 @click.argument("names", nargs=-1, required=True)
 @service_options
 @click.pass_obj
-def remove(home: Path, url: str, token_file: Path | None, names: tuple[str, ...]) -> None:
+def remove(home: Path, service: ServiceAddress, names: tuple[str, ...]) -> None:
     """Forget producers and what they emit, their slots and their values.
 
     \b
     Example:
       nodewise producer rm getCpuUsage
     """
-    client = connect(home, url, token_file)
+    client = service.client(home)
 
     def forget(name: str) -> str:
         client.delete_producer(check_name(name))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from infosvc.commands.options import connect, json_option, service_options
+from infosvc.commands.options import json_option, service_options
 from infosvc.commands.shipping import (
     bundle_options,
     bundled,
@@ -20,6 +20,7 @@ from infosvc.commands.shipping import (
     tell,
 )
 from infosvc.wire.errors import InfoError
+from infosvc.wire.service_options import ServiceAddress
 
 if TYPE_CHECKING:
     from infosvc.shipping.bundle import Bundle
@@ -38,8 +39,7 @@ if TYPE_CHECKING:
 def push(
     home: Path,
     /,
-    url: str,
-    token_file: Path | None,
+    service: ServiceAddress,
     hosts: tuple[str, ...],
     everywhere: bool,
     rollback: bool,
@@ -63,7 +63,7 @@ def push(
     # Paramiko takes half a second to import, which only the commands that use it should cost.
     from infosvc.shipping.remote import RemoteOptions
 
-    client = connect(home, url, token_file)
+    client = service.client(home)
     if bool(hosts) == everywhere:
         raise click.UsageError("name the nodes to push to, or say --all")
     if everywhere:

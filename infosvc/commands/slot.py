@@ -7,12 +7,13 @@ from pathlib import Path
 import click
 
 from infosvc.commands import show
-from infosvc.commands.options import connect, for_each, json_option, service_options
+from infosvc.commands.options import for_each, json_option, service_options
 from infosvc.management.cluster_slots import ANYWHERE
 from infosvc.wire.answers import PastRun
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InvalidInput, NotFound
 from infosvc.wire.records import Outcome, Producer, Scope, Slot, check_name, check_node_name
+from infosvc.wire.service_options import ServiceAddress
 
 nodes_option = click.option("--node", "nodes", multiple=True, help="Only on this node; repeatable.")
 
@@ -35,7 +36,7 @@ def slot() -> None:
 @json_option
 @service_options
 @click.pass_obj
-def list_all(home: Path, url: str, token_file: Path | None, nodes: tuple[str, ...], bad: bool, as_json: bool) -> None:
+def list_all(home: Path, service: ServiceAddress, nodes: tuple[str, ...], bad: bool, as_json: bool) -> None:
     """List the slots of all nodes: what is wanted, how each last run ended, and how many ticks were missed.
 
     \b
@@ -43,7 +44,7 @@ def list_all(home: Path, url: str, token_file: Path | None, nodes: tuple[str, ..
       nodewise slot list --json
       nodewise slot list --bad
     """
-    client = connect(home, url, token_file)
+    client = service.client(home)
     found = [(name, item) for name in nodes or _all_nodes(client) for item in client.slots(check_node_name(name)).slots]
     if bad:
         found = [(name, item) for name, item in found if item.outcome is not None and item.outcome.is_bad]
@@ -62,9 +63,7 @@ def list_all(home: Path, url: str, token_file: Path | None, nodes: tuple[str, ..
 )
 @service_options
 @click.pass_obj
-def start(
-    home: Path, url: str, token_file: Path | None, name: str, nodes: tuple[str, ...], interval: float | None
-) -> None:
+def start(home: Path, service: ServiceAddress, name: str, nodes: tuple[str, ...], interval: float | None) -> None:
     """Start a producer on all nodes, or one of scope cluster on as many as it has replicas.
 
     The service chooses these nodes, and others when one is lost; those named by --node are kept as they are.
@@ -74,7 +73,7 @@ def start(
       nodewise slot start cpu_free_ratio
       nodewise slot start access_cost --node 127.0.1.11 --interval 30
     """
-    client = connect(home, url, token_file)
+    client = service.client(home)
     producer = client.producer(name)
     every = f"every {interval or producer.time_max:g} s"
     if producer.scope is Scope.CLUSTER and not nodes:
@@ -97,14 +96,14 @@ def start(
 @nodes_option
 @service_options
 @click.pass_obj
-def stop(home: Path, url: str, token_file: Path | None, name: str, nodes: tuple[str, ...]) -> None:
+def stop(home: Path, service: ServiceAddress, name: str, nodes: tuple[str, ...]) -> None:
     """Stop a producer on all nodes that run it, or on some; its values stay and grow old.
 
     \b
     Example:
       nodewise slot stop cpu_free_ratio --node 127.0.1.11
     """
-    client = connect(home, url, token_file)
+    client = service.client(home)
     producer = client.producer(name)
     placed = producer.scope is Scope.CLUSTER and not nodes and _withdraw(client, name)
     found = {node: _find(client, node, name) for node in nodes or _all_nodes(client)}
@@ -131,14 +130,14 @@ def stop(home: Path, url: str, token_file: Path | None, name: str, nodes: tuple[
 @json_option
 @service_options
 @click.pass_obj
-def log(home: Path, url: str, token_file: Path | None, node_name: str, name: str, as_json: bool) -> None:
+def log(home: Path, service: ServiceAddress, node_name: str, name: str, as_json: bool) -> None:
     """Show the last runs of a slot, newest first: when, how it ended, how long it took, and what it complained.
 
     \b
     Example:
       nodewise slot log 127.0.1.11 cpu_free_ratio
     """
-    runs = connect(home, url, token_file).slot_log(check_node_name(node_name), check_name(name))
+    runs = service.client(home).slot_log(check_node_name(node_name), check_name(name))
     if as_json:
         show.as_json([run.to_json() for run in runs])
     else:
@@ -151,14 +150,14 @@ def log(home: Path, url: str, token_file: Path | None, node_name: str, name: str
 @click.argument("name")
 @service_options
 @click.pass_obj
-def lift(home: Path, url: str, token_file: Path | None, node_name: str, name: str) -> None:
+def lift(home: Path, service: ServiceAddress, node_name: str, name: str) -> None:
     """End the quarantine of a slot that failed too often, and start it afresh.
 
     \b
     Example:
       nodewise slot lift 127.0.1.11 gpu_usage
     """
-    client = connect(home, url, token_file)
+    client = service.client(home)
     there = _find(client, node_name, check_name(name))
     if there is None:
         raise NotFound(f"{node_name} has no slot for {name}: see `nodewise slot list --node {node_name}`", "data_name")

@@ -11,11 +11,12 @@ from typing import IO, Any
 import click
 
 from infosvc.commands import show
-from infosvc.commands.options import connect, for_each, json_option, service_options
+from infosvc.commands.options import for_each, json_option, service_options
 from infosvc.commands.spans import Span
 from infosvc.wire.answers import Token
 from infosvc.wire.errors import InvalidInput
 from infosvc.wire.records import Role
+from infosvc.wire.service_options import ServiceAddress
 
 COLUMNS = ("token_id", "name", "role", "node_name", "created", "expires", "revoked")
 
@@ -54,8 +55,7 @@ def token() -> None:
 def create(
     home: Path,
     /,
-    url: str,
-    token_file: Path | None,
+    service: ServiceAddress,
     name: str,
     out: Path | None,
     as_json: bool,
@@ -68,7 +68,7 @@ def create(
       nodewise token create yarn --role scheduler --out /etc/nodewise/scheduler.token
       nodewise token create worker1 --role agent --node worker1 --replace --json
     """
-    client = connect(home, url, token_file)
+    client = service.client(home)
     if out is None:
         made, text = client.create_token(name, **given)
         show.as_json(made.to_json() | {"token": text}) if as_json else click.echo(text)
@@ -86,14 +86,14 @@ def create(
 @json_option
 @service_options
 @click.pass_obj
-def list_all(home: Path, url: str, token_file: Path | None, as_json: bool) -> None:
+def list_all(home: Path, service: ServiceAddress, as_json: bool) -> None:
     """List all tokens, without what is secret in them.
 
     \b
     Example:
       nodewise token list --json
     """
-    found = connect(home, url, token_file).tokens()
+    found = service.client(home).tokens()
     if as_json:
         show.as_json([item.to_json() for item in found])
     else:
@@ -104,14 +104,14 @@ def list_all(home: Path, url: str, token_file: Path | None, as_json: bool) -> No
 @click.argument("token_ids", nargs=-1, required=True)
 @service_options
 @click.pass_obj
-def revoke(home: Path, url: str, token_file: Path | None, token_ids: tuple[str, ...]) -> None:
+def revoke(home: Path, service: ServiceAddress, token_ids: tuple[str, ...]) -> None:
     """Revoke tokens by their TOKEN_IDS at once and for good; an agent whose token is revoked ends.
 
     \b
     Example:
       nodewise token revoke 1f0c9a52d7b38e64
     """
-    client = connect(home, url, token_file)
+    client = service.client(home)
 
     def take_back(token_id: str) -> str:
         client.revoke_token(token_id)

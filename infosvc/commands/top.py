@@ -15,12 +15,13 @@ from rich.live import Live
 from rich.text import Text
 
 from infosvc.commands import show
-from infosvc.commands.options import connect, json_option, service_options
+from infosvc.commands.options import json_option, service_options
 from infosvc.commands.spans import Span
 from infosvc.commands.staying import AWAY, often, signals_leave
 from infosvc.commands.top_table import NODE, STATE, Look, Order, counted, look, table
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotFound
+from infosvc.wire.service_options import ServiceAddress
 
 USUAL = ("cpu_free_ratio", "load_1m", "memory_available_bytes", "perf_cpu")
 EVERY_SECONDS = 2.0
@@ -51,8 +52,7 @@ PATIENCE_SECONDS = 3.0  # a look may take this long before its absence is told
 def top(
     home: Path,
     /,
-    url: str,
-    token_file: Path | None,
+    service: ServiceAddress,
     names: tuple[str, ...],
     every: float,
     once: bool,
@@ -70,7 +70,7 @@ def top(
       nodewise top load_1m disk_free_bytes --sort load_1m -r --filter rack7-
     """
     try:
-        with connect(home, url, token_file) as client:
+        with service.client(home) as client:
             units = _units(client, names)
             shown = _checked(Order(**order), units)
             if as_json or once or not sys.stdout.isatty():

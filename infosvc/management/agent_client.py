@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import http.client
-import io
 import json
-import socket
 import ssl
 import threading
 import time
@@ -16,6 +14,7 @@ from infosvc.management.nodes import split_address
 from infosvc.settings import Settings
 from infosvc.state.configuration import Picture
 from infosvc.wire.answers import PastRun
+from infosvc.wire.deadline import DeadlineReader
 from infosvc.wire.errors import InfoError, InvalidInput, NotFound, NotReady, Unauthorized
 
 MOST_BYTES = 1 << 20  # of an answer
@@ -93,7 +92,7 @@ class Agents:
         connection = self._connection(*split_address(address))
         try:
             connection.request(method, path, body, headers)
-            response = http.client.HTTPResponse(_Hurried(connection.sock, deadline), method=method)  # type: ignore[arg-type]
+            response = http.client.HTTPResponse(DeadlineReader(connection.sock, deadline), method=method)  # type: ignore[arg-type]
             response.begin()
             if response.status >= 300:
                 raise _error(response.status)
@@ -105,28 +104,6 @@ class Agents:
         if self._tls is None:
             return http.client.HTTPConnection(host, port, timeout=self._settings.notice_timeout)
         return http.client.HTTPSConnection(host, port, timeout=self._settings.notice_timeout, context=self._tls)
-
-
-class _Hurried(io.RawIOBase):
-    """Reads from a socket until a deadline (monotonic seconds), however often a little comes."""
-
-    def __init__(self, connection: socket.socket, deadline: float) -> None:
-        self._connection = connection
-        self._deadline = deadline
-
-    def makefile(self, _mode: str) -> io.BufferedReader:
-        """What HTTPResponse asks of a socket."""
-        return io.BufferedReader(self)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        left = self._deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError("its answer comes too slowly")
-        self._connection.settimeout(left)
-        return self._connection.recv_into(buffer)
 
 
 def _error(status: int) -> InfoError | http.client.HTTPException:

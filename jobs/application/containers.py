@@ -1,113 +1,112 @@
-"""One container on each planned node, however often it has to be asked for: from asking to its end."""
+"""One container for each seat of a job, however often it has to be asked for: from asking to its end."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from hadoop.client.master import Ended, Granted, Heartbeat, MasterSession, Unprepared
-from hadoop.client.yarn import Launch
 from hadoop.errors import HadoopError
+from jobs.application.coordinator import Container, End, Role, Seat, Then
 from jobs.application.exits import Exit, exit_of
-from jobs.application.logs import log_line
 from jobs.errors import JobError
 from jobs.reports.report import Failure
 
-SILENCES = 6
-"""A container whose worker is silent for so many times the length of a lease is ended and asked for again."""
+BEFORE = "before its container started"
 
 
 class Work(Protocol):
-    """What has to know which container works for a node now; `ended` says whether its pictures may be the cause."""
+    """The part of a coordinator that has to know which containers there are."""
 
-    def joined(self, node: str, container: str, capability: float) -> None:
-        """A container was started: it may take work."""
+    def joined(self, container: Container) -> None: ...
 
-    def starting(self, node: str) -> None:
-        """Its container is on its way, or its worker has not begun: it keeps its part."""
+    def ended(self, container: Container, end: End) -> Then: ...
 
-    def ended(self, node: str, container: str, blame: bool, reason: str) -> object:
-        """A container is no more: what it held is given back."""
+    def heard(self, seat: Seat) -> float: ...
 
-    def suspects(self, node: str, container: str) -> bool:
-        """Whether what it works on now is suspected of ending containers."""
-
-    def heard(self, node: str) -> float:
-        """The second at which its worker last said anything, -inf if never."""
+    def starting(self, seat: Seat) -> None: ...
 
 
 @dataclass(frozen=True)
 class Patience:
-    """How many seconds a node may take to give its container, and a lease lasts; how many failures leave it out."""
+    """How many seconds a node may take to give its container; how many failures leave it out."""
 
     container_wait: float
-    lease_seconds: float
     failures: int
-
-    @property
-    def silence(self) -> float:
-        """Seconds that a worker may be silent."""
-        return SILENCES * self.lease_seconds
-
-    @property
-    def first_word(self) -> float:
-        """Seconds until a worker that was started has to say anything: what it needs is laid out and loaded first."""
-        return max(self.container_wait, self.silence)
 
 
 @dataclass
-class _Node:
-    """A node of the plan: asked for by number `request`, or running `container_id` since `since`, or without one."""
+class _Place:
+    """A seat: asked for by number `request`, or with a `container` since `since`, or without one."""
 
-    capability: float
+    seat: Seat
+    role: Role
     since: float
     request: int = 0
-    container_id: str | None = None
+    container: Container | None = None
     state: str = "waiting"
     failures: int = 0
     said: str = ""
+
+    def begin_again(self, seat: Seat, now: float) -> None:
+        """On another node."""
+        self.seat, self.since, self.state, self.failures, self.said = seat, now, "waiting", 0, ""
+
+
+@dataclass(frozen=True)
+class NodeState:
+    """The seat of a node as its status has it."""
+
+    state: str
+    failures: int
+    said: str
 
 
 class Containers:
     """Asks for what is missing, and leaves a node out that fails too often; `step` is one exchange with YARN.
 
-    `note` hears every failure, `reasons` what a worker said before it ended, by container.
+    `note` hears every failure, `reasons` are what programs said before they ended, by container.
     """
 
     def __init__(
         self,
         session: MasterSession,
-        launch: Callable[[str], Launch],
-        capability: Mapping[str, float],
+        roles: Sequence[Role],
         work: Work,
         patience: Patience,
         note: Callable[[Failure], None],
         reasons: Mapping[str, str],
         now: float,
     ) -> None:
-        """Nodes with a capability of 0 get nothing, and no container."""
         self._session = session
-        self._launch = launch
         self._work = work
         self._patience = patience
         self._note = note
         self._reasons = reasons
         self._asked = 0
         self._unhealthy: set[str] = set()
-        self._nodes = {node: _Node(value, now) for node, value in sorted(capability.items()) if value > 0}
+        self._known: Mapping[str, Seat] = {}
+        self._places = [
+            _Place(Seat(role.name, index, node), role, now, state="done" if index in role.done else "waiting")
+            for role in roles
+            for index, node in enumerate(role.nodes)
+        ]
+        self._spares = {role.name: list(role.spares) for role in roles}
 
-    def adopt(self, held: Iterable[Granted], failures: Iterable[Failure], now: float) -> None:
-        """Go on with the containers of an earlier attempt, and with what it had to note."""
+    def adopt(
+        self, held: Iterable[Granted], failures: Iterable[Failure], now: float, known: Mapping[str, Seat]
+    ) -> None:
+        """Go on with the containers of an earlier attempt, and with what it had to note; `known` are their seats."""
+        self._known = known
         for failure in failures:
-            if node := self._nodes.get(failure.node_name):
-                self._blame(node, failure)
+            for place in self._on(failure.node_name):
+                self._blame(place, failure)
         for granted in held:
-            node = self._nodes.get(granted.node_name)
-            if node is None or node.container_id or node.state == "left out":
-                self._session.release(granted.container_id)
+            if vacant := self._vacant(granted, known.get(granted.container_id)):
+                self._started(granted, vacant, now)
             else:
-                self._started(granted, node, now)
+                self._session.release(granted.container_id)
 
     def step(self, now: float, progress: float) -> None:
         """One exchange with YARN; JobError when no node is left that could do anything.
@@ -117,9 +116,9 @@ class Containers:
         if progress >= 1:
             self._say_goodbye(self._session.heartbeat(1.0))
             return
-        for node_name, node in self._nodes.items():
-            if node.state == "waiting":
-                self._ask(node_name, node)
+        for place in self._places:
+            if place.state == "waiting":
+                self._ask(place)
         news = self._session.heartbeat(progress)
         self._unhealthy = (self._unhealthy | set(news.unhealthy_nodes)) - set(news.back_nodes)
         for granted in news.granted:
@@ -128,136 +127,180 @@ class Containers:
             self._end(ended, now)
         self._look_at_nodes(news, now)
         self._look_at_silent(now)
-        self._keep_parts(now)
-        if all(self._is_hopeless(node, now) for node in self._nodes.values()):
-            raise JobError(self._nothing_left())
+        self._keep_seats(now)
+        self._use_spares(now)
+        self._refuse_hopeless(now)
 
     def excuse(self, seconds: float) -> None:
         """Time in which YARN did not answer is no delay of the nodes that wait for a container."""
-        for node in self._nodes.values():
-            if not node.container_id:
-                node.since += seconds
+        for place in self._places:
+            if not place.container:
+                place.since += seconds
 
     @property
     def settled(self) -> bool:
         """Whether there is nothing that YARN is to do."""
-        return all(node.state in ("working", "left out") for node in self._nodes.values())
+        return all(place.state in ("working", "left out", "done") for place in self._places)
 
     def running(self) -> int:
         """Containers that have been started and have not ended."""
-        return sum(node.container_id is not None for node in self._nodes.values())
+        return sum(place.container is not None for place in self._places)
 
-    def states(self) -> dict[str, tuple[str, int, str]]:
-        """By node: its state as `NodeStatus` has it, its failures, and what it said last."""
-        return {name: (node.state, node.failures, node.said) for name, node in self._nodes.items()}
+    def states(self) -> dict[str, NodeState]:
+        """By node; of several seats on a node, that of the last."""
+        return {place.seat.node_name: NodeState(place.state, place.failures, place.said) for place in self._places}
 
     def release(self) -> None:
         """Have YARN end what still runs."""
-        for node in self._nodes.values():
-            if node.container_id:
-                self._session.release(node.container_id)
+        for place in self._places:
+            if place.container:
+                self._session.release(place.container.container_id)
+
+    def _on(self, node_name: str) -> list[_Place]:
+        return [place for place in self._places if place.seat.node_name == node_name]
+
+    def _vacant(self, granted: Granted, seat: Seat | None) -> _Place | None:
+        """The place that a container of an earlier attempt has, by what is recorded of it, or by its node."""
+        if seat:
+            found = [one for one in self._places if (one.seat.role, one.seat.index) == (seat.role, seat.index)]
+        else:
+            found = self._on(granted.node_name)
+        place = next((one for one in found if not one.container and one.state not in ("left out", "done")), None)
+        if place and seat and seat != place.seat:
+            place.begin_again(seat, place.since)
+        return place
 
     def _say_goodbye(self, news: Heartbeat) -> None:
         """All is done: who ends now is no failure, and who comes now is not needed."""
         for granted in news.granted:
             self._session.release(granted.container_id)
         gone = {ended.container_id for ended in news.ended}
-        for node in self._nodes.values():
-            self._session.withdraw(node.request)
-            node.state = "done"
-            if node.container_id in gone:
-                node.container_id = None
+        for place in self._places:
+            self._session.withdraw(place.request)
+            place.state = "done"
+            if place.container and place.container.container_id in gone:
+                place.container = None
 
-    def _ask(self, node_name: str, node: _Node) -> None:
+    def _ask(self, place: _Place) -> None:
         self._asked += 1
-        node.request, node.state = self._asked, "starting"
-        self._session.ask(node.request, node_name, self._launch(node_name))
+        place.request, place.state = self._asked, "starting"
+        self._session.ask(place.request, place.seat.node_name, place.role.launch(place.seat))
 
     def _take(self, granted: Granted, now: float) -> None:
-        node = self._nodes[granted.node_name]
-        if node.request != granted.request:  # withdrawn while it was on its way
+        place = next((one for one in self._places if one.request == granted.request), None)
+        if place is None:  # withdrawn while it was on its way
             self._session.release(granted.container_id)
             return
         try:
-            self._session.launch(granted, self._launch(granted.node_name))
+            self._session.launch(granted, place.role.launch(place.seat))
         except Unprepared as error:  # whatever node it is on: asked for again until it has waited too long
             self._session.release(granted.container_id)
-            node.request, node.state, node.said = 0, "waiting", str(error)
+            place.request, place.state, place.said = 0, "waiting", str(error)
         except HadoopError as error:
             self._session.release(granted.container_id)
-            self._fail(granted.node_name, granted.container_id, Exit.NODE_LOST, str(error), now)
+            container = Container(place.seat, granted.container_id, granted.log_address)
+            self._fail(place, container, End(Exit.NODE_LOST, 0, str(error)), now)
         else:
-            self._started(granted, node, now)
+            self._started(granted, place, now)
 
-    def _started(self, granted: Granted, node: _Node, now: float) -> None:
-        print(log_line(granted.container_id, granted.log_address), flush=True)
-        node.container_id, node.since, node.request, node.state = granted.container_id, now, 0, "working"
-        self._work.joined(granted.node_name, granted.container_id, node.capability)
+    def _started(self, granted: Granted, place: _Place, now: float) -> None:
+        container = Container(place.seat, granted.container_id, granted.log_address)
+        place.container, place.since, place.request, place.state = container, now, 0, "working"
+        self._work.joined(container)
 
     def _end(self, ended: Ended, now: float) -> None:
-        found = next((name for name, node in self._nodes.items() if node.container_id == ended.container_id), None)
-        if found is None:
-            return  # released by us, or of an earlier attempt
-        reason = self._reasons.get(ended.container_id) or ended.diagnostics.split("\n", maxsplit=1)[0]
+        place, container = self._holder(ended.container_id)
+        if place is None or container is None:
+            return  # released by us, or of an earlier attempt and of no use
+        said = self._reasons.get(ended.container_id) or ended.diagnostics.split("\n", maxsplit=1)[0]
         kind = exit_of(ended.exit_status)
-        if kind is Exit.NODE_LOST and found in self._unhealthy:
+        if kind is Exit.NODE_LOST and place.seat.node_name in self._unhealthy:
             kind = Exit.DISK  # YARN takes the node's containers away before it would say so of one of them
-        self._fail(found, ended.container_id, kind, reason, now)
+        self._fail(place, container, End(kind, ended.exit_status, said), now)
 
-    def _fail(self, node_name: str, container_id: str, kind: Exit, said: str, now: float) -> None:
-        node = self._nodes[node_name]
-        expected = kind.blames and self._work.suspects(node_name, container_id)
-        self._work.ended(node_name, container_id, kind.blames, f"{kind.value}: {said}" if said else kind.value)
-        node.container_id, node.request, node.since, node.state = None, 0, now, "waiting"
-        failure = Failure(node_name, container_id, kind.value, now, said, counts=kind.counts and not expected)
-        self._blame(node, failure)
+    def _holder(self, container_id: str) -> tuple[_Place | None, Container | None]:
+        for place in self._places:
+            if place.container and place.container.container_id == container_id:
+                return place, place.container
+        seat = self._known.get(container_id)
+        for place in self._places:  # a program that needs no application master may have ended while there was none
+            if place.seat == seat and not place.container and place.role.silence is None and place.state != "done":
+                self._session.withdraw(place.request)
+                return place, Container(seat, container_id, "")
+        return None, None
+
+    def _fail(self, place: _Place, container: Container, end: End, now: float) -> None:
+        then = self._work.ended(container, end)
+        place.container, place.request, place.since, place.state = None, 0, now, "waiting"
+        if then is Then.DONE:
+            place.state, place.said = "done", end.text
+            return
+        counts = end.exit.counts and then is Then.AGAIN
+        node, container_id = container.seat.node_name, container.container_id
+        failure = Failure(node, container_id, end.exit.value, now, end.said, counts=counts)
+        self._blame(place, failure)
         self._note(failure)
 
-    def _blame(self, node: _Node, failure: Failure) -> None:
-        node.said = f"{failure.kind}: {failure.said}" if failure.said else failure.kind
-        node.failures += failure.counts
-        if node.failures >= self._patience.failures:
-            node.state = "left out"
+    def _blame(self, place: _Place, failure: Failure) -> None:
+        place.said = f"{failure.kind}: {failure.said}" if failure.said else failure.kind
+        place.failures += failure.counts
+        if place.failures >= self._patience.failures:
+            place.state = "left out"
 
     def _look_at_nodes(self, news: Heartbeat, now: float) -> None:
-        for node_name in news.lost_nodes:
-            node = self._nodes.get(node_name)
-            if node and node.state == "starting":
-                self._session.withdraw(node.request)
-                self._fail(node_name, "", Exit.NODE_LOST, "before its container started", now)
-            if node and node.state == "waiting":
-                node.state, node.since = "lost", now
-        for node_name in news.back_nodes:
-            node = self._nodes.get(node_name)
-            if node and node.state == "lost":
-                node.state, node.since = "waiting", now
+        for place in (one for node in news.lost_nodes for one in self._on(node)):
+            if place.state == "starting":
+                self._session.withdraw(place.request)
+                self._fail(place, Container(place.seat, "", ""), End(Exit.NODE_LOST, 0, BEFORE), now)
+            if place.state == "waiting":
+                place.state, place.since = "lost", now
+        for place in (one for node in news.back_nodes for one in self._on(node)):
+            if place.state == "lost":
+                place.state, place.since = "waiting", now
 
     def _look_at_silent(self, now: float) -> None:
-        for node_name, node in self._nodes.items():
-            if not node.container_id:
+        for place in self._places:
+            if not place.container or place.role.silence is None:
                 continue
-            heard = self._work.heard(node_name)
-            silent = now - max(heard, node.since)
-            if silent > (self._patience.silence if heard >= node.since else self._patience.first_word):
-                self._session.release(node.container_id)
-                self._fail(node_name, node.container_id, Exit.SILENT, f"for {silent:.0f} s", now)
+            heard = self._work.heard(place.seat)
+            silent = now - max(heard, place.since)
+            # What a program needs is laid out and loaded before its first word.
+            first_word = max(self._patience.container_wait, place.role.silence)
+            if silent > (place.role.silence if heard >= place.since else first_word):
+                self._session.release(place.container.container_id)
+                self._fail(place, place.container, End(Exit.SILENT, 0, f"for {silent:.0f} s"), now)
 
-    def _keep_parts(self, now: float) -> None:
+    def _keep_seats(self, now: float) -> None:
         """Nodes whose container is on its way or has just been started are not taken for slow ones."""
-        for node_name, node in self._nodes.items():
-            asked = node.state == "starting" and now - node.since <= self._patience.container_wait
-            if asked or (node.container_id and self._work.heard(node_name) < node.since):
-                self._work.starting(node_name)
+        for place in self._places:
+            asked = place.state == "starting" and now - place.since <= self._patience.container_wait
+            if asked or (place.container and self._work.heard(place.seat) < place.since):
+                self._work.starting(place.seat)
 
-    def _is_hopeless(self, node: _Node, now: float) -> bool:
+    def _use_spares(self, now: float) -> None:
+        """Give the seats of nodes that are left out or late to others."""
+        for place in self._places:
+            spares = self._spares[place.role.name]
+            if spares and place.state != "done" and self._is_hopeless(place, now):
+                self._session.withdraw(place.request)
+                place.request = 0
+                place.begin_again(replace(place.seat, node_name=spares.pop(0)), now)
+
+    def _is_hopeless(self, place: _Place, now: float) -> bool:
         """Whether nobody would wait for this node: it failed too often, or is lost or full for long."""
-        late = not node.container_id and now - node.since > self._patience.container_wait
-        return late or node.state == "left out"
+        late = not place.container and now - place.since > self._patience.container_wait
+        return late or place.state == "left out"
 
-    def _nothing_left(self) -> str:
+    def _refuse_hopeless(self, now: float) -> None:
+        left = [place for place in self._places if place.state != "done"]
+        hopeless = [place for place in left if self._is_hopeless(place, now)]
+        if left and (len(hopeless) == len(left) or any(place.role.all_needed for place in hopeless)):
+            raise JobError(self._nothing_left(hopeless))
+
+    def _nothing_left(self, places: Sequence[_Place]) -> str:
         late = f"no container within {self._patience.container_wait:.0f} s, the node is full or lost"
-        said = "; ".join(f"{name}: {node.said or late}" for name, node in self._nodes.items())
+        said = "; ".join(f"{place.seat.node_name}: {place.said or late}" for place in places)
         return (
-            f"no node is left that could go on ({said}): `nodewise job logs` shows what the workers printed, "
+            f"no node is left that could go on ({said}): `nodewise job logs` shows what the containers printed, "
             "`nodewise cluster status` which nodes are up"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Protocol
 from hadoop.client.yarn import Application
 from hadoop.errors import HadoopError
 from hadoop.rest.pages import Limits, Pages
+from hadoop.rest.resourcemanager import ResourceManager
 from jobs.application.status import JobStatus
 
 ASK_SECONDS = 2.0
@@ -83,6 +85,15 @@ def ask(application: Application) -> JobStatus | None:
     try:
         master = Pages("application master", f"http://{application.host}:{application.port}", ASK_LIMITS)
         return JobStatus.from_json(master.read_json("/status", application.application_id))
+    except (HadoopError, ValueError, KeyError, TypeError):
+        return None
+
+
+def ask_proxy(rm_http: str, application_id: str) -> JobStatus | None:
+    """As `ask`, through the ResourceManager at `rm_http`, which knows where the application master is."""
+    try:
+        said = ResourceManager(rm_http).read_proxied(application_id, "/status", ASK_LIMITS)
+        return JobStatus.from_json(json.loads(said))
     except (HadoopError, ValueError, KeyError, TypeError):
         return None
 

@@ -1,48 +1,46 @@
-"""Hears the workers and shows how far the job is, over HTTP on the application master's node."""
+"""Hears the containers and shows how far the job is, over HTTP on the application master's node."""
 
 from __future__ import annotations
 
 import hmac
 import json
 import threading
-import time
 import traceback
 from collections.abc import Callable, Mapping
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from hadoop.errors import HadoopError
+from infosvc.wire.http_server import HTML, JSON, RETRY_AFTER, Handler, Reply, Server
+from jobs.application.calls import LARGEST_CALL, Failed, Gone, Refused, Request, decode_body
 from jobs.application.status import JobStatus
 from jobs.errors import JobError
-from jobs.itemwork import calls
-from jobs.itemwork.dealer import Dealer, Gone
-from jobs.itemwork.refusals import Refused
 
 BODY_SECONDS = 30.0
 """How long a request may take to arrive, and a connection to be silent."""
 RETRY_SECONDS = 1
 POLL_SECONDS = 0.05
 """How long `close` may take to be noticed."""
-CHUNK_BYTES = 1 << 16
 MOST_IGNORED = 1 << 20
 """Bytes of a body that is refused unread."""
+FAILED = "/failed"
+"""The call that every kind of job has: a container tells why it ends."""
 TOO_EARLY = "the application master has nothing to tell now: try again"
-JSON, HTML = "application/json", "text/html; charset=utf-8"
-
-
-class Reply(NamedTuple):
-    """What is sent back."""
-
-    status: int
-    content: bytes = b""
-    kind: str = JSON
 
 
 class _Shown(NamedTuple):
     status: Callable[[], JobStatus]
     page: Callable[[], str]
+
+
+class Hearer(Protocol):
+    """Who answers the containers of a job: `calls` are the paths that it knows, with the most bytes of a body."""
+
+    @property
+    def calls(self) -> Mapping[str, int]: ...
+
+    def hear(self, call: str, request: Request) -> Mapping[str, Any] | None: ...
 
 
 class Listener:
@@ -57,7 +55,7 @@ class Listener:
         self._fault: Exception | None = None
         self._token = f"Bearer {token}".encode()
         self._shown: _Shown | None = None
-        self._dealer: Dealer | None = None
+        self._hearer: Hearer | None = None
         self._server = _Server(host, self, body_seconds)
         self.port = self._server.server_port
         self.address = f"http://{host}:{self.port}"
@@ -68,10 +66,10 @@ class Listener:
         """From now on everyone gets the status and the page."""
         self._shown = _Shown(status, page)
 
-    def serve(self, dealer: Dealer, status: Callable[[], JobStatus], page: Callable[[], str]) -> None:
-        """From now on workers get work, too."""
+    def serve(self, hearer: Hearer, status: Callable[[], JobStatus], page: Callable[[], str]) -> None:
+        """From now on containers are answered, too."""
         self.tell(status, page)
-        self._dealer = dealer
+        self._hearer = hearer
 
     def check(self) -> None:
         """Raise what ends the job: JobError when a worker says that none can work, or a fault in answering."""
@@ -82,7 +80,7 @@ class Listener:
 
     def close(self) -> None:
         """Stop listening; connections that are open are answered no more."""
-        self._shown = self._dealer = None
+        self._shown = self._hearer = None
         self._server.shutdown()
         self._server.server_close()
 
@@ -103,16 +101,20 @@ class Listener:
             traceback.print_exc()
             return _error(500, f"{path} cannot be shown: {error}")
 
-    def hear(self, path: str, request: calls.Request) -> Reply:
+    def largest_body(self, path: str) -> int:
+        """Bytes that a call may bring."""
+        return self._hearer.calls.get(path, LARGEST_CALL) if self._hearer else LARGEST_CALL
+
+    def hear(self, path: str, request: Request) -> Reply:
         """Answer a POST that had the token: the one place where what went wrong becomes a status."""
-        if (dealer := self._dealer) is None:
+        if (hearer := self._hearer) is None:
             return _error(503, TOO_EARLY)
         try:
-            if path == "/failed":
-                return self._note(calls.failed(request))
-            if call := calls.CALLS.get(path):
-                return _reply(call(dealer, request))
-            return _error(404, f"there is no call {path}: there are {', '.join([*calls.CALLS, '/failed'])}")
+            if path == FAILED:
+                return self._note(decode_body(request.body, Failed))
+            if path in hearer.calls:
+                return _reply(hearer.hear(path, request))
+            return _error(404, f"there is no call {path}: there are {', '.join([*hearer.calls, FAILED])}")
         except Gone as error:
             return _error(410, str(error))
         except Refused as error:
@@ -125,7 +127,7 @@ class Listener:
                 traceback.print_exc()
             return _error(500, str(error))
 
-    def _note(self, said: calls.Failed) -> Reply:
+    def _note(self, said: Failed) -> Reply:
         self.reasons[said.container_id] = said.reason
         if said.everywhere:
             self._everywhere = said.reason
@@ -141,79 +143,38 @@ def _reply(told: Mapping[str, Any] | None) -> Reply:
 
 
 def _error(status: int, why: str) -> Reply:
-    return Reply(status, json.dumps({"error": why}).encode())
+    headers = {RETRY_AFTER: str(RETRY_SECONDS)} if status == 503 else {}
+    return Reply(status, json.dumps({"error": why}).encode(), headers=headers)
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server_version, sys_version = "nodewise", ""
-    disable_nagle_algorithm = True  # the head and the body of an answer are two small packets
+class _Handler(Handler):
     server: _Server
 
-    def setup(self) -> None:
-        super().setup()
-        self.connection.settimeout(self.server.body_seconds)
+    def get(self) -> None:
+        self.reply(self.server.listener.show(urlsplit(self.path).path))
 
-    def do_GET(self) -> None:
-        self._send(self.server.listener.show(urlsplit(self.path).path))
-
-    def do_POST(self) -> None:
+    def post(self) -> None:
         target = urlsplit(self.path)
-        said = self.headers.get("Content-Length", "")
-        length = int(said) if said.isascii() and said.isdecimal() else -1
-        most = calls.largest_body(target.path)
+        length = self.body_length()
+        most = self.server.listener.largest_body(target.path)
         if not self.server.listener.allows(self.headers.get("Authorization", "")):
             self._refuse(_error(401, "the token is missing or wrong"), length)
-        elif length < 0:
+        elif length is None:
             self._refuse(_error(411, "the length of the body has to be known: send Content-Length"), length)
         elif length > most:
             self._refuse(_error(413, f"the body has {length} bytes, and {target.path} takes {most}"), length)
         else:
-            request = calls.Request(target.query, self._body(length))
-            self._send(self.server.listener.hear(target.path, request))
+            request = Request(target.query, self.read_body(length, in_own_time=True))
+            self.reply(self.server.listener.hear(target.path, request))
 
-    def _body(self, length: int) -> bytes:
-        """All of it in time; OSError ends the connection."""
-        deadline = time.monotonic() + self.server.body_seconds
-        body = bytearray()
-        while len(body) < length:
-            piece = self.rfile.read1(min(CHUNK_BYTES, length - len(body)))
-            if not piece or time.monotonic() > deadline:
-                raise TimeoutError("the body came too slowly")
-            body += piece
-        return bytes(body)
-
-    def _refuse(self, reply: Reply, length: int) -> None:
+    def _refuse(self, reply: Reply, length: int | None) -> None:
         """Without an own look at the body; some of it is taken, so that the answer is not lost with it."""
         self.close_connection = True
-        self._send(reply)
-        if length > 0:
-            self._body(min(length, MOST_IGNORED))
-
-    def _send(self, reply: Reply) -> None:
-        self.send_response(reply.status)
-        self.send_header("Content-Length", str(len(reply.content)))
-        if reply.content:
-            self.send_header("Content-Type", reply.kind)
-        if reply.status == 503:
-            self.send_header("Retry-After", str(RETRY_SECONDS))
-        if self.close_connection:
-            self.send_header("Connection", "close")
-        self.end_headers()
-        self.wfile.write(reply.content)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Calls are no news for the container's log."""
+        self.reply(reply)
+        self.read_body(min(length or 0, MOST_IGNORED), in_own_time=True)
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 128
-
-    def __init__(self, host: str, listener: Listener, body_seconds: float) -> None:
+class _Server(Server):
+    def __init__(self, host: str, listener: Listener, patience: float) -> None:
         self.listener = listener
-        self.body_seconds = body_seconds
-        super().__init__((host, 0), _Handler)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A connection that breaks is the worker's to notice."""
+        super().__init__((host, 0), _Handler, patience)

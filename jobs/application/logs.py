@@ -1,10 +1,10 @@
-"""Which containers a job had, noted by its application master in its own log, and what they all print."""
+"""Which containers a job had, as its application master lists them, and what they all print."""
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from hadoop.errors import HadoopError
@@ -12,6 +12,7 @@ from hadoop.rest.container_logs import read_since
 from hadoop.rest.pages import NotKnown
 from hadoop.rest.resourcemanager import ResourceManager
 from jobs.application.following import PATIENCE_SECONDS
+from jobs.application.status import ContainerStatus
 
 STREAMS = ("stdout", "stderr")
 NOTE = "note"
@@ -24,7 +25,7 @@ _STARTED = re.compile(r"^started (container_\S+) at (\S+)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Line:
-    """One line that a container wrote to `stream`; `role` is master or worker."""
+    """One line that a container wrote to `stream`; `role` is master, or a role of its kind of job such as worker."""
 
     node_name: str
     role: str
@@ -37,13 +38,10 @@ class Line:
         return f"{self.node_name} {self.role} {mark} {self.line}".rstrip()
 
 
-def log_line(container_id: str, address: str) -> str:
-    """How the application master notes a container that it started."""
-    return f"started {container_id} at {address}"
-
-
 def parse_started(text: str) -> list[tuple[str, str]]:
-    """(container id, NodeManager's HTTP address) of each worker, from the application master's output.
+    """(container id, NodeManager's HTTP address) of each worker, from an application master's output.
+
+    This is how masters told of their workers before they listed them.
 
     >>> parse_started("plan\\nstarted container_1_0001_01_000002 at 127.0.1.11:8042\\n")
     [('container_1_0001_01_000002', '127.0.1.11:8042')]
@@ -113,12 +111,22 @@ class _Container:
 
 
 class JobLogs:
-    """The logs of all containers of a job: those of its application masters, and those that they say they started."""
+    """The logs of all containers of a job: those of its application masters, and those that they started.
 
-    def __init__(self, rm_http: str, application_id: str, user: str) -> None:
+    `listed` tells the latter, given whether the job still runs.
+    """
+
+    def __init__(
+        self,
+        rm_http: str,
+        application_id: str,
+        user: str,
+        listed: Callable[[bool], Iterable[ContainerStatus]] = lambda _: (),
+    ) -> None:
         self._manager = ResourceManager(rm_http)
         self._application_id = application_id
         self._user = user
+        self._listed = listed
         self._containers: dict[str, _Container] = {}
 
     @property
@@ -134,6 +142,11 @@ class JobLogs:
         """Look for attempts of the application master; HadoopError when there is none yet, or nobody knows."""
         for container_id, address in self._manager.master_containers(self._application_id):
             self._add(container_id, address, "master")
+
+    def find_listed(self, alive: bool) -> None:
+        """Look for containers that the application master lists."""
+        for one in self._listed(alive):
+            self._add(one.container_id, one.log_address, one.role)
 
     def read(self, now: float) -> Iterator[Line]:
         """What was printed since the last call; containers that a master notes meanwhile are read at once."""
@@ -160,6 +173,7 @@ class JobLogs:
 def printed(logs: JobLogs) -> Iterator[Line]:
     """What stands in the logs now; HadoopError when no node keeps any of them."""
     logs.find_masters()
+    logs.find_listed(logs.is_running())
     notes = []
     for line in (*logs.read(0.0), *logs.last()):
         yield line
@@ -182,6 +196,7 @@ def follow(
         try:
             alive, heard = logs.is_running(), clock()
             logs.find_masters()
+            logs.find_listed(alive)
         except HadoopError as error:
             said = str(error)
             lost = _lost(error, clock() - heard)

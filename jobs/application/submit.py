@@ -4,33 +4,28 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.jvm import HadoopHome
-from hadoop.client.yarn import Application, Launch, Yarn
+from hadoop.client.yarn import Application, Launch, Where, Yarn
 from hadoop.errors import HadoopError
 from hadoop.rest import site_files
-from infosvc.wire.client import InfoClient
+from infosvc.wire.client import DEFAULT_URL, InfoClient
 from infosvc.wire.errors import Forbidden, InfoError
 from infosvc.wire.records import Role
-from jobs.application import environment, model_check
+from jobs.application.job_spec import JobOptions, JobSpec
 from jobs.application.package import code_zip
-from jobs.application.settings import JobSettings
-from jobs.division import capability, decision_store, speed_history
-from jobs.engines import check_engine
-from jobs.engines.network import Network, choose
+from jobs.division import decision_store
 from jobs.errors import JobError
-from jobs.images.rows_size import ROW_BYTES
-from locality.policies import policy
 
+ENTRY = "jobs.kinds"
+"""The module that runs as the application master of every kind of job."""
 MASTER_MEMORY_MB = 640
-PROCESS_MEMORY_MB = 1024
-"""Of a container, unless asked for otherwise: one process for each vcore, and the one they are forked from."""
 POLL_SECONDS = 0.5
 JOB_TOKEN_SECONDS = 2 * 86_400.0
 MOST_ATTEMPTS = "yarn.resourcemanager.am.max-attempts"
@@ -40,43 +35,48 @@ LENT_ROLES = (Role.PROCESSOR, Role.SCHEDULER)
 
 
 @dataclass(frozen=True)
-class Request:
-    """What the user asks for. Waits are in seconds; the pythons are paths on the nodes; `token` lets speeds be kept.
+class InfoAccess:
+    """Where the information service is, what is shown to it, and the file with the authority of an https one."""
 
-    `ca_file` names the authority of an https information service, `env` an archive in HDFS with the worker's Python;
-    the others mean what they mean in `JobSettings`.
+    url: str = DEFAULT_URL
+    token: str | None = None
+    ca_file: Path | None = None
+
+    def client(self) -> InfoClient:
+        """Whoever asks the information service in the name of a job's owner."""
+        return InfoClient(self.url, self.token, ca_file=self.ca_file)
+
+
+@dataclass(frozen=True)
+class MasterNeeds:
+    """What the application master's own container needs, which is all that a runner has; `where` it may run."""
+
+    memory_mb: int = MASTER_MEMORY_MB
+    vcores: int = 1
+    resources: Mapping[str, int] = field(default_factory=dict)
+    where: Where | None = None
+
+
+@dataclass(frozen=True)
+class Order:
+    """A job as its kind wants it submitted: `settings` are what the kind is told, `name` is what YARN calls it.
+
+    `uploads` are files of this machine that are laid into the job's folder in HDFS, by their names there. `prepare`
+    comes before the job gets a token for writing values; `needs_service` says whether it cannot do without the
+    information service. `resources` are those that its containers ask for beside memory and cores.
     """
 
-    input: str
-    output: str
-    engine: str
-    policy: str
-    capability: str
-    info_url: str
-    token: str | None
-    master_python: str
-    worker_python: str
-    batch: int = 32
-    memory_mb: int | None = None
-    vcores: int = 1
-    container_wait: float = 60.0
-    capability_wait: float = 20.0
-    lease_seconds: float = 10.0
-    picture_seconds: float = 60.0
-    steal: bool = True
-    fallback: str | None = None
-    env: str | None = None
-    attempts: int = 2
-    weights: Path | None = None
-    labels: Path | None = None
-    ca_file: Path | None = None
-    queue: str = "default"
-    model: str | None = None
-
-    @cached_property
-    def network(self) -> Network:
-        """What looks at the pictures; JobError when there is no such thing."""
-        return choose(self.engine, self.model, self.weights, self.labels)
+    kind: str
+    name: str
+    settings: Mapping[str, Any]
+    options: JobOptions = field(default_factory=JobOptions)
+    access: InfoAccess = field(default_factory=InfoAccess)
+    uploads: Mapping[str, Path] = field(default_factory=dict)
+    tags: Sequence[str] = ()
+    prepare: Callable[[InfoClient], None] = lambda _: None
+    needs_service: bool = True
+    resources: Mapping[str, int] = field(default_factory=dict)
+    master: MasterNeeds = field(default_factory=MasterNeeds)
 
 
 @dataclass(frozen=True)
@@ -96,66 +96,63 @@ class Submitter:
         self.filesystem = FileSystem()
         self.yarn = Yarn()
         self._tokens: dict[str, JobToken] = {}
-        self._row_bytes: dict[Network, int] = {}
 
-    def check(self, request: Request) -> None:
-        """Find what cannot work before anything is submitted."""
-        check_engine(request.network.engine)
-        policy(request.policy)
-        if request.fallback:
-            policy(request.fallback)
-        check_attempts(self._home.conf_dir, request.attempts)
-        if request.env:
-            environment.named(self.filesystem, request.env)
-        if not self.filesystem.exists(request.input):
-            raise JobError(
-                f"{request.input} is not in HDFS: `nodewise images load DIR {request.input}` puts pictures there"
-            )
-        if self.filesystem.exists(request.output):
-            raise JobError(f"{request.output} exists already: choose another --output, results are never overwritten")
-        network = request.network
-        self._row_bytes[network] = model_check.check(network, request.worker_python, request.batch, self._say)
+    def check(self, order: Order) -> list[str]:
+        """Find what cannot work before anything is submitted; the nodes that take work."""
+        check_attempts(self._home.conf_dir, order.options.attempts)
+        self._check_needs(order)
         nodes = self.yarn.running_nodes()
         if not nodes:
             raise JobError("no NodeManager takes work: `nodewise cluster status` shows what is up")
-        try:
-            capability.wait(
-                self._client(request),
-                request.capability,
-                nodes,
-                request.capability_wait,
-                lambda missing: self._say(f"waiting for {request.capability} of {', '.join(missing)}"),
-            )
-        except (InfoError, JobError) as error:
-            if request.fallback is None:
-                raise
-            self._say(f"{error}; {request.fallback} will divide the pictures instead")
+        return nodes
 
-    def submit(self, request: Request) -> str:
+    def _check_needs(self, order: Order) -> None:
+        """JobError where the cluster does not know a type of resource, or a label: such a job would wait for ever."""
+        wanted = {*order.resources, *order.master.resources}
+        known = self.yarn.resource_types() if wanted else []
+        if unknown := sorted(wanted - set(known)):
+            raise JobError(
+                f"this cluster counts no {' and no '.join(unknown)}: it counts {', '.join(known)}; "
+                "resource-types.xml and yarn-site.xml of its nodes name what it counts"
+            )
+        where = order.master.where or Where()
+        if strangers := sorted(set(where.hosts) - set(self.yarn.running_nodes() if where.hosts else ())):
+            raise JobError(f"no NodeManager takes work on {', '.join(strangers)}: `nodewise cluster status` shows them")
+        label = where.node_label
+        if label and label not in (labels := self.yarn.node_labels()):
+            raise JobError(f"no node has the label {label}: there are {', '.join(labels) or 'no labels'}")
+
+    def submit(self, order: Order) -> str:
         """Lay out the job's files and hand it to YARN; the application id is the job's id."""
         decision_store.sweep(self)
         application_id, context = self.yarn.new_application()
-        staging = self._staging(application_id)
-        settings = self._settings(request, application_id, staging)
+        spec = self._spec(order, application_id)
         try:
-            files = self._stage(request, settings)
             launch = Launch(
-                argv=[request.master_python, "-m", "jobs.kinds.classify", "job.json"],
+                argv=[order.options.master_python, "-m", ENTRY, "job.json"],
                 environment={
                     "PYTHONPATH": "code.zip",
                     "PYTHONUNBUFFERED": "1",
                     "HADOOP_USER_NAME": self._home.user,
                 },
-                files=files,
-                memory_mb=MASTER_MEMORY_MB,
-                vcores=1,
+                files=self._stage(order, spec),
+                memory_mb=order.master.memory_mb,
+                vcores=order.master.vcores,
+                resources=order.master.resources,
             )
-            tags = decision_store.tags(settings.output)
-            name = f"nodewise {request.network.program}"
-            self.yarn.submit(context, name, launch, self.filesystem, tags, request.attempts, request.queue)
+            self.yarn.submit(
+                context,
+                order.name,
+                launch,
+                self.filesystem,
+                order.tags,
+                order.options.attempts,
+                order.options.queue,
+                order.master.where,
+            )
         except BaseException:
             self._end_token(application_id)
-            self.filesystem.delete(staging)
+            self.filesystem.delete(spec.staging)
             raise
         return application_id
 
@@ -186,64 +183,44 @@ class Submitter:
             self._tokens.pop(application_id, JobToken(None)).revoke()
 
     def _staging(self, application_id: str) -> str:
-        return f"{self._path(self.filesystem.home())}/.nodewise/{application_id}"
+        return f"{self.path(self.filesystem.home())}/.nodewise/{application_id}"
 
-    def _path(self, name: str) -> str:
+    def path(self, name: str) -> str:
         """A path of HDFS without scheme and host."""
         return str(self.filesystem.path(name).toUri().getPath())
 
-    def _settings(self, request: Request, application_id: str, staging: str) -> JobSettings:
-        network, staged = request.network, request.network.staged()
-        return JobSettings(
+    def say(self, line: str) -> None:
+        """Tell whoever submits."""
+        self._say(line)
+
+    def _spec(self, order: Order, application_id: str) -> JobSpec:
+        return JobSpec(
+            kind=order.kind,
             job_id=application_id,
-            input=self._path(request.input),
-            output=self._path(request.output),
-            staging=staging,
-            engine=network.engine,
-            model=network.model,
-            policy=request.policy,
-            capability=request.capability,
-            info_url=request.info_url,
+            staging=self._staging(application_id),
+            info_url=order.access.url,
             conf_dir=str(self._home.conf_dir),
             jars=str(self._home.jars),
             user=self._home.user,
-            worker_python=request.worker_python,
-            batch=request.batch,
-            memory_mb=request.memory_mb or PROCESS_MEMORY_MB * (1 + request.vcores),
-            vcores=request.vcores,
-            container_wait=request.container_wait,
             token=secrets.token_urlsafe(32),
-            environment=self._path(environment.named(self.filesystem, request.env)) if request.env else None,
-            lease_seconds=request.lease_seconds,
-            picture_seconds=request.picture_seconds,
-            steal=request.steal,
-            fallback=request.fallback,
-            attempts=request.attempts,
-            graph=staged.get("graph"),
-            weights=staged.get("weights"),
-            preparation=staged.get("preparation"),
-            labels=staged.get("labels"),
-            row_bytes=self._row_bytes.get(network, ROW_BYTES),
+            settings=order.settings,
+            **asdict(order.options),
         )
 
-    def _stage(self, request: Request, settings: JobSettings) -> dict[str, str]:
-        """Everything the containers need, in a folder that only this user may enter; name -> path."""
-        self.filesystem.make_folder(settings.staging, mode=0o700)
-        contents = {"job.json": settings.to_bytes(), "code.zip": code_zip()}
-        self._tokens[settings.job_id] = token = job_token(self._client(request), request, settings.job_id, self._say)
+    def _stage(self, order: Order, spec: JobSpec) -> dict[str, str]:
+        """Everything the containers need, in a folder that only this user may enter; what the master needs of it."""
+        self.filesystem.make_folder(spec.staging, mode=0o700)
+        contents = {"job.json": spec.to_bytes(), "code.zip": code_zip()}
+        self._tokens[spec.job_id] = token = job_token(order.access.client(), order, spec.job_id, self._say)
         if token.text:
             contents["info_token"] = token.text.encode()
-        if request.ca_file:
-            contents["info_ca"] = request.ca_file.read_bytes()
+        if order.access.ca_file:
+            contents["info_ca"] = order.access.ca_file.read_bytes()
         for name, content in contents.items():
-            self.filesystem.write(f"{settings.staging}/{name}", content, mode=0o600)
-        staged = request.network.staged()
-        for name, file in request.network.files():
-            self.filesystem.upload(file.absolute(), f"{settings.staging}/{staged[name]}")
-        return {name: f"{settings.staging}/{name}" for name in contents}
-
-    def _client(self, request: Request) -> InfoClient:
-        return InfoClient(request.info_url, request.token, ca_file=request.ca_file)
+            self.filesystem.write(f"{spec.staging}/{name}", content, mode=0o600)
+        for name, local in order.uploads.items():
+            self.filesystem.upload(local.absolute(), f"{spec.staging}/{name}")
+        return {name: f"{spec.staging}/{name}" for name in contents}
 
 
 def check_attempts(conf_dir: Path, attempts: int) -> None:
@@ -259,23 +236,23 @@ def check_attempts(conf_dir: Path, attempts: int) -> None:
         )
 
 
-def job_token(client: InfoClient, request: Request, job_id: str, say: Callable[[str], None]) -> JobToken:
+def job_token(client: InfoClient, order: Order, job_id: str, say: Callable[[str], None]) -> JobToken:
     """A token for writing values that ends by itself; who may make none lends the job their own, if it may do little.
 
     Whatever else is refused leaves the job without one, which `say` hears. InfoError: the service does not answer, and
-    the job has no fallback.
+    the job needs it.
     """
-    if not request.token:
+    if not order.access.token:
         return JobToken(None)
     try:
-        speed_history.prepare(client, request.network.program, request.batch)
+        order.prepare(client)
         made, text = client.create_token(f"job {job_id}", Role.PROCESSOR, expires_in=JOB_TOKEN_SECONDS)
     except Forbidden as error:
-        if role_of(request.token) in LENT_ROLES:
-            return JobToken(request.token)
+        if role_of(order.access.token) in LENT_ROLES:
+            return JobToken(order.access.token)
         reason: InfoError = error
     except InfoError as error:
-        if request.fallback is None:
+        if order.needs_service:
             raise
         reason = error
     else:

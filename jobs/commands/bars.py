@@ -63,7 +63,7 @@ class Bars:
         self._draw_total(sight)
         succeeded = sight.application.final == "SUCCEEDED"
         for node in sight.status.nodes if sight.status and not succeeded else ():
-            self._draw(node.node_name, max(node.planned, node.images, 1), node.images, node_fields(node))
+            self._draw(node.node_name, max(node.planned, node.done, 1), node.done, node_fields(node))
         if succeeded:  # what the nodes said last is older than the end
             for name in [name for name in self._tasks if name != ALL]:
                 self._progress.remove_task(self._tasks.pop(name))
@@ -82,9 +82,9 @@ class Bars:
     def _draw_total(self, sight: Sight) -> None:
         status = sight.status
         if sight.application.final == "SUCCEEDED" and status:
-            self._draw(ALL, status.images, status.images, _fields(f"{status.images} of {status.images}"))
-        elif status and status.images:
-            self._draw(ALL, status.images, status.done, total_fields(status))
+            self._draw(ALL, status.of, status.of, _fields(f"{status.of} of {status.of}"))
+        elif status and status.of:
+            self._draw(ALL, status.of, status.done, total_fields(status))
         else:
             self._draw(ALL, None, 0, _fields(""))
 
@@ -150,7 +150,7 @@ class Lines:
 def line(sight: Sight) -> str:
     """All that is known of a job, in one line."""
     words = [f"{sight.application.application_id} {sight.headline()}"]
-    if sight.status and sight.status.images and not sight.application.ended:
+    if sight.status and sight.status.of and not sight.application.ended:
         fields = total_fields(sight.status)
         words += [fields["done"], fields["rate"], fields["said"], _states(sight.status.nodes)]
     return "; ".join(word for word in words if word)
@@ -169,18 +169,18 @@ def node_fields(node: NodeStatus) -> dict[str, Any]:
     said += [f"{node.running} in work"] if node.running else []
     said += [f"{node.errors} with an error"] if node.errors else []
     said += [f"failed {node.failures} times"] if node.failures > 1 else []
-    local = f"{100 * node.local_images / node.images:.0f} % local" if node.images else ""
-    return _fields(f"{node.images} of {node.planned}", node.images_per_second, local, ", ".join(said))
+    local = f"{100 * node.local / node.done:.0f} % local" if node.done else ""
+    return _fields(f"{node.done} of {node.planned}", node.rate, local, ", ".join(said))
 
 
 def total_fields(status: JobStatus) -> dict[str, Any]:
     """The words beside the bar of the whole job."""
-    done = sum(node.images for node in status.nodes)
-    local = f"{100 * sum(node.local_images for node in status.nodes) / done:.0f} % local" if done else ""
+    done = sum(node.done for node in status.nodes)
+    local = f"{100 * sum(node.local for node in status.nodes) / done:.0f} % local" if done else ""
     said = [] if status.seconds_left is None else [f"{duration(status.seconds_left)} left"]
     said += [f"{status.errors} with an error"] if status.errors else []
-    rate = sum(node.images_per_second for node in status.nodes if node.state == "working")
-    return _fields(f"{status.done} of {status.images}", rate, local, ", ".join(said))
+    rate = sum(node.rate for node in status.nodes if node.state == "working")
+    return _fields(f"{status.done} of {status.of}", rate, local, ", ".join(said))
 
 
 def _fields(done: str, rate: float = 0.0, local: str = "", said: str = "") -> dict[str, Any]:

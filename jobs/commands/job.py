@@ -13,9 +13,11 @@ from rich.table import Column, Table
 
 from hadoop.client.yarn import Application
 from hadoop.rest.addresses import resourcemanager_http
-from jobs.application import following, logs
+from jobs.application import following, job_record, logs
+from jobs.application.status import ContainerStatus
 from jobs.application.submit import Submitter
-from jobs.commands import attend, bars
+from jobs.commands import attend, bars, records, tables
+from jobs.commands.job_run import run
 from jobs.commands.options import console, hadoop_home, hadoop_options, progress_console, session, show
 from jobs.commands.request_options import request, request_options
 from jobs.commands.train import quantize, train
@@ -23,6 +25,7 @@ from jobs.division import decision_store, explanation
 from jobs.errors import JobError
 from jobs.images import result
 from jobs.images.accuracy import accuracy
+from jobs.kinds.classify import request as classify
 from jobs.reports import report
 
 
@@ -54,13 +57,13 @@ def submit(home: Path, /, wait: bool, as_json: bool, **options: Any) -> None:
     hadoop = {name: options.pop(name) for name in ("hadoop_conf", "jars", "user")}
     asked = request(home, options)
     submitter = session(home, hadoop)
-    submitter.check(asked)
-    application_id = submitter.submit(asked)
+    asked = classify.check(submitter, asked)
+    application_id = submitter.submit(classify.order(submitter, asked))
     if not wait:
-        show(as_json, {"job_id": application_id, "output": asked.output}, f"{application_id} submitted")
+        show(as_json, {"job_id": application_id, "output": asked.settings.output}, f"{application_id} submitted")
         return
     attend.attend(submitter, application_id, progress_console)
-    _show_summary(submitter, asked.output, as_json)
+    _show_summary(submitter, asked.settings.output, as_json)
 
 
 @job.command("list")
@@ -144,7 +147,16 @@ def logs_(home: Path, /, job_id: str, follows: bool, as_json: bool, **hadoop: An
       nodewise job logs application_1700000000000_0001 -f
     """
     where = hadoop_home(home, **hadoop)
-    found = logs.JobLogs(resourcemanager_http(where.conf_dir), job_id, where.user)
+    rm_http = resourcemanager_http(where.conf_dir)
+
+    def listed(alive: bool) -> Sequence[ContainerStatus]:
+        seen = following.ask_proxy(rm_http, job_id) if alive else None
+        if alive:
+            return seen.containers if seen else ()
+        record = job_record.load(session(home, hadoop).filesystem, job_id)
+        return record.status.containers if record else ()
+
+    found = logs.JobLogs(rm_http, job_id, where.user, listed)
     try:
         for line in logs.follow(found) if follows else logs.printed(found):
             if isinstance(line, str):
@@ -181,7 +193,7 @@ def result_(home: Path, /, output: str, errors: bool, truth: Path | None, as_jso
     if truth:
         result.check_classified(output, found)
         known = accuracy(found, truth)
-        show(as_json, result.accuracy_json(known), result.accuracy_table(known))
+        show(as_json, result.accuracy_json(known), tables.accuracy_table(known))
         return
     table = Table("picture", "class", "score", "node")
     for row in found:
@@ -190,7 +202,7 @@ def result_(home: Path, /, output: str, errors: bool, truth: Path | None, as_jso
 
 
 @job.command("report")
-@click.argument("outputs", metavar="OUTPUT...", nargs=-1, required=True)
+@click.argument("outputs", metavar="OUTPUT|JOB...", nargs=-1, required=True)
 @click.option("--html", "html_file", type=click.Path(dir_okay=False, path_type=Path), help="Write a page here.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @hadoop_options
@@ -198,11 +210,17 @@ def result_(home: Path, /, output: str, errors: bool, truth: Path | None, as_jso
 def report_(home: Path, /, outputs: tuple[str, ...], html_file: Path | None, as_json: bool, **hadoop: Any) -> None:
     """Show the report of a finished job, or several side by side.
 
+    A job is named by its output, or by its id: then of a job without output it is shown what became of it.
+
     \b
     Example:
       nodewise job report hdfs:///out/even hdfs:///out/cpu hdfs:///out/history --html compared.html
     """
-    reports = _show_reports(session(home, hadoop), outputs, as_json)
+    submitter = session(home, hadoop)
+    if len(outputs) == 1 and (record := records.of_other_kind(submitter, outputs[0])):
+        show(as_json, record.status.to_json() | {"said": record.said}, records.table(record))
+        return
+    reports = _show_reports(submitter, [records.output_of(submitter, one) for one in outputs], as_json)
     if html_file:
         page = report.html(reports[0]) if len(reports) == 1 else report.comparison_html(reports)
         _save(html_file, page.encode(), "page")
@@ -231,13 +249,14 @@ def explain(home: Path, /, job: str, node: str | None, save: Path | None, as_jso
     else:
         for line in explanation.heading(body):
             console.print(line, soft_wrap=True)
-        console.print(explanation.table(body))
+        console.print(tables.shares_table(body))
         for line in explanation.sentences(body):
             console.print(line, soft_wrap=True)
     if save:
         _save(save, decision.to_bytes(), "record")
 
 
+job.add_command(run)
 job.add_command(train)
 job.add_command(quantize)
 
@@ -260,7 +279,7 @@ def _show_summary(submitter: Submitter, output: str, as_json: bool) -> None:
 def _show_reports(submitter: Submitter, outputs: Sequence[str], as_json: bool) -> list[report.JobReport]:
     bodies = [_read_report(submitter, output) for output in outputs]
     reports = [report.JobReport.from_json(body) for body in bodies]
-    show(as_json, bodies[0] if len(bodies) == 1 else bodies, report.comparison(reports))
+    show(as_json, bodies[0] if len(bodies) == 1 else bodies, tables.comparison(reports))
     if not as_json:
         for output, one in zip(outputs, reports, strict=True):
             errors = f", {one.errors} with an error" if one.errors else ""

@@ -19,8 +19,9 @@ from hadoop.client.disk_cache import take_current
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.snapshots import Snapshot
 from hadoop.errors import HadoopError
-from infosvc.wire.client import InfoClient, read_token
+from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError
+from infosvc.wire.service_options import ServiceAddress
 from jobs.commands.options import hadoop_home, hadoop_options, progress_console, show
 from jobs.commands.service_options import service_options
 from jobs.division import publishing
@@ -35,7 +36,7 @@ from jobs.errors import JobError
 @click.option("--fresh", is_flag=True, help="List everything, whatever is known from before.")
 @click.option("--publish", is_flag=True, help="Write what each node holds to the information service.")
 @click.option("--every", type=click.FloatRange(1), metavar="SECONDS", help="With --publish: go on, looking this often.")
-@service_options("To publish.")
+@service_options
 @hadoop_options
 @click.pass_obj
 def blocks(
@@ -47,9 +48,7 @@ def blocks(
     fresh: bool,
     publish: bool,
     every: float | None,
-    url: str,
-    token_file: Path | None,
-    ca_file: Path | None,
+    service: ServiceAddress,
     **hadoop: Any,
 ) -> None:
     """Show which nodes hold the blocks of a path, and name the files that no live node holds.
@@ -73,7 +72,7 @@ def blocks(
     spreading = spread(found)
     show(as_json, _body(found, spreading), _text(found, spreading))
     if publish:
-        with InfoClient(url, read_token(home, token_file), ca_file=ca_file) as client:
+        with service.client(home) as client:
             publisher = Publisher(client, publishing.lifetime_seconds(client, every))
             publisher.step(found, time.monotonic())
             if every:

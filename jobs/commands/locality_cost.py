@@ -13,7 +13,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from infosvc.wire.client import InfoClient, read_token
+from infosvc.wire.service_options import ServiceAddress
 from jobs.commands.service_options import service_options
 from jobs.division.access_cost import access_cost
 from jobs.errors import JobError
@@ -33,11 +33,9 @@ ENDS = {
 @click.command()
 @click.argument("nodes", metavar="[NODE]...", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, in seconds per byte and bytes per second.")
-@service_options("To read with.")
+@service_options
 @click.pass_obj
-def cost(
-    home: Path, nodes: tuple[str, ...], as_json: bool, url: str, token_file: Path | None, ca_file: Path | None
-) -> None:
+def cost(home: Path, nodes: tuple[str, ...], as_json: bool, service: ServiceAddress) -> None:
     """Show what it costs each node to read what another one holds, how well that is known, and how old it is.
 
     Every entry says whether it was measured, estimated from what both nodes measured with others, or assumed because
@@ -53,7 +51,7 @@ def cost(
       nodewise locality cost
       nodewise locality cost worker1 worker2 --json
     """
-    with InfoClient(url, read_token(home, token_file), ca_file=ca_file) as client:
+    with service.client(home) as client:
         found = access_cost(client)
     _check(nodes, found)
     shown = nodes or found.nodes

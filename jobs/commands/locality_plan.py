@@ -13,7 +13,8 @@ import click
 from rich.table import Column, Table
 
 from hadoop.client.disk_cache import take_current
-from infosvc.wire.client import InfoClient, read_token
+from infosvc.wire.client import InfoClient
+from infosvc.wire.service_options import ServiceAddress
 from jobs.application.submit import Submitter
 from jobs.commands.options import console, hadoop_options, progress_console, session
 from jobs.commands.service_options import service_options
@@ -62,11 +63,20 @@ class Tried:
 )
 @click.option("--explain", is_flag=True, help="Say why each picture that moves does so.")
 @click.option("--capability-wait", type=float, default=20, show_default=True, help="Seconds for fresh values.")
-@service_options("To read with.")
+@service_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with every move.")
 @hadoop_options
 @click.pass_obj
-def plan(home: Path, /, path: str, names: tuple[str, ...], explain: bool, as_json: bool, **options: Any) -> None:
+def plan(
+    home: Path,
+    /,
+    path: str,
+    names: tuple[str, ...],
+    explain: bool,
+    as_json: bool,
+    service: ServiceAddress,
+    **options: Any,
+) -> None:
     """Show how each policy would divide the pictures of an HDFS path, and start nothing.
 
     The makespan is in seconds when the capability is in pictures per second; the ratios hold in any unit. The optimum
@@ -78,7 +88,7 @@ def plan(home: Path, /, path: str, names: tuple[str, ...], explain: bool, as_jso
       nodewise locality plan hdfs:///data/images --capability perf_cpu --policy maxflow --explain
     """
     hadoop = {name: options.pop(name) for name in ("hadoop_conf", "jars", "user")}
-    with InfoClient(options["url"], read_token(home, options["token_file"]), ca_file=options["ca_file"]) as client:
+    with service.client(home) as client:
         known = _know(home, session(home, hadoop), client, path, options)
     optimum = optimum_of(known.blocks, known.capability, known.terms)
     tried = [_try(name, known, optimum) for name in names or POLICIES]
@@ -115,7 +125,7 @@ def _know(home: Path, submitter: Submitter, client: InfoClient, path: str, optio
 def _body(path: str, capability: str, known: Snapshot, tried: Sequence[Tried]) -> dict[str, Any]:
     return {
         "path": path,
-        "images": sum(block.images for block in known.blocks),
+        "images": sum(block.items for block in known.blocks),
         "blocks": len(known.blocks),
         "capability": capability,
         "values": known.capability,
@@ -136,7 +146,7 @@ def _move(move: Move) -> dict[str, Any]:
     return {
         "block": move.part.block.name,
         "first": move.part.first,
-        "images": move.part.images,
+        "images": move.part.items,
         "to": move.node,
         "from": list(move.part.block.replicas),
         "reason": move.reason.value,
@@ -175,11 +185,11 @@ def _shares(tried: Sequence[Tried], known: Snapshot) -> Table:
 def _print_reasons(name: str, found: Sequence[Move]) -> None:
     counts = Counter[str]()
     for move in found:
-        counts[move.reason.value] += move.part.images
+        counts[move.reason.value] += move.part.items
     told = ", ".join(f"{images} ({reason})" for reason, images in counts.items())
     console.print(f"{name} moves {told or 'nothing'}")
     for move in found[:MOST_MOVES]:
         part = move.part
-        console.print(f"  {part.block.name} [{part.first}, {part.first + part.images}) to {move.node}: {move.text}")
+        console.print(f"  {part.block.name} [{part.first}, {part.first + part.items}) to {move.node}: {move.text}")
     if len(found) > MOST_MOVES:
         console.print(f"  and {len(found) - MOST_MOVES} more: --json lists all")

@@ -8,26 +8,20 @@ from typing import Any
 
 import click
 
-from infosvc.wire.client import DEFAULT_URL
+from infosvc.wire.service_options import ServiceOption, add_service_options
 
 
-def service_options(token_for: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """--url, --token-file and --ca-file; `token_for` says what the token is needed for."""
+def service_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--url, --token-file and --ca-file, which arrive together as `service`."""
+    return add_service_options(command, _click_option)
 
-    def add(command: Callable[..., Any]) -> Callable[..., Any]:
-        for option in (
-            click.option(
-                "--ca-file",
-                type=click.Path(exists=True, dir_okay=False, path_type=Path),
-                envvar="NODEWISE_CA_FILE",
-                help="Authority of an https information service.  [env: NODEWISE_CA_FILE]",
-            ),
-            click.option("--token-file", type=click.Path(path_type=Path), envvar="NODEWISE_TOKEN_FILE", help=token_for),
-            click.option(
-                "--url", envvar="NODEWISE_URL", default=DEFAULT_URL, show_default=True, help="Information service."
-            ),
-        ):
-            command = option(command)
-        return command
 
-    return add
+def _click_option(option: ServiceOption) -> Callable[[Any], Any]:
+    return click.option(
+        option.flag,
+        type=click.Path(dir_okay=False, path_type=Path) if option.is_file else None,
+        envvar=option.variable,
+        default=option.default,
+        show_default=option.default is not None,
+        help=option.help,
+    )

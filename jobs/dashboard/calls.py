@@ -33,17 +33,20 @@ to 1.
     GET /jobs/ID
         200 JOB and {"headline", "silent_seconds" | null,
              "status": null | {"job_id", "state", "attempt", "images", "done", "errors", "seconds",
-                               "seconds_left" | null, "news": [SENTENCE],
+                               "seconds_left" | null, "news": [SENTENCE], "kind", "unit", "of",
+                               "section": what the kind of job tells beyond that | null,
+                               "containers": [{"role", "index", "node_name", "container_id", "log_address"}],
                                "nodes": [{"node_name", "state", "planned", "images", "errors", "local_images",
                                           "running", "images_per_second", "failures", "said", "beyond_plan"}]},
              "report": null | report.json without leases, and {"stolen_images", "remarks": [SENTENCE],
                        "nodes": [... "stolen_images"],
                        "timeline": {"seconds", "kinds": {KIND: WORDS},
                                     "lanes": [{"node_name", "said", "bars": [BAR], "refused": [BAR], "failures"}]}},
-             "no_report": SENTENCE | null, "ending": null | {"state": "asked" | "done" | "failed", "said"}}
+             "no_report": SENTENCE | null, "record": null | as status,
+             "ending": null | {"state": "asked" | "done" | "failed", "said"}}
         BAR = {"begin", "end", "kind", "said"}
-        `status` while the job runs, `report` or `no_report` after it. `beyond_plan` is what a node does of others'
-        parts.
+        `status` while the job runs, `report` or `no_report` after it; `record` instead where a kind of job has no
+        output. `beyond_plan` is what a node does of others' parts.
 
     GET /jobs/ID/logs
         200 {"job_id", "ended", "streams", "containers": [{"container_id", "node_name", "role"}]}
@@ -162,7 +165,9 @@ class Calls:
         key = ("containers", place, job_id)
 
         def noted() -> list[log_pieces.Container]:
-            return log_pieces.containers(place, known.application.application_id, self._yarn(place).node_addresses())
+            told = self._reader(place).containers(known)
+            yarn = self._yarn(place)
+            return log_pieces.containers(place, known.application.application_id, yarn.node_addresses(), told)
 
         found = self._briefly.get(key, LIST_SECONDS, noted)
         container = request.args.get("container")

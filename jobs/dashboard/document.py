@@ -48,6 +48,11 @@ _STATUS = {
     "seconds_left": 15.0,
     "news": [],
     "nodes": [_NODE],
+    "kind": "classify",
+    "unit": "images",
+    "of": 40,
+    "containers": [],
+    "section": None,
 }
 _ONE = _ROW | {
     "headline": "10 of 40 pictures",
@@ -55,6 +60,7 @@ _ONE = _ROW | {
     "status": _STATUS,
     "report": None,
     "no_report": None,
+    "record": None,
     "ending": None,
 }
 _LOG = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from hadoop.errors import HadoopError
@@ -11,6 +11,7 @@ from hadoop.rest.container_logs import read_since
 from hadoop.rest.resourcemanager import ResourceManager
 from infosvc.wire.errors import InvalidInput, NotFound
 from jobs.application.logs import STREAMS, parse_started
+from jobs.application.status import ContainerStatus
 from jobs.dashboard.site import Place
 from jobs.dashboard.yarn import Known
 
@@ -24,12 +25,14 @@ MOST_OF_MASTER = 16 * 1024 * 1024
 Container = dict[str, str]
 
 
-def containers(place: Place, job_id: str, node_addresses: Collection[str]) -> list[Container]:
-    """The application masters of a job, and the workers that they noted in what they print; HadoopError.
+def containers(
+    place: Place, job_id: str, node_addresses: Collection[str], told: Iterable[ContainerStatus] = ()
+) -> list[Container]:
+    """The application masters of a job, and the containers `told` by them, or noted in what they print; HadoopError.
 
-    A master whose node does not answer hides the workers that only it has noted. What a job prints is its owner's word,
-    so what is no container of this job, or at none of the `node_addresses` of YARN, is passed over: this service must
-    neither ask for other pages nor show what others print.
+    Masters of the version before note their workers in their output, and one whose node does not answer hides those
+    that only it has noted. What a job tells is its owner's word, so what is no container of this job, or at none of the
+    `node_addresses` of YARN, is passed over: this service must neither ask for other pages nor show what others print.
     """
     found: dict[str, Container] = {}
     own = re.compile(rf"container_(e[0-9]{{1,10}}_)?{job_id.removeprefix('application_')}_[0-9]{{1,10}}_[0-9]{{1,20}}")
@@ -37,6 +40,9 @@ def containers(place: Place, job_id: str, node_addresses: Collection[str]) -> li
     masters = manager.master_containers(job_id)
     for container_id, address in masters:
         found[container_id] = _container(container_id, address, "master")
+    for one in told:
+        if own.fullmatch(one.container_id) and one.log_address in node_addresses:
+            found.setdefault(one.container_id, _container(one.container_id, one.log_address, one.role))
     for container_id, address in masters:
         try:
             piece = read_since(container_id, manager.nodemanager(address), "stdout", place.user, 0, MOST_OF_MASTER)

@@ -149,14 +149,14 @@ def _plan(
 def _share(node: str, parts: Sequence[Part], capability: float) -> dict[str, Any]:
     """What one node gets; its makespan is in seconds where the capability is in pictures per second."""
     local = [part for part in parts if part.is_local(node)]
-    images = sum(part.images for part in parts)
+    images = sum(part.items for part in parts)
     size_bytes = round(math.fsum(part.size_bytes for part in parts))
     local_bytes = round(math.fsum(part.size_bytes for part in local))
     return {
         "node_name": node,
         "images": images,
         "size_bytes": size_bytes,
-        "local_images": sum(part.images for part in local),
+        "local_images": sum(part.items for part in local),
         "moved_bytes": size_bytes - local_bytes,
         "makespan": images / capability if capability else 0.0,
     }

@@ -10,8 +10,10 @@ from typing import Any
 
 from hadoop.errors import HadoopError
 from hadoop.rest.webhdfs import WebHdfs
+from jobs.application import job_record
 from jobs.application.following import Sight, Watch
-from jobs.application.status import JobStatus
+from jobs.application.job_record import JobRecord
+from jobs.application.status import ContainerStatus, JobStatus
 from jobs.dashboard.yarn import Known, RestYarn
 from jobs.division import decision_store
 from jobs.division.decision import Decision
@@ -33,6 +35,21 @@ class Reader:
     def decision(self, job_id: str) -> Decision:
         """The record of a job's decision; JobError when there is none, HadoopError."""
         return decision_store.load(job_id, lambda: self)
+
+    def record(self, job_id: str) -> JobRecord | None:
+        """What is kept of a job of any kind; None when there is nothing that can be read now."""
+        try:
+            return job_record.load(self.filesystem, job_id)
+        except (HadoopError, JobError):
+            return None
+
+    def containers(self, known: Known) -> tuple[ContainerStatus, ...]:
+        """Those that the job's application master lists, or listed before it ended."""
+        if seen := self.yarn.status(known.application):
+            containers: tuple[ContainerStatus, ...] = seen.containers
+            return containers
+        record = self.record(known.application.application_id)
+        return record.status.containers if record else ()
 
     def report(self, known: Known) -> JobReport:
         """What a job that succeeded left beside its results; JobError when it is not found there, HadoopError."""
@@ -83,12 +100,17 @@ def row(known: Known) -> dict[str, Any]:
 
 def live(known: Known, sight: Sight) -> dict[str, Any]:
     """A job with what its application master says; `beyond_plan` are pictures that a node does of others' parts."""
-    status = sight.status.to_json() if sight.status and not known.application.ended else None
-    if status:
-        for node in status["nodes"]:
-            node["beyond_plan"] = max(0, node["images"] + node["running"] - node["planned"])
+    status = shown(sight.status) if sight.status and not known.application.ended else None
     silent = sight.silent if status else None
     return row(known) | {"headline": sight.headline(), "silent_seconds": silent, "status": status}
+
+
+def shown(status: JobStatus) -> dict[str, Any]:
+    """A status with what each node does beyond its part."""
+    body = status.to_json()
+    for node in body["nodes"]:
+        node["beyond_plan"] = max(0, node["images"] + node["running"] - node["planned"])
+    return body
 
 
 def reported(report: JobReport) -> dict[str, Any]:
@@ -122,13 +144,20 @@ def explained(decision: Decision, node: str | None) -> dict[str, Any]:
 
 
 def outcome(reader: Reader, known: Known) -> dict[str, Any]:
-    """`report`, or None and in `no_report` why there is none; neither before the job has ended."""
+    """`report`, or None and in `no_report` why there is none; neither before the job has ended.
+
+    Of a job of a kind that has no output, `record` is what its application master said last.
+    """
+    none = {"report": None, "no_report": None, "record": None}
     if not known.application.ended:
-        return {"report": None, "no_report": None}
+        return none
+    no_output = not decision_store.outputs(known.application.tags)
+    if no_output and (record := reader.record(known.application.application_id)):
+        return none | {"record": shown(record.status)}
     try:
-        return {"report": reported(reader.report(known)), "no_report": None}
+        return none | {"report": reported(reader.report(known))}
     except (HadoopError, JobError) as error:
-        return {"report": None, "no_report": str(error)}
+        return none | {"no_report": str(error)}
 
 
 def _bar(bar: Bar) -> dict[str, Any]:

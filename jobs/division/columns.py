@@ -38,7 +38,7 @@ class BlockColumns:
             hosts=tuple(hosts),
             prefix=prefix,
             names=tuple(block.name[len(prefix) :] for block in blocks),
-            images=tuple(block.images for block in blocks),
+            images=tuple(block.items for block in blocks),
             sizes_bytes=tuple(block.size_bytes for block in blocks),
             replicas=tuple(tuple(place[host] for host in block.replicas) for block in blocks),
         )
@@ -66,7 +66,7 @@ def digest(blocks: Sequence[Block]) -> str:
     """
     summed = hashlib.sha256()
     for block in sorted(blocks, key=lambda block: block.name):
-        summed.update(repr((block.name, block.images, block.size_bytes, sorted(block.replicas))).encode())
+        summed.update(repr((block.name, block.items, block.size_bytes, sorted(block.replicas))).encode())
     return summed.hexdigest()
 
 
@@ -83,7 +83,7 @@ def plan_of(shares: Mapping[str, Sequence[int | Piece]], blocks: Sequence[Block]
 
 def _part_number(part: Part, number: Mapping[str, int]) -> int | Piece:
     i = number[part.block.name]
-    return i if part.images == part.block.images else (i, part.first, part.images)
+    return i if part.items == part.block.items else (i, part.first, part.items)
 
 
 def _part(said: int | Piece, blocks: Sequence[Block]) -> Part:
@@ -91,9 +91,9 @@ def _part(said: int | Piece, blocks: Sequence[Block]) -> Part:
     if not 0 <= number < len(blocks):
         raise JobError(f"its plan names block {number} of {len(blocks)}")
     block = blocks[number]
-    first, images = (0, block.images) if isinstance(said, int) else said[1:]
-    if first < 0 or images < 1 or first + images > block.images:
+    first, images = (0, block.items) if isinstance(said, int) else said[1:]
+    if first < 0 or images < 1 or first + images > block.items:
         raise JobError(
-            f"its plan gives pictures {first} to {first + images - 1} of {block.name}, which has {block.images}"
+            f"its plan gives pictures {first} to {first + images - 1} of {block.name}, which has {block.items}"
         )
     return Part(block, first, images)

@@ -91,7 +91,7 @@ class Decision:
     @property
     def images(self) -> int:
         """Pictures in all."""
-        return sum(block.images for block in self.blocks)
+        return sum(block.items for block in self.blocks)
 
     def shares(self) -> list[Share]:
         """What each node got, by name."""
@@ -198,9 +198,9 @@ def _share(node: str, plan: Plan, target: int) -> Share:
     local = [part for part in parts if node in part.block.replicas]
     return Share(
         node_name=node,
-        images=sum(part.images for part in parts),
+        images=sum(part.items for part in parts),
         size_bytes=round(math.fsum(part.size_bytes for part in parts)),
-        local_images=sum(part.images for part in local),
+        local_images=sum(part.items for part in local),
         local_bytes=round(math.fsum(part.size_bytes for part in local)),
         target_images=target,
     )

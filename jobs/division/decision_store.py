@@ -54,12 +54,12 @@ def outputs(tagged: Iterable[str]) -> list[str]:
     return [unquote(tag.removeprefix(TAG)) for tag in tagged if tag.startswith(TAG)]
 
 
-def keep(filesystem: FileSystem, owners_folder: str, job_id: str, content: bytes) -> None:
+def keep(filesystem: FileSystem, owners_folder: str, job_id: str, content: bytes, below: str = FOLDER) -> None:
     """Put a job's record where it is found whatever becomes of the job, and let go of the oldest ones.
 
     Only its owner may read it there: of a job that failed, nobody has seen anything yet.
     """
-    folder = f"{owners_folder}/{FOLDER}"
+    folder = f"{owners_folder}/{below}"
     filesystem.make_folder(folder, mode=0o700)
     filesystem.write(f"{folder}/{job_id}.json", content, mode=0o600)
     total = 0

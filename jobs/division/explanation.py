@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rich.table import Column, Table
-
 from jobs.division.columns import digest
 from jobs.division.decision import Decision, Share
 from jobs.division.replay import Yardstick, attempts, compared, yardstick
@@ -40,25 +38,6 @@ def explanation(decision: Decision, only: str | None = None) -> dict[str, Any]:
     facts = _Facts(decision)
     nodes = [facts.node(share) for name, share in shares.items() if only in (None, name)]
     return _whole(decision) | {"nodes": nodes}
-
-
-def table(body: Mapping[str, Any]) -> Table:
-    """The nodes of an explanation, one a row."""
-    found = Table(Column("node", no_wrap=True))
-    for heading in ("value", "age", "confidence", "formula", "gets", "own\ndisk", "fetches"):
-        found.add_column(heading, justify="right", no_wrap=True)
-    for node in body["nodes"]:
-        found.add_row(
-            node["node_name"],
-            f"{node['value']:.4g}",
-            f"{node['age_seconds']:.0f} s",
-            "unknown" if node["confidence"] is None else f"{node['confidence']:.2f}",
-            str(node["target_images"]),
-            str(node["images"]),
-            str(node["local_images"]),
-            bytes_text(node["size_bytes"] - node["local_bytes"]),
-        )
-    return found
 
 
 def heading(body: Mapping[str, Any]) -> list[str]:
@@ -118,7 +97,7 @@ class _Facts:
         self.held = dict.fromkeys(decision.plan.parts, 0)
         for block in decision.blocks:
             for node in self.held.keys() & set(block.replicas):
-                self.held[node] += block.images
+                self.held[node] += block.items
         self.fetched = {node: _Tally() for node in decision.plan.parts}
         self.given = {node: _Tally() for node in decision.plan.parts}
         for move in moves(decision.plan, self.values):
@@ -189,7 +168,7 @@ class _Tally:
         self._bytes: Counter[str] = Counter()
 
     def add(self, key: str, part: Part) -> None:
-        self._images[key] += part.images
+        self._images[key] += part.items
         self._bytes[key] += round(part.size_bytes)
 
     def largest(self) -> list[tuple[str, dict[str, int]]]:

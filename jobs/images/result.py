@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from rich.table import Table
 
 from hadoop.client.blocks import list_files
 from hadoop.client.filesystem import FileSystem
@@ -60,19 +59,3 @@ def check_classified(output: str, found: Sequence[Mapping[str, Any]]) -> None:
 def accuracy_json(known: Accuracy) -> dict[str, Any]:
     """How often a job was right, for programs; `ratio` is None when the truth of no picture is known."""
     return asdict(known) | {"ratio": known.ratio}
-
-
-def accuracy_table(known: Accuracy) -> Table:
-    """How often a job was right, by class and in all."""
-    table = Table("class", title_justify="left", caption_justify="left")
-    for heading in ("right", "of", "accuracy"):
-        table.add_column(heading, justify="right")
-    for name, (right, of) in known.by_class.items():
-        table.add_row(name, str(right), str(of), f"{right / of:.1%}")
-    table.add_section()
-    total = known.right + known.wrong
-    ratio = "unknown" if known.ratio is None else f"{known.ratio:.1%}"
-    table.add_row("all", str(known.right), str(total), ratio, style="bold")
-    if known.unknown:
-        table.caption = f"The truth of {known.unknown} pictures is not known: their names are not in the table."
-    return table

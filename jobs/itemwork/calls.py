@@ -4,32 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeVar
-from urllib.parse import parse_qsl
+from typing import Any
 
-import msgspec
-
+from jobs.application.calls import LARGEST_CALL, Caller, Refused, Request, decode_body, decode_query
 from jobs.images.rows_size import LARGEST_ROWS
 from jobs.itemwork.dealer import Dealer
 from jobs.itemwork.messages import Task
-from jobs.itemwork.refusals import Refused
-
-LARGEST_CALL = 1 << 20
-S = TypeVar("S", bound=msgspec.Struct)
-
-
-class Request(NamedTuple):
-    """What a POST brings: the part of its address behind the question mark, and its body."""
-
-    query: str
-    body: bytes
-
-
-class Caller(msgspec.Struct):
-    """Every call names its node and container."""
-
-    node_name: str
-    container_id: str
 
 
 class Take(Caller):
@@ -51,13 +31,6 @@ class Died(Working):
     reason: str
 
 
-class Failed(Caller):
-    """Why this worker ends, and whether every other one would."""
-
-    reason: str
-    everywhere: bool
-
-
 class Commit(Caller):
     """The query of a commit."""
 
@@ -68,7 +41,7 @@ class Commit(Caller):
 
 def take(dealer: Dealer, request: Request) -> dict[str, Any]:
     """POST /take"""
-    said = _json(request.body, Take)
+    said = decode_body(request.body, Take)
     offer = dealer.take(said.node_name, said.container_id, said.holding)
     if offer is None:
         return {"done": True}
@@ -77,7 +50,7 @@ def take(dealer: Dealer, request: Request) -> dict[str, Any]:
 
 def commit(dealer: Dealer, request: Request) -> dict[str, Any]:
     """POST /commit"""
-    said = _query(request.query, Commit)
+    said = decode_query(request.query, Commit)
     if not (math.isfinite(said.seconds) and said.seconds >= 0 and said.bytes_read >= 0):
         raise Refused(f"seconds={said.seconds} and bytes_read={said.bytes_read} have to be 0 or more")
     answer = dealer.commit(said.node_name, said.container_id, said.lease, request.body, said.seconds, said.bytes_read)
@@ -86,26 +59,21 @@ def commit(dealer: Dealer, request: Request) -> dict[str, Any]:
 
 def heartbeat(dealer: Dealer, request: Request) -> dict[str, Any]:
     """POST /heartbeat"""
-    said = _json(request.body, Caller)
+    said = decode_body(request.body, Caller)
     return {"holding": dealer.heartbeat(said.node_name, said.container_id)}
 
 
 def working(dealer: Dealer, request: Request) -> None:
     """POST /working"""
-    said = _json(request.body, Working)
+    said = decode_body(request.body, Working)
     dealer.working(said.node_name, said.container_id, said.lease, said.group)
 
 
 def died(dealer: Dealer, request: Request) -> dict[str, Any]:
     """POST /died"""
-    said = _json(request.body, Died)
+    said = decode_body(request.body, Died)
     groups, convicted = dealer.died(said.node_name, said.container_id, said.lease, said.group, said.reason)
     return {"groups": [group.to_json() for group in groups], "convicted": convicted}
-
-
-def failed(request: Request) -> Failed:
-    """POST /failed"""
-    return _json(request.body, Failed)
 
 
 Call = Callable[[Dealer, Request], Mapping[str, Any] | None]
@@ -119,20 +87,5 @@ CALLS: Mapping[str, Call] = {
 """By path; each raises Refused when the request is not as it has to be."""
 
 
-def largest_body(path: str) -> int:
-    """Bytes."""
-    return LARGEST_ROWS if path == "/commit" else LARGEST_CALL
-
-
-def _json(body: bytes, kind: type[S]) -> S:
-    try:
-        return msgspec.json.decode(body, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise Refused(f"the body is not what this call needs: {error}") from None
-
-
-def _query(query: str, kind: type[S]) -> S:
-    try:
-        return msgspec.convert(dict(parse_qsl(query, strict_parsing=True)), kind, strict=False)
-    except (msgspec.MsgspecError, ValueError) as error:
-        raise Refused(f"the query is not what this call needs: {error}") from None
+LARGEST: Mapping[str, int] = {path: LARGEST_ROWS if path == "/commit" else LARGEST_CALL for path in CALLS}
+"""Bytes of a body, by path."""

@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from jobs.application.calls import Refused
 from jobs.application.journal import Record
 from jobs.images.rows import SCHEMA, is_of_rows
 from jobs.itemwork.messages import Picture
-from jobs.itemwork.refusals import Refused
 from locality.types import Part, Plan
 
 COMMITTED = "committed"
@@ -56,7 +56,7 @@ def commits(records: Iterable[Record]) -> Iterator[Commit]:
 
 def local_and_moved(node: str, parts: Sequence[Part], pictures: Sequence[Picture]) -> tuple[int, int]:
     """How many of the pictures are on the node's own disk, and the bytes of the others."""
-    holders = [part.is_local(node) for part in parts for _ in range(part.images)]
+    holders = [part.is_local(node) for part in parts for _ in range(part.items)]
     moved = sum(picture.length for picture, local in zip(pictures, holders, strict=True) if not local)
     return sum(holders), moved
 
@@ -97,7 +97,7 @@ def remaining(plan: Plan, records: Iterable[Record]) -> Plan:
 
 def _left_of(part: Part, done: Sequence[tuple[int, int]]) -> Iterator[Part]:
     """What of a part lies in none of the ranges, which are in order."""
-    at, end = part.first, part.first + part.images
+    at, end = part.first, part.first + part.items
     for first, last in done:
         if at < min(first, end):
             yield Part(part.block, at, min(first, end) - at)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from hadoop.errors import HadoopError
+from jobs.application.calls import Gone
 from jobs.application.journal import Record
 from jobs.errors import JobError
 from jobs.images.recordio import BadPack
@@ -24,10 +25,6 @@ __all__ = ["Dealer", "Gone", "Tally", "remaining"]
 
 STORING_SECONDS = 0.1
 """When to ask again while the last rows are being recorded."""
-
-
-class Gone(Exception):
-    """The container is not its node's current one, and has to end."""
 
 
 class Log(Protocol):
@@ -94,7 +91,7 @@ class Dealer:
             answer = self._leases.commit(given.lease.lease_id, given.lease.token, self._for_leases())
             if answer is not Answer.ACCEPTED:
                 return answer
-            self._storing += given.lease.images
+            self._storing += given.lease.items
             self._book.committed(given.lease, now)
             self._blame.done(node, given.names)
             commit = self._commit(container, given, rows, errors, (seconds, bytes_read))
@@ -276,9 +273,9 @@ class Dealer:
             pictures = self._pictures_of(part)
         except BadPack as error:
             raise JobError(f"{part.block.name} {error}") from None
-        if len(pictures) != part.images:
+        if len(pictures) != part.items:
             raise JobError(
-                f"{part.block.name} has {len(pictures)} pictures where {part.images} were planned: "
+                f"{part.block.name} has {len(pictures)} pictures where {part.items} were planned: "
                 "the input was changed during the job; run it again"
             )
         return pictures
@@ -299,10 +296,10 @@ class Dealer:
             container_id=container,
             lease=self._book.name(lease.token),
             origin=lease.origin,
-            parts=[(part.block.name, part.first, part.images) for part in lease.parts],
+            parts=[(part.block.name, part.first, part.items) for part in lease.parts],
             begin=given.begin,
             end=self._now,
-            images=lease.images,
+            images=lease.items,
             errors=errors,
             local_images=local_images,
             bytes_read=worked[1],

@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from jobs.application.calls import Refused
 from jobs.itemwork.commits import Commit
 from jobs.itemwork.messages import Picture
 from jobs.itemwork.node_totals import Tallies, Tally
-from jobs.itemwork.refusals import Refused
 from jobs.reports.report import LeaseReport
 from locality.leases import Answer, Lease
 
@@ -84,14 +84,14 @@ class Book:
         """A lease ended without counting; its node worked on it until then at most."""
         given = self._running.pop(token)
         lease, end = given.lease, max(given.begin, until)
-        local = sum(part.images for part in lease.parts if part.is_local(lease.node))
-        self.tallies.ended(LeaseReport(lease.node, given.begin, end, lease.images, local, outcome, lease.origin))
+        local = sum(part.items for part in lease.parts if part.is_local(lease.node))
+        self.tallies.ended(LeaseReport(lease.node, given.begin, end, lease.items, local, outcome, lease.origin))
 
     def images_running(self) -> dict[str, int]:
         """Pictures leased to each node that has any."""
         images: dict[str, int] = {}
         for given in self._running.values():
-            images[given.lease.node] = images.get(given.lease.node, 0) + given.lease.images
+            images[given.lease.node] = images.get(given.lease.node, 0) + given.lease.items
         return images
 
     def tally(self, now: float) -> dict[str, Tally]:

@@ -6,11 +6,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cache
-from itertools import zip_longest
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from rich.table import Table
 
 from jobs.errors import JobError
 from jobs.reports.timeline import KINDS, timeline
@@ -206,40 +204,13 @@ def html(report: JobReport) -> str:
 
 def comparison_html(reports: Sequence[JobReport]) -> str:
     """One self-contained page with several jobs side by side, in the order given; JobError for none."""
-    _refuse_none(reports)
+    refuse_none(reports)
     notes = dict.fromkeys(text for r in reports for text in (r.note, r.weights.meaning) if text)
     return pages().get_template("comparison.html.j2").render(reports=reports, notes=list(notes))
 
 
-def comparison(reports: Sequence[JobReport]) -> Table:
-    """Pictures and seconds per node for each way to judge and divide, then its makespan beside the lower bound.
-
-    Source: figure 8 of the paper. JobError when there is no report.
-    """
-    _refuse_none(reports)
-    table = Table("judged by,\ndivided by", "node")
-    for heading in ("images", "seconds", "bound", "over bound", "moved"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for report in reports:
-        nodes = [(node.node_name, str(node.images), f"{node.seconds:.1f}") for node in report.nodes]
-        for name, row in zip_longest((report.capability, report.policy), (*nodes, _makespan(report)), fillvalue=""):
-            table.add_row(name, *row, style="bold" if len(row) > 3 else None)
-        table.add_section()
-    return table
-
-
-def _makespan(report: JobReport) -> tuple[str, ...]:
-    return (
-        "makespan",
-        str(report.images),
-        f"{report.makespan_seconds:.1f}",
-        f"{report.lower_bound_seconds:.1f}",
-        ratio_text(report.makespan_over_bound),
-        bytes_text(report.bytes_moved),
-    )
-
-
-def _refuse_none(reports: Sequence[JobReport]) -> None:
+def refuse_none(reports: Sequence[JobReport]) -> None:
+    """JobError when there is no report."""
     if not reports:
         raise JobError("there is nothing to compare: give at least one job's report")
 
@@ -275,7 +246,7 @@ def pages() -> Environment:
         "byte_scale": _byte_scale,
         "bytes": bytes_text,
         "largest": _largest,
-        "most_done": lambda status: _largest(max(node.images, node.planned) for node in status.nodes),
+        "most_done": lambda status: _largest(max(node.done, node.planned) for node in status.nodes),
         "most_pictures": _most_pictures,
         "number": _number,
         "ratio": ratio_text,

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import cv2
 
-from jobs.application.settings import WorkerSettings
 from jobs.engines import Engine, create
 from jobs.engines.loading import Loaded, load
 from jobs.errors import JobError
@@ -23,6 +22,7 @@ from jobs.worker.child import Broken, Looker, Pulse
 from jobs.worker.children import Children, Serve
 from jobs.worker.lookout import Lookout
 from jobs.worker.master import Away, Master, NotWanted
+from jobs.worker.settings import WorkerSettings
 from jobs.worker.worker import Worker
 
 RETRY_SECONDS = 0.1

@@ -17,10 +17,10 @@ import cv2
 import numpy as np
 
 from jobs.engines.loading import Loaded
-from jobs.images.reading import Fetched, Reader, Stalled, Unreadable
 from jobs.images.rows import Rows
 from jobs.images.storage import Storage
 from jobs.itemwork.messages import Picture
+from jobs.worker.reading import Fetched, Reader, Stalled, Unreadable
 
 WAITING_SECONDS = 1.0
 _SET_DEATH_SIGNAL = 1

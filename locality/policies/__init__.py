@@ -13,7 +13,7 @@ class Policy(Protocol):
     """A pure function that divides blocks among nodes."""
 
     def __call__(self, blocks: Sequence[Block], capability: Mapping[str, float], terms: Terms = ..., /) -> Plan:
-        """Return a plan of every picture and every node of `capability`; PlanError on bad input."""
+        """Return a plan of every item and every node of `capability`; PlanError on bad input."""
 
 
 def by_name(*entries: tuple[str, Policy]) -> dict[str, Policy]:

@@ -9,7 +9,7 @@ from locality.types import NO_TERMS, Block, Plan, Terms
 
 
 def plan(blocks: Sequence[Block], capability: Mapping[str, float], _terms: Terms = NO_TERMS) -> Plan:
-    """Divide `blocks` so that node i gets C_i / sum(C) of all pictures, moving as few pictures as that takes.
+    """Divide `blocks` so that node i gets C_i / sum(C) of all items, moving as few items as that takes.
 
     `capability` is a number >= 0 per node, in any unit; 0 gets nothing. No blocks make an empty plan.
     PlanError names an unusable block or capability. Source: paper, Algorithm 1; targets are made whole by
@@ -17,5 +17,5 @@ def plan(blocks: Sequence[Block], capability: Mapping[str, float], _terms: Terms
     """
     check_blocks(blocks)
     check_capability(capability)
-    images = sum(block.images for block in blocks)
-    return level(stored_distribution(blocks, capability), whole_targets(images, capability))
+    items = sum(block.items for block in blocks)
+    return level(stored_distribution(blocks, capability), whole_targets(items, capability))

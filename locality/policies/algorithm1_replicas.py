@@ -19,7 +19,7 @@ def plan(blocks: Sequence[Block], capability: Mapping[str, float], _terms: Terms
     """
     check_blocks(blocks)
     check_capability(capability)
-    targets = whole_targets(sum(block.images for block in blocks), capability)
+    targets = whole_targets(sum(block.items for block in blocks), capability)
     holdings = Holdings.of(blocks, (node for node, value in capability.items() if value > 0))
     wanted = holdings.of_each_node(targets)
-    return plan_of(holdings, fill(holdings, most_local(holdings, wanted).pictures, wanted), list(capability))
+    return plan_of(holdings, fill(holdings, most_local(holdings, wanted).local_items, wanted), list(capability))

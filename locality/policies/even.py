@@ -10,7 +10,7 @@ from locality.types import NO_TERMS, Block, Plan, Terms
 
 
 def plan(blocks: Sequence[Block], capability: Mapping[str, float], _terms: Terms = NO_TERMS) -> Plan:
-    """Divide `blocks` so that all nodes get the same number of pictures, give or take one.
+    """Divide `blocks` so that all nodes get the same number of items, give or take one.
 
     A capability of 0 still means that a node gets nothing; above 0 it makes no difference. No blocks make an
     empty plan. PlanError names an unusable block or capability.

@@ -11,7 +11,7 @@ from locality.types import NO_TERMS, Block, Plan, Terms
 def plan(blocks: Sequence[Block], capability: Mapping[str, float], _terms: Terms = NO_TERMS) -> Plan:
     """Give each block to its first replica among the nodes whose capability is above 0.
 
-    A block with no replica there goes to the node with the fewest pictures, the only case in which bytes
+    A block with no replica there goes to the node with the fewest items, the only case in which bytes
     move. No blocks make an empty plan. PlanError names an unusable block or capability.
     """
     check_blocks(blocks)

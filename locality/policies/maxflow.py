@@ -18,18 +18,18 @@ SOON_DONE_PAIRS = 100_000
 def plan(blocks: Sequence[Block], capability: Mapping[str, float], terms: Terms = NO_TERMS) -> Plan:
     """Divide `blocks` with the fewest bytes moved of all plans that end within 1 + `terms.epsilon` of the bound.
 
-    Node i may get room_i = (1 + epsilon) * C_i / sum(C) of all pictures. The flow source -> block -> replicas -> node,
+    Node i may get room_i = (1 + epsilon) * C_i / sum(C) of all items. The flow source -> block -> replicas -> node,
     with room_i out of node i, is what can be read locally; the rest is read by nodes below their share. Where no plan
-    of whole pictures ends so early, the earliest counts as the bound. Exact up to 60,000 replicas among which pictures
+    of whole items ends so early, the earliest counts as the bound. Exact up to 60,000 replicas among which items
     must move, then up to 1 % above the fewest (local_reads). PlanError names an unusable block, capability or epsilon.
     """
     check_blocks(blocks)
     check_capability(capability)
-    images = sum(map(attrgetter("images"), blocks))
-    room, shares = rooms(images, capability, terms.epsilon), quickest_shares(images, capability)
+    items = sum(map(attrgetter("items"), blocks))
+    room, shares = rooms(items, capability, terms.epsilon), quickest_shares(items, capability)
     holdings = Holdings.of(blocks, (node for node, value in capability.items() if value > 0))
     local = most_local(holdings, holdings.of_each_node(room))
     if not local.fewest_bytes_moved and len(holdings.block) <= SOON_DONE_PAIRS:
         exact = most_local(holdings, holdings.of_each_node(shares))
         local = local if exact.fewest_bytes_moved else exact
-    return plan_of(holdings, fill(holdings, local.pictures, holdings.of_each_node(shares)), list(capability))
+    return plan_of(holdings, fill(holdings, local.local_items, holdings.of_each_node(shares)), list(capability))

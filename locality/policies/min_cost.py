@@ -29,18 +29,18 @@ count then (a billion times the median in small clusters, tens of thousands in l
 def plan(blocks: Sequence[Block], capability: Mapping[str, float], terms: Terms = NO_TERMS) -> Plan:
     """Divide `blocks` with the least access cost of all plans that end within 1 + `terms.epsilon` of the bound.
 
-    Minimise sum(w_b c_bn x_bn) over the pictures x_bn of block b that node n reads, w_b bytes each, c_bn the seconds
-    per byte from that replica of b which is cheapest for n, with sum_n(x_bn) = pictures of b and
-    sum_b(x_bn) <= room_n = (1 + epsilon) * C_n / sum(C) of all pictures: a min-cost flow, exact up to EVERY_WAY.
+    Minimise sum(w_b c_bn x_bn) over the items x_bn of block b that node n reads, w_b bytes each, c_bn the seconds
+    per byte from that replica of b which is cheapest for n, with sum_n(x_bn) = items of b and
+    sum_b(x_bn) <= room_n = (1 + epsilon) * C_n / sum(C) of all items: a min-cost flow, exact up to EVERY_WAY.
     Beyond, what is usual in a rack and between racks stands for single ways (RackWays), and maxflow's plan is taken
     where it costs less. PlanError names an unusable block, capability or epsilon.
     """
     check_blocks(blocks)
     check_capability(capability)
-    room = rooms(sum(block.images for block in blocks), capability, terms.epsilon)
+    room = rooms(sum(block.items for block in blocks), capability, terms.epsilon)
     holdings = Holdings.of(blocks, (node for node, most in room.items() if most))
     most = holdings.of_each_node(room)
-    if len(holdings.images) * len(holdings.nodes) <= EVERY_WAY:
+    if len(holdings.items) * len(holdings.nodes) <= EVERY_WAY:
         return plan_of(holdings, _every_way(holdings, most, terms.cost), list(capability))
     by_rack = plan_of(holdings, _by_rack(holdings, most, terms.cost), list(capability))
     by_bytes = maxflow.plan(blocks, capability, terms)
@@ -53,7 +53,7 @@ def _every_way(holdings: Holdings, room: Ints, cost: AccessCost) -> Shares:
     seconds[holdings.block, holdings.node] /= RATHER_LOCAL
     blocks, nodes = seconds.shape
     block, node = np.divmod(np.arange(blocks * nodes), nodes)
-    ways = Arcs(block, blocks + node, holdings.images[block])
+    ways = Arcs(block, blocks + node, holdings.items[block])
     flow = _cheapest(holdings, ways, seconds.ravel(), room, blocks + nodes)
     used = flow > 0
     return Shares(block[used], node[used], flow[used])
@@ -62,10 +62,10 @@ def _every_way(holdings: Holdings, room: Ints, cost: AccessCost) -> Shares:
 def _by_rack(holdings: Holdings, room: Ints, cost: AccessCost) -> Shares:
     """Each block -> its replicas, its racks and the whole cluster -> nodes."""
     ways = RackWays.of(holdings, cost)
-    blocks, nodes = len(holdings.images), len(holdings.nodes)
+    blocks, nodes = len(holdings.items), len(holdings.nodes)
     first_hub, here = blocks + nodes, len(holdings.block)
-    direct = Arcs(holdings.block, blocks + holdings.node, holdings.images[holdings.block])
-    to_hub = Arcs(ways.block, first_hub + ways.hub, holdings.images[ways.block])
+    direct = Arcs(holdings.block, blocks + holdings.node, holdings.items[holdings.block])
+    to_hub = Arcs(ways.block, first_hub + ways.hub, holdings.items[ways.block])
     from_hub = Arcs(first_hub + ways.served_hub, blocks + ways.served, room[ways.served])
     arcs = direct + to_hub + from_hub
     seconds = np.concatenate((ways.local_seconds, ways.hub_seconds * RATHER_LOCAL, ways.served_seconds))
@@ -75,16 +75,16 @@ def _by_rack(holdings: Holdings, room: Ints, cost: AccessCost) -> Shares:
     for hub in np.unique(ways.hub[entering > 0]):
         into, out = (ways.hub == hub) & (entering > 0), ways.served_hub == hub
         poured = pour(entering[into], leaving[out])
-        shares += Shares(ways.block[into][poured.block], ways.served[out][poured.node], poured.images)
+        shares += Shares(ways.block[into][poured.block], ways.served[out][poured.node], poured.items)
     return shares
 
 
 def _cheapest(holdings: Holdings, ways: Arcs, seconds: Floats, room: Ints, sink: int) -> Ints:
-    """What the `ways` carry of all pictures; their vertices are blocks, nodes and whatever comes before `sink`."""
-    blocks = len(holdings.images)
+    """What the `ways` carry of all items; their vertices are blocks, nodes and whatever comes before `sink`."""
+    blocks = len(holdings.items)
     ends = Arcs(np.arange(blocks, blocks + len(room)), np.full(len(room), sink), room)
     supplies = np.zeros(sink + 1, np.int64)
-    supplies[:blocks], supplies[sink] = holdings.images, -holdings.images.sum()
+    supplies[:blocks], supplies[sink] = holdings.items, -holdings.items.sum()
     most = dearest(sink + 1)
     scale = max(most / seconds.max(), USUAL_COST / np.median(seconds[seconds > 0])) if seconds.any() else 0.0
     whole = np.minimum(np.rint(seconds * scale), most).astype(np.int64)

@@ -17,9 +17,9 @@ from rich.text import Text
 
 from hadoop.client.jars import JARS
 from infosvc.commands import show
-from infosvc.commands.options import given_ca_file, json_option, service_options
+from infosvc.commands.options import json_option, service_options
 from infosvc.commands.shipping import DIRECTORY, given, ssh_options
-from infosvc.shipping.enrolment import NOTHING
+from infosvc.wire.service_options import ServiceAddress
 from nodewise.doctor.checks import look
 from nodewise.doctor.finding import Finding, State
 from nodewise.doctor.request import Request
@@ -82,14 +82,16 @@ def doctor(context: click.Context, /, log_in: bool, as_json: bool, **options: An
 def _collect(context: click.Context, log_in: bool, options: dict[str, Any]) -> Request:
     """Collect the options of the command; those without a field of their own say how to log in."""
     home: Path = context.obj
-    own = {name: options.pop(name) for name in ("url", "token_file", "hadoop_conf", "jars", "worker_python", "files")}
-    ca_file = given_ca_file()
+    own = {name: options.pop(name) for name in ("hadoop_conf", "jars", "worker_python", "files")}
+    service: ServiceAddress = options.pop("service")
     if own["hadoop_conf"] and own["hadoop_conf"].absolute() == home / "cluster" / "conf":
         own["hadoop_conf"] = None  # as `nodewise cluster status` says it
     return Request(
         home=home,
+        url=service.url,
         url_given=context.get_parameter_source("url") is not ParameterSource.DEFAULT,
-        ca_file=None if ca_file == NOTHING else ca_file,
+        token_file=service.token_file,
+        ca_file=service.authority,
         ssh=_logins(home, options) if log_in else None,
         **own,
     )

@@ -62,7 +62,7 @@ def test_pictures_that_come_short_are_never_counted(tmp_path: Path) -> None:
     program = """
 from bench.reading.read import read
 from jobs.itemwork.messages import Picture
-from jobs.images.reading import Reader
+from jobs.worker.reading import Reader
 
 class Short:
     def read(self, path, offset, length):

@@ -247,7 +247,7 @@ def owned(site: Site) -> list[str]:
     """What the user's folder of jobs holds besides the records of plans."""
     folder = f"/user/{site.cluster.user}/.nodewise"
     names = site.hdfs().list(folder) if site.hdfs().status(folder, strict=False) else []
-    return [name for name in names if name != "decisions"]
+    return [name for name in names if name not in ("decisions", "records")]
 
 
 def left(work: Work) -> list[Any]:

@@ -54,7 +54,7 @@ def left_behind(site: Site, output: str) -> list[str]:
     staging = f"/user/{site.cluster.user}/.nodewise"
     output_left = [output] if hdfs.status(output, strict=False) else []
     owned = hdfs.list(staging) if hdfs.status(staging, strict=False) else []
-    return output_left + [name for name in owned if name != "decisions"]
+    return output_left + [name for name in owned if name not in ("decisions", "records")]
 
 
 def numbers(client: InfoClient, data_name: str) -> dict[str, float]:

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from collectors.agent import api
 from collectors.agent.api import MAX_CONNECTIONS, AgentServer, Calls
 
 Wait = Callable[[Callable[[], Any]], Any]
@@ -87,10 +86,8 @@ def test_beyond_a_few_connections_callers_are_hung_up_on(server: AgentServer, wa
     ],
     ids=["nothing", "head", "body"],
 )
-def test_a_request_that_comes_a_byte_at_a_time_has_a_deadline(
-    server: AgentServer, said: bytes, monkeypatch: pytest.MonkeyPatch, wait_for: Wait
-) -> None:
-    monkeypatch.setattr(api, "PATIENCE_SECONDS", 0.3)
+def test_a_request_that_comes_a_byte_at_a_time_has_a_deadline(server: AgentServer, said: bytes, wait_for: Wait) -> None:
+    server.patience = 0.3
     with caller(server, said) as connection:
         connection.settimeout(0.02)
 

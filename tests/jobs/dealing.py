@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
 from hadoop.errors import HadoopError
+from jobs.application.calls import Request
 from jobs.application.journal import Record
 from jobs.images.rows import SCHEMA
+from jobs.itemwork.calls import CALLS, LARGEST
 from jobs.itemwork.commits import commits
 from jobs.itemwork.dealer import Dealer, remaining
 from jobs.itemwork.messages import Picture
@@ -28,9 +31,9 @@ def block(name: str, images: int, *replicas: str) -> Block:
 def pictures_of(part: Part) -> tuple[Picture, ...]:
     """A block of one picture is a file, others are packed."""
     name = part.block.name
-    if part.block.images == 1:
+    if part.block.items == 1:
         return (Picture(name, name, None, PICTURE_BYTES),)
-    numbers = range(part.first, part.first + part.images)
+    numbers = range(part.first, part.first + part.items)
     return tuple(Picture(f"{name}#{n}", name, n * PICTURE_BYTES, PICTURE_BYTES) for n in numbers)
 
 
@@ -69,6 +72,18 @@ class Paper:
             raise HadoopError("HDFS is away")
 
 
+class Answering:
+    """A dealer behind an application master's address, as a coordinator puts it there."""
+
+    calls = LARGEST
+
+    def __init__(self, dealer: Dealer) -> None:
+        self._dealer = dealer
+
+    def hear(self, call: str, request: Request) -> Mapping[str, Any] | None:
+        return CALLS[call](self._dealer, request)
+
+
 @dataclass
 class Job:
     """An application master of which one attempt follows the other."""
@@ -100,13 +115,13 @@ class Job:
 
 def one_node(*blocks: Block, most_images: int = 8, share: float = 1.0) -> Job:
     """Everything on node a."""
-    plan = Plan({"a": tuple(Part(one, 0, one.images) for one in blocks)})
-    return Job(plan, {"a": 1.0}, Rules(lease_seconds=LEASE_SECONDS, most_images=most_images, share=share))
+    plan = Plan({"a": tuple(Part(one, 0, one.items) for one in blocks)})
+    return Job(plan, {"a": 1.0}, Rules(lease_seconds=LEASE_SECONDS, most_items=most_images, share=share))
 
 
 def two_nodes(first: Sequence[Block], second: Sequence[Block], most_images: int = 8, steal: bool = True) -> Job:
     """The first blocks on node a, the others on node b."""
     shares = {"a": first, "b": second}
-    plan = Plan({node: tuple(Part(one, 0, one.images) for one in blocks) for node, blocks in shares.items()})
-    rules = Rules(lease_seconds=LEASE_SECONDS, most_images=most_images, share=1.0, steal=steal)
+    plan = Plan({node: tuple(Part(one, 0, one.items) for one in blocks) for node, blocks in shares.items()})
+    rules = Rules(lease_seconds=LEASE_SECONDS, most_items=most_images, share=1.0, steal=steal)
     return Job(plan, {"a": 1.0, "b": 1.0}, rules)

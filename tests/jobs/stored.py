@@ -1,23 +1,30 @@
-"""The settings of a job, and files that are there or were written, without HDFS."""
+"""What a job is told, and files that are there or were written, without HDFS."""
 
 from __future__ import annotations
 
-from jobs.application.settings import JobSettings
+from dataclasses import asdict
 
-SETTINGS = JobSettings(
-    job_id="application_1_0001",
+from jobs.application.job_spec import JobSpec
+from jobs.kinds.classify.settings import ClassifySettings
+
+SETTINGS = ClassifySettings(
     input="/in",
     output="/out",
-    staging="/staging",
     engine="mxnet_alexnet",
     policy="algorithm1",
     capability="weight",
+    worker_python="",
+)
+SPEC = JobSpec(
+    kind="classify",
+    job_id="application_1_0001",
+    staging="/staging",
     info_url="",
     conf_dir="",
     jars="",
     user="",
-    worker_python="",
     token="",
+    settings=asdict(SETTINGS),
 )
 
 

@@ -19,7 +19,7 @@ from jobs.application.listener import Listener
 from jobs.application.status import JobStatus
 from jobs.errors import JobError
 from jobs.itemwork.messages import Task
-from tests.jobs.dealing import Job, block, rows, two_nodes
+from tests.jobs.dealing import Answering, Job, block, rows, two_nodes
 
 STATUS = JobStatus("job_1", "running", 1, 12, 3, 0, 1.5, None, ())
 
@@ -67,7 +67,7 @@ def early() -> Iterator[Listener]:
 
 @pytest.fixture
 def listener(early: Listener, job: Job) -> Listener:
-    early.serve(job.dealer, lambda: STATUS, lambda: "<h1>Größe</h1>")
+    early.serve(Answering(job.dealer), lambda: STATUS, lambda: "<h1>Größe</h1>")
     return early
 
 
@@ -165,7 +165,7 @@ def test_before_there_is_work_everyone_is_told_to_come_again(early: Listener, jo
     assert worker.request("GET", "/", b"") == (200, b"It plans")
     assert worker.request("GET", "/status", b"")[0] == 200
     assert worker("/take", holding=[])[0] == 503
-    early.serve(job.dealer, lambda: STATUS, lambda: "")
+    early.serve(Answering(job.dealer), lambda: STATUS, lambda: "")
     assert worker("/take", holding=[])[0] == 200
     worker.close()
 
@@ -254,7 +254,7 @@ def test_a_journal_that_cannot_be_written_is_told_to_come_again_later(worker: Wo
 def test_a_fault_of_ours_reaches_the_main_loop(
     early: Listener, job: Job, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    early.serve(job.dealer, lambda: STATUS, lambda: "")
+    early.serve(Answering(job.dealer), lambda: STATUS, lambda: "")
     worker = Worker(early)
     monkeypatch.setattr(job.dealer, "_pictures_of", lambda part: ())
 
@@ -291,7 +291,7 @@ def test_rows_that_are_damaged_are_the_callers_fault(worker: Worker, listener: L
 def test_a_page_that_cannot_be_shown_does_not_end_the_job(
     early: Listener, job: Job, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    early.serve(job.dealer, lambda: STATUS, lambda: str(1 / 0))
+    early.serve(Answering(job.dealer), lambda: STATUS, lambda: str(1 / 0))
     worker = Worker(early)
 
     assert worker.request("GET", "/", b"")[0] == 500
@@ -302,7 +302,7 @@ def test_a_page_that_cannot_be_shown_does_not_end_the_job(
 
 def test_a_body_that_does_not_come_ends_its_connection_and_no_other_one(job: Job) -> None:
     listener = Listener("127.0.0.1", "secret", body_seconds=0.2)
-    listener.serve(job.dealer, lambda: STATUS, lambda: "")
+    listener.serve(Answering(job.dealer), lambda: STATUS, lambda: "")
     slow = http.client.HTTPConnection("127.0.0.1", listener.port, timeout=20)
     slow.putrequest("POST", "/take")
     slow.putheader("Authorization", "Bearer secret")

@@ -16,6 +16,8 @@ from infosvc.http.api.examples import schema_of
 from infosvc.http.api.restx import error_response
 from infosvc.wire.errors import NotFound
 from infosvc.wire.records import Datum, Outcome, Role, State
+from jobs.application.job_record import JobRecord
+from jobs.application.status import ContainerStatus, JobStatus, NodeStatus
 from jobs.dashboard import routes
 from jobs.dashboard.document import BOARD
 from jobs.dashboard.site import Place, Site
@@ -184,6 +186,25 @@ def test_a_report_that_a_later_job_wrote_there_is_not_shown(known: FlaskClient, 
 
     assert job["report"] is None
     assert "application_1700000000000_0002" in job["no_report"]
+
+
+def test_a_job_without_output_is_shown_as_its_application_master_left_it(known: FlaskClient, hadoop: Hadoop) -> None:
+    hadoop.app |= {"state": "FINISHED", "finalStatus": "SUCCEEDED", "applicationTags": ""}
+    nodes = (NodeStatus("alpha", "done", 1, 1, 0, 0, 0, 0.0, said="exit code 0"),)
+    containers = (ContainerStatus("copy", 0, "alpha", WORKER, hadoop.address),)
+    status = JobStatus(
+        JOB, "succeeded", 1, 1, 1, 0, 2.0, None, nodes, kind="command", unit="copies", containers=containers
+    )
+    record = JobRecord(status, "1 copies ended with exit code 0")
+    hadoop.stored[f"/user/me/.nodewise/records/{JOB}.json"] = record.to_bytes()
+    hadoop.logs[MASTER, "stdout"] = "nothing about containers\n"
+
+    job = known.get(f"/api/v1/jobs/{JOB}").get_json()
+    logs = known.get(f"/api/v1/jobs/{JOB}/logs").get_json()
+
+    assert (job["report"], job["no_report"], job["record"]["unit"]) == (None, None, "copies")
+    assert job["record"]["nodes"][0]["said"] == "exit code 0"
+    assert [(one["container_id"], one["role"]) for one in logs["containers"]] == [(MASTER, "master"), (WORKER, "copy")]
 
 
 def test_a_decision_is_explained_by_the_job_s_id(known: FlaskClient, hadoop: Hadoop) -> None:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 
 from hadoop.client.master import Ended, Granted, Heartbeat, Unprepared
 from hadoop.client.yarn import Launch
 from hadoop.errors import HadoopError
-from jobs.application.containers import Containers, Patience
+from jobs.application.containers import Containers, NodeState, Patience
+from jobs.application.coordinator import Container, End, Role, Seat, Then
 from jobs.application.exits import Exit, exit_of
 from jobs.errors import JobError
 from jobs.reports.report import Failure
 
 NOTHING = Heartbeat((), (), ())
 LAUNCH = Launch(argv=["true"], environment={}, files={}, memory_mb=1, vcores=1)
-PATIENCE = Patience(container_wait=30.0, lease_seconds=10.0, failures=3)
+PATIENCE = Patience(container_wait=30.0, failures=3)
+SILENCE = 60.0
 
 
 class ScriptedSession:
@@ -57,33 +60,38 @@ class Noted:
         self.last: dict[str, float] = {}
         self.kept: list[str] = []
         self.suspected: set[str] = set()
+        self.zero_is_done = False
 
-    def joined(self, node: str, container: str, capability: float) -> None:
-        self.joins.append((node, container))
+    def joined(self, container: Container) -> None:
+        self.joins.append((container.seat.node_name, container.container_id))
 
-    def starting(self, node: str) -> None:
-        self.kept.append(node)
+    def starting(self, seat: Seat) -> None:
+        self.kept.append(seat.node_name)
 
-    def ended(self, node: str, container: str, blame: bool, reason: str) -> None:
-        self.ends.append((node, container, blame, reason))
+    def ended(self, container: Container, end: End) -> Then:
+        self.ends.append((container.seat.node_name, container.container_id, end.exit.blames, end.text))
+        if end.status == 0 and end.exit is Exit.FINISHED and self.zero_is_done:
+            return Then.DONE
+        return Then.EXPECTED if container.container_id in self.suspected else Then.AGAIN
 
-    def suspects(self, node: str, container: str) -> bool:
-        return container in self.suspected
+    def heard(self, seat: Seat) -> float:
+        return self.last.get(seat.node_name, float("-inf"))
 
-    def heard(self, node: str) -> float:
-        return self.last.get(node, float("-inf"))
+
+def role(*nodes: str, silence: float | None = SILENCE, spares: Sequence[str] = (), all_needed: bool = False) -> Role:
+    """Workers on these nodes."""
+    return Role("worker", nodes, lambda _: LAUNCH, silence, spares, all_needed)
 
 
 class Scene:
     """Containers on nodes a and b, told by the test what happens; `step` says what the ResourceManager answers."""
 
-    def __init__(self, capability: dict[str, float], begun: float = 0.0, patience: Patience = PATIENCE) -> None:
+    def __init__(self, *roles: Role, begun: float = 0.0, patience: Patience = PATIENCE) -> None:
         self.session, self.work, self.failures = ScriptedSession(), Noted(), list[Failure]()
         self.reasons: dict[str, str] = {}
         self.containers = Containers(
             self.session,  # type: ignore[arg-type]
-            lambda _: LAUNCH,
-            capability,
+            roles,
             self.work,
             patience,
             self.failures.append,
@@ -108,18 +116,18 @@ class Scene:
         self.step(Heartbeat((), (Ended(container_id, status, said),), ()))
 
     def state(self, node: str) -> str:
-        return self.containers.states()[node][0]
+        return self.containers.states()[node].state
 
 
 @pytest.fixture
 def scene() -> Scene:
-    made = Scene({"a": 1.0, "b": 2.0})
+    made = Scene(role("a", "b"))
     made.step()
     return made
 
 
 def test_every_node_is_asked_for_once_with_a_number_of_its_own() -> None:
-    scene = Scene({"b": 1.0, "a": 1.0, "idle": 0.0})
+    scene = Scene(role("a", "b"))
     scene.step()
     scene.step()
 
@@ -227,7 +235,7 @@ def test_ends_from_outside_speak_against_the_node(scene: Scene, status: int) -> 
 
 
 def test_a_failure_has_the_second_of_the_work_and_not_of_the_attempt() -> None:
-    scene = Scene({"a": 1.0}, begun=100.0)
+    scene = Scene(role("a"), begun=100.0)
     scene.step()
 
     scene.end(scene.grant("a"), 1)
@@ -308,7 +316,7 @@ def test_a_container_whose_files_hdfs_does_not_tell_of_is_asked_for_again(scene:
         scene.step()
 
     assert (scene.failures, scene.work.ends, scene.state("a")) == ([], [], "starting")
-    assert scene.containers.states()["a"][1:] == (0, "HDFS is away")
+    assert scene.containers.states()["a"] == NodeState("starting", 0, "HDFS is away")
     scene.session.refusal = None
     assert scene.work.joins == [("a", scene.grant("a"))]
 
@@ -322,11 +330,9 @@ def test_files_that_are_not_there_are_not_asked_for_without_end(scene: Scene) ->
             scene.step(seconds=2)
 
 
-@pytest.mark.parametrize(("lease_seconds", "wait", "limit"), [(10.0, 30.0, 60.0), (1.0, 30.0, 30.0)])
-def test_a_worker_has_as_long_for_its_first_word_as_for_its_container(
-    lease_seconds: float, wait: float, limit: float
-) -> None:
-    scene = Scene({"a": 1.0}, patience=Patience(wait, lease_seconds, 3))
+@pytest.mark.parametrize(("silence", "limit"), [(60.0, 60.0), (6.0, 30.0)])
+def test_a_worker_has_as_long_for_its_first_word_as_for_its_container(silence: float, limit: float) -> None:
+    scene = Scene(role("a", silence=silence))
     scene.step()
     scene.work.last["a"] = 0.5  # said by the one before
     given = scene.grant("a")
@@ -339,7 +345,7 @@ def test_a_worker_has_as_long_for_its_first_word_as_for_its_container(
 
 
 def test_a_worker_that_has_spoken_may_not_be_silent_for_so_long() -> None:
-    scene = Scene({"a": 1.0}, patience=Patience(30.0, 1.0, 3))
+    scene = Scene(role("a", silence=6.0))
     scene.step()
     given = scene.grant("a")
     scene.step()
@@ -384,22 +390,22 @@ def test_a_silent_worker_is_ended_and_asked_for_again(scene: Scene) -> None:
 
 @pytest.mark.parametrize("before", [0, 2])
 def test_a_later_attempt_goes_on_with_the_containers_of_the_earlier_one(before: int) -> None:
-    scene = Scene({"a": 1.0, "b": 1.0})
+    scene = Scene(role("a", "b"))
     held = [Granted("old", "a", "a:8042", None), Granted("odd", "elsewhere", "x:8042", None)]
     earlier = [Failure("b", "c", "crashed", 1.0)] * before
 
-    scene.containers.adopt(held, earlier, 0.0)
+    scene.containers.adopt(held, earlier, 0.0, {})
     scene.step()
 
     assert scene.work.joins == [("a", "old")]
     assert scene.session.released == ["odd"]
     assert scene.session.asked == [(1, "b")]
-    assert scene.containers.states()["b"][1] == before
+    assert scene.containers.states()["b"].failures == before
 
 
 def test_nothing_is_forgotten_of_a_node_that_was_left_out_before() -> None:
-    scene = Scene({"a": 1.0, "b": 1.0})
-    scene.containers.adopt([], [Failure("b", "c", "crashed", 1.0)] * 3, 0.0)
+    scene = Scene(role("a", "b"))
+    scene.containers.adopt([], [Failure("b", "c", "crashed", 1.0)] * 3, 0.0, {})
 
     scene.step()
 
@@ -430,3 +436,62 @@ def test_what_still_runs_is_released_in_the_end(scene: Scene) -> None:
 def test_yarn_s_own_numbers_and_signals_are_known() -> None:
     check: Callable[[int], Exit] = exit_of
     assert [check(status) for status in (0, 1, 139, -103)] == [Exit.FINISHED, Exit.CRASHED, Exit.KILLED, Exit.MEMORY]
+
+
+def test_a_container_that_is_done_is_not_asked_for_again(scene: Scene) -> None:
+    scene.work.zero_is_done = True
+
+    scene.end(scene.grant("a"), 0)
+    scene.step()
+
+    assert (scene.state("a"), scene.failures) == ("done", [])
+    assert scene.session.asked == [(1, "a"), (2, "b")]
+
+
+def test_a_number_that_an_earlier_attempt_has_done_needs_no_container() -> None:
+    scene = Scene(replace(role("a", "b"), done=frozenset({0})))
+    scene.step()
+
+    assert scene.session.asked == [(1, "b")]
+
+
+def test_a_node_that_is_late_gives_its_seat_to_the_next_best_one() -> None:
+    scene = Scene(role("a", spares=("c",), all_needed=True))
+    scene.step()
+    scene.step(seconds=31)
+    scene.step()
+
+    assert scene.session.withdrawn == [1]
+    assert scene.session.asked == [(1, "a"), (2, "c")]
+    assert scene.work.joins == []
+    assert scene.grant("c") == "c2"
+
+
+def test_a_job_that_needs_all_its_containers_ends_with_the_first_that_cannot_be_had(scene: Scene) -> None:
+    scene = Scene(role("a", "b", silence=None, all_needed=True))
+    scene.step()
+    scene.grant("a")
+
+    with pytest.raises(JobError, match=r"\(b: no container within 30 s"):
+        scene.step(seconds=31)
+
+
+@pytest.mark.parametrize(("silence", "joined"), [(None, "done"), (60.0, "starting")])
+def test_a_program_that_ended_while_there_was_no_application_master_is_not_run_twice(
+    silence: float | None, joined: str
+) -> None:
+    scene = Scene(role("a", silence=silence))
+    scene.work.zero_is_done = True
+    scene.containers.adopt([], [], 0.0, {"old": Seat("worker", 0, "a")})
+
+    scene.end("old", 0)
+
+    assert scene.state("a") == joined
+
+
+def test_a_container_of_an_earlier_attempt_keeps_the_seat_that_it_was_moved_to() -> None:
+    scene = Scene(role("a", spares=("c",), silence=None))
+    scene.containers.adopt([Granted("old", "c", "c:8042", None)], [], 0.0, {"old": Seat("worker", 0, "c")})
+    scene.step()
+
+    assert (scene.work.joins, scene.session.asked, scene.session.released) == ([("c", "old")], [], [])

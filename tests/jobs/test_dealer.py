@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 
 from hadoop.errors import HadoopError
+from jobs.application.calls import Gone, Refused
 from jobs.application.journal import Record
 from jobs.errors import JobError
 from jobs.images.recordio import BadPack
 from jobs.itemwork.blame import DIED
 from jobs.itemwork.commits import COMMITTED
-from jobs.itemwork.dealer import Dealer, Gone, Tally, remaining
+from jobs.itemwork.dealer import Dealer, Tally, remaining
 from jobs.itemwork.messages import Picture, Task
-from jobs.itemwork.refusals import Refused
 from locality.leases import Answer, Leases
 from locality.types import Part, Plan
 from tests.jobs.dealing import LEASE_SECONDS, Job, block, one_node, pictures_of, rows, stored_rows, two_nodes

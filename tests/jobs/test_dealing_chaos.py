@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from hadoop.errors import HadoopError
+from jobs.application.calls import Gone
 from jobs.itemwork.blame import DIED
-from jobs.itemwork.dealer import Gone
 from jobs.itemwork.messages import Group, Task
 from locality.leases import Answer
 from locality.rules import Rules
@@ -71,8 +71,8 @@ class Chaos(RuleBasedStateMachine):
             "b": (Part(whole, cut, packed - cut),),
             "c": (),
         }
-        plan = Plan({node: tuple(part for part in parts if part.images) for node, parts in shares.items()})
-        rules = Rules(lease_seconds=LEASE_SECONDS, most_images=most, share=0.5, steal=steal)
+        plan = Plan({node: tuple(part for part in parts if part.items) for node, parts in shares.items()})
+        rules = Rules(lease_seconds=LEASE_SECONDS, most_items=most, share=0.5, steal=steal)
         self.job = Job(plan, {"a": 3.0, "b": 1.0, "c": 0.5}, rules)
         self.names = self.job.names()
         self.strong = {self.names[n] for n in strong if n < len(self.names)}
@@ -239,7 +239,7 @@ TestChaos.settings = settings(max_examples=150, stateful_step_count=60, deadline
 
 def test_threads_that_hammer_and_steal_lose_and_double_nothing() -> None:
     whole = block("/p", 400, "a")
-    rules = Rules(lease_seconds=LEASE_SECONDS, most_images=5)
+    rules = Rules(lease_seconds=LEASE_SECONDS, most_items=5)
     job = Job(Plan({"a": (Part(whole, 0, 400),), "b": ()}), {"a": 1.0, "b": 1.0}, rules)
     for node in ("a", "b"):
         job.dealer.joined(node, f"{node}1", 1.0)

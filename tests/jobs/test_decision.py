@@ -75,7 +75,7 @@ def test_the_digest_changes_with_the_blocks_and_not_with_any_order() -> None:
         [*blocks[1:]],
         [replace(blocks[0], size_bytes=1), *blocks[1:]],
         [replace(blocks[0], replicas=("alpha",)), *blocks[1:]],
-        [replace(blocks[0], images=2), *blocks[1:]],
+        [replace(blocks[0], items=2), *blocks[1:]],
         [replace(blocks[0], name="/other"), *blocks[1:]],
     ):
         assert digest(changed) != digest(blocks)
@@ -91,7 +91,7 @@ def test_any_blocks_and_pieces_come_back_from_their_columns(names: list[str], da
         Block(name, data.draw(st.integers(0, 9)), data.draw(st.integers(0, 2**50)), tuple(data.draw(HOSTS)))
         for name in names
     ]
-    pieces = [Part(block, *_piece(block, data)) for block in blocks if block.images]
+    pieces = [Part(block, *_piece(block, data)) for block in blocks if block.items]
     plan = Plan({"a": tuple(pieces), "idle": ()})
 
     columns = BlockColumns.of(blocks)
@@ -101,8 +101,8 @@ def test_any_blocks_and_pieces_come_back_from_their_columns(names: list[str], da
 
 
 def _piece(block: Block, data: st.DataObject) -> tuple[int, int]:
-    first = data.draw(st.integers(0, block.images - 1))
-    return first, data.draw(st.integers(1, block.images - first))
+    first = data.draw(st.integers(0, block.items - 1))
+    return first, data.draw(st.integers(1, block.items - first))
 
 
 def spoilt(change: Any) -> Any:

@@ -105,7 +105,7 @@ def share_drawn(row: str) -> float:
 
 
 def test_a_bar_is_as_long_as_what_is_done_and_full_for_a_node_that_does_more_than_planned() -> None:
-    thief = replace(NODES[0], images=130)
+    thief = replace(NODES[0], done=130)
     console = terminal()
     bars = Bars(console)
     bars.show(Sight(RUNNING, replace(STATUS, nodes=(thief, NODES[1]))))
@@ -201,7 +201,7 @@ def test_without_a_terminal_a_node_has_a_line_again_when_there_is_more_to_say_of
     lines = Lines(console, lambda: now[0])
     lines.show(Sight(RUNNING, STATUS))
     now[0] = 6
-    lines.show(Sight(RUNNING, replace(STATUS, nodes=(replace(NODES[0], images=80), NODES[1]))))
+    lines.show(Sight(RUNNING, replace(STATUS, nodes=(replace(NODES[0], done=80), NODES[1]))))
 
     assert [text.split(";")[0] for text in said(console) if text.startswith("worker")] == [
         *("worker1 60 of 100", "worker2 10 of 100", "worker1 80 of 100"),
@@ -238,7 +238,7 @@ def test_a_duration_is_never_sixty_seconds() -> None:
 
 
 def test_a_node_without_a_part_and_a_job_without_pictures_are_drawn() -> None:
-    idle = replace(NODES[0], planned=0, images=0, local_images=0, images_per_second=0.0, state="waiting")
+    idle = replace(NODES[0], planned=0, done=0, local=0, rate=0.0, state="waiting")
     empty = JobStatus(JOB, "planning", 1, 0, 0, 0, 0.0, None, (idle,))
 
     assert "0 of 0" in drawn(Sight(RUNNING, empty))[2]

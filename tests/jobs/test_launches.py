@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
-from jobs.application.launches import Launches
-from tests.jobs.stored import SETTINGS
+from jobs.application.master import master_file, put
+from jobs.kinds.classify.launches import Launches
+from tests.jobs.stored import SETTINGS, SPEC
 
 
 class Folder:
@@ -28,10 +30,16 @@ class Folder:
         self.files[target] = self.files.pop(source)
 
 
+def publish(folder: Any, address: str) -> None:
+    """What an attempt lays out before it has a plan."""
+    put(folder, master_file(SPEC), json.dumps({"address": address}).encode())
+    Launches(folder, SPEC, SETTINGS).publish()
+
+
 def test_no_file_is_ever_half_there_and_only_the_user_may_read_it() -> None:
     folder = Folder()
 
-    Launches(folder, SETTINGS).publish("http://here:1")  # type: ignore[arg-type]
+    publish(folder, "http://here:1")
 
     assert sorted(folder.files) == ["/staging/master.json", "/staging/worker.json"]
     assert {name for what, name, *_ in folder.done if what == "write"} == {f"{name}.new" for name in folder.files}
@@ -40,10 +48,10 @@ def test_no_file_is_ever_half_there_and_only_the_user_may_read_it() -> None:
 
 def test_a_later_attempt_moves_and_the_settings_stay_as_running_workers_have_them() -> None:
     folder = Folder()
-    Launches(folder, SETTINGS).publish("http://here:1")  # type: ignore[arg-type]
+    publish(folder, "http://here:1")
     folder.done.clear()
 
-    Launches(folder, SETTINGS).publish("http://there:2")  # type: ignore[arg-type]
+    publish(folder, "http://there:2")
 
     assert folder.done == [
         ("write", "/staging/master.json.new"),

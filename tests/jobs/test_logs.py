@@ -14,12 +14,18 @@ import pytest
 from hadoop.errors import HadoopError
 from hadoop.rest.container_logs import OVERLAP_BYTES, Piece, parse_tail, read_since
 from jobs.application.following import PATIENCE_SECONDS
-from jobs.application.logs import AWAY_SECONDS, NOTE, JobLogs, Line, follow, log_line, parse_started, printed
+from jobs.application.logs import AWAY_SECONDS, NOTE, JobLogs, Line, follow, parse_started, printed
+from jobs.application.status import ContainerStatus
 
 JOB = "application_17_0001"
 MASTER = "container_17_0001_01_000001"
 SECOND_MASTER = "container_17_0001_02_000001"
 WORKER = "container_17_0001_01_000002"
+
+
+def log_line(container_id: str, address: str) -> str:
+    """How application masters told of their workers before they listed them."""
+    return f"started {container_id} at {address}"
 
 
 class Daemon:
@@ -84,8 +90,8 @@ class Daemon:
     def write(self, container_id: str, text: str, stream: str = "stdout") -> None:
         self.logs[container_id, stream] = self.logs.get((container_id, stream), b"") + text.encode()
 
-    def found(self) -> JobLogs:
-        return JobLogs(f"http://{self.address}", JOB, "me")
+    def found(self, *listed: ContainerStatus) -> JobLogs:
+        return JobLogs(f"http://{self.address}", JOB, "me", lambda _: listed)
 
 
 @pytest.fixture
@@ -94,6 +100,15 @@ def daemon() -> Iterator[Daemon]:
     made.masters = [(MASTER, made.address)]
     yield made
     made.close()
+
+
+def test_containers_that_the_application_master_lists_are_read_by_their_role(daemon: Daemon) -> None:
+    daemon.write(MASTER, "plan\n")
+    daemon.write(WORKER, "hello\n")
+
+    found = list(printed(daemon.found(ContainerStatus("copy", 0, "n", WORKER, daemon.address))))
+
+    assert [(line.role, line.line) for line in found] == [("master", "plan"), ("copy", "hello")]
 
 
 @pytest.fixture

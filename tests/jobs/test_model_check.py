@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from jobs.application.model_check import check
 from jobs.application.package import ROOT
 from jobs.engines.network import choose
 from jobs.errors import JobError
 from jobs.images.rows_size import ROW_BYTES
+from jobs.kinds.classify.model_check import check
 from tests.recipes.pages import block
 
 WORKER_PYTHON = str(ROOT / ".venv-worker" / "bin" / "python")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,7 +14,7 @@ from jobs.errors import JobError
 from jobs.images.rows import SCHEMA
 from jobs.kinds.classify.output import Output, report_url
 from jobs.reports.report import JobReport, Weights
-from tests.jobs.stored import SETTINGS, Written
+from tests.jobs.stored import SPEC, Written
 
 
 def table(*paths: str) -> pa.Table:
@@ -26,7 +25,7 @@ def test_the_rows_of_a_node_are_one_file_in_the_order_of_their_leases() -> None:
     written = Written()
     rows = {"a": [table("/in/2"), table("/in/1")], "b": [table("/in/3")]}
 
-    Output(written, SETTINGS, 1).store(rows, 3)  # type: ignore[arg-type]
+    Output(written, SPEC, "/out", 1).store(rows, 3)  # type: ignore[arg-type]
 
     files = {name: pq.read_table(io.BytesIO(content)) for name, content in written.items()}
     assert {name: found.column("path").to_pylist() for name, found in files.items()} == {
@@ -50,7 +49,7 @@ def test_anything_else_is_refused(rows: dict[str, list[str]]) -> None:
     tables = {node: [table(*paths)] for node, paths in rows.items()}
 
     with pytest.raises(JobError, match="nothing was stored"):
-        Output(Written(), SETTINGS, 1).store(tables, 3)  # type: ignore[arg-type]
+        Output(Written(), SPEC, "/out", 1).store(tables, 3)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -65,16 +64,16 @@ def test_anything_else_is_refused(rows: dict[str, list[str]]) -> None:
 )
 def test_an_output_of_another_one_is_refused_with_the_remedy(files: dict[str, bytes]) -> None:
     with pytest.raises(JobError, match=r"/out exists already and is not of this job: .* another --output"):
-        Output(Written(files), SETTINGS, 1).stored()  # type: ignore[arg-type]
+        Output(Written(files), SPEC, "/out", 1).stored()  # type: ignore[arg-type]
 
 
 def test_what_this_job_has_stored_is_its_report() -> None:
-    job = SETTINGS.job_id
+    job = SPEC.job_id
     report = JobReport(job, job, "e", "p", "c", 0, 0, "2026-01-02T03:04:05Z", 0, 0, 0, (), (), Weights("seeded"))
     files = Written({"/out/report.json": json.dumps(report.to_json()).encode()})
 
-    assert Output(files, SETTINGS, 1).stored() == report  # type: ignore[arg-type]
-    assert Output(Written(), SETTINGS, 1).stored() is None  # type: ignore[arg-type]
+    assert Output(files, SPEC, "/out", 1).stored() == report  # type: ignore[arg-type]
+    assert Output(Written(), SPEC, "/out", 1).stored() is None  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("site", [None, "<configuration/>", "<configuration>"])
@@ -82,4 +81,4 @@ def test_a_page_of_the_report_that_no_site_file_tells_of_has_no_address(tmp_path
     if site is not None:
         (tmp_path / "hdfs-site.xml").write_text(site)
 
-    assert report_url(replace(SETTINGS, conf_dir=str(tmp_path))) == ""
+    assert report_url(str(tmp_path), "/out") == ""

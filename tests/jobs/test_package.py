@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from jobs.application.package import ROOT, code_zip
+from jobs.kinds import KINDS
 
 WORKER_PYTHON = ROOT / ".venv-worker" / "bin" / "python"
 
 
 @pytest.mark.parametrize(
     ("python", "module"),
-    [(Path(sys.executable), "jobs.kinds.classify.__main__"), (WORKER_PYTHON, "jobs.worker.__main__")],
+    [(Path(sys.executable), "jobs.kinds.__main__"), (WORKER_PYTHON, "jobs.worker.__main__")],
     ids=["application master", "worker"],
 )
 def test_its_entry_points_import_from_the_zip_alone(python: Path, module: str, tmp_path: Path) -> None:
@@ -29,6 +30,18 @@ def test_its_entry_points_import_from_the_zip_alone(python: Path, module: str, t
     )
 
     assert "code.zip" in found.stdout
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_the_application_master_imports_nothing_for_terminals(kind: str) -> None:
+    check = (
+        "import sys, jobs.kinds, jobs.kinds.__main__; "
+        f"jobs.kinds.find_kind({kind!r}); print(sorted({{'click', 'rich'}} & sys.modules.keys()))"
+    )
+
+    found = subprocess.run([sys.executable, "-c", check], cwd=ROOT, capture_output=True, text=True, check=True)
+
+    assert found.stdout.strip() == "[]"
 
 
 def test_the_same_sources_make_the_same_bytes() -> None:

@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from jobs.application.page import REFRESH_SECONDS, page
 from jobs.application.status import JobStatus
-from jobs.kinds.classify.page import REFRESH_SECONDS, page
 from tests.jobs.following import NODES, STATUS
 
 URL = "http://nn:9870/r?op=OPEN"

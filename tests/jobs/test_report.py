@@ -15,8 +15,9 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console
 
+from jobs.commands.tables import comparison
 from jobs.errors import JobError
-from jobs.reports.report import Failure, JobReport, LeaseReport, NodeReport, comparison, comparison_html, html, remarks
+from jobs.reports.report import Failure, JobReport, LeaseReport, NodeReport, comparison_html, html, remarks
 from jobs.reports.timeline import KINDS, Bar, kind, merged, timeline
 
 SAMPLE: dict[str, Any] = json.loads(

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import MISSING, fields
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from jobs.application.submit import Request
+from infosvc.wire.service_options import ServiceAddress
+from jobs.application.job_spec import JobOptions
+from jobs.application.options import options_of
+from jobs.application.submit import InfoAccess
 from jobs.commands.job import job, submit
 from jobs.commands.request_options import request
+from jobs.commands.tables import accuracy_table
+from jobs.errors import JobError
 from jobs.images.accuracy import Accuracy
-from jobs.images.result import accuracy_json, accuracy_table
+from jobs.images.result import accuracy_json
+from jobs.kinds.classify.request import Request
+from jobs.kinds.classify.settings import ClassifySettings
+from jobs.kinds.command.settings import CommandSettings
 
 KNOWN = Accuracy(right=9, wrong=3, unknown=2, by_class={"cat": (8, 10), "dog": (1, 2)})
 
@@ -65,7 +73,9 @@ def given(*words: str) -> Request:
     """What `nodewise job submit` makes of its options."""
     with submit.make_context("submit", ["--input", "i", "--output", "o", "--capability", "c", *words]) as context:
         others = {"wait", "as_json", "hadoop_conf", "jars", "user"}
-        return request(Path("/nowhere"), {name: context.params[name] for name in context.params.keys() - others})
+        values = {name: context.params[name] for name in context.params.keys() - others}
+    service = ServiceAddress(*(values.pop(name) for name in ("url", "token_file", "ca_file")))
+    return request(Path("/nowhere"), values | {"service": service})
 
 
 def test_every_part_of_a_request_can_be_said_on_the_command_line(tmp_path: Path) -> None:
@@ -80,18 +90,47 @@ def test_every_part_of_a_request_can_be_said_on_the_command_line(tmp_path: Path)
         *("--queue", "q"),
     )
 
-    assert given(*words) == Request(
-        *("i", "o", "e", "p", "c", "u", "x", "m", "w", 3, 999, 4, 5.0, 6.0, 7.0, 8.0, False, "f", "a.tar.gz", 9),
-        *(tmp_path / "weights", tmp_path / "labels", tmp_path / "ca"),
-        queue="q",
+    settings = ClassifySettings(
+        input="i",
+        output="o",
+        engine="e",
+        policy="p",
+        capability="c",
+        worker_python="w",
+        batch=3,
+        memory_mb=999,
+        vcores=4,
+        lease_seconds=7.0,
+        picture_seconds=8.0,
+        steal=False,
+        fallback="f",
+        environment="a.tar.gz",
+        weights=f"{tmp_path}/weights",
+        labels=f"{tmp_path}/labels",
     )
+    options = JobOptions(queue="q", master_python="m", capability_wait=6.0, container_wait=5.0, attempts=9)
+    assert given(*words) == Request(settings, options, InfoAccess("u", "x", tmp_path / "ca"))
 
 
-def test_what_is_not_said_has_the_default_of_the_request() -> None:
+def test_what_is_not_said_has_the_default_of_the_settings() -> None:
     asked = given()
-    defaults = {field.name: field.default for field in fields(Request) if field.default is not MISSING}
 
-    assert {name: getattr(asked, name) for name in defaults} == defaults
+    assert asked.settings == ClassifySettings(input="i", output="o", capability="c")
+    assert asked.options == JobOptions()
+
+
+@pytest.mark.parametrize("kind", [ClassifySettings, CommandSettings, JobOptions])
+def test_every_option_has_words_and_limits_of_numbers(kind: type[Any]) -> None:
+    for field, known in options_of(kind):
+        assert known.help, field.name
+        assert known.least is not None or field.type in ("str", "str | None", "bool"), field.name
+
+
+def test_settings_with_a_number_outside_of_its_limits_are_refused_wherever_they_are_read() -> None:
+    body = {"input": "i", "output": "o", "capability": "c", "batch": 2000}
+
+    with pytest.raises(JobError, match="--batch is 2000: it has to be at most 1024"):
+        ClassifySettings.from_json(body)
 
 
 @pytest.mark.parametrize(
@@ -100,6 +139,7 @@ def test_what_is_not_said_has_the_default_of_the_request() -> None:
 def test_a_wait_that_cannot_work_is_refused_with_the_least_that_does(option: str, least: int) -> None:
     field = option.removeprefix("--").replace("-", "_")
 
-    assert getattr(given(option, str(least)), field) == least
+    asked = given(option, str(least))
+    assert {**vars(asked.settings), **vars(asked.options)}[field] == least
     with pytest.raises(click.BadParameter, match=re.escape(f"x>={least}")):
         given(option, str(least - 0.5))

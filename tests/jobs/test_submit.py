@@ -16,31 +16,37 @@ from infosvc.access.tokens import new_text
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Unauthorized, Unreachable
 from infosvc.wire.records import Role
-from jobs.application.submit import MOST_ATTEMPTS, JobToken, Request, check_attempts, job_token, role_of
+from jobs.application.submit import MOST_ATTEMPTS, InfoAccess, JobToken, Order, check_attempts, job_token, role_of
 from jobs.division import speed_history
 from jobs.division.decision_store import UNKNOWN_SECONDS, leftovers
 from jobs.errors import JobError
 from tests.jobs.following import RUNNING, SUCCEEDED
 
-REQUEST = Request("i", "o", "e", "p", "c", "u", "a-token-of-mine", "m", "w")
+
+def prepare(client: InfoClient) -> None:
+    """As a job that keeps the speeds of engine e does."""
+    speed_history.prepare(client, "e.alexnet", 32)
+
+
+ORDER = Order("classify", "n", {}, access=InfoAccess("u", "a-token-of-mine"), prepare=prepare)
 AWAY = "http://127.0.0.1:1"
 
 
-def given(client: InfoClient, request: Request) -> tuple[JobToken, list[str]]:
+def given(client: InfoClient, order: Order) -> tuple[JobToken, list[str]]:
     """The token of a job, and what its owner hears."""
     said: list[str] = []
-    return job_token(client, request, "application_1_0001", said.append), said
+    return job_token(client, order, "application_1_0001", said.append), said
 
 
-def of_role(client: InfoClient, role: Role) -> tuple[InfoClient, Request]:
+def of_role(client: InfoClient, role: Role) -> tuple[InfoClient, Order]:
     """Who calls with a token of this role."""
     node_name = "worker1" if role is Role.AGENT else None
     text = client.create_token("someone", role, node_name)[1]
-    return InfoClient(client.url, text), replace(REQUEST, token=text)
+    return InfoClient(client.url, text), replace(ORDER, access=InfoAccess("u", text))
 
 
 def test_an_admin_s_job_has_a_token_of_its_own_that_can_be_taken_back(client: InfoClient) -> None:
-    token, said = given(client, REQUEST)
+    token, said = given(client, ORDER)
     (made,) = client.tokens()
 
     assert (made.name, made.role, said) == ("job application_1_0001", Role.PROCESSOR, [])
@@ -53,11 +59,11 @@ def test_an_admin_s_job_has_a_token_of_its_own_that_can_be_taken_back(client: In
 @pytest.mark.parametrize("role", [Role.PROCESSOR, Role.SCHEDULER])
 def test_who_may_write_values_and_make_no_token_lends_the_own_one(client: InfoClient, role: Role) -> None:
     speed_history.prepare(client, "e.alexnet", 32)
-    asking, request = of_role(client, role)
+    asking, order = of_role(client, role)
 
-    token, said = given(asking, request)
+    token, said = given(asking, order)
 
-    assert (token.text, said) == (request.token, [])
+    assert (token.text, said) == (order.access.token, [])
     token.revoke()
     assert [made.revoked_at for made in client.tokens()] == [None], "it is not the job's to take back"
 
@@ -73,8 +79,8 @@ def test_who_may_not_write_values_hears_that_speeds_are_not_kept(client: InfoCli
 
 def test_no_token_is_lent_while_nobody_can_say_what_it_may_do() -> None:
     for text in ("a-token-of-mine", new_text(Role.ADMIN), new_text(Role.PROCESSOR)):
-        request = replace(REQUEST, token=text, fallback="even")
-        token, said = given(InfoClient(AWAY, text, retries=0), request)
+        order = replace(ORDER, access=InfoAccess("u", text), needs_service=False)
+        token, said = given(InfoClient(AWAY, text, retries=0), order)
         assert token.text is None
         assert len(said) == 1
         assert "speeds of this job will not be kept" in said[0]
@@ -102,7 +108,7 @@ def gatekeeper() -> Iterator[str]:
 
 @pytest.mark.parametrize("text", ["a-token-of-mine", new_text(Role.ADMIN)], ids=["chosen", "admin"])
 def test_a_token_that_may_be_an_admin_s_is_never_lent(gatekeeper: str, text: str) -> None:
-    token, said = given(InfoClient(gatekeeper, text), replace(REQUEST, token=text))
+    token, said = given(InfoClient(gatekeeper, text), replace(ORDER, access=InfoAccess("u", text)))
 
     assert token.text is None
     assert len(said) == 1
@@ -111,11 +117,11 @@ def test_a_token_that_may_be_an_admin_s_is_never_lent(gatekeeper: str, text: str
 
 def test_without_a_fallback_the_service_has_to_answer() -> None:
     with pytest.raises(Unreachable):
-        given(InfoClient(AWAY, "t", retries=0), REQUEST)
+        given(InfoClient(AWAY, "t", retries=0), ORDER)
 
 
 def test_who_has_no_token_is_told_nothing_and_asked_nothing() -> None:
-    assert given(InfoClient(AWAY, retries=0), replace(REQUEST, token=None)) == (JobToken(None), [])
+    assert given(InfoClient(AWAY, retries=0), replace(ORDER, access=InfoAccess("u"))) == (JobToken(None), [])
 
 
 def test_a_token_s_text_tells_its_role() -> None:

@@ -25,22 +25,22 @@ class Instance:
         return self.origin
 
     @property
-    def images(self) -> int:
-        """All pictures."""
-        return sum(block.images for block in self.blocks)
+    def items(self) -> int:
+        """All items."""
+        return sum(block.items for block in self.blocks)
 
 
 @dataclass(frozen=True)
 class Size:
-    """How large an instance may become: nodes and blocks at most, pictures in a block at most."""
+    """How large an instance may become: nodes and blocks at most, items in a block at most."""
 
     nodes: int
     blocks: int
-    images: int
+    items: int
 
     def draw(self, rng: Random) -> Size:
         """A size between one node, no block, and this one."""
-        return Size(rng.randint(1, self.nodes), rng.randint(0, self.blocks), rng.randint(1, self.images))
+        return Size(rng.randint(1, self.nodes), rng.randint(0, self.blocks), rng.randint(1, self.items))
 
 
 Recipe = Callable[[Random, Size], tuple[list[Block], dict[str, float]]]
@@ -62,7 +62,7 @@ def _homes(rng: Random, nodes: Sequence[str], copies: int = 3) -> tuple[str, ...
 def uniform(rng: Random, size: Size) -> tuple[list[Block], dict[str, float]]:
     """Three replicas anywhere, equal blocks."""
     nodes = names(size.nodes)
-    blocks = [Block(f"b{i}", size.images, 1000 * size.images, _homes(rng, nodes)) for i in range(size.blocks)]
+    blocks = [Block(f"b{i}", size.items, 1000 * size.items, _homes(rng, nodes)) for i in range(size.blocks)]
     return blocks, _speeds(rng, nodes)
 
 
@@ -98,31 +98,31 @@ def unknown_hosts(rng: Random, size: Size) -> tuple[list[Block], dict[str, float
 
 
 def empty_blocks(rng: Random, size: Size) -> tuple[list[Block], dict[str, float]]:
-    """Blocks of no pictures, of no bytes, of neither."""
+    """Blocks of no items, of no bytes, of neither."""
     nodes = names(size.nodes)
-    shapes = [(0, 0), (0, 777), (size.images, 0), (size.images, 100)]
+    shapes = [(0, 0), (0, 777), (size.items, 0), (size.items, 100)]
     blocks = [Block(f"b{i}", *rng.choice(shapes), _homes(rng, nodes, 2)) for i in range(size.blocks)]
     return blocks, _speeds(rng, nodes)
 
 
 def wild_sizes(rng: Random, size: Size) -> tuple[list[Block], dict[str, float]]:
-    """Bytes per picture from less than one to hundreds of millions; one or two replicas, so that much must move."""
+    """Bytes per item from less than one to hundreds of millions; one or two replicas, so that much must move."""
     nodes = names(size.nodes)
     blocks = []
     for i in range(size.blocks):
         size_bytes = round(10 ** rng.uniform(0, 8))
-        blocks.append(Block(f"b{i}", rng.randint(1, size.images), size_bytes, _homes(rng, nodes, rng.randint(1, 2))))
+        blocks.append(Block(f"b{i}", rng.randint(1, size.items), size_bytes, _homes(rng, nodes, rng.randint(1, 2))))
     return blocks, _speeds(rng, nodes, 1.0)
 
 
 def one_dear(rng: Random, size: Size) -> tuple[list[Block], dict[str, float]]:
-    """A crowd holds pictures of a few bytes, more than it can read, and beside them one of ten billion bytes."""
+    """A crowd holds items of a few bytes, more than it can read, and beside them one of ten billion bytes."""
     nodes = names(size.nodes)
     crowd = nodes[: 1 + len(nodes) // 4]
     blocks = []
     for i in range(size.blocks):
-        images = rng.randint(1, size.images)
-        blocks.append(Block(f"b{i}", images, rng.randint(1, 99) * images, _homes(rng, crowd, rng.randint(1, 2))))
+        items = rng.randint(1, size.items)
+        blocks.append(Block(f"b{i}", items, rng.randint(1, 99) * items, _homes(rng, crowd, rng.randint(1, 2))))
     blocks.insert(rng.randint(0, len(blocks)), Block("dear", 1, 10**10, (rng.choice(crowd),)))
     return blocks, _speeds(rng, nodes)
 
@@ -136,7 +136,7 @@ def dominating(rng: Random, size: Size) -> tuple[list[Block], dict[str, float]]:
 
 
 def few_blocks(rng: Random, size: Size) -> tuple[list[Block], dict[str, float]]:
-    """More nodes than blocks, often more nodes than pictures."""
+    """More nodes than blocks, often more nodes than items."""
     nodes = names(size.nodes)
     count = rng.randint(0, max(1, size.nodes // 3))
     return [_some(rng, i, size, _homes(rng, nodes, 2)) for i in range(count)], _speeds(rng, nodes)
@@ -151,20 +151,20 @@ def some_idle(rng: Random, size: Size) -> tuple[list[Block], dict[str, float]]:
 
 
 def tiny(rng: Random, size: Size) -> tuple[list[Block], dict[str, float]]:
-    """One or two pictures a block and nearly equal nodes: whole numbers decide everything."""
+    """One or two items a block and nearly equal nodes: whole numbers decide everything."""
     nodes = names(size.nodes)
     shapes = [(rng.randint(1, 2), rng.randint(1, 3), _homes(rng, nodes, rng.randint(1, 2))) for _ in range(size.blocks)]
-    blocks = [Block(f"b{i}", images, weight * images, homes) for i, (images, weight, homes) in enumerate(shapes)]
+    blocks = [Block(f"b{i}", items, weight * items, homes) for i, (items, weight, homes) in enumerate(shapes)]
     return blocks, {node: rng.choice([0.9, 1.0, 1.1, 2.0]) for node in nodes}
 
 
 def chain(rng: Random, size: Size) -> tuple[list[Block], dict[str, float]]:
     """Block i lies on nodes i and i + 1, and the surplus sits at one end: room is found only along the whole chain."""
     nodes = names(size.nodes)
-    images, size_bytes = size.images, rng.randint(1, 50) * size.images
+    items, size_bytes = size.items, rng.randint(1, 50) * size.items
     pairs = pairwise(nodes)
-    blocks = [Block(f"b{i}", images, size_bytes, rng.choice([(a, b), (b, a)])) for i, (a, b) in enumerate(pairs)]
-    blocks.append(Block("end", images, size_bytes * 2, (rng.choice([nodes[0], nodes[-1]]),)))
+    blocks = [Block(f"b{i}", items, size_bytes, rng.choice([(a, b), (b, a)])) for i, (a, b) in enumerate(pairs)]
+    blocks.append(Block("end", items, size_bytes * 2, (rng.choice([nodes[0], nodes[-1]]),)))
     rng.shuffle(blocks)
     return blocks, dict.fromkeys(nodes, 1.0)
 
@@ -175,14 +175,14 @@ def alike(rng: Random, size: Size) -> tuple[list[Block], dict[str, float]]:
     sets = [_homes(rng, nodes, rng.randint(1, 3)) for _ in range(3)]
     blocks = []
     for i in range(size.blocks):
-        homes, images = list(rng.choice(sets)), rng.randint(1, size.images)
+        homes, items = list(rng.choice(sets)), rng.randint(1, size.items)
         rng.shuffle(homes)
-        blocks.append(Block(f"b{i}", images, rng.choice([0, 1, 10]) * images, tuple(homes)))
+        blocks.append(Block(f"b{i}", items, rng.choice([0, 1, 10]) * items, tuple(homes)))
     return blocks, _speeds(rng, nodes)
 
 
 def _some(rng: Random, number: int, size: Size, homes: tuple[str, ...]) -> Block:
-    return Block(f"b{number}", rng.randint(1, size.images), rng.randint(1, 100_000), homes)
+    return Block(f"b{number}", rng.randint(1, size.items), rng.randint(1, 100_000), homes)
 
 
 KINDS: dict[str, Recipe] = {
@@ -221,22 +221,22 @@ def _rate(rng: Random) -> Rate:
 
 
 def assert_divides(plan: Plan, blocks: Sequence[Block], capability: Mapping[str, float]) -> None:
-    """Every picture is in exactly one part, none is invented, every node is in the plan, and 0 gets nothing.
+    """Every item is in exactly one part, none is invented, every node is in the plan, and 0 gets nothing.
 
-    Ranges are compared, not pictures, so a block may have any number of them.
+    Ranges are compared, not items, so a block may have any number of them.
     """
     assert list(plan.parts) == sorted(capability)
     assert all(not plan.parts[node] for node, value in capability.items() if value == 0)
     spans = defaultdict[str, list[Part]](list)
     for part in (part for parts in plan.parts.values() for part in parts):
         spans[part.block.name].append(part)
-    assert set(spans) == {block.name for block in blocks if block.images}
+    assert set(spans) == {block.name for block in blocks if block.items}
     for block in blocks:
         end = 0
         for part in sorted(spans.get(block.name, ()), key=lambda part: part.first):
             assert part.block == block
-            assert (type(part.first), type(part.images)) == (int, int)
-            assert part.first == end, f"pictures {end} to {part.first} of {block.name} are missing or given out twice"
-            assert part.images > 0
-            end += part.images
-        assert end == block.images
+            assert (type(part.first), type(part.items)) == (int, int)
+            assert part.first == end, f"items {end} to {part.first} of {block.name} are missing or given out twice"
+            assert part.items > 0
+            end += part.items
+        assert end == block.items

@@ -16,8 +16,8 @@ of_fewest_bytes = pytest.mark.parametrize("name", ["maxflow", "min_cost"])
 of_targets = pytest.mark.parametrize("name", ["algorithm1", "algorithm1_replicas"])
 
 
-def block(name: str, images: int, *replicas: str) -> Block:
-    return Block(name, images, 100 * images, replicas)
+def block(name: str, items: int, *replicas: str) -> Block:
+    return Block(name, items, 100 * items, replicas)
 
 
 ONE = [block("b", 4, "n1")]
@@ -25,9 +25,9 @@ EQUAL = {"n1": 1.0, "n2": 1.0}
 # blocks, capability, the loads of Algorithm 1 (nodes left out: 0), the fewest bytes that must move at epsilon 0.02
 POSSIBLE = [
     pytest.param([], EQUAL, {}, 0, id="no blocks"),
-    pytest.param([block("b", 0, "n1"), Block("c", 0, 777, ())], EQUAL, {}, 0, id="blocks of no pictures"),
+    pytest.param([block("b", 0, "n1"), Block("c", 0, 777, ())], EQUAL, {}, 0, id="blocks of no items"),
     pytest.param(ONE, {"n1": 0.001}, {"n1": 4}, 0, id="one node"),
-    pytest.param(ONE, dict.fromkeys("abcdefgh", 1.0), dict.fromkeys("abcd", 1), 400, id="more nodes than pictures"),
+    pytest.param(ONE, dict.fromkeys("abcdefgh", 1.0), dict.fromkeys("abcd", 1), 400, id="more nodes than items"),
     pytest.param(
         [block(str(i), 1, "n1") for i in range(8)], {"n1": 1.0, "n2": 3.0}, {"n1": 2, "n2": 6}, 600, id="one home"
     ),
@@ -45,18 +45,18 @@ POSSIBLE = [
         EQUAL, {"n1": 2, "n2": 2}, 2, id="bytes beyond 64 bits beside single ones",
     ),
     pytest.param(
-        [Block("b", 10**6, 3, ("n1",))], EQUAL, dict.fromkeys(EQUAL, 500_000), 1, id="fewer bytes than pictures"
+        [Block("b", 10**6, 3, ("n1",))], EQUAL, dict.fromkeys(EQUAL, 500_000), 1, id="fewer bytes than items"
     ),
     pytest.param(
         [Block("b", 10**9, 10**12, ("n1",))],
-        {"n1": 1.0, "n2": 3.0}, {"n1": 250_000_000, "n2": 750_000_000}, 745 * 10**9, id="10**9 pictures in one block",
+        {"n1": 1.0, "n2": 3.0}, {"n1": 250_000_000, "n2": 750_000_000}, 745 * 10**9, id="10**9 items in one block",
     ),
     pytest.param(
         [Block(f"b{i}", 10**9, 10**12, ("n1",)) for i in range(5)],
-        EQUAL, dict.fromkeys(EQUAL, 25 * 10**8), 245 * 10**10, id="pictures beyond 32 bits",
+        EQUAL, dict.fromkeys(EQUAL, 25 * 10**8), 245 * 10**10, id="items beyond 32 bits",
     ),
     pytest.param(
-        [Block("b", 10**15, 10**18, ("n2", "n1"))], EQUAL, dict.fromkeys(EQUAL, 5 * 10**14), 0, id="10**15 pictures"
+        [Block("b", 10**15, 10**18, ("n2", "n1"))], EQUAL, dict.fromkeys(EQUAL, 5 * 10**14), 0, id="10**15 items"
     ),
     pytest.param(
         [block("a file\n/of lines", 2, "node one", "节点"), block("é", 2, "🐘")],
@@ -87,7 +87,7 @@ def test_meets_the_targets_of_algorithm1(
 def test_moves_the_fewest_bytes_where_all_access_costs_the_same(
     name: str, blocks: list[Block], capability: dict[str, float], loads: object, fewest: int
 ) -> None:
-    room = rooms(sum(b.images for b in blocks), capability, Terms().epsilon)
+    room = rooms(sum(b.items for b in blocks), capability, Terms().epsilon)
     assert fewest_bytes_moved(blocks, room) == fewest
     assert moved(policy(name)(blocks, capability)).size_bytes == fewest
 
@@ -100,7 +100,7 @@ REFUSED = [
     pytest.param(ONE, {"n1": math.inf}, "node n1 is inf", id="infinite"),
     pytest.param(ONE, {"n1": 0.0, "n2": 0.0}, "every node is 0", id="all zero"),
     pytest.param([*ONE, *ONE], {"n1": 1.0}, "block 'b' occurs twice", id="same block twice"),
-    pytest.param([block("b", -1, "n1")], {"n1": 1.0}, "-1 pictures", id="negative pictures"),
+    pytest.param([block("b", -1, "n1")], {"n1": 1.0}, "-1 items", id="negative items"),
     pytest.param([Block("b", 1, -1, ("n1",))], {"n1": 1.0}, "-1 bytes", id="negative bytes"),
 ]
 

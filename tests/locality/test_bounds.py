@@ -37,7 +37,7 @@ def test_no_policy_moves_fewer_bytes_than_the_fewest(name: str, problem: tuple[l
     assert moved(plan).size_bytes >= fewest_bytes_moved(blocks, plan.loads())
 
 
-def test_pictures_already_accepted_make_room_for_others() -> None:
+def test_items_already_accepted_make_room_for_others() -> None:
     blocks = [Block("a", 2, 200, ("n1", "n2")), Block("b", 2, 100, ("n1",)), Block("c", 2, 50, ("n2", "n3"))]
     assert fewest_bytes_moved(blocks, {"n1": 2, "n2": 2, "n3": 2}) == 0
     assert fewest_bytes_moved(blocks, {"n1": 2, "n2": 4, "n3": 0}) == 0
@@ -45,19 +45,19 @@ def test_pictures_already_accepted_make_room_for_others() -> None:
     assert fewest_bytes_moved(blocks, {"n1": 3, "n2": 0, "n3": 3}) == 50
 
 
-def test_more_room_than_pictures_lets_them_stay() -> None:
+def test_more_room_than_items_lets_them_stay() -> None:
     blocks = [Block("a", 4, 400, ("n1",)), Block("b", 4, 40, ("n1", "n2"))]
     assert fewest_bytes_moved(blocks, {"n1": 4, "n2": 4}) == 0
     assert fewest_bytes_moved(blocks, {"n1": 3, "n2": 8}) == 100
     assert fewest_bytes_moved(blocks, {"n1": 8, "n2": 0, "n3": 8}) == 0
 
 
-def test_a_room_is_epsilon_above_the_share_in_whole_pictures() -> None:
+def test_a_room_is_epsilon_above_the_share_in_whole_items() -> None:
     assert rooms(100, {"n1": 1.0, "n2": 3.0, "n3": 0.0}, 0.02) == {"n1": 25, "n2": 76, "n3": 0}
     assert rooms(100, {"n1": 1.0, "n2": 3.0}, 0.0) == {"n1": 25, "n2": 75}
 
 
-def test_a_room_is_what_whole_pictures_need_where_epsilon_is_less_than_one() -> None:
+def test_a_room_is_what_whole_items_need_where_epsilon_is_less_than_one() -> None:
     assert rooms(4, {"n1": 1.0, "n2": 1.0, "n3": 1.0}, 0.02) == {"n1": 2, "n2": 2, "n3": 2}
     # The slow node's share, 1.6, rounds to 2, but all ends sooner when the fast one takes what is left over.
     assert rooms(100, {"n1": 98.4, "n2": 1.6}, 0.02) == {"n1": 100, "n2": 1}
@@ -66,17 +66,17 @@ def test_a_room_is_what_whole_pictures_need_where_epsilon_is_less_than_one() -> 
 
 @pytest.mark.parametrize("room", [{}, {"n1": 3}, {"n1": 5, "n2": -1}])
 def test_too_little_room_is_refused(room: dict[str, int]) -> None:
-    with pytest.raises(PlanError, match="for 4 pictures: it must be 0 or more each, and enough for all"):
+    with pytest.raises(PlanError, match="for 4 items: it must be 0 or more each, and enough for all"):
         fewest_bytes_moved([Block("b", 4, 4, ("n1",))], room)
 
 
 def test_moved_counts_what_a_node_reads_from_others() -> None:
     stored, elsewhere = Block("a", 4, 1000, ("n1",)), Block("b", 4, 400, ("n3", "n2"))
     plan = Plan({"n1": (Part(stored, 0, 3),), "n2": (Part(stored, 3, 1), Part(elsewhere, 0, 4))})
-    assert (moved(plan).images, moved(plan).size_bytes) == (1, 250)
+    assert (moved(plan).items, moved(plan).size_bytes) == (1, 250)
 
 
-def test_the_makespan_bound_is_pictures_over_the_sum_of_the_speeds() -> None:
+def test_the_makespan_bound_is_items_over_the_sum_of_the_speeds() -> None:
     assert makespan_lower_bound(400, {"n1": 10.0, "n2": 30.0, "n3": 0.0}) == 10.0
     assert makespan_lower_bound(0, {}) == 0.0
 
@@ -84,8 +84,8 @@ def test_the_makespan_bound_is_pictures_over_the_sum_of_the_speeds() -> None:
 @given(st.lists(st.tuples(st.integers(0, 500), st.floats(0.1, 100)), min_size=1, max_size=6))
 def test_no_division_ends_before_the_makespan_bound(shares: list[tuple[int, float]]) -> None:
     speeds = {f"n{i}": speed for i, (_, speed) in enumerate(shares)}
-    makespan = max(images / speed for images, speed in shares)
-    assert makespan * (1 + 1e-12) >= makespan_lower_bound(sum(images for images, _ in shares), speeds)
+    makespan = max(items / speed for items, speed in shares)
+    assert makespan * (1 + 1e-12) >= makespan_lower_bound(sum(items for items, _ in shares), speeds)
 
 
 @pytest.mark.parametrize("speed", [math.nan, math.inf, -1.0])

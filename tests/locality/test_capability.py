@@ -94,7 +94,7 @@ def test_a_node_without_jobs_has_no_estimate() -> None:
 
 @given(JOBS)
 def test_the_value_lies_between_the_slowest_and_the_quickest_job(samples: list[Sample]) -> None:
-    speeds = [job.images_per_second for job in samples]
+    speeds = [job.items_per_second for job in samples]
 
     assert min(speeds) * (1 - 1e-12) <= estimate(samples).value <= max(speeds) * (1 + 1e-12)
 

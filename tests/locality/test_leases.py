@@ -1,4 +1,4 @@
-"""Leases: every picture is committed exactly once, whatever nodes do, and somebody can always go on."""
+"""Leases: every item is committed exactly once, whatever nodes do, and somebody can always go on."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from locality.rules import Rules
 from locality.speeds import Speeds
 from locality.types import Block, Part, Plan, PlanError
 
-RULES = Rules(lease_seconds=10.0, most_images=8, share=1 / 4, wait_seconds=1.0)
+RULES = Rules(lease_seconds=10.0, most_items=8, share=1 / 4, wait_seconds=1.0)
 
 
-def part(name: str, *replicas: str, images: int = 1, first: int = 0) -> Part:
-    return Part(Block(name, first + images, 100 * (first + images), replicas), first, images)
+def part(name: str, *replicas: str, items: int = 1, first: int = 0) -> Part:
+    return Part(Block(name, first + items, 100 * (first + items), replicas), first, items)
 
 
 def plan(**counts: int) -> Plan:
-    """So many single pictures for each node, which holds them."""
+    """So many single items for each node, which holds them."""
     return Plan({node: tuple(part(f"{node}.{i}", node) for i in range(count)) for node, count in counts.items()})
 
 
-def pictures(parts: Iterable[Part]) -> Counter[tuple[str, int]]:
-    return Counter((p.block.name, picture) for p in parts for picture in range(p.first, p.first + p.images))
+def units(parts: Iterable[Part]) -> Counter[tuple[str, int]]:
+    return Counter((p.block.name, item) for p in parts for item in range(p.first, p.first + p.items))
 
 
 def taken(leases: Leases, node: str, now: float) -> Lease:
@@ -56,7 +56,7 @@ def test_a_node_reads_its_own_queue_in_the_order_of_the_plan_in_batches_that_shr
     while (lease := leases.take("a", now)) is not None:
         assert isinstance(lease, Lease)
         batches.append(names(lease))
-        now += lease.images
+        now += lease.items
         assert commit(leases, lease, now) is Answer.ACCEPTED
 
     assert [name for batch in batches for name in batch] == [f"a.{i}" for i in range(16)]
@@ -65,7 +65,7 @@ def test_a_node_reads_its_own_queue_in_the_order_of_the_plan_in_batches_that_shr
 
 
 def test_what_a_node_must_fetch_is_read_last_so_that_it_is_the_first_to_be_stolen() -> None:
-    fetched, own = part("f", "b", images=4), part("o", "a", images=4)
+    fetched, own = part("f", "b", items=4), part("o", "a", items=4)
     leases = Leases(Plan({"a": (fetched, own), "b": ()}), {"a": 1.0, "b": 1.0}, 0.0, RULES)
 
     assert names(taken(leases, "a", 0.0)) == ["o"]
@@ -73,22 +73,22 @@ def test_what_a_node_must_fetch_is_read_last_so_that_it_is_the_first_to_be_stole
 
 
 def test_a_batch_ends_inside_a_block_where_it_must() -> None:
-    whole = part("b", "a", images=20)
+    whole = part("b", "a", items=20)
     leases = Leases(Plan({"a": (whole,)}), {"a": 1.0}, 0.0, RULES)
 
     first, second = taken(leases, "a", 0.0), taken(leases, "a", 0.0)
 
-    assert [(p.first, p.images) for p in first.parts + second.parts] == [(0, 5), (5, 4)]
+    assert [(p.first, p.items) for p in first.parts + second.parts] == [(0, 5), (5, 4)]
 
 
 def test_no_batch_is_larger_than_the_rules_allow() -> None:
-    assert taken(Leases(plan(a=1000), {"a": 1.0}, 0.0, RULES), "a", 0.0).images == RULES.most_images
+    assert taken(Leases(plan(a=1000), {"a": 1.0}, 0.0, RULES), "a", 0.0).items == RULES.most_items
 
 
 def test_what_is_more_than_a_node_looks_at_together_is_a_multiple_of_it() -> None:
-    rules = replace(RULES, most_images=1000, at_once=32)
+    rules = replace(RULES, most_items=1000, at_once=32)
 
-    sizes = [taken(Leases(plan(a=count), {"a": 1.0}, 0.0, rules), "a", 0.0).images for count in (100, 140, 300)]
+    sizes = [taken(Leases(plan(a=count), {"a": 1.0}, 0.0, rules), "a", 0.0).items for count in (100, 140, 300)]
 
     assert sizes == [25, 32, 64]
 
@@ -97,10 +97,10 @@ def test_batches_at_the_end_are_as_long_as_the_rules_say_and_no_longer_than_one_
     rules = replace(RULES, share=1e-9, at_once=8, least_seconds=2.0)
     leases = Leases(plan(slow=100, quick=100), {"slow": 1.0, "quick": 1.0}, 0.0, rules)
     quick, slow = taken(leases, "quick", 0.0), taken(leases, "slow", 0.0)
-    commit(leases, quick, quick.images / 20)
-    commit(leases, slow, slow.images / 1)
+    commit(leases, quick, quick.items / 20)
+    commit(leases, slow, slow.items / 1)
 
-    assert (taken(leases, "slow", 2.0).images, taken(leases, "quick", 2.0).images) == (2, 8)
+    assert (taken(leases, "slow", 2.0).items, taken(leases, "quick", 2.0).items) == (2, 8)
 
 
 def test_an_idle_node_steals_from_the_back_of_the_queue_that_would_end_last() -> None:
@@ -119,16 +119,16 @@ def test_the_victim_is_chosen_by_speeds_seen_not_by_those_planned() -> None:
     leases = Leases(plan(a=1, b=20, c=20), capability, 0.0, replace(RULES, lease_seconds=math.inf))
     slow, quick, own = (taken(leases, node, 0.0) for node in ("b", "c", "a"))
     commit(leases, own, 1.0)
-    commit(leases, quick, float(quick.images))
-    commit(leases, slow, 8.0 * slow.images)
+    commit(leases, quick, float(quick.items))
+    commit(leases, slow, 8.0 * slow.items)
 
-    assert taken(leases, "a", 8.0 * slow.images).origin == "b"
+    assert taken(leases, "a", 8.0 * slow.items).origin == "b"
 
 
 def test_a_thief_takes_at_most_half_of_a_queue() -> None:
     leases = Leases(plan(a=0, b=3), {"a": 100.0, "b": 1.0}, 0.0, Rules(share=1.0))
 
-    assert taken(leases, "a", 0.0).images == 2
+    assert taken(leases, "a", 0.0).items == 2
 
 
 def test_a_slow_thief_does_not_take_what_the_owner_would_do_sooner() -> None:
@@ -280,7 +280,7 @@ def test_nothing_to_do_is_done() -> None:
 def test_the_queue_of_a_node_that_is_heard_of_but_takes_nothing_is_done_by_others() -> None:
     leases, now = Leases(plan(a=4, b=8), {"a": 1.0, "b": 1.0}, 0.0, RULES), 0.0
     while now < 60 and (lease := leases.take("a", now)) is not None:
-        now = now + 1.01 * lease.images if isinstance(lease, Lease) else lease.until
+        now = now + 1.01 * lease.items if isinstance(lease, Lease) else lease.until
         if isinstance(lease, Lease):
             assert commit(leases, lease, now) is Answer.ACCEPTED
         leases.heartbeat("b", now)
@@ -303,7 +303,7 @@ def test_of_two_owners_the_one_that_takes_nothing_is_robbed() -> None:
     now = 0.0
     while now < 12:
         lease = taken(leases, "c", now)
-        now += lease.images
+        now += lease.items
         commit(leases, lease, now)
         leases.heartbeat("b", now)
     taken(leases, "c", now)  # it would end at 20, long after b if b would ask
@@ -403,7 +403,7 @@ def test_a_queue_gives_only_from_its_back_however_long_it_is() -> None:
 
     assert [p.block.name for p in first] == [f"b.{LOOK - 1}"]
     assert rest[0].block.name == "held"
-    assert (len(rest), queue.images) == (LOOK, 0)
+    assert (len(rest), queue.items) == (LOOK, 0)
 
 
 class AnyOrder(RuleBasedStateMachine):
@@ -417,9 +417,9 @@ class AnyOrder(RuleBasedStateMachine):
     )
     def begin(self, blocks: list[tuple[str, int]], speeds: list[float]) -> None:
         queues: dict[str, list[Part]] = {node: [] for node in self.nodes}
-        for number, (node, images) in enumerate(blocks):
-            queues[node].append(part(f"b{number}", node, images=images, first=number))
-        self.all = pictures(p for parts in queues.values() for p in parts)
+        for number, (node, items) in enumerate(blocks):
+            queues[node].append(part(f"b{number}", node, items=items, first=number))
+        self.all = units(p for parts in queues.values() for p in parts)
         self.now = 0.0
         self.capability = dict(zip(self.nodes, speeds, strict=True))
         shares = Plan({node: tuple(parts) for node, parts in queues.items()})
@@ -460,10 +460,10 @@ class AnyOrder(RuleBasedStateMachine):
             self.given.append(lease)
 
     def check(self, lease: Lease) -> None:
-        assert 0 < lease.images <= RULES.most_images
+        assert 0 < lease.items <= RULES.most_items
         assert lease.token > max((earlier.token for earlier in self.given), default=0)
-        assert not pictures(lease.parts) & self.done, "given out although it is done"
-        others = [other for other in self.running() if pictures(other.parts) & pictures(lease.parts)]
+        assert not units(lease.parts) & self.done, "given out although it is done"
+        others = [other for other in self.running() if units(other.parts) & units(lease.parts)]
         assert len(others) <= 1
         assert all(other.lease_id == lease.lease_id and other.parts == lease.parts for other in others)
 
@@ -485,7 +485,7 @@ class AnyOrder(RuleBasedStateMachine):
         else:
             assert answer is Answer.ACCEPTED
             self.committed[lease.lease_id] = lease.token
-            self.done += pictures(lease.parts)
+            self.done += units(lease.parts)
 
     @rule(seconds=st.sampled_from([0.0, 0.5, 2.0, 4.0, 6.0, 9.5, 11.0]))
     def time_passes(self, seconds: float) -> None:
@@ -515,7 +515,7 @@ class AnyOrder(RuleBasedStateMachine):
             assert self.leases.heartbeat(node, self.now) == counting
 
     @invariant()
-    def each_picture_is_done_once_at_most(self) -> None:
+    def each_item_is_done_once_at_most(self) -> None:
         assert set(self.done.values()) <= {1}
         assert self.leases.left == self.all.total() - self.done.total()
 
@@ -549,7 +549,7 @@ class AnyOrder(RuleBasedStateMachine):
             assert commit(self.leases, lease, self.now) is Answer.ACCEPTED
             self.heard[lease.node] = self.now
             self.committed[lease.lease_id] = lease.token
-            self.done += pictures(lease.parts)
+            self.done += units(lease.parts)
 
 
 TestAnyOrder = AnyOrder.TestCase

@@ -1,7 +1,7 @@
 """The planner against linear programs that HiGHS solves: on every instance, what is called optimal is.
 
-HiGHS takes a solution as optimal when no picture could save 1e-7 bytes, and a plan's bytes are whole while a
-picture's may be fractions: so bytes agree within 1 or a billionth. Policies that weigh seconds may round them to a
+HiGHS takes a solution as optimal when no item could save 1e-7 bytes, and a plan's bytes are whole while a
+item's may be fractions: so bytes agree within 1 or a billionth. Policies that weigh seconds may round them to a
 thousandth.
 """
 
@@ -31,7 +31,7 @@ every_kind = pytest.mark.parametrize("kind", KINDS)
 def small(kind: str, seed: int) -> tuple[Instance, dict[str, int], float]:
     """A small instance, the rooms of its nodes, and the fewest bytes by the linear program."""
     what = instance(kind, seed, SMALL)
-    room = rooms(what.images, what.capability, what.terms.epsilon)
+    room = rooms(what.items, what.capability, what.terms.epsilon)
     return what, room, fewest_bytes(what.blocks, room)
 
 
@@ -59,9 +59,9 @@ def test_maxflow_moves_the_fewest_bytes_and_gives_no_node_more_than_its_room(kin
 
 
 def latest_end(what: Instance) -> Fraction:
-    """Epsilon above the lower bound, or what is shortest in whole pictures if that is later."""
-    bound = Fraction(what.images) / sum(map(Fraction, what.capability.values()), Fraction(0))
-    return max((1 + Fraction(what.terms.epsilon)) * bound, shortest_makespan(what.images, what.capability))
+    """Epsilon above the lower bound, or what is shortest in whole items if that is later."""
+    bound = Fraction(what.items) / sum(map(Fraction, what.capability.values()), Fraction(0))
+    return max((1 + Fraction(what.terms.epsilon)) * bound, shortest_makespan(what.items, what.capability))
 
 
 @every_kind
@@ -69,15 +69,15 @@ def test_rooms_are_what_nodes_can_do_until_the_latest_end(kind: str) -> None:
     for what, room, _ in smalls(kind):
         end, rounding = latest_end(what), Fraction(1, 10**12)
         assert room.keys() == what.capability.keys(), str(what)
-        assert sum(room.values()) >= what.images, str(what)
+        assert sum(room.values()) >= what.items, str(what)
         for node, value in what.capability.items():
             least, most = (math.floor(Fraction(value) * end * (1 + sign * rounding)) for sign in (-1, 1))
-            assert min(least, what.images) <= room[node] <= most, f"{what} {node}"
+            assert min(least, what.items) <= room[node] <= most, f"{what} {node}"
 
 
 @every_kind
 @pytest.mark.parametrize("name", ["maxflow", "min_cost"])
-def test_ends_within_epsilon_of_the_bound_or_of_what_whole_pictures_allow(name: str, kind: str) -> None:
+def test_ends_within_epsilon_of_the_bound_or_of_what_whole_items_allow(name: str, kind: str) -> None:
     for what, _, _ in smalls(kind):
         loads = policy(name)(what.blocks, what.capability, what.terms).loads()
         end = latest_end(what) * (1 + Fraction(1, 10**12))
@@ -104,7 +104,7 @@ def test_min_cost_reads_in_the_fewest_seconds(kind: str) -> None:
 @every_kind
 def test_min_cost_reads_in_the_fewest_seconds_at_thirty_nodes(kind: str) -> None:
     what = instance(kind, 1, MEDIUM, exactly=True)
-    assert_min_cost_is_optimal(what, rooms(what.images, what.capability, what.terms.epsilon))
+    assert_min_cost_is_optimal(what, rooms(what.items, what.capability, what.terms.epsilon))
 
 
 def assert_min_cost_is_optimal(what: Instance, room: Mapping[str, int]) -> None:
@@ -122,7 +122,7 @@ def assert_min_cost_is_optimal(what: Instance, room: Mapping[str, int]) -> None:
 @pytest.mark.parametrize("seed", range(2))
 def test_a_hundred_nodes_and_a_thousand_blocks(kind: str, seed: int) -> None:
     what = instance(kind, seed, LARGE, exactly=True)
-    room = rooms(what.images, what.capability, what.terms.epsilon)
+    room = rooms(what.items, what.capability, what.terms.epsilon)
     fewest = fewest_bytes(what.blocks, room)
     plan = policy("maxflow")(what.blocks, what.capability, what.terms)
     assert_divides(plan, what.blocks, what.capability)
@@ -138,7 +138,7 @@ def test_beyond_what_is_searched_exactly_the_bytes_stay_near_the_fewest_and_the_
     monkeypatch.setattr(local_reads, "EXACT_PAIRS", 0)
     for seed in range(3):
         what = instance(kind, seed, LARGE, exactly=True)
-        room = rooms(what.images, what.capability, what.terms.epsilon)
+        room = rooms(what.items, what.capability, what.terms.epsilon)
         fewest = fewest_bytes(what.blocks, room)
         plan = policy("maxflow")(what.blocks, what.capability, what.terms)
         assert_divides(plan, what.blocks, what.capability)
@@ -162,7 +162,7 @@ def test_min_cost_by_racks_is_never_dearer_than_maxflow(kind: str, monkeypatch: 
     monkeypatch.setattr(min_cost, "EVERY_WAY", 0)
     for seed in range(3):
         what = instance(kind, seed, MEDIUM, exactly=True)
-        room, cost = rooms(what.images, what.capability, what.terms.epsilon), what.terms.cost
+        room, cost = rooms(what.items, what.capability, what.terms.epsilon), what.terms.cost
         plan, by_bytes = (policy(name)(what.blocks, what.capability, what.terms) for name in ("min_cost", "maxflow"))
         assert_divides(plan, what.blocks, what.capability)
         assert all(load <= room[node] for node, load in plan.loads().items()), str(what)

@@ -33,7 +33,7 @@ def block_lists(draw: st.DrawFn) -> list[Block]:
             max_size=12,
         )
     )
-    return [Block(f"b{i}", images, size, tuple(replicas)) for i, (images, size, replicas) in enumerate(shapes)]
+    return [Block(f"b{i}", items, size, tuple(replicas)) for i, (items, size, replicas) in enumerate(shapes)]
 
 
 capabilities = st.dictionaries(
@@ -44,13 +44,13 @@ capabilities = st.dictionaries(
 epsilons = st.sampled_from([0.0, 0.02]) | st.floats(0, 1e308)
 
 
-def block(name: str, images: int, *replicas: str) -> Block:
-    return Block(name, images, 100 * images, replicas)
+def block(name: str, items: int, *replicas: str) -> Block:
+    return Block(name, items, 100 * items, replicas)
 
 
 @every_policy
 @given(blocks=block_lists(), capability=capabilities, epsilon=epsilons)
-def test_every_picture_is_in_exactly_one_part_and_zero_capability_gets_none(
+def test_every_item_is_in_exactly_one_part_and_zero_capability_gets_none(
     name: str, blocks: list[Block], capability: dict[str, float], epsilon: float
 ) -> None:
     assert_divides(policy(name)(blocks, capability, Terms(epsilon=epsilon)), blocks, capability)
@@ -127,18 +127,18 @@ def test_many_nodes_and_blocks_are_divided(name: str, kind: str) -> None:
 
 
 @given(blocks=block_lists(), capability=capabilities)
-def test_algorithm1_gives_every_node_its_share_within_one_picture(
+def test_algorithm1_gives_every_node_its_share_within_one_item(
     blocks: list[Block], capability: dict[str, float]
 ) -> None:
     loads = policy("algorithm1")(blocks, capability).loads()
-    images = sum(b.images for b in blocks)
+    items = sum(b.items for b in blocks)
     total = sum(map(Fraction, capability.values()))
-    assert all(abs(loads[n] - Fraction(c) * images / total) < 1 for n, c in capability.items())
-    assert loads == whole_targets(images, capability)
+    assert all(abs(loads[n] - Fraction(c) * items / total) < 1 for n, c in capability.items())
+    assert loads == whole_targets(items, capability)
 
 
 @given(blocks=block_lists(), capability=capabilities)
-def test_even_differs_by_at_most_one_picture(blocks: list[Block], capability: dict[str, float]) -> None:
+def test_even_differs_by_at_most_one_item(blocks: list[Block], capability: dict[str, float]) -> None:
     loads = policy("even")(blocks, capability).loads()
     working = [loads[node] for node, value in capability.items() if value > 0]
     assert max(working) - min(working) <= 1
@@ -148,9 +148,9 @@ def test_even_differs_by_at_most_one_picture(blocks: list[Block], capability: di
 def test_algorithm1_takes_from_no_node_more_than_its_surplus(blocks: list[Block], capability: dict[str, float]) -> None:
     plan = policy("algorithm1")(blocks, capability)
     stored = {n: {b.name for b in blocks if _first_known(b, capability) == n} for n in capability}
-    before = {n: sum(b.images for b in blocks if b.name in stored[n]) for n in capability}
+    before = {n: sum(b.items for b in blocks if b.name in stored[n]) for n in capability}
     for node, load in plan.loads().items():
-        kept = sum(part.images for part in plan.parts[node] if part.block.name in stored[node])
+        kept = sum(part.items for part in plan.parts[node] if part.block.name in stored[node])
         assert kept >= min(before[node], load)
 
 
@@ -158,9 +158,9 @@ def _first_known(b: Block, capability: dict[str, float]) -> str | None:
     return next((node for node in b.replicas if node in capability), None)
 
 
-def test_algorithm1_splits_a_block_at_the_picture_where_the_move_ends() -> None:
+def test_algorithm1_splits_a_block_at_the_item_where_the_move_ends() -> None:
     plan = policy("algorithm1")([block("b", 10, "n1")], {"n1": 3.0, "n2": 1.0, "n3": 1.0})
-    spans = {n: [(p.first, p.images) for p in parts] for n, parts in plan.parts.items()}
+    spans = {n: [(p.first, p.items) for p in parts] for n, parts in plan.parts.items()}
     assert spans == {"n1": [(0, 6)], "n2": [(8, 2)], "n3": [(6, 2)]}
 
 
@@ -172,8 +172,8 @@ def test_algorithm1_leaves_a_balanced_distribution_alone() -> None:
 
 def test_algorithm1_replicas_starts_from_the_replicas_that_need_the_fewest_moves() -> None:
     blocks, capability = [block("a", 4, "n1", "n2"), block("b", 4, "n1")], {"n1": 1.0, "n2": 1.0}
-    assert moved(policy("algorithm1")(blocks, capability)).images == 4
-    assert moved(policy("algorithm1_replicas")(blocks, capability)).images == 0
+    assert moved(policy("algorithm1")(blocks, capability)).items == 4
+    assert moved(policy("algorithm1_replicas")(blocks, capability)).items == 0
 
 
 def test_local_only_moves_nothing_however_uneven() -> None:
@@ -198,7 +198,7 @@ def test_two_policies_of_one_name_are_refused() -> None:
 
 
 @every_policy
-def test_a_hundred_thousand_blocks_on_a_hundred_nodes_are_divided_to_the_last_picture(name: str) -> None:
+def test_a_hundred_thousand_blocks_on_a_hundred_nodes_are_divided_to_the_last_item(name: str) -> None:
     nodes = [f"n{i:03}" for i in range(100)]
     blocks = [block(f"b{i}", 3, nodes[i * 7 % 100], nodes[i * i % 100]) for i in range(100_000)]
     capability = {node: float(i) for i, node in enumerate(nodes)}

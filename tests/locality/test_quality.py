@@ -39,7 +39,7 @@ def given_out(plan: Plan) -> list[tuple[str, Part]]:
 
 
 def part_bytes(part: Part) -> float:
-    return part.block.size_bytes / part.block.images * part.images
+    return part.block.size_bytes / part.block.items * part.items
 
 
 @every_policy
@@ -48,10 +48,10 @@ def test_loads_and_makespan_are_those_of_the_plan(name: str) -> None:
         quality = judge(plan, what.blocks, what.capability, what.terms)
         loads: Counter[str] = Counter()
         for node, part in given_out(plan):
-            loads[node] += part.images
+            loads[node] += part.items
         assert quality.loads == {node: loads[node] for node in what.capability}, str(what)
         makespan = max((load / what.capability[node] for node, load in loads.items()), default=0.0)
-        bound = what.images / math.fsum(what.capability.values())
+        bound = what.items / math.fsum(what.capability.values())
         assert quality.makespan_seconds == pytest.approx(makespan, rel=1e-9), str(what)
         assert quality.lower_bound_seconds == pytest.approx(bound, rel=1e-9), str(what)
         assert quality.makespan_over_bound == pytest.approx(makespan / bound if bound else 1.0, rel=1e-9), str(what)
@@ -65,8 +65,8 @@ def test_bytes_and_seconds_of_reading_are_those_of_the_plan(name: str) -> None:
         foreign = [part for node, part in parts if node not in part.block.replicas]
         went = math.fsum(map(part_bytes, foreign))
         assert quality.bytes_moved == pytest.approx(went, rel=1e-9, abs=1), str(what)
-        away = sum(part.images for part in foreign)
-        assert quality.locality_ratio == pytest.approx(1 - away / what.images if what.images else 1.0), str(what)
+        away = sum(part.items for part in foreign)
+        assert quality.locality_ratio == pytest.approx(1 - away / what.items if what.items else 1.0), str(what)
         lost = math.fsum(part_bytes(part) for _, part in parts if not part.block.replicas)
         seconds = access_seconds(plan, what.terms.cost) + lost * ASSUMED_SECONDS_PER_BYTE
         assert quality.access_seconds == pytest.approx(seconds, rel=1e-9), str(what)
@@ -76,7 +76,7 @@ def test_bytes_and_seconds_of_reading_are_those_of_the_plan(name: str) -> None:
 def test_the_optimum_beside_the_bytes_is_that_of_the_linear_program(name: str) -> None:
     for what, plan in planned(name):
         quality = judge(plan, what.blocks, what.capability, what.terms)
-        room = rooms(what.images, what.capability, what.terms.epsilon)
+        room = rooms(what.items, what.capability, what.terms.epsilon)
         assert quality.bytes_moved_optimal == pytest.approx(fewest_bytes(what.blocks, room), rel=1e-9, abs=1), str(what)
         if quality.bytes_moved_optimal:
             ratio = quality.bytes_moved / quality.bytes_moved_optimal
@@ -101,7 +101,7 @@ def test_a_plan_that_ends_late_may_move_less_than_the_optimum() -> None:
 
 FAR = [
     pytest.param([], EQUAL, Terms(), id="no blocks"),
-    pytest.param([Block("b", 0, 777, ())], EQUAL, Terms(), id="no pictures"),
+    pytest.param([Block("b", 0, 777, ())], EQUAL, Terms(), id="no items"),
     pytest.param([Block("b", 4, 0, ("n1",))], EQUAL, Terms(), id="zero bytes"),
     pytest.param([Block("b", 4, 400, ())], {"n1": 1e-300, "n2": 1e300}, Terms(), id="huge skew"),
     pytest.param([Block("b", 4, 400, ("n1",))], {"n1": 5e-324, "n2": 5e-324}, Terms(), id="smallest floats"),
@@ -126,7 +126,7 @@ def test_every_number_is_one_that_json_can_say(
     [
         pytest.param(Plan({"n1": (Part(STORED[0], 0, 4),)}), "not one of these blocks", id="a block is missing"),
         pytest.param(Plan({"n9": (Part(STORED[0], 0, 8),)}), "not one of these", id="another node"),
-        pytest.param(Plan({"n0": (Part(STORED[0], 0, 8),)}), "n0 has 8 pictures and the capability 0", id="idle node"),
+        pytest.param(Plan({"n0": (Part(STORED[0], 0, 8),)}), "n0 has 8 items and the capability 0", id="idle node"),
     ],
 )
 def test_a_plan_of_something_else_is_refused(plan: Plan, sentence: str) -> None:
@@ -144,7 +144,7 @@ def test_the_moves_are_just_the_parts_that_are_not_local(name: str) -> None:
 @every_policy
 def test_a_move_is_explained_by_what_its_holders_do(name: str) -> None:
     for what, plan in planned(name):
-        loads, shares = plan.loads(), quickest_shares(what.images, what.capability)
+        loads, shares = plan.loads(), quickest_shares(what.items, what.capability)
         strangers = {node for node, part in given_out(plan) if node not in part.block.replicas}
         short = {node for node, load in loads.items() if load < shares[node]} | strangers
         for move in moves(plan, what.capability):

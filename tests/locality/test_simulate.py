@@ -1,4 +1,4 @@
-"""Leases on invented clusters: close to the bound where plans followed blindly are not, and every picture once."""
+"""Leases on invented clusters: close to the bound where plans followed blindly are not, and every item once."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def over_bound(trial: Trial, outcome: Outcome) -> float:
     return outcome.makespan_seconds / trial.cluster.bound(trial.blocks)
 
 
-def assert_every_picture_once(trial: Trial, outcome: Outcome) -> None:
-    done = Counter((p.block.name, n) for p in outcome.committed for n in range(p.first, p.first + p.images))
-    assert done == Counter((b.name, n) for b in trial.blocks for n in range(b.images))
-    assert outcome.images.total() == done.total()
+def assert_every_item_once(trial: Trial, outcome: Outcome) -> None:
+    done = Counter((p.block.name, n) for p in outcome.committed for n in range(p.first, p.first + p.items))
+    assert done == Counter((b.name, n) for b in trial.blocks for n in range(b.items))
+    assert outcome.items.total() == done.total()
 
 
 @pytest.mark.parametrize("fault", Fault)
@@ -51,9 +51,9 @@ def test_stealing_ends_close_to_the_bound(nodes: int, sigma: float, fault: Fault
     for seed in range(TRIALS):
         trial = invent(seed, Shape(nodes, 100 * nodes, sigma, fault))
         outcome = simulate(stealing(trial), trial.cluster)
-        assert_every_picture_once(trial, outcome)
+        assert_every_item_once(trial, outcome)
         assert outcome.operations < 60 * nodes, "nodes ask again and again"
-        assert outcome.copied_images <= 0.03 * 100 * nodes
+        assert outcome.copied_items <= 0.03 * 100 * nodes
         ratios.append(over_bound(trial, outcome))
 
     assert min(ratios) >= 1.0
@@ -95,7 +95,7 @@ def test_stealing_moves_far_fewer_bytes_than_a_queue_without_a_plan() -> None:
 
 
 def test_where_speeds_were_guessed_wrongly_hardly_more_moves_than_must_for_what_each_node_did() -> None:
-    """Pictures with one replica each, speeds guessed up to 10 % wrongly: the plan moves more, and elsewhere."""
+    """Items with one replica each, speeds guessed up to 10 % wrongly: the plan moves more, and elsewhere."""
     ratios = []
     for seed in range(6):
         dice = Random(seed)
@@ -104,18 +104,18 @@ def test_where_speeds_were_guessed_wrongly_hardly_more_moves_than_must_for_what_
         guessed = {node: speed * dice.uniform(0.9, 1.1) for node, speed in speeds.items()}
         cluster = Cluster({node: Machine(speed) for node, speed in speeds.items()})
         outcome = simulate(Leases(POLICIES["maxflow"](blocks, guessed, NO_TERMS), guessed, 0.0, RULES), cluster)
-        ratios.append(outcome.moved_bytes / fewest_bytes_moved(blocks, outcome.images))
+        ratios.append(outcome.moved_bytes / fewest_bytes_moved(blocks, outcome.items))
 
     assert median(ratios) <= 1.05
 
 
 @pytest.mark.parametrize("fault", Fault)
-def test_first_come_ends_too_and_does_every_picture_once(fault: Fault) -> None:
+def test_first_come_ends_too_and_does_every_item_once(fault: Fault) -> None:
     trial = invent(2, Shape(sigma=0.3, fault=fault))
 
     outcome = simulate(FirstCome(trial.blocks, batch=3), trial.cluster)
 
-    assert_every_picture_once(trial, outcome)
+    assert_every_item_once(trial, outcome)
     assert outcome.makespan_seconds < NEVER
 
 
@@ -128,8 +128,8 @@ def test_the_work_ends_when_all_nodes_but_one_are_lost() -> None:
 
     outcome = simulate(stealing(trial), cluster)
 
-    assert_every_picture_once(trial, outcome)
-    assert outcome.images[last] >= 360
+    assert_every_item_once(trial, outcome)
+    assert outcome.items[last] >= 360
 
 
 def test_the_work_ends_although_a_node_of_the_plan_never_comes() -> None:
@@ -139,7 +139,7 @@ def test_the_work_ends_although_a_node_of_the_plan_never_comes() -> None:
 
     outcome = simulate(stealing(trial), Cluster(machines))
 
-    assert_every_picture_once(trial, outcome)
+    assert_every_item_once(trial, outcome)
 
 
 def test_a_simulation_in_which_nothing_happens_any_more_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +149,7 @@ def test_a_simulation_in_which_nothing_happens_any_more_ends(monkeypatch: pytest
 
     outcome = simulate(gone, Cluster({"a": Machine(1.0)}))
 
-    assert (outcome.makespan_seconds, outcome.images) == (NEVER, {"a": 1})
+    assert (outcome.makespan_seconds, outcome.items) == (NEVER, {"a": 1})
 
 
 def test_waiting_long_for_a_slow_node_is_no_standstill(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,7 +158,7 @@ def test_waiting_long_for_a_slow_node_is_no_standstill(monkeypatch: pytest.Monke
 
     outcome = simulate(FirstCome([Block("b", 3, 0, ())]), Cluster(machines, silence_seconds=2000.0))
 
-    assert outcome.images.total() == 3
+    assert outcome.items.total() == 3
 
 
 def test_a_machine_is_slower_from_a_moment_on_and_does_nothing_after_its_loss() -> None:
@@ -197,7 +197,7 @@ def test_reading_from_others_and_asking_take_time() -> None:
     assert there == pytest.approx(2.0)
 
 
-def test_greedy_gives_each_picture_to_the_node_that_would_finish_first() -> None:
+def test_greedy_gives_each_item_to_the_node_that_would_finish_first() -> None:
     plan = greedy_least_finish([Block("b", 6, 600, ())], {"a": 1.0, "b": 2.0, "c": 0.0})
 
     assert isinstance(plan, Plan)

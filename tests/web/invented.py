@@ -34,13 +34,20 @@ from tests.jobs.decisions import decide
 
 REPORT = Path(__file__).resolve().parents[1] / "fixtures" / "report_sample.json"
 NODES = ("n1", "n2", "n3")
-RUNNING, ENDED, FAILED = (f"application_1700000000000_000{number}" for number in (3, 2, 1))
+RUNNING, ENDED, COPIED, FAILED = (f"application_1700000000000_000{number}" for number in (3, 2, 4, 1))
+COPIES = JobStatus(
+    *(COPIED, "succeeded", 1, 2, 2, 0, 3.0, None),
+    tuple(NodeStatus(name, "done", 1, 1, 0, 0, 0, 0.0, said="exit code 0") for name in ("n1", "n2")),
+    kind="command",
+    unit="copies",
+    section={"Program": "./program"},
+)
 LOG = "127.0.0.1 began\n<b>3 of 40</b> pictures\n"
 
 
 @dataclass
 class Invented:
-    """A cluster's word on three jobs, one of which runs; tests may change it while pages look at it."""
+    """A cluster's word on four jobs, one of which runs; tests may change it while pages look at it."""
 
     done: int = 12
     ending: dict[str, str] | None = None
@@ -83,9 +90,9 @@ class Invented:
         body = showing.live(known, Sight(known.application, status))
         report = showing.reported(_report()) if job_id == ENDED else None
         none = None if report or not known.application.ended else "only a job that succeeded has a report"
-        return jsonify(
-            body | {"report": report, "no_report": none, "ending": self.ending if job_id == RUNNING else None}
-        )
+        record = showing.shown(COPIES) if job_id == COPIED else None
+        ending = self.ending if job_id == RUNNING else None
+        return jsonify(body | {"report": report, "no_report": none, "record": record, "ending": ending})
 
     def logs(self, job_id: str) -> ResponseReturnValue:
         """GET /jobs/ID/logs."""
@@ -136,6 +143,7 @@ def _jobs() -> list[Known]:
     return [
         known(RUNNING, "RUNNING", "UNDEFINED", 0.3, "", None),
         known(ENDED, "FINISHED", "SUCCEEDED", 1.0, "", now - 60),
+        known(COPIED, "FINISHED", "SUCCEEDED", 1.0, "", now - 65),
         known(FAILED, "FINISHED", "FAILED", 0.0, "no node has a fresh <perf_cpu>", now - 70),
     ]
 

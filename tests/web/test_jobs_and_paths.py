@@ -10,7 +10,7 @@ from infosvc.wire.records import Report
 from tests.infosvc.conftest import TOKEN
 from tests.web.browser import Tabs, Unreloaded, focused, press_until
 from tests.web.conftest import Known, ran
-from tests.web.invented import ENDED, FAILED, NODES, RUNNING, Invented
+from tests.web.invented import COPIED, ENDED, FAILED, NODES, RUNNING, Invented
 
 
 def row(page: Page, table: str, name: str) -> Locator:
@@ -23,7 +23,7 @@ def test_every_job_is_listed_and_leads_to_its_page(tabs: Tabs, known: Known) -> 
     page = tabs.open(known.url, "#/jobs")
 
     expect(page.get_by_role("heading", level=1)).to_have_text("Jobs")
-    expect(page.get_by_text("3 jobs, 1 running.")).to_be_visible()
+    expect(page.get_by_text("4 jobs, 1 running.")).to_be_visible()
     expect(row(page, "Jobs, the newest first", RUNNING)).to_contain_text("30 %")
     expect(row(page, "Jobs, the newest first", ENDED)).to_contain_text("succeeded")
     expect(row(page, "Jobs, the newest first", FAILED)).to_contain_text("no node has a fresh <perf_cpu>")
@@ -49,6 +49,15 @@ def test_a_running_job_shows_how_far_each_node_is(tabs: Tabs, known: Known, boar
     with Unreloaded(page):
         board.done = 25
         expect(page.get_by_text("25 of 40 pictures")).to_be_visible()
+
+
+def test_a_job_that_counts_something_else_than_images_is_shown_in_its_own_words(tabs: Tabs, known: Known) -> None:
+    page = tabs.open(known.url, f"#/job/{COPIED}")
+    report = page.get_by_role("region", name="Report")
+
+    expect(report).to_contain_text("2 of 2 copies after 3 s")
+    expect(report).to_contain_text("./program")
+    expect(row(page, "Progress of each node", "n2")).to_contain_text("exit code 0")
 
 
 def test_an_ended_job_shows_its_report_and_its_time_line(tabs: Tabs, known: Known) -> None:

@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
-from jobs.images import reading
-from jobs.images.reading import GAP_BYTES, LEAST_TRIES, MOST_BYTES, REQUEST_BYTES, Reader, Stalled, Unreadable
 from jobs.itemwork.messages import Picture
+from jobs.worker import reading
+from jobs.worker.reading import GAP_BYTES, LEAST_TRIES, MOST_BYTES, REQUEST_BYTES, Reader, Stalled, Unreadable
 
 
 class Shelf:

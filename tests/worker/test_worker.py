@@ -16,11 +16,11 @@ import cv2
 import numpy as np
 import pytest
 
-from jobs.application.settings import WorkerSettings
 from jobs.itemwork.messages import Picture
 from jobs.itemwork.suspects import Suspects
 from jobs.worker.lookout import Lookout
 from jobs.worker.master import Master
+from jobs.worker.settings import WorkerSettings
 from jobs.worker.worker import MOST_DEATHS
 from tests.worker.application import TOKEN, Application
 from tests.worker.trapped import EXITS, HANGS, KILLS, RAISES, SLOW, Folder

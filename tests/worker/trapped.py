@@ -17,9 +17,9 @@ import numpy as np
 from jobs.engines.description import Description, ImageInput
 from jobs.engines.network import Network
 from jobs.engines.preparation_file import PreparationFile
-from jobs.images import reading
 from jobs.images.preparation import MEAN, STD
 from jobs.images.tensors import ImageArrays, OutputTensor
+from jobs.worker import reading
 from jobs.worker.__main__ import main
 
 KILLS, EXITS, HANGS, RAISES, SLOW = 10, 20, 30, 40, 50

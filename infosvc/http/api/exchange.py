@@ -34,22 +34,35 @@ def write(change: Callable[[Draft], T]) -> T:
 
     A change that a PUT asks for returns whether something is new, alone or as the last of several.
     """
-    writer: Writer = parts_of(current_app).writer
-    who, address, call = g.caller.name, request.remote_addr or "", f"{request.method} {request.full_path.rstrip('?')}"
-    detail, at = request.get_data(as_text=True), latest().clock.wall()
-    method = request.method
+    seal, method = _audit_line(), request.method
 
     def audited(draft: Draft) -> T:
         done = change(draft)
-        audit.record(draft, at, who, address, call, _status(method, done), detail)
+        seal(draft, _status(method, done))
         return done
 
-    return writer.write(audited)
+    return _writer().write(audited)
 
 
 def record_call() -> None:
-    """Put the call that is answered into the audit log as a change, though nothing that the service keeps changes."""
-    write(lambda _draft: None)
+    """Put this call into the audit log although it changes nothing that the service keeps; returns when it is stored.
+
+    For calls that change something elsewhere, such as one that ends a job.
+    """
+    seal, status = _audit_line(), _status(request.method, None)
+    _writer().write(lambda draft: seal(draft, status))
+
+
+def _audit_line() -> Callable[[Draft, int], None]:
+    """What puts the line of this call, with its status, into a commit, which another thread makes."""
+    who, address, call = g.caller.name, request.remote_addr or "", f"{request.method} {request.full_path.rstrip('?')}"
+    detail, at = request.get_data(as_text=True), latest().clock.wall()
+    return lambda draft, status: audit.record(draft, at, who, address, call, status, detail)
+
+
+def _writer() -> Writer:
+    found: Writer = parts_of(current_app).writer
+    return found
 
 
 def note_refusal(status: int, message: str) -> None:
@@ -70,8 +83,7 @@ def _status(method: str, done: Any) -> int:
 
 def take_in(node_name: str, report: Report) -> Receipt:
     """Take one report; returns when it is acknowledged."""
-    writer: Writer = parts_of(current_app).writer
-    return intake.take(latest(), writer, node_name, report, g.caller)
+    return intake.take(latest(), _writer(), node_name, report, g.caller)
 
 
 def if_match() -> int | None:

@@ -14,7 +14,7 @@ import { moment, stateText } from "./jobs.js";
 const EVERY_MS = 1500;
 const AFTER_TROUBLE_MS = 5000;
 const REPORT_AGAIN_MS = 20_000; // HDFS may be away for a while just when a job ends
-const NOW = ["Node", "State", "Planned", "Done", "Beyond its part", "Own disk", "Errors", "Pictures/s", "Said"];
+const NOW = ["Node", "State", "Planned", "Done", "Beyond its part", "Own disk", "Errors"];
 const DONE = ["Node", "Capability", "Planned", "Done", "Stolen", "Own disk", "Seconds", "Pictures/s"];
 
 /**
@@ -94,24 +94,35 @@ function fact([name, value]) {
   return h("div", null, h("dt", null, name), h("dd", null, value));
 }
 
-function liveOf(status) {
+/** What a job counts, as a word: jobs that classify images say pictures. */
+function unitsOf(status) {
+  return status.unit === "images" ? "pictures" : status.unit;
+}
+
+function capital(word) {
+  return word.charAt(0).toUpperCase() + word.slice(1);
+}
+
+function liveOf(status, title = "Progress") {
+  const units = unitsOf(status);
   const left = status.seconds_left === null ? "" : `, about ${status.seconds_left.toFixed(0)} s left`;
   const errors = status.errors ? `, ${status.errors} with an error` : "";
   return [
-    h("h2", null, "Progress"),
+    h("h2", null, title),
     h(
       "p",
       null,
-      h("progress", { max: status.images || 1, value: status.done, "aria-label": "All pictures" }),
-      ` ${status.done} of ${status.images} pictures after ${status.seconds.toFixed(0)} s${errors}${left}`,
+      h("progress", { max: status.of || 1, value: status.done, "aria-label": `All ${units}` }),
+      ` ${status.done} of ${status.of} ${units} after ${status.seconds.toFixed(0)} s${errors}${left}`,
     ),
-    table("Progress of each node", NOW, status.nodes.map(nodeNow)),
+    table("Progress of each node", [...NOW, `${capital(units)}/s`, "Said"], status.nodes.map((node) => nodeNow(node, units))),
+    status.section && h("dl", { class: "facts" }, Object.entries(status.section).map(fact)),
     status.news.length > 0 && [h("h3", null, "News"), h("ul", null, status.news.map((news) => h("li", null, news)))],
   ];
 }
 
-function nodeNow(node) {
-  const label = `Pictures done by ${node.node_name}`;
+function nodeNow(node, units) {
+  const label = `${capital(units)} done by ${node.node_name}`;
   const bar = h("progress", { max: Math.max(node.planned, node.images, 1), value: node.images, "aria-label": label });
   return [
     node.node_name,
@@ -126,7 +137,8 @@ function nodeNow(node) {
   ];
 }
 
-function reportOf({ report, no_report: none }) {
+function reportOf({ report, no_report: none, record }) {
+  if (record) return liveOf(record, "What became of it");
   if (!report) return [h("h2", null, "Report"), h("p", null, none ?? "There is no report.")];
   return [
     h("h2", null, "Report"),

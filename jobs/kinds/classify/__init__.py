@@ -1,1 +1,1 @@
-"""The application master: blocks and capability in, a plan out, one container per node."""
+"""Jobs that classify images: blocks and capability in, a plan out, one worker on each node, rows in Parquet."""

@@ -61,9 +61,9 @@ class Pictures:
             return (Picture(part.block.name, part.block.name, None, part.block.size_bytes),)
         path, index = name["path"], self._index(name["path"])
         first = index.first_at(int(name["byte"])) + part.first
-        if first + part.images > len(index):
+        if first + part.items > len(index):
             raise JobError(f"{path} has changed since the job began: submit it again")
-        return tuple(self._picture(path, index, number) for number in range(first, first + part.images))
+        return tuple(self._picture(path, index, number) for number in range(first, first + part.items))
 
     def _picture(self, path: str, index: Index, number: int) -> Picture:
         name, place = f"{path}#{index.name(number)}", index.place(number)

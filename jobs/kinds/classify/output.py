@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from hadoop.client.filesystem import FileSystem
 from hadoop.errors import HadoopError
 from hadoop.rest.addresses import namenode_http
-from jobs.application.settings import JobSettings
+from jobs.application.job_spec import JobSpec
 from jobs.division import decision_store
 from jobs.division.decision import Decision
 from jobs.errors import JobError
@@ -28,13 +28,13 @@ class Output:
     Each attempt has a folder of its own, as one that was taken for dead may still write.
     """
 
-    def __init__(self, filesystem: FileSystem, settings: JobSettings, attempt: int) -> None:
+    def __init__(self, filesystem: FileSystem, spec: JobSpec, target: str, attempt: int) -> None:
         self._filesystem = filesystem
-        self._target = settings.output
-        self._job_id = settings.job_id
-        self._work = f"{settings.staging}/output-{attempt}"
-        self._decision = f"{settings.staging}/{decision_store.NAME}"
-        self._owners_folder = settings.staging.rpartition("/")[0]
+        self._target = target
+        self._job_id = spec.job_id
+        self._work = f"{spec.staging}/output-{attempt}"
+        self._decision = f"{spec.staging}/{decision_store.NAME}"
+        self._owners_folder = spec.owners_folder
 
     def prepare(self, decision: Decision) -> None:
         """Keep the record of how the nodes got their shares, where a later attempt and the results' reader find it.
@@ -101,13 +101,13 @@ class Output:
         self._filesystem.rename(self._work, self._target)
 
 
-def report_url(settings: JobSettings) -> str:
+def report_url(conf_dir: str, output: str) -> str:
     """Where a browser finds the page of a job that has succeeded; "" where the site files name no such place."""
     try:
-        namenode = namenode_http(Path(settings.conf_dir))
+        namenode = namenode_http(Path(conf_dir))
     except HadoopError:  # with several NameNodes, or Hadoop's defaults, the key is not there
         return ""
-    return f"{namenode}/webhdfs/v1{quote(settings.output)}/report.html?op=OPEN"
+    return f"{namenode}/webhdfs/v1{quote(output)}/report.html?op=OPEN"
 
 
 def _job_of(report: bytes) -> object:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from jobs.application.settings import JobSettings
 from jobs.division.decision import Decision
 from jobs.itemwork.node_totals import NOTHING, Tally
+from jobs.kinds.classify.settings import ClassifySettings
 from jobs.reports.report import SEEDED, Failure, InputValue, JobReport, LeaseReport, NodeReport, Weights
 from locality.bounds import fewest_bytes_moved, moved
 from locality.types import Part
@@ -27,7 +27,7 @@ class Course:
     note: str = ""
 
 
-def summarise(settings: JobSettings, decision: Decision, course: Course) -> JobReport:
+def summarise(settings: ClassifySettings, decision: Decision, course: Course) -> JobReport:
     """The report of a job of whose pictures each has its row.
 
     `bytes_moved_optimal` is the fewest bytes that any division with the loads that came out moves.
@@ -35,8 +35,8 @@ def summarise(settings: JobSettings, decision: Decision, course: Course) -> JobR
     done = course.tallies
     loads = {node: done.get(node, NOTHING).images for node in decision.plan.parts}
     return JobReport(
-        job_id=settings.job_id,
-        application_id=settings.job_id,
+        job_id=decision.job_id,
+        application_id=decision.job_id,
         engine=settings.network.program,
         policy=decision.policy,
         capability=settings.capability,
@@ -62,7 +62,7 @@ def summarise(settings: JobSettings, decision: Decision, course: Course) -> JobR
     )
 
 
-def _weights(settings: JobSettings) -> Weights:
+def _weights(settings: ClassifySettings) -> Weights:
     """The file that the numbers came from, as the user called it."""
     if settings.network.file is None:
         return Weights("seeded", SEEDED)
@@ -74,7 +74,7 @@ def _node(decision: Decision, node_name: str, parts: tuple[Part, ...], tally: Ta
     return NodeReport(
         node_name=node_name,
         capability=decision.judged.nodes[node_name].value,
-        planned_images=sum(part.images for part in parts),
+        planned_images=sum(part.items for part in parts),
         images=tally.images,
         local_images=tally.local_images,
         seconds=tally.seconds,

@@ -11,12 +11,17 @@ import pytest
 
 from hadoop.errors import HadoopError
 from hadoop.rest.pages import Pages
+from jobs.application.coordinator import Attempt, Knowledge
 from jobs.application.listener import Listener
+from jobs.application.master import Application
 from jobs.application.status import JobStatus
 from jobs.errors import JobError
-from jobs.kinds.classify.__main__ import clean
-from jobs.kinds.classify.partitioner import Partitioner, rules_of
-from tests.jobs.stored import SETTINGS, Written
+from jobs.kinds import find_kind
+from jobs.kinds.__main__ import clean
+from jobs.kinds.classify.coordinator import Classify, rules_of
+from tests.jobs.stored import SETTINGS, SPEC, Written
+
+NONE: Any = None
 
 
 @pytest.fixture
@@ -26,35 +31,37 @@ def listener() -> Iterator[Listener]:
     listener.close()
 
 
-def made(listener: Listener, filesystem: Any) -> Partitioner:
-    unused: Any = None
-    return Partitioner(SETTINGS, filesystem, unused, unused, listener, 2, ())
-
-
 def test_a_job_that_plans_says_so_to_everyone_from_its_first_look_at_hdfs(listener: Listener) -> None:
     heard: list[bytes] = []
 
     class Watching:
-        def exists(self, name: str) -> bool:
+        def make_folder(self, name: str) -> None:
             for path in ("/status", "/"):
                 heard.append(Pages("application master", listener.address).read(path, "the job").content)
             raise HadoopError("HDFS is away")
 
+    watching: Any = Watching()
     with pytest.raises(HadoopError):
-        made(listener, Watching()).run()
+        Application(SPEC, watching, NONE, NONE, listener, 2, ()).run(find_kind("classify"))
 
     status = JobStatus.from_json(json.loads(heard[0]))
-    assert (status.job_id, status.state, status.attempt, status.nodes) == (SETTINGS.job_id, "planning", 2, ())
+    assert (status.job_id, status.state, status.attempt, status.nodes) == (SPEC.job_id, "planning", 2, ())
     assert b"No node has a part yet." in heard[1]
 
 
-def test_an_output_that_is_there_ends_the_job_before_anything_is_done(listener: Listener) -> None:
-    files = Written({"/out/part-a.parquet": b"PAR1"})
+def test_an_output_that_is_there_ends_the_job_before_anything_is_planned() -> None:
+    files: Any = Written({"/out/part-a.parquet": b"PAR1"})
+    attempt = Attempt(1, SPEC, files, NONE, NONE, "", (), 0.0, lambda: 0.0)
 
     with pytest.raises(JobError, match="/out exists already"):
-        made(listener, files).run()
+        Classify(attempt).roles(Knowledge(files, NONE))
 
     assert list(files) == ["/out/part-a.parquet"]
+
+
+def test_a_kind_that_there_is_not_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(JobError, match=r"no kind of job called 'dance'.*classify, command"):
+        find_kind("dance")
 
 
 @pytest.mark.parametrize(
@@ -65,7 +72,7 @@ def test_a_lease_is_two_full_batches_as_long_as_a_commit_can_hold_its_rows(
 ) -> None:
     settings = replace(SETTINGS, batch=batch, vcores=vcores, row_bytes=row_bytes)
 
-    assert rules_of(settings).most_images == most
+    assert rules_of(settings).most_items == most
 
 
 def test_what_cannot_be_deleted_after_the_job_changes_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from hadoop.client.filesystem import FileSystem
-from hadoop.client.listing import Listing
-from hadoop.client.yarn import Yarn
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError, InvalidInput
 from infosvc.wire.records import Datum, Kind, Producer, State
-from jobs.application.settings import JobSettings
+from jobs.application.coordinator import Knowledge
 from jobs.division import speed_history
 from jobs.division.capability import Capability, wait
 from jobs.division.decision import Decision, Judgement, Reading
 from jobs.division.terms import known_terms
 from jobs.errors import JobError
 from jobs.kinds.classify.listing import Pictures
+from jobs.kinds.classify.settings import ClassifySettings
 from locality.cost import AccessCost
 from locality.types import Block, Terms
 
@@ -32,7 +30,7 @@ JSON = "json"
 
 
 @dataclass(frozen=True)
-class Knowledge:
+class Snapshot:
     """One snapshot: the pictures and where they are, values and speeds of the nodes, the terms.
 
     `judgements` has, by data name, the values that decide and whatever else the nodes could have been judged by;
@@ -46,7 +44,7 @@ class Knowledge:
     policy: str
 
 
-def know(filesystem: FileSystem, client: InfoClient, pictures: Pictures, settings: JobSettings) -> Knowledge:
+def know(knowledge: Knowledge, pictures: Pictures, settings: ClassifySettings) -> Snapshot:
     """Blocks from HDFS in bulk, nodes from YARN, everything else from the information service.
 
     Where that gives no capability, all nodes are alike to the policy that the user named for it, if any.
@@ -54,12 +52,9 @@ def know(filesystem: FileSystem, client: InfoClient, pictures: Pictures, setting
     blocks = pictures.blocks(settings.input)
     if not blocks:
         raise JobError(f"{settings.input} holds no pictures: `nodewise images load` puts some there")
-    yarn = Yarn()
-    nodes = yarn.running_nodes()
-    yarn.close()
-    racks = Listing(filesystem).racks()
+    nodes, racks = knowledge.nodes(), knowledge.racks()
     try:
-        return _judged(client, blocks, nodes, racks, settings)
+        return _judged(knowledge.client, blocks, nodes, racks, settings)
     except (InfoError, JobError) as error:
         if settings.fallback is None:
             raise
@@ -68,11 +63,15 @@ def know(filesystem: FileSystem, client: InfoClient, pictures: Pictures, setting
 
 
 def _judged(
-    client: InfoClient, blocks: Sequence[Block], nodes: Sequence[str], racks: Mapping[str, str], settings: JobSettings
-) -> Knowledge:
+    client: InfoClient,
+    blocks: Sequence[Block],
+    nodes: Sequence[str],
+    racks: Mapping[str, str],
+    settings: ClassifySettings,
+) -> Snapshot:
     values = wait(client, settings.capability, nodes, VALUE_SECONDS)
     speeds = speed_history.recorded(client, settings.network.program, settings.batch)
-    return Knowledge(
+    return Snapshot(
         blocks=blocks,
         judgements=judgements(client, settings.capability, values),
         speeds={node: speed for node, speed in speeds.items() if node in values},
@@ -82,10 +81,10 @@ def _judged(
 
 
 def _alike(
-    blocks: Sequence[Block], nodes: Sequence[str], racks: Mapping[str, str], settings: JobSettings, why: str
-) -> Knowledge:
+    blocks: Sequence[Block], nodes: Sequence[str], racks: Mapping[str, str], settings: ClassifySettings, why: str
+) -> Snapshot:
     readings = {node: Reading(1.0, 0.0, FALLBACK) for node in nodes}
-    return Knowledge(
+    return Snapshot(
         blocks=blocks,
         judgements={settings.capability: Judgement("", FALLBACK, "", why, readings)},
         speeds={},

@@ -1,4 +1,4 @@
-"""`python -m jobs.kinds.classify job.json`: started by YARN as an attempt at being the application master of a job."""
+"""`python -m jobs.kinds job.json`: YARN starts it as an attempt at being a job's application master."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from hadoop.client.master import MasterSession
 from hadoop.errors import HadoopError
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError
+from jobs.application.job_spec import JobSpec
 from jobs.application.listener import Listener
-from jobs.application.settings import JobSettings
+from jobs.application.master import Application
 from jobs.errors import JobError
-from jobs.kinds.classify.output import report_url
-from jobs.kinds.classify.partitioner import Partitioner
+from jobs.kinds import find_kind
 from locality.types import PlanError
 
 INFO_TOKEN, INFO_CA = Path("info_token"), Path("info_ca")
@@ -27,46 +27,48 @@ FINAL = (InfoError, JobError, PlanError)
 """What carries a sentence for the user, and would be the same in another attempt."""
 
 
-def main(settings_file: str) -> int:
+def main(spec_file: str) -> int:
     """Run the job; its outcome and one sentence reach the client through YARN.
 
     What may be different the next time - HDFS or YARN does not answer, or a fault of ours - is left to the next
     attempt, as long as there is one.
     """
-    settings = JobSettings.from_json(json.loads(Path(settings_file).read_text()))
+    spec = JobSpec.from_json(json.loads(Path(spec_file).read_text()))
     attempt = attempt_of(os.environ["CONTAINER_ID"])
-    jvm.start(jvm.HadoopHome(Path(settings.conf_dir), Path(settings.jars), settings.user))
+    jvm.start(jvm.HadoopHome(Path(spec.conf_dir), Path(spec.jars), spec.user))
     filesystem = FileSystem()
     session = MasterSession(filesystem)
     host = os.environ["NM_HOST"]
-    listener = Listener(host, settings.token)
+    listener = Listener(host, spec.token)
     held = session.register(host, listener.port, f"{listener.address}/")
+    page = ""
+    client = InfoClient.from_token_file(spec.info_url, INFO_TOKEN, ca_file=INFO_CA if INFO_CA.exists() else None)
+    application = Application(spec, filesystem, session, client, listener, attempt, held)
     try:
-        url, ca_file = settings.info_url, INFO_CA if INFO_CA.exists() else None
-        client = InfoClient.from_token_file(url, INFO_TOKEN, ca_file=ca_file)
-        report = Partitioner(settings, filesystem, session, client, listener, attempt, held).run()
-        succeeded, message = True, f"{report.images} images, makespan {report.makespan_seconds:.1f} s"
+        outcome = application.run(find_kind(spec.kind))
+        succeeded, message, page = True, outcome.message, outcome.page
     except FINAL as error:
         succeeded, message = False, str(error)
     except Exception as error:
         traceback.print_exc()
-        _leave_to_the_next(attempt, settings)
+        _leave_to_the_next(attempt, spec)
         said = str(error) if isinstance(error, HadoopError) else f"{type(error).__name__}: {error}"
         succeeded, message = False, said
     print(message, flush=True)
-    session.leave(succeeded, message, report_url(settings) if succeeded else "")
-    clean(filesystem, settings.staging)  # only now: until here another attempt might have needed it
+    application.remember(succeeded, message)
+    session.leave(succeeded, message, page)
+    clean(filesystem, spec.staging)  # only now: until here another attempt might have needed it
     listener.close()
     return 0 if succeeded else 1
 
 
-def _leave_to_the_next(attempt: int, settings: JobSettings) -> None:
+def _leave_to_the_next(attempt: int, spec: JobSpec) -> None:
     """End here and now if YARN starts another attempt.
 
     Attempts that YARN ended itself (a lost node, a preemption) have a number, but do not count for YARN: then it might
     start one more than is taken for the last one here.
     """
-    if attempt < settings.attempts:
+    if attempt < spec.attempts:
         sys.stdout.flush()
         os._exit(1)  # the JVM's own threads must not keep a failed attempt alive
 

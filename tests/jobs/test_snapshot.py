@@ -12,7 +12,7 @@ from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Kind, Producer
 from jobs.division.capability import wait
 from jobs.division.decision import Decision
-from jobs.kinds.classify.knowledge import _alike, judgements, note
+from jobs.kinds.classify.snapshot import _alike, judgements, note
 from tests.jobs.decisions import WEIGHTS, decide, make_blocks
 from tests.jobs.stored import SETTINGS
 

@@ -1,0 +1,74 @@
+"""The options by which a command finds the information service, the same in every room.
+
+What travels to nodes has no library for command lines, so a room with commands hands in what makes an option of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from infosvc.wire.client import DEFAULT_URL, InfoClient, read_token
+
+
+class ServiceOption(NamedTuple):
+    """One option; its value is the path of a file if it `is_file`, else text."""
+
+    flag: str
+    variable: str
+    help: str
+    is_file: bool = True
+    default: str | None = None
+
+
+URL = ServiceOption("--url", "NODEWISE_URL", "The information service.  [env: NODEWISE_URL]", False, DEFAULT_URL)
+TOKEN_FILE = ServiceOption(
+    "--token-file",
+    "NODEWISE_TOKEN_FILE",
+    "File with the service's token.  [env: NODEWISE_TOKEN_FILE; default: HOME/service/token]",
+)
+CA_FILE = ServiceOption(
+    "--ca-file",
+    "NODEWISE_CA_FILE",
+    "Authority of an https service's certificate, in PEM form.  "
+    "[env: NODEWISE_CA_FILE; default: those of this machine]",
+)
+SERVICE_OPTIONS = (URL, TOKEN_FILE, CA_FILE)
+
+
+@dataclass(frozen=True)
+class ServiceAddress:
+    """What these options said; the fields are their names."""
+
+    url: str = DEFAULT_URL
+    token_file: Path | None = None
+    ca_file: Path | None = None
+
+    @property
+    def authority(self) -> Path | None:
+        """The file that https trusts; None when none was named, or when it was named ''."""
+        return None if self.ca_file == Path() else self.ca_file
+
+    def client(self, home: Path) -> InfoClient:
+        """Make a client of the service; without a token, its own or that under `home`, it can only read."""
+        return InfoClient(self.url, read_token(home, self.token_file), ca_file=self.authority)
+
+
+def add_service_options(
+    command: Callable[..., Any], make_option: Callable[[ServiceOption], Callable[[Any], Any]]
+) -> Callable[..., Any]:
+    """Give a command all of them; their values reach it together as the ServiceAddress `service`.
+
+    `make_option` makes the decorator of one option, as click.option does.
+    """
+
+    @wraps(command)
+    def call(*args: Any, url: str, token_file: Path | None, ca_file: Path | None, **named: Any) -> Any:
+        return command(*args, service=ServiceAddress(url, token_file, ca_file), **named)
+
+    for option in reversed(SERVICE_OPTIONS):
+        call = make_option(option)(call)
+    return call

@@ -1,0 +1,226 @@
+"""The seam between an application on YARN and a kind of job: what the one asks, and what the other answers."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+from hadoop.client.filesystem import FileSystem
+from hadoop.client.listing import Listing
+from hadoop.client.yarn import Launch, Yarn
+from infosvc.wire.client import InfoClient
+from jobs.application.calls import Request
+from jobs.application.exits import Exit
+from jobs.application.job_spec import JobSpec
+from jobs.application.journal import Record
+from jobs.reports.report import Failure
+
+
+class Log(Protocol):
+    """Where what has to survive is recorded."""
+
+    def append(self, record: Record) -> None:
+        """Durable on return; HadoopError if it cannot be."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What one attempt at being a job's application master has at hand; `number` counts from 1.
+
+    `earlier` are the journal's records of the attempts before, without payloads; `clock` tells the seconds since the
+    job's work began, in whichever attempt. `failures` grows while the job runs. `journal_folder` is for reading all.
+    """
+
+    number: int
+    spec: JobSpec
+    filesystem: FileSystem
+    client: InfoClient
+    journal: Log
+    journal_folder: str
+    earlier: Sequence[Record]
+    began_at: float
+    clock: Callable[[], float]
+    failures: list[Failure] = field(default_factory=list)
+
+
+class Knowledge:
+    """What is known of the cluster now; every method raises HadoopError."""
+
+    def __init__(self, filesystem: FileSystem, client: InfoClient) -> None:
+        self.filesystem = filesystem
+        self.client = client
+
+    def nodes(self) -> list[str]:
+        """The nodes that take work, sorted."""
+        yarn = Yarn()
+        try:
+            return yarn.running_nodes()
+        finally:
+            yarn.close()
+
+    def racks(self) -> dict[str, str]:
+        """By node, its rack as HDFS has it."""
+        return dict(Listing(self.filesystem).racks())
+
+
+@dataclass(frozen=True)
+class Seat:
+    """What a container is for: the number `index` of a role, on this node."""
+
+    role: str
+    index: int
+    node_name: str
+
+
+class Container(NamedTuple):
+    """A container that runs: its seat, its id, and its NodeManager's host:port, which serves its log."""
+
+    seat: Seat
+    container_id: str
+    log_address: str
+
+
+@dataclass(frozen=True)
+class End:
+    """How a container ended: `status` is the exit code of its program, or one of YARN's negative numbers."""
+
+    exit: Exit
+    status: int
+    said: str = ""
+
+    @property
+    def text(self) -> str:
+        """In words."""
+        return f"{self.exit.value}: {self.said}" if self.said else self.exit.value
+
+
+class Then(Enum):
+    """What follows the end of a container."""
+
+    AGAIN = "it is asked for again, and its node is to blame if the exit says so"
+    EXPECTED = "it is asked for again, and nobody is to blame"
+    DONE = "it is not needed any more"
+
+
+@dataclass(frozen=True)
+class Role:
+    """Containers of one sort: number 0 on the first of `nodes`, number 1 on the second, and so on.
+
+    `launch` says what a container runs, and what it needs. `silence` is for programs that call the application master:
+    one that says nothing for so many seconds is ended and asked for again. A node that is left out, or late, gives its
+    seat to the first of `spares`. Numbers in `done` need no container any more. The job ends when no node of the role
+    is left that could go on, and with `all_needed` when one is missing.
+    """
+
+    name: str
+    nodes: Sequence[str]
+    launch: Callable[[Seat], Launch]
+    silence: float | None = None
+    spares: Sequence[str] = ()
+    all_needed: bool = False
+    done: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class NodeProgress:
+    """What a node has done, in the units of the job."""
+
+    planned: int = 0
+    done: int = 0
+    errors: int = 0
+    local: int = 0
+    running: int = 0
+    rate: float = 0.0
+    said: str = ""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """`done` of `of` units (such as images); `section` is what the kind of job tells beyond that, as JSON."""
+
+    done: int
+    of: int
+    unit: str
+    nodes: Mapping[str, NodeProgress] = field(default_factory=dict)
+    news: Sequence[str] = ()
+    section: Mapping[str, Any] | None = None
+
+    @property
+    def share(self) -> float:
+        """From 0 to 1."""
+        return self.done / self.of if self.of else 0.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A job that succeeded: one sentence, and where a browser finds its report, if anywhere."""
+
+    message: str
+    page: str = ""
+
+
+class Coordinator(ABC):
+    """A kind of job that has containers. It is made with an Attempt; JobError from any method ends the job.
+
+    `roles` is called once, then everything else, `hear` and `progress` by several threads at once. The job is done
+    when `progress` says so; then `finish` is called. What a later attempt has to know stands in the attempt's journal.
+    """
+
+    calls: ClassVar[Mapping[str, int]] = {}
+    """The paths that `hear` answers, and the most bytes of a body of each."""
+
+    @abstractmethod
+    def roles(self, knowledge: Knowledge) -> Sequence[Role]:
+        """Which containers the job needs."""
+
+    @abstractmethod
+    def joined(self, container: Container) -> None:
+        """A container was started, or goes on from an earlier attempt."""
+
+    @abstractmethod
+    def ended(self, container: Container, end: End) -> Then:
+        """A container is no more."""
+
+    @abstractmethod
+    def progress(self) -> Progress:
+        """How far the job is."""
+
+    @abstractmethod
+    def finish(self) -> Outcome:
+        """Put the results in place, unless an earlier attempt has done so."""
+
+    def hear(self, call: str, request: Request) -> Mapping[str, Any] | None:
+        """Answer a container; Refused, Gone, or HadoopError, after which it asks again."""
+        raise NotImplementedError(call)
+
+    def heard(self, seat: Seat) -> float:  # noqa: ARG002 of those that do not listen
+        """The second at which a container of this seat last said anything, -inf if never."""
+        return -math.inf
+
+    def starting(self, seat: Seat) -> None:  # noqa: ARG002 as above
+        """A seat's container is on its way, or its program has not begun: what is meant for it stays its own."""
+        return
+
+    def tick(self) -> None:
+        """A moment has passed."""
+        return
+
+    def report_page(self) -> str:
+        """Where the job's report will be, a URL or a path; "" where there is none."""
+        return ""
+
+
+class Runner(ABC):
+    """A kind of job without containers: the application master is itself the work. It is made with an Attempt."""
+
+    @abstractmethod
+    def run(self) -> Outcome:
+        """Do the work; JobError tells why it cannot be done, anything else is left to the next attempt."""
+
+    @abstractmethod
+    def progress(self) -> Progress:
+        """How far the job is; asked by other threads meanwhile."""

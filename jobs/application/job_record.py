@@ -1,0 +1,60 @@
+"""What stays of a job in its owner's folder, whatever its kind: its containers, and what its master said last."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from hadoop.client.filesystem import FileSystem
+from hadoop.errors import HadoopError
+from jobs.application.status import JobStatus
+from jobs.division import decision_store
+from jobs.errors import JobError
+
+FOLDER = "records"
+
+
+class Files(Protocol):
+    """The part of HDFS that a reader of records needs."""
+
+    def home(self) -> Any: ...
+
+    def exists(self, path: str) -> bool: ...
+
+    def read(self, path: str) -> bytes: ...
+
+
+@dataclass(frozen=True)
+class JobRecord:
+    """The last status of a job, and the sentence with which it ended; "" before that."""
+
+    status: JobStatus
+    said: str = ""
+
+    def to_bytes(self) -> bytes:
+        """As it lies in HDFS."""
+        return json.dumps(self.status.to_json() | {"said": self.said}, indent=1).encode()
+
+    @classmethod
+    def from_bytes(cls, content: bytes, where: str) -> JobRecord:
+        """Inverse of `to_bytes`; JobError names the file at `where` when it is no record."""
+        try:
+            body = json.loads(content)
+            return cls(JobStatus.from_json(body), str(body.get("said", "")))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise JobError(f"{where} is no record of a job ({type(error).__name__}: {error})") from None
+
+
+def keep(filesystem: FileSystem, owners_folder: str, record: JobRecord) -> None:
+    """Put a record where it is found whatever becomes of the job; what cannot be written now is only told."""
+    try:
+        decision_store.keep(filesystem, owners_folder, record.status.job_id, record.to_bytes(), FOLDER)
+    except HadoopError as error:
+        print(f"the record of {record.status.job_id} was not kept: {error}", flush=True)
+
+
+def load(files: Files, job_id: str) -> JobRecord | None:
+    """What is kept of a job, None when there is nothing; HadoopError or JobError when it cannot be read."""
+    where = f"{files.home()}/.nodewise/{FOLDER}/{job_id}.json"
+    return JobRecord.from_bytes(files.read(where), where) if files.exists(where) else None

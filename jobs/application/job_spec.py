@@ -1,0 +1,75 @@
+"""What a job is told, whatever its kind: `submit` writes it, the application master reads it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Self
+
+from jobs.application.options import check_options, option
+
+
+class Settings:
+    """To and from the JSON file that lies beside a running program; what the file lacks has its default.
+
+    JobError when a number lies outside of its option's limits.
+    """
+
+    def to_bytes(self) -> bytes:
+        """The file's content."""
+        record: Any = self
+        return json.dumps(asdict(record), indent=1).encode()
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Self:
+        """Inverse of `to_bytes`, from the decoded object."""
+        record: Any = cls
+        built: Self = record(**{f.name: body[f.name] for f in fields(record) if f.name in body})
+        check_options(built)
+        return built
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobOptions(Settings):
+    """What users may say of every job, whatever its kind; waits are in seconds.
+
+    container_wait    that a node may take to give its container, and its program to begin, before it is given up for
+                      the time being; the job ends when no node is left that took less
+    """
+
+    queue: str = option("default", help="Of YARN, to run in.")
+    master_python: str = option(
+        sys.executable, help="Python of the application master on the nodes.", show_default=False
+    )
+    capability_wait: float = option(20.0, help="Seconds for fresh values.", least=0)
+    container_wait: float = option(60.0, help="Seconds for a node's container.", least=1)
+    attempts: int = option(2, help="Starts of the application master.", least=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobSpec(JobOptions):
+    """One job. Paths of HDFS have no scheme; `conf_dir` and `jars` are paths on the nodes.
+
+    kind              a name in jobs.kinds.KINDS
+    settings          what that kind is told, as JSON
+    token             what containers tell the application master, and it them
+    failures          so many of them leave a node out
+    """
+
+    kind: str
+    job_id: str
+    staging: str
+    info_url: str
+    conf_dir: str
+    jars: str
+    user: str
+    token: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    failures: int = 3
+
+    @property
+    def owners_folder(self) -> str:
+        """The folder in HDFS that holds the staging folders of one owner's jobs, and what is kept of them."""
+        return self.staging.rpartition("/")[0]

@@ -1,0 +1,291 @@
+"""The application master's work, whatever the kind of job: journal, containers, status, results.
+
+What a job does, and which nodes are good at it, is not decided here: its kind does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import asdict
+
+from hadoop.client.filesystem import FileSystem
+from hadoop.client.master import Granted, MasterSession
+from infosvc.wire.client import InfoClient
+from jobs.application.containers import Containers, Patience
+from jobs.application.coordinator import (
+    Attempt,
+    Container,
+    Coordinator,
+    End,
+    Knowledge,
+    NodeProgress,
+    Outcome,
+    Progress,
+    Runner,
+    Seat,
+    Then,
+)
+from jobs.application.job_record import JobRecord, keep
+from jobs.application.job_spec import JobSpec
+from jobs.application.journal import Journal, Record
+from jobs.application.listener import Listener
+from jobs.application.page import page
+from jobs.application.status import ContainerStatus, JobStatus, NodeStatus
+from jobs.reports.report import Failure
+
+HEARTBEAT_SECONDS = 0.25
+CALM_SECONDS = 1.0
+"""Between exchanges with YARN once every container runs: they cost the workers' own cores something."""
+GOODBYE_SECONDS = 5.0
+"""How long containers may take to end by themselves when all is done."""
+MOST_NEWS = 5
+BEGAN, FAILED, STARTED = "began", "failed", "started"
+"""Records of the journal that are of no kind of job: an attempt has begun, a container has failed, or was started."""
+
+
+class Application:
+    """One attempt at one job. `run` returns its outcome; what a coordinator raises says why there is none.
+
+    `held` are the containers that an earlier attempt has left.
+    """
+
+    def __init__(
+        self,
+        spec: JobSpec,
+        filesystem: FileSystem,
+        session: MasterSession,
+        client: InfoClient,
+        listener: Listener,
+        number: int,
+        held: Iterable[Granted],
+    ) -> None:
+        self._spec = spec
+        self._filesystem = filesystem
+        self._session = session
+        self._client = client
+        self._listener = listener
+        self._number = number
+        self._held = held
+        self._state = "planning"
+        self._clock = clock_since(time.time())
+        self._started: list[Container] = []
+        self._containers: Containers | None = None
+        self._status_now: Callable[[], JobStatus] = self._planning
+        self._recorded = 0
+
+    def run(self, make: Callable[[Attempt], Coordinator | Runner]) -> Outcome:
+        """Everything between registering and leaving."""
+        self._listener.tell(self._planning, lambda: page(self._planning()))
+        journal = Journal.open(self._filesystem, f"{self._spec.staging}/journal", self._number)
+        attempt = self._attempt(journal)
+        self._publish_address()  # before the plan: workers of an earlier attempt hear that one is made
+        work = make(attempt)
+        if isinstance(work, Runner):
+            outcome = self._run_alone(work)
+            journal.close()
+            return outcome
+        self._coordinate(attempt, work)
+        journal.close()
+        return work.finish()
+
+    def _run_alone(self, runner: Runner) -> Outcome:
+        """The work itself, while YARN hears how far it is."""
+
+        def status() -> JobStatus:
+            return self._status(runner.progress(), ())
+
+        self._state, self._status_now = "running", status
+        self._listener.tell(status, lambda: page(status()))
+        with ThreadPoolExecutor(1, thread_name_prefix="runner") as pool:
+            work = pool.submit(runner.run)
+            while not wait([work], CALM_SECONDS).done:
+                self._session.heartbeat(runner.progress().share)
+        return work.result()
+
+    def remember(self, succeeded: bool, said: str) -> None:
+        """Keep what became of the job."""
+        self._state = "succeeded" if succeeded else "failed"
+        keep(self._filesystem, self._spec.owners_folder, JobRecord(self._status_now(), said))
+
+    def _remember_containers(self) -> None:
+        """Keep which containers there are, as soon as there is a new one: `job logs` finds them there."""
+        if len(self._started) > self._recorded:
+            self._recorded = len(self._started)
+            keep(self._filesystem, self._spec.owners_folder, JobRecord(self._status_now()))
+
+    def _attempt(self, journal: Journal) -> Attempt:
+        """What stands in the journal, and the clock that goes on from there."""
+        earlier = list(journal.earlier())
+        began_at = next((float(record.body["at"]) for record in earlier if record.kind == BEGAN), time.time())
+        journal.append(Record(BEGAN, {"at": began_at, "attempt": self._number}))
+        self._clock = clock_since(began_at)
+        self._started = [_container(record) for record in earlier if record.kind == STARTED]
+        return Attempt(
+            number=self._number,
+            spec=self._spec,
+            filesystem=self._filesystem,
+            client=self._client,
+            journal=journal,
+            journal_folder=f"{self._spec.staging}/journal",
+            earlier=earlier,
+            began_at=began_at,
+            clock=self._clock,
+            failures=[Failure(**record.body) for record in earlier if record.kind == FAILED],
+        )
+
+    def _publish_address(self) -> None:
+        """Say in HDFS where this application master is: containers read it again when the one they know is silent."""
+        put(self._filesystem, master_file(self._spec), json.dumps({"address": self._listener.address}).encode())
+
+    def _coordinate(self, attempt: Attempt, coordinator: Coordinator) -> None:
+        """Containers until all is done."""
+        roles = coordinator.roles(Knowledge(self._filesystem, self._client))
+
+        def note(failure: Failure) -> None:
+            attempt.failures.append(failure)
+            attempt.journal.append(Record(FAILED, asdict(failure)))
+
+        containers = self._containers = Containers(
+            self._session,
+            roles,
+            _Noting(coordinator, attempt, self._started),
+            Patience(self._spec.container_wait, self._spec.failures),
+            note,
+            self._listener.reasons,
+            self._clock(),
+        )
+        known = {one.container_id: one.seat for one in self._started}
+        containers.adopt(self._held, tuple(attempt.failures), self._clock(), known)
+
+        def status() -> JobStatus:
+            return self._status(coordinator.progress(), attempt.failures)
+
+        self._state, self._status_now = "running", status
+        self._listener.serve(coordinator, status, lambda: page(status(), coordinator.report_page()))
+        self._turn(coordinator, containers)
+        self._state = "storing"
+        self._say_goodbye(containers)
+
+    def _turn(self, coordinator: Coordinator, containers: Containers) -> None:
+        due = self._clock()
+        while (progress := coordinator.progress()).share < 1:
+            coordinator.tick()
+            self._listener.check()
+            if (now := self._clock()) >= due:
+                containers.step(now, progress.share)
+                containers.excuse(self._clock() - now)
+                self._remember_containers()
+                due = now + (CALM_SECONDS if containers.settled else HEARTBEAT_SECONDS)
+            time.sleep(HEARTBEAT_SECONDS)
+
+    def _say_goodbye(self, containers: Containers) -> None:
+        """Let the containers hear that nothing is left, and end those that do not; nothing is asked for any more."""
+        until = self._clock() + GOODBYE_SECONDS
+        containers.step(self._clock(), 1.0)
+        while containers.running() and self._clock() < until:
+            time.sleep(HEARTBEAT_SECONDS)
+            containers.step(self._clock(), 1.0)
+        containers.release()
+
+    def _planning(self) -> JobStatus:
+        """While there is nothing to do yet."""
+        return self._status(Progress(0, 0, ""), ())
+
+    def _status(self, progress: Progress, failures: Sequence[Failure]) -> JobStatus:
+        nodes = tuple(self._nodes(progress))
+        speed = sum(node.rate for node in nodes if node.state == "working")
+        news = [*(_news(failure) for failure in failures), *progress.news]
+        return JobStatus(
+            job_id=self._spec.job_id,
+            state=self._state,
+            attempt=self._number,
+            of=progress.of,
+            done=progress.done,
+            errors=sum(node.errors for node in nodes),
+            seconds=self._clock(),
+            seconds_left=(progress.of - progress.done) / speed if speed else None,
+            nodes=nodes,
+            news=tuple(news[-MOST_NEWS:]),
+            kind=self._spec.kind,
+            unit=progress.unit,
+            containers=tuple(map(_shown, self._started)),
+            section=progress.section,
+        )
+
+    def _nodes(self, progress: Progress) -> Iterable[NodeStatus]:
+        """What the kind tells of each node, and what is known of its container."""
+        states = self._containers.states() if self._containers else {}
+        for name in sorted({*progress.nodes, *states}):
+            did, seat = progress.nodes.get(name, NodeProgress()), states.get(name)
+            yield NodeStatus(
+                node_name=name,
+                state=seat.state if seat and progress.share < 1 else "done",
+                planned=did.planned,
+                done=did.done,
+                errors=did.errors,
+                local=did.local,
+                running=did.running,
+                rate=did.rate,
+                failures=seat.failures if seat else 0,
+                said=did.said or (seat.said if seat else ""),
+            )
+
+
+class _Noting:
+    """A coordinator whose containers stand in the journal before it hears of them."""
+
+    def __init__(self, coordinator: Coordinator, attempt: Attempt, started: list[Container]) -> None:
+        self._journal = attempt.journal
+        self._started = started
+        self.joined_first = coordinator.joined
+        self.ended: Callable[[Container, End], Then] = coordinator.ended
+        self.heard: Callable[[Seat], float] = coordinator.heard
+        self.starting: Callable[[Seat], None] = coordinator.starting
+
+    def joined(self, container: Container) -> None:
+        """A container was started, or goes on from an earlier attempt."""
+        if container not in self._started:
+            self._journal.append(Record(STARTED, asdict(_shown(container))))
+            self._started.append(container)
+        self.joined_first(container)
+
+
+def master_file(spec: JobSpec) -> str:
+    """The file in HDFS that says where the application master is now: {"address": "http://host:port"}."""
+    return f"{spec.staging}/master.json"
+
+
+def put(filesystem: FileSystem, name: str, content: bytes) -> None:
+    """Write the whole file or none, for this user alone."""
+    filesystem.write(f"{name}.new", content, mode=0o600)
+    filesystem.rename(f"{name}.new", name, overwrite=True)
+
+
+def clock_since(began_at: float) -> Callable[[], float]:
+    """Seconds since the job's work began, in whichever attempt; never goes back within one."""
+    before, started = max(0.0, time.time() - began_at), time.monotonic()
+    return lambda: before + time.monotonic() - started
+
+
+def say(job_id: str, line: str) -> None:
+    """Print a line into the application master's own log."""
+    print(f"{job_id} on {os.environ.get('NM_HOST', '?')}: {line}", flush=True)
+
+
+def _container(record: Record) -> Container:
+    one = ContainerStatus(**record.body)
+    return Container(Seat(one.role, one.index, one.node_name), one.container_id, one.log_address)
+
+
+def _shown(container: Container) -> ContainerStatus:
+    seat = container.seat
+    return ContainerStatus(seat.role, seat.index, seat.node_name, container.container_id, container.log_address)
+
+
+def _news(failure: Failure) -> str:
+    said = f": {failure.said}" if failure.said else ""
+    return f"{failure.seconds:.0f} s: {failure.node_name} {failure.kind}{said}"

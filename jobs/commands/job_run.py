@@ -1,0 +1,82 @@
+"""`nodewise job run`: copies of a program on the best nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from jobs.application.job_spec import JobOptions
+from jobs.commands import attend
+from jobs.commands.made_options import collected, made_options
+from jobs.commands.options import hadoop_options, progress_console, session, show
+from jobs.commands.request_options import access
+from jobs.commands.service_options import service_options
+from jobs.kinds.command import request as command
+from jobs.kinds.command.settings import CommandSettings
+
+
+class Resource(click.ParamType[tuple[str, int]]):
+    """NAME=COUNT."""
+
+    name = "resource"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+        """The name and the count."""
+        if isinstance(value, tuple):
+            return value
+        name, _, count = str(value).partition("=")
+        if not (name and count.isascii() and count.isdecimal() and int(count) > 0):
+            self.fail(f"{value!r} has to be NAME=COUNT, such as yarn.io/gpu=1", param, ctx)
+        return name, int(count)
+
+
+@click.command()
+@click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED, metavar="PROGRAM [ARGUMENT]...")
+@made_options(CommandSettings, JobOptions)
+@click.option(
+    "--resource",
+    "resources",
+    type=Resource(),
+    multiple=True,
+    metavar="NAME=COUNT",
+    help="What else each copy needs, such as yarn.io/gpu=1; may be given several times.",
+)
+@click.option(
+    "--file",
+    "files",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    multiple=True,
+    help="Laid beside the program; may be given several times.",
+)
+@service_options
+@click.option("--wait", is_flag=True, help="Follow the job until it ends.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@hadoop_options
+@click.pass_obj
+def run(home: Path, /, argv: Sequence[str], wait: bool, as_json: bool, **options: Any) -> None:
+    """Run copies of a program on the best nodes; with --wait, follow them. Ctrl-C then asks whether to detach or kill.
+
+    A program with a slash, as in ./program, travels with the job. Each copy finds its number in COPY, how many there
+    are in COPIES, its node in NODE_NAME. A copy that ends with another exit code than 0 is started again.
+
+    \b
+    Example:
+      nodewise job run --copies 3 --capability perf_cpu --memory 512 --vcores 1 -- ./program args
+      nodewise job logs application_1700000000000_0001 -f
+    """
+    hadoop = {name: options.pop(name) for name in ("hadoop_conf", "jars", "user")}
+    asked = _request(home, argv, options)
+    submitter = session(home, hadoop)
+    command.check(submitter, asked)
+    application_id = submitter.submit(command.order(asked))
+    if wait:
+        attend.attend(submitter, application_id, progress_console)
+    show(as_json, {"job_id": application_id}, f"{application_id} {'succeeded' if wait else 'submitted'}")
+
+
+def _request(home: Path, argv: Sequence[str], given: dict[str, Any]) -> command.RunRequest:
+    settings = collected(CommandSettings, given, argv=list(argv), resources=dict(given["resources"]))
+    return command.RunRequest(settings, collected(JobOptions, given), access(home, given["service"]), given["files"])

@@ -1,0 +1,66 @@
+"""Options of the command line, made from the fields of dataclasses, and instances made from what was given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field
+from pathlib import Path
+from typing import Any, TypeVar, get_type_hints
+
+import click
+
+from jobs.application.options import Option, options_of
+
+T = TypeVar("T")
+Command = Callable[..., Any]
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+def made_options(*kinds: type[Any]) -> Callable[[Command], Command]:
+    """The options of some dataclasses, in the order of their fields; those that must be given come first."""
+    found = [(one, known, get_type_hints(kind)[one.name]) for kind in kinds for one, known in options_of(kind)]
+    found.sort(key=lambda one: one[0].default is not MISSING)
+
+    def add(command: Command) -> Command:
+        for one, known, hint in reversed(found):
+            command = _made(one, known, hint)(command)
+        return command
+
+    return add
+
+
+def collected(kind: type[T], given: Mapping[str, Any], **others: Any) -> T:
+    """An instance, from the values of its options and `others`; files become their names."""
+    values = {one.name: given[one.name] for one, _ in options_of(kind) if one.name in given}
+    named = {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
+    return kind(**named, **others)
+
+
+def _made(one: Field[Any], known: Option, hint: Any) -> Callable[[Command], Command]:
+    flag = f"{known.flag}/{known.opposite}" if known.opposite else known.flag
+    more: dict[str, Any] = {"required": True} if one.default is MISSING else {"default": _shown(one.default)}
+    if not known.opposite:
+        more["type"] = _type(known, hint)
+    shown = known.show_default and one.default is not MISSING and one.default is not None
+    return click.option(
+        flag, one.name, help=known.help, metavar=known.metavar, envvar=known.envvar, show_default=shown, **more
+    )
+
+
+def _type(known: Option, hint: Any) -> Any:
+    if known.is_file:
+        return FILE
+    if hint in (int, int | None):
+        return click.IntRange(_whole(known.least), _whole(known.most))
+    if hint in (float, float | None):
+        return click.FloatRange(known.least, known.most)
+    return str
+
+
+def _shown(default: Any) -> Any:
+    """A default as people write it: 20, not 20.0."""
+    return int(default) if isinstance(default, float) and default.is_integer() else default
+
+
+def _whole(limit: float | None) -> int | None:
+    return None if limit is None else int(limit)

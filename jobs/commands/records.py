@@ -1,0 +1,45 @@
+"""What is shown of a job by its id, whatever its kind."""
+
+from __future__ import annotations
+
+from rich.table import Table
+
+from jobs.application import job_record
+from jobs.application.job_record import JobRecord
+from jobs.application.submit import Submitter
+from jobs.division import decision_store
+from jobs.errors import JobError
+
+
+def of_other_kind(submitter: Submitter, job: str) -> JobRecord | None:
+    """The record of a job that has no output of its own; None where `job` is an output, or has one."""
+    if not decision_store.JOB_ID.fullmatch(job) or _outputs(submitter, job):
+        return None
+    record = job_record.load(submitter.filesystem, job)
+    if record is None:
+        raise JobError(f"nothing is kept of {job}: `nodewise job list` shows the jobs that YARN remembers")
+    return record
+
+
+def output_of(submitter: Submitter, job: str) -> str:
+    """The output of a job that is named by its id; an output stays as it is."""
+    if not decision_store.JOB_ID.fullmatch(job):
+        return job
+    if found := _outputs(submitter, job):
+        return found[0]
+    raise JobError(f"{job} has no output whose report could be compared")
+
+
+def table(record: JobRecord) -> Table:
+    """What became of a job, node by node."""
+    status = record.status
+    found = Table("node", "state", "done", "said", title_justify="left", caption_justify="left")
+    for node in status.nodes:
+        found.add_row(node.node_name, node.state, f"{node.done} of {node.planned}", node.said)
+    found.title = f"{status.job_id}, {status.kind}: {status.state}, {status.done} of {status.of} {status.unit}"
+    found.caption = "\n".join(text for text in (record.said, *status.news) if text)
+    return found
+
+
+def _outputs(submitter: Submitter, job_id: str) -> list[str]:
+    return decision_store.outputs(submitter.yarn.application(job_id).tags)

@@ -1,0 +1,59 @@
+"""What a job that classifies images is told, beyond what every job is: what users may say of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jobs.application.options import option
+from jobs.application.package import ROOT
+from jobs.images.rows_size import ROW_BYTES
+from jobs.worker.settings import InferenceOptions
+from locality.policies import POLICIES
+
+PROCESS_MEMORY_MB = 1024
+"""Of a container, unless asked for otherwise: one process for each vcore, and the one they are forked from."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassifySettings(InferenceOptions):
+    """Paths of HDFS have no scheme once the job is submitted; `worker_python` is a path on the nodes.
+
+    environment       an archive in HDFS with the worker's Python, None for `worker_python` on the node
+    lease_seconds     a worker that is silent for so long loses what it holds
+    steal             whether a node that has finished its part takes of others'
+    fallback          the policy where the capability cannot be had, None to refuse
+    row_bytes         about the most bytes of a row
+    """
+
+    input: str = option(help="Folder of pictures in HDFS.")
+    output: str = option(help="Folder in HDFS for the results; must not exist yet.")
+    capability: str = option(help="Data name that tells what a node can do.", metavar="NAME")
+    policy: str = option("algorithm1", help=f"One of {', '.join(sorted(POLICIES))}.")
+    memory_mb: int | None = option(
+        None, flag="--memory", help="MB of each container  [default: 1024, and 1024 for each vcore].", least=256
+    )
+    vcores: int = option(1, help="Cores of each container.", least=1)
+    worker_python: str = option(
+        str(ROOT / ".venv-worker" / "bin" / "python"),
+        help="Python with the engine on the nodes [default: what scripts/setup made].",
+        envvar="NODEWISE_WORKER_PYTHON",
+        show_default=False,
+    )
+    lease_seconds: float = option(10.0, help="After so much silence work is given to others.", least=5)
+    steal: bool = option(True, help="Idle nodes take of what others still have.", opposite="--no-steal")
+    fallback: str | None = option(
+        None, help="Policy if the capability cannot be had  [default: refuse].", metavar="POLICY"
+    )
+    environment: str | None = option(
+        None,
+        flag="--env",
+        help="Archive in HDFS, see `nodewise env publish`  [default: the node's own Python].",
+        metavar="PATH|latest",
+    )
+
+    row_bytes: int = ROW_BYTES
+
+    @property
+    def container_mb(self) -> int:
+        """MB of each container."""
+        return self.memory_mb or PROCESS_MEMORY_MB * (1 + self.vcores)

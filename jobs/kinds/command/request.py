@@ -1,0 +1,64 @@
+"""What a user asks for when a program is to be run on nodes, as an order for YARN."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from jobs.application.job_spec import JobOptions
+from jobs.application.submit import InfoAccess, Order, Submitter
+from jobs.division import capability as capabilities
+from jobs.errors import JobError
+from jobs.kinds.command.settings import CommandSettings
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """A program of this machine (`./program`) travels with the job, as `files` do; any other one is on the nodes."""
+
+    settings: CommandSettings
+    options: JobOptions = field(default_factory=JobOptions)
+    access: InfoAccess = field(default_factory=InfoAccess)
+    files: Sequence[Path] = ()
+
+
+def check(submitter: Submitter, request: RunRequest) -> None:
+    """Find what cannot work before anything is submitted; JobError, HadoopError or InfoError."""
+    nodes = submitter.check(order(request))
+    copies, name = request.settings.copies, request.settings.capability
+    if copies > len(nodes):
+        raise JobError(f"{copies} copies need as many nodes, and {len(nodes)} take work: ask for fewer --copies")
+    if name:
+        capabilities.wait(
+            request.access.client(),
+            name,
+            nodes,
+            request.options.capability_wait,
+            lambda missing: submitter.say(f"waiting for {name} of {', '.join(missing)}"),
+        )
+
+
+def order(request: RunRequest) -> Order:
+    """The job as it is submitted; JobError when a file is not there, or two have one name."""
+    program = Path(request.settings.argv[0])
+    travels = "/" in request.settings.argv[0] and not program.is_absolute()
+    files = [*request.files, *([program] if travels else [])]
+    for file in files:
+        if not file.is_file():
+            raise JobError(f"{file} is no file of this machine: give a path, or the name of a program on the nodes")
+    uploads = {file.name: file for file in files}
+    if len(uploads) < len({file.absolute() for file in files}):
+        raise JobError("two of the files have the same name: rename one, they lie in one folder on the nodes")
+    argv = [f"./{program.name}" if travels else request.settings.argv[0], *request.settings.argv[1:]]
+    settings = replace(request.settings, argv=argv, files=sorted(uploads))
+    return Order(
+        kind="command",
+        name=f"nodewise {program.name}",
+        settings=asdict(settings),
+        options=request.options,
+        access=request.access,
+        uploads=uploads,
+        needs_service=settings.capability is not None,
+        resources=settings.resources,
+    )

@@ -1,0 +1,31 @@
+"""What a job that runs copies of a program is told, beyond what every job is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from jobs.application.job_spec import Settings
+from jobs.application.options import option
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandSettings(Settings):
+    """`argv` is the program and its arguments, never a line for a shell; `files` are names laid beside it.
+
+    capability   the data name by whose values nodes are the best ones, None where any will do
+    resources    what each copy needs of other kinds of resource, such as {"yarn.io/gpu": 1}
+    restarts     of each copy that does not end with exit code 0
+    """
+
+    argv: Sequence[str]
+    copies: int = option(1, help="Each on a node of its own.", least=1)
+    capability: str | None = option(
+        None, help="Data name by which nodes are the best ones  [default: any node].", metavar="NAME"
+    )
+    memory_mb: int = option(512, flag="--memory", help="MB of each copy.", least=64)
+    vcores: int = option(1, help="Cores of each copy.", least=1)
+    priority: int = option(1, help="Of what a job asks for, YARN gives the lowest first.", least=0)
+    restarts: int = option(2, help="Of a copy that fails.", least=0)
+    resources: Mapping[str, int] = field(default_factory=dict)
+    files: Sequence[str] = ()

@@ -1,0 +1,163 @@
+"""Other kinds of job on a real cluster: copies of a program, and a kind that somebody adds, which is a runner."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hadoop.local.lifecycle import Cluster
+from infosvc.wire.client import InfoClient
+from infosvc.wire.records import Kind, Producer
+from tests.cluster.site import Site, nodewise, succeed, until
+from tests.recipes.pages import block
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]  # each test starts several programs with a JVM
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = """#!/bin/bash
+echo "copy $COPY of $COPIES on $NODE_NAME says: $1"
+if [ "$2" = fails ]; then exit 3; fi
+if [ "$2" = once ]; then mkdir "$3/seen-$COPY" || exit 0; exit 4; fi
+while [ "$2" = waits ]; do sleep 1; done
+"""
+
+
+@pytest.fixture(scope="module")
+def client(site: Site) -> InfoClient:
+    """A service that knows how fast each node is: the last the fastest, the first of no use."""
+    client = site.client()
+    client.put_producer(Producer("speed", cmd="", time_max=3600, kind=Kind.PROGRAM, unit="1/s"))
+    for value, node in enumerate(site.cluster.nodes):
+        client.put_value("speed", node, str(value))
+    return client
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (tmp_path / "program").write_text(PROGRAM)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.chdir(tmp_path)
+    return "./program"
+
+
+def run(cluster: Cluster, client: InfoClient, *words: str) -> subprocess.CompletedProcess[str]:
+    return nodewise(cluster.home, "job", "run", *words, url=client.url)
+
+
+def job_of(cluster: Cluster) -> str:
+    """The id of the newest job."""
+    found: str = json.loads(succeed(nodewise(cluster.home, "job", "list", "--json")))[-1]["application_id"]
+    return found
+
+
+def lines(cluster: Cluster, job_id: str) -> list[dict[str, Any]]:
+    """What the containers of a job printed."""
+    return [json.loads(line) for line in succeed(nodewise(cluster.home, "job", "logs", job_id, "--json")).splitlines()]
+
+
+def test_copies_run_on_the_best_nodes_and_their_output_is_in_the_logs(
+    cluster: Cluster, client: InfoClient, program: str
+) -> None:
+    words = ["--copies", "2", "--capability", "speed", "--memory", "256", "--wait", "--json"]
+
+    job_id = json.loads(succeed(run(cluster, client, *words, "--", program, "it's $HOME; *")))["job_id"]
+
+    said = {(one["node_name"], one["line"]) for one in lines(cluster, job_id) if one["role"] == "copy"}
+    best, second = cluster.nodes[-1], cluster.nodes[-2]
+    assert said == {
+        (best, f"copy 0 of 2 on {best} says: it's $HOME; *"),
+        (second, f"copy 1 of 2 on {second} says: it's $HOME; *"),
+    }
+    report = json.loads(succeed(nodewise(cluster.home, "job", "report", job_id, "--json")))
+    assert (report["kind"], report["state"], report["done"], report["unit"]) == ("command", "succeeded", 2, "copies")
+    assert [node["said"] for node in report["nodes"] if node["planned"]] == ["exit code 0", "exit code 0"]
+    assert "2 copies ended with exit code 0" in succeed(nodewise(cluster.home, "job", "report", job_id))
+
+
+def test_a_copy_that_fails_is_started_again_and_then_the_job_ends_with_its_exit_code(
+    cluster: Cluster, client: InfoClient, program: str, tmp_path: Path
+) -> None:
+    again = run(cluster, client, "--wait", "--memory", "256", "--", program, "hello", "once", str(tmp_path))
+    succeed(again)
+    assert len([one for one in lines(cluster, job_of(cluster)) if one["line"].startswith("copy 0")]) == 2
+
+    failed = run(cluster, client, "--restarts", "1", "--memory", "256", "--wait", "--", program, "hello", "fails")
+
+    assert failed.returncode == 1
+    assert "copy 0 on" in failed.stderr
+    assert "ended with exit code 3 after 1 restarts" in failed.stderr
+
+
+def test_a_job_that_runs_can_be_looked_at_and_killed(cluster: Cluster, client: InfoClient, program: str) -> None:
+    succeed(run(cluster, client, "--copies", "3", "--memory", "256", "--", program, "hello", "waits"))
+    job_id = job_of(cluster)
+
+    def status() -> Any:
+        found = json.loads(succeed(nodewise(cluster.home, "job", "status", job_id, "--json")))["status"]
+        return found if found and len(found["containers"]) == 3 else None
+
+    found = until(status)
+    assert (found["kind"], found["done"], found["of"], found["unit"]) == ("command", 0, 3, "copies")
+    assert [one["state"] for one in found["nodes"]] == ["working"] * 3
+    printed = until(lambda: [one for one in lines(cluster, job_id) if one["role"] == "copy"])
+    assert "says: hello" in printed[0]["line"]
+    assert "killed" in succeed(nodewise(cluster.home, "job", "kill", job_id))
+
+
+def test_what_the_cluster_cannot_give_is_refused_before_anything_is_submitted(
+    cluster: Cluster, client: InfoClient, program: str
+) -> None:
+    before = succeed(nodewise(cluster.home, "job", "list", "--json"))
+
+    unknown = run(cluster, client, "--resource", "yarn.io/gpu=1", "--", program)
+    too_many = run(cluster, client, "--copies", "99", "--", program)
+
+    assert "this cluster counts no yarn.io/gpu: it counts memory-mb, vcores" in unknown.stderr
+    assert "99 copies need as many nodes" in too_many.stderr
+    assert succeed(nodewise(cluster.home, "job", "list", "--json")) == before
+
+
+def test_the_recipe_runs_a_program_on_the_best_nodes(cluster: Cluster, client: InfoClient, tmp_path: Path) -> None:
+    call = f'nodewise() {{ "{sys.executable}" -m nodewise --home "{cluster.home}" "$@"; }}\n'
+    recipe = block("run-copies").replace("perf_cpu", "speed")
+    environment = {**os.environ, "NODEWISE_URL": client.url, "PYTHONPATH": str(ROOT)}
+
+    succeed(
+        subprocess.run(
+            ["bash", "-ec", call + recipe], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240
+        )
+    )
+
+    said = {one["line"] for one in lines(cluster, job_of(cluster)) if one["role"] == "copy"}
+    assert f"copy 0 of 2 on {cluster.nodes[-1]} says it's here" in said
+
+
+def test_a_kind_that_is_added_to_a_copy_of_the_tree_runs_where_it_is_told_to(cluster: Cluster, tmp_path: Path) -> None:
+    for room in ("hadoop", "infosvc", "jobs", "locality"):
+        shutil.copytree(ROOT / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__", "target"))
+    folder = tmp_path / "jobs" / "kinds" / "count"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    (folder / "runner.py").write_text(block("kind"))
+    kinds = folder.parent / "__init__.py"
+    line = block("kind-line").strip()
+    kinds.write_text(kinds.read_text().replace('    "command":', f'    {line}\n    "command":'))
+    host = cluster.nodes[2]
+
+    submit = [sys.executable, "-c", block("kind-submit"), str(cluster.conf_dir), str(cluster.jars), cluster.user, host]
+    done = subprocess.run(submit, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True)
+
+    found = json.loads(succeed(done).splitlines()[-1])
+    assert found["said"] == f"counted to 5 on {host}"
+    status = found["status"]
+    assert (status["kind"], status["done"], status["of"], status["unit"]) == ("count", 5, 5, "numbers")
+    printed = lines(cluster, found["job_id"])
+    assert [one["line"] for one in printed if one["line"].startswith("number")] == [f"number {n}" for n in range(5)]
+    assert {one["node_name"] for one in printed} == {host}
