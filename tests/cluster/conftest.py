@@ -25,7 +25,7 @@ ORDER = ("cluster", "site", "dashboard", "stage", "special")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test of this folder, so that `-m "not cluster"` leaves them out, and order them.
 
-    Any of them may be the one before which the shared cluster starts or is mended, which on a busy machine takes minutes.
+    Before any of them the shared cluster may have to be started or mended, which takes minutes on a busy machine.
     """
     for item in items:
         if HERE in item.path.parents:
