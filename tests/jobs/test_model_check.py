@@ -50,9 +50,7 @@ def test_without_the_worker_s_python_only_alexnet_is_left_to_the_nodes(model: Pa
     assert said == ["mxnet.alexnet is checked only on the nodes: /no/python cannot be started here " + MISSING]
     with pytest.raises(JobError, match="name a --worker-python that is on this machine too"):
         check(choose("onnx", str(model)), "/no/python", 8, print)
-    with pytest.raises(
-        JobError, match=r"/bin/false ended before it had checked .* \(status 1\): it said nothing"
-    ):
+    with pytest.raises(JobError, match=r"/bin/false ended before it had checked .* \(status 1\): it said nothing"):
         check(choose("onnx", str(model)), "/bin/false", 8, print)
 
 
