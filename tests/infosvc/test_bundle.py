@@ -54,6 +54,22 @@ def test_the_agent_runs_on_a_python_that_has_nothing_but_its_standard_library(tm
     assert "--settings" in helped.stdout
 
 
+def test_all_of_the_wire_is_imported_by_a_python_that_has_nothing_but_its_standard_library(tmp_path: Path) -> None:
+    agent = build(tmp_path / "files").directory / "agent.pyz"
+    names = [name for name in zipfile.ZipFile(agent).namelist() if name.startswith("infosvc/wire/")]
+    modules = [name.removesuffix(".py").replace("/", ".") for name in names if not name.endswith("__init__.py")]
+    program = (
+        "import importlib, sys; sys.path.insert(0, sys.argv[1]); "
+        "[importlib.import_module(name) for name in sys.argv[2:]]"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", program, str(agent), *modules], capture_output=True, text=True, check=False
+    )
+
+    assert {"infosvc.wire.client", "infosvc.wire.http_server", "infosvc.wire.service_options"} <= set(modules)
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
 def test_the_bundle_is_built_without_running_code_of_other_rooms(tmp_path: Path) -> None:
     program = (
         "import sys, pathlib; from infosvc.shipping import bundle; bundle.catalog(); "
