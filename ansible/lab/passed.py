@@ -25,7 +25,7 @@ INPUTS = (
     "ansible/",
     "hadoop/pom.xml",
     # What scripts/payload packs environments with.
-    "jobs/application/environment_",
+    "jobs/application/environments/",
     "jobs/commands/environment.py",
     "requirements/",
     "scripts/lab",

@@ -14,13 +14,13 @@ from bench.placement.figures import time_key
 from bench.placement.instances import KINDS, invent
 from bench.placement.methods import METHODS, MOST_BLOCKS, PLANNERS, PULL
 from bench.placement.scale import Scale
-from locality import invented
 from locality.baselines import FirstCome, Static
-from locality.invented import Fault, Shape, Trial
 from locality.leases import Leases
 from locality.quality import Quality, judge, optimum_of
 from locality.rules import Rules
-from locality.simulate import Outcome, simulate
+from locality.simulation import invented
+from locality.simulation.invented import Fault, Shape, Trial
+from locality.simulation.simulate import Outcome, simulate
 
 Say = Callable[[str], None]
 SIGMA = 0.3

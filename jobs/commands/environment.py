@@ -17,12 +17,12 @@ from rich.table import Column, Table
 
 from hadoop.client import jvm
 from hadoop.client.filesystem import FileSystem
-from jobs.application import environment
-from jobs.application.environment_archive import contents, pack_file
+from jobs.application.environments import store
+from jobs.application.environments.archive import contents, pack_file
 from jobs.application.package import ROOT
 from jobs.commands.options import console, hadoop_home, hadoop_options, progress_console, show
 
-_folder = click.argument("folder", default=f"hdfs://{environment.FOLDER}")
+_folder = click.argument("folder", default=f"hdfs://{store.FOLDER}")
 
 _source = click.option(
     "--python",
@@ -62,7 +62,7 @@ def publish(home: Path, /, folder: str, source: Path, as_json: bool, **hadoop: A
     """
     filesystem = _filesystem(home, hadoop)
     with _bar() as advance:
-        made = environment.publish(filesystem, source, advance, _plain(filesystem, folder))
+        made = store.publish(filesystem, source, advance, _plain(filesystem, folder))
     what = "published" if made.made else "is there already"
     said = f"{made.path} {what}: {decimal(made.packed_bytes)}, {made.files} files of {decimal(made.size_bytes)}"
     show(as_json, asdict(made), f"{said}, {made.seconds:.1f} s")
@@ -122,7 +122,7 @@ def list_(home: Path, /, folder: str, as_json: bool, **hadoop: Any) -> None:
       nodewise env list --json
     """
     filesystem = _filesystem(home, hadoop)
-    found = environment.published(filesystem, _plain(filesystem, folder))
+    found = store.published(filesystem, _plain(filesystem, folder))
     table = Table(Column("environment", overflow="fold"), "size", "published", "latest")
     for one in found:
         when = datetime.fromtimestamp(one.published_at).astimezone().isoformat(" ", "seconds")
@@ -143,7 +143,7 @@ def rm(home: Path, /, name: str, folder: str, **hadoop: Any) -> None:
       nodewise env rm worker-0123456789abcdef.tar.gz
     """
     filesystem = _filesystem(home, hadoop)
-    console.print(f"{environment.remove(filesystem, name, _plain(filesystem, folder))} removed")
+    console.print(f"{store.remove(filesystem, name, _plain(filesystem, folder))} removed")
 
 
 def _filesystem(home: Path, hadoop: dict[str, Any]) -> FileSystem:

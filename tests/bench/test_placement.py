@@ -22,7 +22,7 @@ from bench.placement.methods import GREEDY, METHODS, OURS, PLANNERS, PULL
 from bench.placement.parts import Found, times
 from bench.placement.scale import FULL, QUICK, Scale
 from bench.placement.table import Row, markdown, rows
-from locality.invented import Fault
+from locality.simulation.invented import Fault
 from locality.types import Terms
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -23,10 +23,15 @@ ORDER = ("cluster", "site", "dashboard", "stage", "special")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test of this folder, so that `-m "not cluster"` leaves them out, and order them."""
+    """Mark every test of this folder, so that `-m "not cluster"` leaves them out, and order them.
+
+    Before any of them the shared cluster may have to be started or mended, which takes minutes on a busy machine.
+    """
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.cluster)
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(900))
     items.sort(key=_place)
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.jvm import HadoopHome, start
 from hadoop.client.yarn import Launch, Yarn
-from jobs.application.environment import ARCHIVE_NAME, latest, python_in
+from jobs.application.environments.store import ARCHIVE_NAME, latest, python_in
 
 start(HadoopHome(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]))
 filesystem, yarn = FileSystem(), Yarn()

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from infosvc.http.api.examples import NoExample, example_of
+from infosvc.http.openapi.examples import NoExample, example_of
 from infosvc.wire.records import Kind, Producer, Role
 from tests.infosvc.conftest import TOKEN
 from tests.infosvc.schemas import against

@@ -14,7 +14,7 @@ from infosvc.data.structs import make_struct
 from infosvc.http.api.body import Fields, read
 from infosvc.http.api.calls import CALLS
 from infosvc.http.api.restx import Namespace
-from infosvc.http.api.schemas import answer_model, body_model
+from infosvc.http.openapi.schemas import answer_model, body_model
 from infosvc.wire.errors import InvalidInput
 from infosvc.wire.fields import POSITIVE, Limits, described, fields_of
 from tests.infosvc.schemas import against

@@ -12,8 +12,8 @@ from flask import Flask, Response
 from flask.testing import FlaskClient
 
 from hadoop.rest.pages import Limits
-from infosvc.http.api.examples import schema_of
 from infosvc.http.api.restx import error_response
+from infosvc.http.openapi.examples import schema_of
 from infosvc.wire.errors import NotFound
 from infosvc.wire.records import Datum, Outcome, Role, State
 from jobs.application.job_record import JobRecord

@@ -18,8 +18,8 @@ import pytest
 from click.testing import CliRunner
 
 from hadoop.client.jars import JARS
-from jobs.application.environment import python_in
-from jobs.application.environment_archive import contents, digest, pack, pack_file
+from jobs.application.environments.archive import contents, digest, pack, pack_file
+from jobs.application.environments.store import python_in
 from jobs.commands.environment import env
 from jobs.errors import JobError
 
@@ -50,7 +50,7 @@ import json, sys
 from pathlib import Path
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.jvm import HadoopHome, start
-from jobs.application.environment import named
+from jobs.application.environments.store import named
 from jobs.errors import JobError
 
 start(HadoopHome(Path(sys.argv[1]), Path(sys.argv[2]), "somebody"))

@@ -12,11 +12,11 @@ import pytest
 from locality.baselines import FirstCome, Static, greedy_least_finish
 from locality.bounds import fewest_bytes_moved
 from locality.cost import AccessCost, Rate
-from locality.invented import Fault, Shape, Trial, invent
 from locality.leases import Leases
 from locality.policies import POLICIES
 from locality.rules import Rules
-from locality.simulate import NEVER, Cluster, Machine, Outcome, Source, simulate
+from locality.simulation.invented import Fault, Shape, Trial, invent
+from locality.simulation.simulate import NEVER, Cluster, Machine, Outcome, Source, simulate
 from locality.types import NO_TERMS, Block, Plan
 
 TRIALS = 30
@@ -143,7 +143,7 @@ def test_the_work_ends_although_a_node_of_the_plan_never_comes() -> None:
 
 
 def test_a_simulation_in_which_nothing_happens_any_more_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("locality.simulate.VAIN_ASKS", 10)
+    monkeypatch.setattr("locality.simulation.simulate.VAIN_ASKS", 10)
     gone = FirstCome([Block("b", 2, 0, ())])
     gone.take("someone else", 0.0)
 
@@ -153,7 +153,7 @@ def test_a_simulation_in_which_nothing_happens_any_more_ends(monkeypatch: pytest
 
 
 def test_waiting_long_for_a_slow_node_is_no_standstill(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("locality.simulate.VAIN_ASKS", 10)
+    monkeypatch.setattr("locality.simulation.simulate.VAIN_ASKS", 10)
     machines = {"slow": Machine(0.001), "quick": Machine(1.0), "lost": Machine(1.0, lost_at=0.5)}
 
     outcome = simulate(FirstCome([Block("b", 3, 0, ())]), Cluster(machines, silence_seconds=2000.0))

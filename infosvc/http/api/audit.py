@@ -12,7 +12,7 @@ from infosvc.core.service import parts_of
 from infosvc.http.api.call_group import CallGroup
 from infosvc.http.api.exchange import latest
 from infosvc.http.api.restx import Namespace, Resource
-from infosvc.http.api.schemas import answer_model
+from infosvc.http.openapi.schemas import answer_model
 from infosvc.settings import Settings
 from infosvc.state.database import Most
 from infosvc.wire.answers import AuditEntryList

@@ -15,10 +15,10 @@ from infosvc.data.values import delete_value, put_value
 from infosvc.http.api import values
 from infosvc.http.api.body import Fields, body, read
 from infosvc.http.api.call_group import CallGroup
-from infosvc.http.api.document import DATA_NAME, NODE_NAME, SECONDS
 from infosvc.http.api.exchange import latest, query_number, write
 from infosvc.http.api.restx import Namespace, Resource
-from infosvc.http.api.schemas import answer_model, body_model
+from infosvc.http.openapi.document import DATA_NAME, NODE_NAME, SECONDS
+from infosvc.http.openapi.schemas import answer_model, body_model
 from infosvc.settings import Settings
 from infosvc.state.database import Most
 from infosvc.state.transaction import Draft

@@ -17,7 +17,7 @@ from infosvc.core.service import parts_of
 from infosvc.http.api.call_group import CallGroup, Route
 from infosvc.http.api.exchange import latest
 from infosvc.http.api.restx import Namespace, Resource
-from infosvc.http.api.schemas import answer_model
+from infosvc.http.openapi.schemas import answer_model
 from infosvc.wire.answers import Condition, Explained, ExplainedPolicy, Part, ScoredNode
 from infosvc.wire.errors import InvalidInput, NotFound
 from infosvc.wire.records import Datum, Role

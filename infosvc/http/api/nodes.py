@@ -10,10 +10,10 @@ from infosvc.access.roles import needs
 from infosvc.data.agent_report import read_report
 from infosvc.http.api.body import body, read_fields
 from infosvc.http.api.call_group import CallGroup
-from infosvc.http.api.document import NODE_NAME
 from infosvc.http.api.exchange import latest, take_in, write
 from infosvc.http.api.restx import Namespace, Resource
-from infosvc.http.api.schemas import answer_model, body_model
+from infosvc.http.openapi.document import NODE_NAME
+from infosvc.http.openapi.schemas import answer_model, body_model
 from infosvc.management.nodes import delete_node, put_node, split_address
 from infosvc.wire import answers
 from infosvc.wire.records import Node, Receipt, Report, Role, check_node_name

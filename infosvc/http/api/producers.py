@@ -10,10 +10,10 @@ from flask import request
 from infosvc.access.roles import needs
 from infosvc.http.api.body import Fields, body, read_fields
 from infosvc.http.api.call_group import CallGroup
-from infosvc.http.api.document import DATA_NAME
 from infosvc.http.api.exchange import if_match, latest, write
 from infosvc.http.api.restx import Namespace, Resource
-from infosvc.http.api.schemas import answer_model, body_model
+from infosvc.http.openapi.document import DATA_NAME
+from infosvc.http.openapi.schemas import answer_model, body_model
 from infosvc.registration.producers import delete_producer, put_producer
 from infosvc.registration.rules import refuse_known
 from infosvc.state.transaction import Draft

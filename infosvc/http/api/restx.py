@@ -12,8 +12,8 @@ from flask import current_app as app
 from werkzeug.exceptions import HTTPException
 
 from infosvc.access.rate_limit import TooFast
-from infosvc.http.api.document import add_described, add_refusals
-from infosvc.http.api.examples import add_examples
+from infosvc.http.openapi.document import add_described, add_refusals
+from infosvc.http.openapi.examples import add_examples
 from infosvc.wire.errors import BY_STATUS, InfoError
 
 C = TypeVar("C")

@@ -20,7 +20,7 @@ from infosvc.http.api.body import body
 from infosvc.http.api.call_group import CallGroup
 from infosvc.http.api.exchange import note_refusal
 from infosvc.http.api.restx import Namespace, Resource
-from infosvc.http.api.schemas import answer_model, body_model
+from infosvc.http.openapi.schemas import answer_model, body_model
 from infosvc.wire.answers import WhoCalls
 from infosvc.wire.bodies import LONGEST_TOKEN, LogIn
 from infosvc.wire.errors import InfoError, InvalidInput, Unauthorized

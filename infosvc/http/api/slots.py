@@ -10,10 +10,10 @@ from infosvc.access.roles import needs
 from infosvc.core.service import parts_of
 from infosvc.http.api.body import body, read
 from infosvc.http.api.call_group import CallGroup
-from infosvc.http.api.document import DATA_NAME, NODE_NAME
 from infosvc.http.api.exchange import latest, write
 from infosvc.http.api.restx import Namespace, Resource
-from infosvc.http.api.schemas import answer_model, body_model
+from infosvc.http.openapi.document import DATA_NAME, NODE_NAME
+from infosvc.http.openapi.schemas import answer_model, body_model
 from infosvc.management import cluster_slots
 from infosvc.management.agent_client import Agents
 from infosvc.management.cluster_slots import ANYWHERE

@@ -10,7 +10,7 @@ from infosvc.http.api.body import body, read
 from infosvc.http.api.call_group import CallGroup
 from infosvc.http.api.exchange import latest, write
 from infosvc.http.api.restx import Namespace, Resource
-from infosvc.http.api.schemas import answer_model, body_model
+from infosvc.http.openapi.schemas import answer_model, body_model
 from infosvc.wire.answers import NewToken, TokenList
 from infosvc.wire.bodies import TokenBody
 from infosvc.wire.records import Role, check_node_name

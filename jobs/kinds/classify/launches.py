@@ -7,7 +7,7 @@ from dataclasses import fields
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.yarn import Launch
 from jobs.application.coordinator import Seat
-from jobs.application.environment import ARCHIVE_NAME, python_in
+from jobs.application.environments.store import ARCHIVE_NAME, python_in
 from jobs.application.job_spec import JobSpec
 from jobs.application.master import master_file, put
 from jobs.kinds.classify.settings import ClassifySettings

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError
-from jobs.application import environment
+from jobs.application.environments import store
 from jobs.application.job_spec import JobOptions
 from jobs.application.submit import InfoAccess, Order, Submitter
 from jobs.division import capability, decision_store, speed_history
@@ -77,7 +77,7 @@ def check(submitter: Submitter, request: Request) -> Request:
 def order(submitter: Submitter, request: Request) -> Order:
     """The job as it is submitted; JobError when there is no such environment."""
     given = request.settings
-    env = given.environment and submitter.path(environment.named(submitter.filesystem, given.environment))
+    env = given.environment and submitter.path(store.named(submitter.filesystem, given.environment))
     network, staged = request.network, request.network.staged()
     settings = replace(
         given,

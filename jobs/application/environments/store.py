@@ -13,7 +13,7 @@ from pathlib import Path
 
 from hadoop.client.filesystem import FileSystem
 from hadoop.errors import HadoopError
-from jobs.application.environment_archive import PYTHON, Contents, contents, digest, pack
+from jobs.application.environments.archive import PYTHON, Contents, contents, digest, pack
 from jobs.errors import JobError
 
 FOLDER = "/nodewise/env"

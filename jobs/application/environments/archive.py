@@ -15,7 +15,7 @@ from importlib.util import source_hash
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from jobs.application.environment_lock import locked_files
+from jobs.application.environments.lock import locked_files
 from jobs.errors import JobError
 
 FORMAT = 1

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from locality.simulate import Cluster, Machine
+from locality.simulation.simulate import Cluster, Machine
 from locality.types import Block
 
 ITEM_BYTES = 100_000

@@ -1,0 +1,1 @@
+"""What the OpenAPI document says of calls, bodies and answers."""

@@ -1,0 +1,1 @@
+"""Python environments that travel with a job: packed here, published to HDFS."""

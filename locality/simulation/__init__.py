@@ -1,0 +1,1 @@
+"""The same leases and plans against invented clusters, faults and wrong speeds."""
