@@ -1,4 +1,4 @@
-"""How YARN's plug-in judges nodes: its settings file, read as the plug-in reads it, and the same arithmetic.
+"""How YARN's plug-in scores nodes: its settings file, read as the plug-in reads it, and the same arithmetic.
 
 A node's score is sum(weight * part) / sum(weight). A part is how far the value lies in its range, cut off at the ends,
 and counted from the other end where lower is better.
@@ -85,8 +85,8 @@ class Scored:
 
 
 @dataclass(frozen=True)
-class Judgement:
-    """How one policy judges nodes."""
+class ScoringPolicy:
+    """How one policy of the plug-in scores nodes."""
 
     name: str
     terms: tuple[Term, ...]
@@ -116,7 +116,7 @@ class Judgement:
         return Scored(node, score, last or not all(holds), tuple(parts), holds)
 
 
-def parse(text: str) -> list[Judgement]:
+def parse(text: str) -> list[ScoringPolicy]:
     """The policies that a settings file describes; InvalidInput names the key that is wrong.
 
     What has no part in the scores is not looked into, beyond its key.
@@ -124,8 +124,8 @@ def parse(text: str) -> list[Judgement]:
     keys = dict(_lines(text))
     for key in sorted(keys.keys() - KEYS):
         raise InvalidInput(f"{key!r} is not known: is it misspelled?", key)
-    found = [_judgement(name, keys) for name in POLICIES if any(key.startswith(f"{name}.") for key in keys)]
-    return found or [_judgement(POLICIES[0], keys)]
+    found = [_policy(name, keys) for name in POLICIES if any(key.startswith(f"{name}.") for key in keys)]
+    return found or [_policy(POLICIES[0], keys)]
 
 
 def _lines(text: str) -> Iterator[tuple[str, str]]:
@@ -142,11 +142,11 @@ def _lines(text: str) -> Iterator[tuple[str, str]]:
             yield found[1], found[2]
 
 
-def _judgement(name: str, keys: Mapping[str, str]) -> Judgement:
+def _policy(name: str, keys: Mapping[str, str]) -> ScoringPolicy:
     score, conditions = f"{name}.score", f"{name}.filter"
     if not keys.get(score):
         raise InvalidInput(f"{score} is missing", score)
-    return Judgement(
+    return ScoringPolicy(
         name,
         tuple(_term(score, found) for found in _each(score, keys[score], _TERM)),
         tuple(

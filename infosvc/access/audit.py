@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 
 from infosvc.access.rate_limit import Rates
 from infosvc.settings import Clock
-from infosvc.state.transaction import Draft
+from infosvc.state.transaction import Transaction
 from infosvc.wire.answers import AuditEntry
 from infosvc.wire.errors import InfoError
 
@@ -30,14 +30,16 @@ PAUSE_IN_FLOOD_SECONDS = 10.0
 _log = logging.getLogger(__name__)
 
 
-def record(draft: Draft, at: float, who: str, address: str, call: str, status: int, detail: str = "") -> None:
+def record(
+    transaction: Transaction, at: float, who: str, address: str, call: str, status: int, detail: str = ""
+) -> None:
     """Append one entry to what a commit will store; `at` in Unix seconds."""
-    last = draft.picture.audit.get("last")
+    last = transaction.configuration.audit.get("last")
     sequence, before = (last.sequence + 1, last.hash) if last else (1, BEGINNING)
     entry = AuditEntry(sequence, at, who[:255], address[:255], _cut(call), status, _cut(detail), "")
     sealed = replace(entry, hash=seal(entry, before))
-    draft.picture.audit["last"] = sealed
-    draft.audit.append(sealed)
+    transaction.configuration.audit["last"] = sealed
+    transaction.audit.append(sealed)
 
 
 def _cut(text: str) -> str:
@@ -91,7 +93,7 @@ class Chain:
 
 
 class _Writes(Protocol):
-    def write(self, change: Callable[[Draft], None]) -> None: ...
+    def write(self, change: Callable[[Transaction], None]) -> None: ...
 
 
 class _Refusal(NamedTuple):
@@ -150,7 +152,7 @@ class Refusals:
             return
         at = self._clock.wall()
         try:
-            self._writer.write(lambda draft: _record_all(draft, noted, more, at))
+            self._writer.write(lambda transaction: _record_all(transaction, noted, more, at))
         except InfoError as error:
             _log.warning("%d refused calls are not in the audit log yet: %s", len(noted) + more, error)
             self._wake.set()
@@ -161,8 +163,8 @@ class Refusals:
             self._unnamed -= more
 
 
-def _record_all(draft: Draft, noted: list[_Refusal], more: int, at: float) -> None:
+def _record_all(transaction: Transaction, noted: list[_Refusal], more: int, at: float) -> None:
     for refusal in noted:
-        record(draft, *refusal)
+        record(transaction, *refusal)
     if more:
-        record(draft, at, "", "", "", 429, f"and {more} more refused calls")
+        record(transaction, at, "", "", "", 429, f"and {more} more refused calls")

@@ -1,4 +1,4 @@
-"""The gate: every call passes it, is refused, or is too fast."""
+"""The authenticator: every call passes it, is refused, or is too fast."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from infosvc.access.roles import ANONYMOUS, FIRST_ADMIN, MAY, Caller, sha256
 from infosvc.access.sessions import Session, Sessions, cookie_name
 from infosvc.access.tokens import check_expiry, id_of
 from infosvc.settings import Settings
-from infosvc.state.configuration import Latest, StoredToken
+from infosvc.state.configuration import StoredToken
+from infosvc.state.views import Latest
 from infosvc.wire.errors import Forbidden, InfoError, Revoked, Unauthorized
 from infosvc.wire.records import Role
 
@@ -29,7 +30,7 @@ class _Known(NamedTuple):
     expires_at: float | None = None
 
 
-class Gate:
+class Authenticator:
     """Knows who calls by the token that the call shows, or by the session whose cookie it shows without any token.
 
     Raises Unauthorized, Revoked, Forbidden or TooFast when the call may not go on. Headers that were good are
@@ -70,7 +71,7 @@ class Gate:
         if refused is not None:  # the fast lane asked first, and one call counts once
             raise refused
         try:
-            return self._judge(environ)
+            return self._authenticate(environ)
         except InfoError as error:
             environ[_REFUSED] = error
             raise
@@ -92,7 +93,7 @@ class Gate:
             return False
         if caller.token_id == FIRST_ADMIN:
             return True
-        stored = self._latest.picture.tokens.get(caller.token_id)
+        stored = self._latest.configuration.tokens.get(caller.token_id)
         if stored is None or stored.token.revoked_at is not None:
             return False
         return stored.token.expires_at is None or self._wall() < stored.token.expires_at
@@ -127,7 +128,7 @@ class Gate:
         environ[HOLDER] = found.caller
         return found
 
-    def _judge(self, environ: Environ) -> Caller:
+    def _authenticate(self, environ: Environ) -> Caller:
         header: str = environ.get("HTTP_AUTHORIZATION", "")
         known = self._known.get(header)
         if known is not None and self._holds(known):
@@ -183,7 +184,7 @@ class Gate:
         digest = sha256(text)
         if hmac.compare_digest(digest, self._first_admin):
             return _Known(Caller(FIRST_ADMIN, Role.ADMIN, None, FIRST_ADMIN))
-        stored = self._latest.picture.tokens.get(id_of(digest))
+        stored = self._latest.configuration.tokens.get(id_of(digest))
         if stored is None or not hmac.compare_digest(digest, stored.sha256):
             return None
         token = stored.token
@@ -202,7 +203,7 @@ class Gate:
             return True
         if expires_at is not None and self._wall() >= expires_at:
             return False
-        return self._latest.picture.tokens.get(caller.token_id) is stored
+        return self._latest.configuration.tokens.get(caller.token_id) is stored
 
     def _remember(self, header: str, known: _Known) -> None:
         if len(self._known) >= MOST_KNOWN:

@@ -40,7 +40,7 @@ class Session:
 
 
 class Sessions:
-    """All sessions that go on; any thread may call. Whether their tokens still count, the gate knows."""
+    """All sessions that go on; any thread may call. Whether their tokens still count, the authenticator knows."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

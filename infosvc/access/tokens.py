@@ -7,8 +7,8 @@ import time
 from dataclasses import replace
 
 from infosvc.access.roles import sha256
-from infosvc.state.configuration import Picture, StoredToken
-from infosvc.state.transaction import Draft
+from infosvc.state.configuration import Configuration, StoredToken
+from infosvc.state.transaction import Transaction
 from infosvc.wire.answers import Token
 from infosvc.wire.errors import InvalidInput, NotFound, Unauthorized
 from infosvc.wire.records import Role
@@ -44,23 +44,23 @@ def make(text: str, name: str, role: Role, node_name: str | None, now: float, ex
     return StoredToken(Token(id_of(digest), name, role, node_name, now, expires_at), digest)
 
 
-def add(draft: Draft, stored: StoredToken, replacing: bool) -> None:
+def add(transaction: Transaction, stored: StoredToken, replacing: bool) -> None:
     """Keep a new token; with `replacing`, the older ones of its node are revoked in the same commit."""
     token = stored.token
     if replacing and token.node_name is not None:
-        for token_id, old in list(draft.picture.tokens.items()):
+        for token_id, old in list(transaction.configuration.tokens.items()):
             if old.token.node_name == token.node_name:
-                revoke(draft, token_id, token.created_at)
-    draft.put("tokens", (token.token_id,), stored)
+                revoke(transaction, token_id, token.created_at)
+    transaction.put("tokens", (token.token_id,), stored)
 
 
-def revoke(draft: Draft, token_id: str, now: float) -> None:
+def revoke(transaction: Transaction, token_id: str, now: float) -> None:
     """Take a token back for good at Unix second `now`; NotFound when there is none of this id."""
-    stored = draft.picture.tokens.get(token_id)
+    stored = transaction.configuration.tokens.get(token_id)
     if stored is None:
         raise NotFound(f"no token has the id {token_id!r}", "token_id", remedy="see `nodewise token list`")
     if stored.token.revoked_at is None:
-        draft.put("tokens", (token_id,), replace(stored, token=replace(stored.token, revoked_at=now)))
+        transaction.put("tokens", (token_id,), replace(stored, token=replace(stored.token, revoked_at=now)))
 
 
 def check_expiry(token: Token, now: float) -> None:
@@ -74,12 +74,12 @@ def check_expiry(token: Token, now: float) -> None:
         )
 
 
-def agent_secrets(picture: Picture, node_name: str) -> list[str]:
+def agent_secrets(configuration: Configuration, node_name: str) -> list[str]:
     """What may prove the service to a node's agent: the SHA-256 of each of its tokens, the newest first.
 
     An agent may still hold an older token than the newest. An expired one still counts, because its agent still holds
     it and must hear that it is to stop.
     """
-    own = [stored for stored in list(picture.tokens.values()) if stored.token.node_name == node_name]
+    own = [stored for stored in list(configuration.tokens.values()) if stored.token.node_name == node_name]
     valid = [stored for stored in own if stored.token.revoked_at is None]
     return [stored.sha256 for stored in sorted(valid, key=lambda stored: stored.token.created_at, reverse=True)]

@@ -76,7 +76,7 @@ def top(
             if as_json or once or not sys.stdout.isatty():
                 _print(_first(client, units), units, shown, as_json)
             else:
-                _stay(client, Picture(_first(client, units), units, shown, every, show.console()))
+                _stay(client, TopView(_first(client, units), units, shown, every, show.console()))
     except KeyboardInterrupt:
         return  # how it is meant to end
 
@@ -122,7 +122,7 @@ def _nothing(seen: Look, order: Order) -> str:
 
 
 @dataclass
-class Picture:
+class TopView:
     """What stands on the terminal: the last look, and why nothing came since, if something is the matter."""
 
     seen: Look
@@ -165,16 +165,14 @@ def _clock(unix: float) -> str:
     return time.strftime("%H:%M:%S", time.localtime(unix))
 
 
-def _stay(client: InfoClient, picture: Picture) -> None:
+def _stay(client: InfoClient, view: TopView) -> None:
     """Look again and again until Ctrl-C, on a screen of its own, after which the terminal is as it was."""
-    drawing = Live(
-        console=picture.console, get_renderable=picture.draw, screen=True, refresh_per_second=DRAWN_PER_SECOND
-    )
+    drawing = Live(console=view.console, get_renderable=view.draw, screen=True, refresh_per_second=DRAWN_PER_SECOND)
     with signals_leave(), drawing:
         while True:
             drawing.refresh()
-            time.sleep(picture.every)
+            time.sleep(view.every)
             try:
-                picture.take(look(client, list(picture.units)))
+                view.take(look(client, list(view.units)))
             except AWAY as error:
-                picture.trouble = str(error)
+                view.trouble = str(error)

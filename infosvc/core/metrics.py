@@ -12,8 +12,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from infosvc.data.events import Broker
-from infosvc.state.configuration import Latest
 from infosvc.state.current_values import Value, number_of, state_of
+from infosvc.state.views import Latest
 from infosvc.state.writer import Writer
 from infosvc.wire.records import Producer, State
 
@@ -84,8 +84,8 @@ class Metrics(Collector):
         ages: list[bytes] = []
         now = self._latest.clock.monotonic()
         yield _VALUE_HEAD
-        for name, producer in sorted(self._latest.picture.producers.items()):
-            lines = column(producer, self._latest.board.rows(name), now)
+        for name, producer in sorted(self._latest.configuration.producers.items()):
+            lines = column(producer, self._latest.current_values.rows(name), now)
             yield lines[0].encode()
             ages.append(lines[1].encode())
         yield _AGE_HEAD
@@ -94,23 +94,23 @@ class Metrics(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """Called by the registry: what the service says of itself."""
-        latest, picture = self._latest, self._latest.picture
+        latest, configuration = self._latest, self._latest.configuration
         yield from self.calls.families()
         yield CounterMetricFamily("nodewise_commits", "Commits made.", self._writer.commits)
         yield CounterMetricFamily("nodewise_commit_seconds", "Time spent in commits.", self._writer.commit_seconds)
         yield GaugeMetricFamily("nodewise_changes_waiting", "Changes not stored yet.", self._writer.waiting)
-        yield GaugeMetricFamily("nodewise_values_stored", "Values known.", latest.board.count())
-        yield GaugeMetricFamily("nodewise_producers", "Registered names.", len(picture.producers))
+        yield GaugeMetricFamily("nodewise_values_stored", "Values known.", latest.current_values.count())
+        yield GaugeMetricFamily("nodewise_producers", "Registered names.", len(configuration.producers))
         yield GaugeMetricFamily("nodewise_watchers", "Callers that watch events.", self._broker.watching)
-        last = picture.audit.get("last")
+        last = configuration.audit.get("last")
         yield CounterMetricFamily("nodewise_audit_entries", "Entries of the audit log.", last.sequence if last else 0)
-        states = Counter(latest.state(node_name) for node_name in picture.nodes)
+        states = Counter(latest.state(node_name) for node_name in configuration.nodes)
         nodes = GaugeMetricFamily("nodewise_nodes", "Nodes by state.", labels=["state"])
         for state in NODE_STATES:
             nodes.add_metric([state], states[state])
         yield nodes
         dropped = CounterMetricFamily("nodewise_runs_dropped", "Runs that an agent lost.", labels=["node_name"])
-        for name, machine in sorted(picture.nodes.items()):
+        for name, machine in sorted(configuration.nodes.items()):
             dropped.add_metric([name], machine.dropped)
         yield dropped
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from infosvc.state.transaction import Draft
+from infosvc.state.transaction import Transaction
 from infosvc.state.writer import Writer
 from infosvc.wire.errors import InfoError
 
@@ -39,5 +39,5 @@ class Readiness:
         return None
 
 
-def _nothing(_draft: Draft) -> None:
+def _nothing(_transaction: Transaction) -> None:
     """A change of nothing: it is stored only when the database answers."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from infosvc.settings import Clock
-from infosvc.state.configuration import Picture, Wish
+from infosvc.state.configuration import Configuration, SlotRequest
 from infosvc.state.current_values import Cell, Value
 from infosvc.state.transaction import Commit, Key
 from infosvc.wire.answers import Event
@@ -243,20 +243,20 @@ def _happened(table: str, key: Key, commit: Commit) -> Iterator[_Happening]:
         yield from tell(key, commit.before, commit.after)
 
 
-def _producer(key: Key, _before: Picture, after: Picture) -> Iterator[_Happening]:
+def _producer(key: Key, _before: Configuration, after: Configuration) -> Iterator[_Happening]:
     found: Producer | None = after.producers.get(key[0])
     said = {"change": "put", "version": found.version} if found else {"change": "deleted"}
     yield "producer", {"data_name": key[0], **said}
 
 
-def _slot(key: Key, _before: Picture, after: Picture) -> Iterator[_Happening]:
-    found: Wish | None = after.slots.get(key[0], {}).get(key[1])
+def _slot(key: Key, _before: Configuration, after: Configuration) -> Iterator[_Happening]:
+    found: SlotRequest | None = after.slots.get(key[0], {}).get(key[1])
     said = {"change": "put", "running": found.running, "interval": found.interval} if found else {"change": "deleted"}
     yield "slot", {"node_name": key[0], "data_name": key[1], **said}
 
 
-# Every report changes a node's row; what of it is worth telling, its state, is published by the keeper.
-_TELL: dict[str, Callable[[Key, Picture, Picture], Iterator[_Happening]]] = {
+# Every report changes a node's row; what of it is worth telling, its state, is published by the watchdog.
+_TELL: dict[str, Callable[[Key, Configuration, Configuration], Iterator[_Happening]]] = {
     "producers": _producer,
     "slots": _slot,
 }

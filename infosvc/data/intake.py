@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from infosvc.access.roles import Caller
 from infosvc.data import values
-from infosvc.state.configuration import Latest
+from infosvc.state.views import Latest
 from infosvc.state.writer import Writer
 from infosvc.wire.records import Receipt, Report, Role
 
@@ -18,10 +18,12 @@ def take(latest: Latest, writer: Writer, node_name: str, report: Report, caller:
     already says no more than that. An agent may bring what its slots produce, an admin anything.
     """
     now = latest.clock.monotonic()
-    machine = latest.picture.node(node_name)
+    machine = latest.configuration.node(node_name)
     latest.heard[node_name] = now
     receipt = Receipt(machine.version)
     if report.runs or (report.boot, report.dropped) != (machine.boot, machine.dropped):
         own = caller.role is Role.AGENT
-        receipt = writer.write_report(lambda draft: values.take_report(draft, node_name, report, now, only_slots=own))
+        receipt = writer.write_report(
+            lambda transaction: values.take_report(transaction, node_name, report, now, only_slots=own)
+        )
     return replace(receipt, inputs=latest.inputs(node_name))

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from flask import Flask, Response, g, request
 
-from infosvc.access.authenticator import Gate
+from infosvc.access.authenticator import Authenticator
 from infosvc.access.body_limit import Bodies
 from infosvc.access.roles import ANONYMOUS, SHORTEST_TOKEN, needed
-from infosvc.core.service import Parts, parts_of
+from infosvc.core.service import Components, components_of
 from infosvc.http import pages
 from infosvc.http.api import metrics
 from infosvc.http.api.call_group import CallGroup
@@ -42,26 +42,26 @@ def create_app(settings: Settings, clock: Clock | None = None, others: Sequence[
     app.after_request(metrics.count)
     app.after_request(pages.protect)
     app.after_request(_note_refused_change)
-    app.extensions["infosvc"] = Parts.open(settings, clock or Clock())
+    app.extensions["infosvc"] = Components.open(settings, clock or Clock())
     return app
 
 
 def close_app(app: Flask) -> None:
     """Store what waits and let the database go."""
-    parts_of(app).close()
+    components_of(app).close()
 
 
 def _admit(app: Flask) -> None:
     """Let a call go on whose caller may do what the endpoint declares; refusals go into the audit log."""
-    gate: Gate = parts_of(app).gate
+    authenticator: Authenticator = components_of(app).authenticator
     role = needed(request.endpoint, app.view_functions.get(request.endpoint or ""), request.method)
     g.caller = ANONYMOUS
     try:
         if role is None:
-            gate.visit(request.environ)
+            authenticator.visit(request.environ)
             return
-        g.caller = gate.caller(request.environ)
-        gate.admit(g.caller, role, (request.view_args or {}).get("node_name"))
+        g.caller = authenticator.caller(request.environ)
+        authenticator.admit(g.caller, role, (request.view_args or {}).get("node_name"))
     except InfoError as error:
         note_refusal(error.status, str(error))
         raise
@@ -75,8 +75,8 @@ def _take_body(app: Flask) -> None:
     if "HTTP_TRANSFER_ENCODING" in request.environ:
         raise LengthRequired("the body comes in chunks", remedy="send it whole, with its Content-Length")
     if request.method in _CHANGES and request.routing_exception is None:
-        known: Bodies = parts_of(app).bodies
-        strangers: Bodies = parts_of(app).strangers
+        known: Bodies = components_of(app).bodies
+        strangers: Bodies = components_of(app).strangers
         if g.caller is not ANONYMOUS:
             known.read(g.caller.token_id, request.get_data)
         elif (request.content_length or 0) <= LARGEST_OF_STRANGERS:

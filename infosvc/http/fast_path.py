@@ -14,14 +14,14 @@ from typing import Any
 import msgspec
 from flask import Flask
 
-from infosvc.access.authenticator import Gate
+from infosvc.access.authenticator import Authenticator
 from infosvc.access.body_limit import Bodies
 from infosvc.core.metrics import Calls
-from infosvc.core.service import parts_of
+from infosvc.core.service import components_of
 from infosvc.data import intake
 from infosvc.data.agent_report import read_report
 from infosvc.http.api.restx import error_response
-from infosvc.state.configuration import Latest
+from infosvc.state.views import Latest
 from infosvc.state.writer import Writer
 from infosvc.wire.errors import InfoError
 
@@ -54,11 +54,11 @@ class FastLane:
 
     def __init__(self, app: Flask) -> None:
         self._app = app
-        self._latest: Latest = parts_of(app).latest
-        self._writer: Writer = parts_of(app).writer
-        self._gate: Gate = parts_of(app).gate
-        self._bodies: Bodies = parts_of(app).bodies
-        self._calls: Calls = parts_of(app).metrics.calls
+        self._latest: Latest = components_of(app).latest
+        self._writer: Writer = components_of(app).writer
+        self._authenticator: Authenticator = components_of(app).authenticator
+        self._bodies: Bodies = components_of(app).bodies
+        self._calls: Calls = components_of(app).metrics.calls
         self._running = 0
         self._lock = threading.Lock()
 
@@ -98,18 +98,18 @@ class FastLane:
         return answer
 
     def _read(self, environ: Environ, data_name: str, start: Start) -> list[bytes] | None:
-        producer = self._latest.picture.producers.get(data_name)
+        producer = self._latest.configuration.producers.get(data_name)
         if producer is None or environ.get("HTTP_ACCEPT", "*/*") not in ("*/*", "application/json"):
             return None
         try:
-            self._gate.caller(environ)
+            self._authenticator.caller(environ)
         except InfoError:
             return None
         clock = self._latest.clock
         now = clock.monotonic()
         asked = environ.get("HTTP_IF_NONE_MATCH")
-        if asked is None or asked != self._latest.board.etag(producer, now):
-            found = self._latest.board.answer(producer, now, clock.wall())
+        if asked is None or asked != self._latest.current_values.etag(producer, now):
+            found = self._latest.current_values.answer(producer, now, clock.wall())
             if asked != found.etag:
                 start("200 OK", _headers(found.body, ("ETag", found.etag), ("Cache-Control", "no-cache")))
                 return [found.body]
@@ -118,12 +118,12 @@ class FastLane:
 
     def _report(self, environ: Environ, node_name: str, start: Start) -> Iterable[bytes] | None:
         length = environ.get("CONTENT_LENGTH", "")
-        if node_name not in self._latest.picture.nodes or not length.isdecimal():
+        if node_name not in self._latest.configuration.nodes or not length.isdecimal():
             return None
         if int(length) > self._app.config["MAX_CONTENT_LENGTH"]:
             return None
         try:
-            caller = self._gate.admit_agent(environ, node_name)
+            caller = self._authenticator.admit_agent(environ, node_name)
         except InfoError:
             return None
         try:

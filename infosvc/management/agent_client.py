@@ -12,7 +12,7 @@ from typing import Any
 from infosvc.access.tokens import agent_secrets
 from infosvc.management.nodes import split_address
 from infosvc.settings import Settings
-from infosvc.state.configuration import Picture
+from infosvc.state.configuration import Configuration
 from infosvc.wire.answers import PastRun
 from infosvc.wire.deadline import DeadlineReader
 from infosvc.wire.errors import InfoError, InvalidInput, NotFound, NotReady, Unauthorized
@@ -40,22 +40,22 @@ class Agents:
                 remedy="name a file of PEM certificates",
             ) from error
 
-    def post(self, picture: Picture, node_name: str, path: str, body: Any) -> None:
-        """Tell the agent of a node of this picture something."""
-        self._ask(picture, node_name, "POST", path, body)
+    def post(self, configuration: Configuration, node_name: str, path: str, body: Any) -> None:
+        """Tell the agent of a node of this configuration something."""
+        self._ask(configuration, node_name, "POST", path, body)
 
-    def runs(self, picture: Picture, node_name: str, data_name: str) -> list[PastRun]:
+    def runs(self, configuration: Configuration, node_name: str, data_name: str) -> list[PastRun]:
         """The last runs of a slot from its agent, newest first; none when it has not run there yet."""
         if not self._logs.acquire(blocking=False):
             raise NotReady(f"{MOST_LOGS} logs are being asked for already", remedy="try again later")
         try:
-            return self._runs(picture, node_name, data_name)
+            return self._runs(configuration, node_name, data_name)
         finally:
             self._logs.release()
 
-    def _runs(self, picture: Picture, node_name: str, data_name: str) -> list[PastRun]:
+    def _runs(self, configuration: Configuration, node_name: str, data_name: str) -> list[PastRun]:
         try:
-            said = self._ask(picture, node_name, "GET", f"/api/v1/slots/{data_name}/log")
+            said = self._ask(configuration, node_name, "GET", f"/api/v1/slots/{data_name}/log")
             return [PastRun.from_json(run) for run in said["runs"]]
         except NotFound:
             return []
@@ -66,11 +66,11 @@ class Agents:
                 remedy="renew the agent with `nodewise node add`",
             ) from error
 
-    def _ask(self, picture: Picture, node_name: str, method: str, path: str, body: Any = None) -> Any:
-        address = picture.node(node_name).address
+    def _ask(self, configuration: Configuration, node_name: str, method: str, path: str, body: Any = None) -> Any:
+        address = configuration.node(node_name).address
         sent = None if body is None else json.dumps(body)
         try:
-            return self._convince(agent_secrets(picture, node_name), address, method, path, sent)
+            return self._convince(agent_secrets(configuration, node_name), address, method, path, sent)
         except (OSError, ValueError, RecursionError, http.client.HTTPException, Unauthorized) as error:
             raise NotReady(
                 f"the agent of {node_name} at {address} does not answer ({error})",

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from infosvc.management.slots import delete_slot, lift_slot, put_slot
-from infosvc.state.configuration import Picture, Wish
-from infosvc.state.transaction import Draft
+from infosvc.state.configuration import Configuration, SlotRequest
+from infosvc.state.transaction import Transaction
 from infosvc.wire.answers import Placement
 from infosvc.wire.errors import Conflict, NotFound
 from infosvc.wire.records import Producer, Scope
@@ -29,37 +29,37 @@ class Moves(NamedTuple):
     off: tuple[str, ...]
 
 
-def placed(picture: Picture, data_name: str) -> dict[str, Wish]:
+def placed(configuration: Configuration, data_name: str) -> dict[str, SlotRequest]:
     """The slots of a producer that the service placed, by node."""
-    found = {node: slots[data_name] for node, slots in picture.slots.items() if data_name in slots}
-    return {node: wish for node, wish in sorted(found.items()) if wish.placed}
+    found = {node: slots[data_name] for node, slots in configuration.slots.items() if data_name in slots}
+    return {node: slot_request for node, slot_request in sorted(found.items()) if slot_request.placed}
 
 
-def placement(picture: Picture, data_name: str) -> Placement:
+def placement(configuration: Configuration, data_name: str) -> Placement:
     """Where a producer is placed; NotFound when it is not."""
-    producer, found = picture.producer(data_name), placed(picture, data_name)
+    producer, found = configuration.producer(data_name), placed(configuration, data_name)
     if not found:
         raise NotFound(
             f"{data_name} is not placed on any node",
             "data_name",
             remedy=f"start it with `nodewise slot start {data_name}`",
         )
-    wish = next(iter(found.values()))
-    interval = producer.time_max if wish.interval is None else wish.interval
-    return Placement(data_name, ANYWHERE, wish.running, interval, producer.replicas, tuple(found))
+    slot_request = next(iter(found.values()))
+    interval = producer.time_max if slot_request.interval is None else slot_request.interval
+    return Placement(data_name, ANYWHERE, slot_request.running, interval, producer.replicas, tuple(found))
 
 
-def place(draft: Draft, data_name: str, running: bool, interval: float | None, is_ready: Is) -> bool:
+def place(transaction: Transaction, data_name: str, running: bool, interval: float | None, is_ready: Is) -> bool:
     """Start, stop or re-time a producer wherever the service has placed it, or place it; returns whether that is new.
 
     Without a ready node, one that is not ready waits for it. Conflict when no node can take it.
     """
-    producer, here = draft.picture.producer(data_name), placed(draft.picture, data_name)
+    producer, here = transaction.configuration.producer(data_name), placed(transaction.configuration, data_name)
     _refuse_other_scopes(producer)
     if not running:
-        placement(draft.picture, data_name)
-    moves = choose(draft.picture, producer, is_ready, _never) if running else Moves((), ())
-    first = moves.to or tuple(_free(draft.picture, data_name, lambda _: True)[:1])
+        placement(transaction.configuration, data_name)
+    moves = choose(transaction.configuration, producer, is_ready, _never) if running else Moves((), ())
+    first = moves.to or tuple(_free(transaction.configuration, data_name, lambda _: True)[:1])
     if not here and not first:
         raise Conflict(
             f"no node can take {data_name}",
@@ -68,59 +68,64 @@ def place(draft: Draft, data_name: str, running: bool, interval: float | None, i
                 "add one with `nodewise node add`, or see `nodewise slot list` for those where it was started by name"
             ),
         )
-    for node_name, wish in here.items():
-        put_slot(draft, node_name, data_name, replace(wish, running=running, interval=interval))
-    apply(draft, data_name, moves if here else Moves(first, ()), Wish(running, interval, placed=True))
+    for node_name, slot_request in here.items():
+        put_slot(transaction, node_name, data_name, replace(slot_request, running=running, interval=interval))
+    apply(transaction, data_name, moves if here else Moves(first, ()), SlotRequest(running, interval, placed=True))
     return not here
 
 
-def withdraw(draft: Draft, data_name: str) -> None:
+def withdraw(transaction: Transaction, data_name: str) -> None:
     """Remove all slots of a producer that the service placed; NotFound when there is none."""
-    placement(draft.picture, data_name)
-    for node_name in placed(draft.picture, data_name):
-        delete_slot(draft, node_name, data_name)
+    placement(transaction.configuration, data_name)
+    for node_name in placed(transaction.configuration, data_name):
+        delete_slot(transaction, node_name, data_name)
 
 
-def lift(draft: Draft, data_name: str, interval: float | None) -> bool:
+def lift(transaction: Transaction, data_name: str, interval: float | None) -> bool:
     """End the quarantine of all slots that the service placed, and re-time them if an interval is given."""
-    placement(draft.picture, data_name)
-    for node_name in placed(draft.picture, data_name):
-        lift_slot(draft, node_name, data_name, interval)
+    placement(transaction.configuration, data_name)
+    for node_name in placed(transaction.configuration, data_name):
+        lift_slot(transaction, node_name, data_name, interval)
     return False
 
 
-def choose(picture: Picture, producer: Producer, is_ready: Is, is_lost: Is) -> Moves:
+def choose(configuration: Configuration, producer: Producer, is_ready: Is, is_lost: Is) -> Moves:
     """What makes a producer run on `replicas` nodes again: ready ones with the fewest placed slots, then by name.
 
     A slot leaves a lost node only when another node takes it over; what stands on a node that lives is not moved.
     """
-    here = placed(picture, producer.data_name)
+    here = placed(configuration, producer.data_name)
     standing = [node for node in here if not is_lost(node)]
     missing = max(0, producer.replicas - len(standing))
-    to = _free(picture, producer.data_name, is_ready)[:missing] if missing else []
+    to = _free(configuration, producer.data_name, is_ready)[:missing] if missing else []
     surplus = max(0, len(here) + len(to) - producer.replicas)
     leaving = [node for node in here if node not in standing] + standing[::-1]
     return Moves(tuple(to), tuple(leaving[:surplus]))
 
 
-def apply(draft: Draft, data_name: str, moves: Moves, wish: Wish) -> None:
-    """Do what was chosen; `wish` is what the new slots get."""
+def apply(transaction: Transaction, data_name: str, moves: Moves, slot_request: SlotRequest) -> None:
+    """Do what was chosen; `slot request` is what the new slots get."""
     for node_name in moves.to:
-        put_slot(draft, node_name, data_name, wish)
+        put_slot(transaction, node_name, data_name, slot_request)
     for node_name in moves.off:
-        delete_slot(draft, node_name, data_name)
+        delete_slot(transaction, node_name, data_name)
 
 
-def _free(picture: Picture, data_name: str, is_ready: Is) -> Sequence[str]:
+def _free(configuration: Configuration, data_name: str, is_ready: Is) -> Sequence[str]:
     """The nodes that could take a slot of this name, best first."""
-    slots: Mapping[str, Mapping[str, Wish]] = picture.slots
-    load = Counter({node: sum(wish.placed for wish in wishes.values()) for node, wishes in slots.items()})
-    free = [node for node in picture.nodes if data_name not in slots.get(node, {}) and is_ready(node)]
+    slots: Mapping[str, Mapping[str, SlotRequest]] = configuration.slots
+    load = Counter(
+        {
+            node: sum(slot_request.placed for slot_request in slot_requests.values())
+            for node, slot_requests in slots.items()
+        }
+    )
+    free = [node for node in configuration.nodes if data_name not in slots.get(node, {}) and is_ready(node)]
     return sorted(free, key=lambda node: (load[node], node))
 
 
 def _never(_node_name: str) -> bool:
-    """Who starts or stops a producer moves nothing: that is the keeper's, who has watched the nodes for a while."""
+    """Who starts or stops a producer moves nothing: that is the watchdog's, who has watched the nodes for a while."""
     return False
 
 

@@ -7,37 +7,37 @@ from dataclasses import replace
 import msgspec
 
 from infosvc.state.configuration import Machine
-from infosvc.state.transaction import Draft, Past
+from infosvc.state.transaction import Past, Transaction
 from infosvc.wire.errors import InvalidInput
 
 
-def put_node(draft: Draft, node_name: str, address: str, agent_version: str, first_version: int) -> bool:
+def put_node(transaction: Transaction, node_name: str, address: str, agent_version: str, first_version: int) -> bool:
     """Enrol a node or move it to another address; returns whether it is new.
 
     `first_version` is larger than any that an agent of a forgotten node of this name may still hold.
     """
-    old = draft.picture.nodes.get(node_name)
+    old = transaction.configuration.nodes.get(node_name)
     new = Machine(address, agent_version, first_version)
     if old is not None:
         version = agent_version or old.agent_version
         new = msgspec.structs.replace(old, address=address, agent_version=version)
-    draft.put("nodes", (node_name,), new)
+    transaction.put("nodes", (node_name,), new)
     return old is None
 
 
-def delete_node(draft: Draft, node_name: str, now: float) -> None:
+def delete_node(transaction: Transaction, node_name: str, now: float) -> None:
     """Forget a node, its slots and its values, and revoke its tokens at Unix second `now`."""
-    draft.picture.node(node_name)
-    draft.put("nodes", (node_name,), None)
-    for data_name in list(draft.picture.slots.get(node_name, {})):
-        draft.put("slots", (node_name, data_name), None)
-    for cell in draft.cells(node_name=node_name):
-        draft.values[cell] = None
-    draft.forget.append(Past(None, node_name))
-    for token_id, stored in list(draft.picture.tokens.items()):
+    transaction.configuration.node(node_name)
+    transaction.put("nodes", (node_name,), None)
+    for data_name in list(transaction.configuration.slots.get(node_name, {})):
+        transaction.put("slots", (node_name, data_name), None)
+    for cell in transaction.cells(node_name=node_name):
+        transaction.values[cell] = None
+    transaction.forget.append(Past(None, node_name))
+    for token_id, stored in list(transaction.configuration.tokens.items()):
         if stored.token.node_name == node_name and stored.token.revoked_at is None:
             gone = replace(stored, token=replace(stored.token, revoked_at=now))
-            draft.put("tokens", (token_id,), gone)
+            transaction.put("tokens", (token_id,), gone)
 
 
 def split_address(address: str) -> tuple[str, int]:

@@ -8,14 +8,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 from infosvc.management.agent_client import Agents
 from infosvc.settings import Settings
-from infosvc.state.configuration import Latest, Picture
+from infosvc.state.configuration import Configuration
 from infosvc.state.transaction import Commit
+from infosvc.state.views import Latest
 from infosvc.wire.errors import InfoError
 
 _log = logging.getLogger(__name__)
 
 
-class Notices:
+class Notifier:
     """Tells agents their new wanted state in the background; one that does not hear it asks after its next report."""
 
     def __init__(self, settings: Settings, latest: Latest, agents: Agents) -> None:
@@ -52,15 +53,15 @@ class Notices:
             self._pending.discard(node_name)
         try:
             wanted = self._latest.wanted(node_name).to_json()
-            self._agents.post(self._latest.picture, node_name, "/api/v1/wanted", wanted)
+            self._agents.post(self._latest.configuration, node_name, "/api/v1/wanted", wanted)
         except InfoError as error:
             _log.info("%s was not told its wanted state (%s); its agent will ask", node_name, error)
 
-    def _stop_one(self, before: Picture, node_name: str) -> None:
-        """End the agent of a node that the picture `before` still knew."""
+    def _stop_one(self, before: Configuration, node_name: str) -> None:
+        """End the agent of a node that the configuration `before` still knew."""
         address = before.nodes[node_name].address
         # A node that was enrolled at this address since has replaced the agent there, and keeps its own.
-        if any(machine.address == address for machine in self._latest.picture.nodes.values()):
+        if any(machine.address == address for machine in self._latest.configuration.nodes.values()):
             return
         try:
             self._agents.post(before, node_name, "/api/v1/stop", {"node_name": node_name})

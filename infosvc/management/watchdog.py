@@ -12,8 +12,9 @@ from typing import Any
 from infosvc.access import audit
 from infosvc.management.cluster_slots import Moves, apply, choose, place, placed
 from infosvc.settings import Settings
-from infosvc.state.configuration import Latest, Picture, Wish
-from infosvc.state.transaction import Commit, Draft, Past
+from infosvc.state.configuration import Configuration, SlotRequest
+from infosvc.state.transaction import Commit, Past, Transaction
+from infosvc.state.views import Latest
 from infosvc.state.writer import Writer
 from infosvc.wire.errors import InfoError, NotReady
 from infosvc.wire.records import Scope
@@ -25,7 +26,7 @@ FORGOTTEN = "forgotten"  # the state of a node that was removed, as events say i
 _log = logging.getLogger(__name__)
 
 
-class Keeper:
+class Watchdog:
     """One thread; each of `listeners` is called with "node" and {node_name, state} when a node's state changes.
 
     Here a node counts as lost only for silence while the service listened: after a pause of its own, every node gets
@@ -41,11 +42,11 @@ class Keeper:
         self._gone: deque[str] = deque()
         self._placed: set[str] = set()
         self._placed_changed = True
-        self._orphans: dict[str, Wish] = {}
+        self._orphans: dict[str, SlotRequest] = {}
         self._lock = threading.Lock()
         self._ended = threading.Event()
         writer.listeners.append(self.note)
-        self._thread = threading.Thread(target=self._run, name="keeper", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="watchdog", daemon=True)
         self._thread.start()
 
     def step(self) -> None:
@@ -63,9 +64,9 @@ class Keeper:
         if not any(table == "slots" for table, _ in commit.changed):
             return
         for node_name in gone:
-            for name, wish in commit.before.slots.get(node_name, {}).items():
-                if wish.placed and wish.running and not placed(commit.after, name):
-                    self._orphans[name] = wish
+            for name, slot_request in commit.before.slots.get(node_name, {}).items():
+                if slot_request.placed and slot_request.running and not placed(commit.after, name):
+                    self._orphans[name] = slot_request
         self._placed_changed = True
 
     def close(self) -> None:
@@ -78,7 +79,7 @@ class Keeper:
             try:
                 self.step()
             except Exception:  # the next second may go better
-                _log.exception("the keeper failed at a step")
+                _log.exception("the watchdog failed at a step")
 
     def _listen(self) -> None:
         now = self._now()
@@ -95,7 +96,7 @@ class Keeper:
         return self._latest.state(node_name) == "ready"
 
     def _look(self) -> dict[str, str]:
-        return {name: self._latest.state(name) for name in self._latest.picture.nodes}
+        return {name: self._latest.state(name) for name in self._latest.configuration.nodes}
 
     def _tell_states(self) -> None:
         # A node that came and went between two looks is told of too: who listed it in between shows it.
@@ -108,46 +109,52 @@ class Keeper:
                     listener("node", {"node_name": node_name, "state": state})
 
     def _keep_placed(self) -> None:
-        for name, wish in list(self._orphans.items()):
-            self._adopt(name, wish)
+        for name, slot_request in list(self._orphans.items()):
+            self._adopt(name, slot_request)
         if self._placed_changed:
-            self._placed_changed = False  # before the picture is read: a commit meanwhile sets it again
-            wishes = [pair for slots in self._latest.picture.slots.values() for pair in slots.items()]
-            self._placed = {name for name, wish in wishes if wish.placed}
+            self._placed_changed = False  # before the configuration is read: a commit meanwhile sets it again
+            slot_requests = [pair for slots in self._latest.configuration.slots.values() for pair in slots.items()]
+            self._placed = {name for name, slot_request in slot_requests if slot_request.placed}
         for name in sorted(self._placed):
-            if any(self._choose(self._latest.picture, name)):
+            if any(self._choose(self._latest.configuration, name)):
                 self._write(name, partial(self._settle, data_name=name))
 
-    def _adopt(self, data_name: str, wish: Wish) -> None:
+    def _adopt(self, data_name: str, slot_request: SlotRequest) -> None:
         """Place anew what ran only on a node that was forgotten; where no other node is, that is the end of it."""
 
-        def place_anew(draft: Draft) -> None:
-            if data_name in draft.picture.producers and not placed(draft.picture, data_name):
-                place(draft, data_name, True, wish.interval, self._is_ready)
-                self._record(draft, data_name, f"to {', '.join(placed(draft.picture, data_name))}")
+        def place_anew(transaction: Transaction) -> None:
+            if data_name in transaction.configuration.producers and not placed(transaction.configuration, data_name):
+                place(transaction, data_name, True, slot_request.interval, self._is_ready)
+                self._record(transaction, data_name, f"to {', '.join(placed(transaction.configuration, data_name))}")
 
         if self._write(data_name, place_anew):
             del self._orphans[data_name]
 
-    def _choose(self, picture: Picture, data_name: str) -> Moves:
+    def _choose(self, configuration: Configuration, data_name: str) -> Moves:
         """The moves that are due, none for a producer that is stopped or no longer placed by the service."""
-        producer, here = picture.producers.get(data_name), placed(picture, data_name)
-        if producer is None or producer.scope is not Scope.CLUSTER or not any(wish.running for wish in here.values()):
+        producer, here = configuration.producers.get(data_name), placed(configuration, data_name)
+        if (
+            producer is None
+            or producer.scope is not Scope.CLUSTER
+            or not any(slot_request.running for slot_request in here.values())
+        ):
             return Moves((), ())
-        return choose(picture, producer, self._is_ready, self._is_lost)
+        return choose(configuration, producer, self._is_ready, self._is_lost)
 
-    def _settle(self, draft: Draft, data_name: str) -> None:
-        moves = self._choose(draft.picture, data_name)
+    def _settle(self, transaction: Transaction, data_name: str) -> None:
+        moves = self._choose(transaction.configuration, data_name)
         if any(moves):
-            wish = next(iter(placed(draft.picture, data_name).values()))
-            apply(draft, data_name, moves, Wish(True, wish.interval, placed=True))
-            self._record(draft, data_name, f"to {', '.join(moves.to) or 'none'}, off {', '.join(moves.off) or 'none'}")
+            slot_request = next(iter(placed(transaction.configuration, data_name).values()))
+            apply(transaction, data_name, moves, SlotRequest(True, slot_request.interval, placed=True))
+            self._record(
+                transaction, data_name, f"to {', '.join(moves.to) or 'none'}, off {', '.join(moves.off) or 'none'}"
+            )
 
-    def _record(self, draft: Draft, data_name: str, said: str) -> None:
-        audit.record(draft, self._latest.clock.wall(), "nodewise", "", f"PLACE {data_name}", 200, said)
+    def _record(self, transaction: Transaction, data_name: str, said: str) -> None:
+        audit.record(transaction, self._latest.clock.wall(), "nodewise", "", f"PLACE {data_name}", 200, said)
         _log.info("%s was placed anew: %s", data_name, said)
 
-    def _write(self, data_name: str, change: Callable[[Draft], None]) -> bool:
+    def _write(self, data_name: str, change: Callable[[Transaction], None]) -> bool:
         """Make a change; False when the database did not take it, so that it must be tried again."""
         try:
             self._writer.write(change)
@@ -172,5 +179,5 @@ class Keeper:
                     return
 
 
-def _forget(draft: Draft, too_old: Past) -> None:
-    draft.forget.append(too_old)
+def _forget(transaction: Transaction, too_old: Past) -> None:
+    transaction.forget.append(too_old)

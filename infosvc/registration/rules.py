@@ -5,28 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from infosvc.state.configuration import Picture
+from infosvc.state.configuration import Configuration
 from infosvc.wire.errors import Conflict, InvalidInput, PreconditionFailed
 from infosvc.wire.records import Kind, Producer
 
 
-def parents(picture: Picture) -> dict[str, Producer]:
+def parents(configuration: Configuration) -> dict[str, Producer]:
     """Every name that is emitted, with the producer whose runs bring it."""
-    return {name: found for found in picture.producers.values() for name in found.emits}
+    return {name: found for found in configuration.producers.values() for name in found.emits}
 
 
-def users_of(picture: Picture, data_name: str) -> list[str]:
+def users_of(configuration: Configuration, data_name: str) -> list[str]:
     """Producers that cannot do without this name or what it emits: its parent, and processors that read it."""
-    own = {data_name, *(picture.producers[data_name].emits if data_name in picture.producers else ())}
-    others = [found for found in picture.producers.values() if found.data_name not in own]
+    own = {data_name, *(configuration.producers[data_name].emits if data_name in configuration.producers else ())}
+    others = [found for found in configuration.producers.values() if found.data_name not in own]
     return sorted(found.data_name for found in others if data_name in found.emits or own & set(found.inputs))
 
 
-def materialised(picture: Picture, parent: Producer, before: Producer | None) -> Iterator[Producer]:
+def materialised(configuration: Configuration, parent: Producer, before: Producer | None) -> Iterator[Producer]:
     """The row of each name that a producer emits: timed as the parent, with the unit, help, ttl and keep it had."""
     for name in parent.emits:
         row = replace(parent, data_name=name, kind=Kind.EMITTED, emits=(), inputs=(), unit="", help="", version=0)
-        old = picture.producers.get(name)
+        old = configuration.producers.get(name)
         if old is not None:
             ttl = parent.ttl if before and old.ttl == before.ttl else old.ttl
             keep = parent.keep if before and old.keep == before.keep else old.keep
@@ -34,9 +34,9 @@ def materialised(picture: Picture, parent: Producer, before: Producer | None) ->
         yield row
 
 
-def refuse_known(picture: Picture, data_name: str) -> None:
+def refuse_known(configuration: Configuration, data_name: str) -> None:
     """PreconditionFailed when something is registered under this name already."""
-    known = picture.producers.get(data_name)
+    known = configuration.producers.get(data_name)
     if known is not None:
         raise PreconditionFailed(
             f"already registered: {data_name} has version {known.version} and runs {known.cmd or 'nothing'!r}; "
@@ -45,23 +45,23 @@ def refuse_known(picture: Picture, data_name: str) -> None:
         )
 
 
-def refuse_contradictions(picture: Picture, producer: Producer) -> None:
+def refuse_contradictions(configuration: Configuration, producer: Producer) -> None:
     """InvalidInput or Conflict when a producer does not fit to the others, with the remedy."""
-    emitters = parents(picture)
-    _refuse_if_emitted(picture, producer, emitters.get(producer.data_name))
-    _refuse_bad_emits(picture, producer, emitters)
-    _refuse_lost_inputs(picture, producer)
-    _refuse_bad_inputs(picture, producer, emitters)
+    emitters = parents(configuration)
+    _refuse_if_emitted(configuration, producer, emitters.get(producer.data_name))
+    _refuse_bad_emits(configuration, producer, emitters)
+    _refuse_lost_inputs(configuration, producer)
+    _refuse_bad_inputs(configuration, producer, emitters)
 
 
-def _refuse_if_emitted(picture: Picture, producer: Producer, parent: Producer | None) -> None:
+def _refuse_if_emitted(configuration: Configuration, producer: Producer, parent: Producer | None) -> None:
     if producer.kind is Kind.EMITTED and parent is None:
         raise InvalidInput(
             f"no producer emits {producer.data_name}, so it cannot be of kind emitted",
             "kind",
             remedy="register one that does",
         )
-    if parent is not None and not _same_but_words(picture.producers[producer.data_name], producer):
+    if parent is not None and not _same_but_words(configuration.producers[producer.data_name], producer):
         raise Conflict(
             f"{producer.data_name} is emitted by {parent.data_name}: only its unit, help, ttl and keep can be changed; "
             f"change {parent.data_name}, or take the name out of its emits",
@@ -69,7 +69,7 @@ def _refuse_if_emitted(picture: Picture, producer: Producer, parent: Producer | 
         )
 
 
-def _refuse_bad_emits(picture: Picture, producer: Producer, emitters: Mapping[str, Producer]) -> None:
+def _refuse_bad_emits(configuration: Configuration, producer: Producer, emitters: Mapping[str, Producer]) -> None:
     for name in producer.emits:
         other = emitters.get(name)
         if other is not None and other.data_name != producer.data_name:
@@ -80,17 +80,17 @@ def _refuse_bad_emits(picture: Picture, producer: Producer, emitters: Mapping[st
                 "emits",
                 remedy=f"leave it out, a line `{name} VALUE` is its own value without that",
             )
-        if other is None and name in picture.producers:
+        if other is None and name in configuration.producers:
             raise Conflict(
                 f"{name} is registered already as a producer of its own", "emits", remedy="choose another name"
             )
 
 
-def _refuse_lost_inputs(picture: Picture, producer: Producer) -> None:
+def _refuse_lost_inputs(configuration: Configuration, producer: Producer) -> None:
     """A name that is emitted no longer is forgotten, which nobody who reads it may be surprised by."""
-    old = picture.producers.get(producer.data_name)
+    old = configuration.producers.get(producer.data_name)
     gone = set(old.emits if old else ()) - set(producer.emits)
-    others = {found.data_name: found for found in picture.producers.values()} | {producer.data_name: producer}
+    others = {found.data_name: found for found in configuration.producers.values()} | {producer.data_name: producer}
     users = sorted(name for name, found in others.items() if gone & set(found.inputs))
     if users:
         raise Conflict(
@@ -103,18 +103,18 @@ def _same_but_words(old: Producer, new: Producer) -> bool:
     return replace(new, version=old.version) == kept
 
 
-def _refuse_bad_inputs(picture: Picture, producer: Producer, emitters: Mapping[str, Producer]) -> None:
+def _refuse_bad_inputs(configuration: Configuration, producer: Producer, emitters: Mapping[str, Producer]) -> None:
     for name in producer.inputs:
-        if name not in picture.producers and name not in (producer.data_name, *producer.emits):
+        if name not in configuration.producers and name not in (producer.data_name, *producer.emits):
             raise InvalidInput(f"the input {name!r} is not registered", "inputs", remedy="register it first")
-    circle = _circle(picture, producer, emitters)
+    circle = _circle(configuration, producer, emitters)
     if circle:
         raise Conflict(
             f"these would wait for each other in a circle: {' <- '.join(circle)}; take one out of inputs", "inputs"
         )
 
 
-def _circle(picture: Picture, producer: Producer, emitters: Mapping[str, Producer]) -> list[str]:
+def _circle(configuration: Configuration, producer: Producer, emitters: Mapping[str, Producer]) -> list[str]:
     """The way from a producer over inputs back to it, empty when there is none; without it there was no circle."""
     start = producer.data_name
     own = {start, *producer.emits}
@@ -126,9 +126,9 @@ def _circle(picture: Picture, producer: Producer, emitters: Mapping[str, Produce
             maker = start if name in own else emitters[name].data_name if name in emitters else name
             if maker == start:
                 return [start, *_way(came_from, reader.data_name, start), start]
-            if maker not in came_from and maker in picture.producers:
+            if maker not in came_from and maker in configuration.producers:
                 came_from[maker] = reader.data_name
-                ahead.append(picture.producers[maker])
+                ahead.append(configuration.producers[maker])
     return []
 
 

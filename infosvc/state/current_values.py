@@ -70,7 +70,7 @@ class Column:
         self.making = threading.Lock()
 
 
-class Board:
+class CurrentValues:
     """All columns. One thread writes; any thread reads, because every step of a reader is atomic."""
 
     def __init__(self) -> None:

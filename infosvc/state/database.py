@@ -1,4 +1,4 @@
-"""Every SQL statement: opens the database, loads the picture once, and stores what a draft changed."""
+"""Every SQL statement: opens the database, loads the configuration once, and stores what a transaction changed."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from infosvc.settings import Clock
 from infosvc.state import bulk_insert, row_mapping, tables
-from infosvc.state.configuration import Picture
-from infosvc.state.current_values import Board, Cell, Value
+from infosvc.state.configuration import Configuration
+from infosvc.state.current_values import Cell, CurrentValues, Value
 from infosvc.state.migrate import migrate
 from infosvc.state.single_instance import ServerLock, lock_file
-from infosvc.state.transaction import Draft, Past
+from infosvc.state.transaction import Past, Transaction
 from infosvc.wire.answers import AuditEntry
 from infosvc.wire.errors import InvalidInput, NotReady
 
@@ -98,44 +98,46 @@ class Store:
                 f"the database {self.name} cannot be opened ({error})", "database", remedy="mend its URL"
             ) from error
 
-    def load(self) -> tuple[Picture, Board]:
+    def load(self) -> tuple[Configuration, CurrentValues]:
         """Everything that readers may ask, its wall times turned into monotonic ones."""
-        picture, board = Picture(), Board()
+        configuration, current_values = Configuration(), CurrentValues()
         now = self._clock.monotonic()
         shift = now - self._clock.wall()
         with self._reported(), self._engine.connect() as connection:
             for table in row_mapping.TABLES:
                 for row in connection.execute(select(row_mapping.TABLES[table].model)).mappings():
-                    row_mapping.place(picture, table, dict(row), shift, now)
+                    row_mapping.place(configuration, table, dict(row), shift, now)
             stored = connection.exec_driver_sql(str(select(*row_mapping.VALUE_COLUMNS).compile(connection)))
-            board.apply(row_mapping.read_value(row, shift, now) for row in stored)
+            current_values.apply(row_mapping.read_value(row, shift, now) for row in stored)
             newest = _newest_entry(connection)
             if newest is not None:
-                picture.audit["last"] = newest
-        return picture, board
+                configuration.audit["last"] = newest
+        return configuration, current_values
 
     def newest_entry(self) -> AuditEntry | None:
         """The end of the audit log as it is stored, None when it is empty."""
         with self._reported(), self._engine.connect() as connection:
             return _newest_entry(connection)
 
-    def save(self, draft: Draft) -> None:
-        """Store what a draft changed, all or nothing; an empty draft still proves that the database answers.
+    def save(self, transaction: Transaction) -> None:
+        """Store what a transaction changed, all or nothing; an empty one still proves that the database answers.
 
         NotReady when it may not be stored; InvalidInput when the database can never take it.
         """
         shift = self._clock.wall() - self._clock.monotonic()
         with self._reported(), self._engine.begin() as connection:
-            if not draft.changed and not draft.values:
+            if not transaction.changed and not transaction.values:
                 connection.exec_driver_sql("SELECT 1")
-            self._save_picture(connection, draft, shift)
-            self._save_values(connection, draft.values, shift)
-            if draft.points:
-                self._many(connection, tables.history, [row_mapping.point_row(point, shift) for point in draft.points])
-            for past in draft.forget:
+            self._save_picture(connection, transaction, shift)
+            self._save_values(connection, transaction.values, shift)
+            if transaction.points:
+                self._many(
+                    connection, tables.history, [row_mapping.point_row(point, shift) for point in transaction.points]
+                )
+            for past in transaction.forget:
                 connection.execute(delete(tables.history).where(_is_past(past)))
-            if draft.audit:
-                connection.execute(insert(tables.audit), [entry.to_json() for entry in draft.audit])
+            if transaction.audit:
+                connection.execute(insert(tables.audit), [entry.to_json() for entry in transaction.audit])
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -170,11 +172,11 @@ class Store:
         with self.reading() as connection, connection.execution_options(stream_results=True).execute(wanted) as found:
             yield found
 
-    def _save_picture(self, connection: Connection, draft: Draft, shift: float) -> None:
+    def _save_picture(self, connection: Connection, transaction: Transaction, shift: float) -> None:
         gone: dict[str, list[str]] = defaultdict(list)
         changed: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
-        for table, key in sorted(draft.changed):
-            entry = draft.find(table, key)
+        for table, key in sorted(transaction.changed):
+            entry = transaction.find(table, key)
             if entry is None:
                 gone[table].append("@".join(key))
             else:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Table
 
 from infosvc.state import tables
-from infosvc.state.configuration import Machine, Picture, StoredToken, Wish
+from infosvc.state.configuration import Configuration, Machine, SlotRequest, StoredToken
 from infosvc.state.current_values import Cell, Value
 from infosvc.state.transaction import Key, Point
 from infosvc.wire.answers import Token
@@ -80,10 +80,10 @@ def past(seconds: float | None, shift: float, now: float) -> float | None:
     return None if seconds is None else min(seconds + shift, now)
 
 
-def place(picture: Picture, table: str, row: Row, shift: float, now: float) -> None:
+def place(configuration: Configuration, table: str, row: Row, shift: float, now: float) -> None:
     """Put one row where it was taken from; `shift` turns Unix seconds into monotonic seconds, `now` is the latest."""
     key, entry = TABLES[table].read(row, shift, now)
-    found = getattr(picture, table)
+    found = getattr(configuration, table)
     for part in key[:-1]:
         found = found.setdefault(part, {})
     found[key[-1]] = entry
@@ -123,12 +123,14 @@ def _read_node(row: Row, shift: float, now: float) -> tuple[Key, Machine]:
     )
 
 
-def _slot_row(key: Key, wish: Wish, _shift: float) -> tuple[Any, ...]:
-    return ("@".join(key), *key, wish.running, wish.interval, wish.epoch, wish.placed)
+def _slot_row(key: Key, slot_request: SlotRequest, _shift: float) -> tuple[Any, ...]:
+    return ("@".join(key), *key, slot_request.running, slot_request.interval, slot_request.epoch, slot_request.placed)
 
 
-def _read_slot(row: Row, _shift: float, _now: float) -> tuple[Key, Wish]:
-    return (row["node_name"], row["data_name"]), Wish(row["running"], row["interval"], row["epoch"], row["placed"])
+def _read_slot(row: Row, _shift: float, _now: float) -> tuple[Key, SlotRequest]:
+    return (row["node_name"], row["data_name"]), SlotRequest(
+        row["running"], row["interval"], row["epoch"], row["placed"]
+    )
 
 
 def _token_row(_key: Key, stored: StoredToken, _shift: float) -> tuple[Any, ...]:
@@ -149,7 +151,7 @@ def _read_counter(row: Row, _shift: float, _now: float) -> tuple[Key, int]:
 
 
 class Mapping(NamedTuple):
-    """A table and the two ways between its rows, in the order of its columns, and a field of Picture."""
+    """A table and the two ways between its rows, in the order of its columns, and a field of Configuration."""
 
     model: Table
     row: Callable[[Key, Any, float], tuple[Any, ...]]

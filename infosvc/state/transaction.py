@@ -1,4 +1,4 @@
-"""What one commit will change: a copy on write of the picture, and the values that will stand on the board."""
+"""What one commit will change: a copy on write of the configuration, and values that will be current."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from infosvc.state.configuration import Picture
-from infosvc.state.current_values import Board, Cell, Value
+from infosvc.state.configuration import Configuration
+from infosvc.state.current_values import Cell, CurrentValues, Value
 from infosvc.wire.answers import AuditEntry
 
 Key = tuple[str, ...]
@@ -31,26 +31,26 @@ class Point(NamedTuple):
     text: str
 
 
-class Draft:
+class Transaction:
     """May be changed freely: nobody sees it until it is committed.
 
-    `changed` names the rows of the picture that differ from `base`; `values` and `points` are what a commit adds,
+    `changed` names the rows of the configuration that differ from `base`; `values` and `points` are what a commit adds,
     `forget` is the history that it removes.
     """
 
-    def __init__(self, base: Picture, board: Board) -> None:
+    def __init__(self, base: Configuration, current_values: CurrentValues) -> None:
         self.base = base
-        self.picture = Picture(*(dict(getattr(base, each.name)) for each in fields(base)))
+        self.configuration = Configuration(*(dict(getattr(base, each.name)) for each in fields(base)))
         self.changed: set[tuple[str, Key]] = set()
         self.values: dict[Cell, Value | None] = {}
         self.points: list[Point] = []
         self.audit: list[AuditEntry] = []
         self.forget: list[Past] = []
-        self._board = board
+        self._current_values = current_values
 
     def put(self, table: str, key: Key, row: Any) -> None:
-        """Set the row of `table` (a field of Picture) under `key`, or remove it with None."""
-        rows: dict[str, Any] = getattr(self.picture, table)
+        """Set the row of `table` (a field of Configuration) under `key`, or remove it with None."""
+        rows: dict[str, Any] = getattr(self.configuration, table)
         for part in key[:-1]:
             rows = self._own(table, rows, part)
         if row is None:
@@ -61,7 +61,7 @@ class Draft:
 
     def find(self, table: str, key: Key) -> Any:
         """One row as it will be after this commit, None when there is none."""
-        rows = getattr(self.picture, table)
+        rows = getattr(self.configuration, table)
         for part in key[:-1]:
             rows = rows.get(part, {})
         return rows.get(key[-1])
@@ -72,23 +72,27 @@ class Draft:
             cell = (data_name, node_name)
             if cell in self.values:
                 return self.values[cell]
-        return self._board.find(data_name, node_name)
+        return self._current_values.find(data_name, node_name)
 
     def cells(self, data_name: str | None = None, node_name: str | None = None) -> list[Cell]:
         """All values of a name or of a node, as it will be after this commit."""
-        names = [data_name] if data_name is not None else [*self._board.names(), *(name for name, _ in self.values)]
-        found = {(name, node) for name in names for node, _ in self._board.rows(name)} | set(self.values)
+        names = (
+            [data_name]
+            if data_name is not None
+            else [*self._current_values.names(), *(name for name, _ in self.values)]
+        )
+        found = {(name, node) for name in names for node, _ in self._current_values.rows(name)} | set(self.values)
         wanted = [cell for cell in found if data_name in (None, cell[0]) and node_name in (None, cell[1])]
         return [cell for cell in wanted if self.value(*cell) is not None]
 
     def bump(self, node_name: str) -> None:
         """Give a node's wanted state its next version, so that its agent fetches it."""
-        machine = self.picture.nodes[node_name]
+        machine = self.configuration.nodes[node_name]
         self.put("nodes", (node_name,), msgspec.structs.replace(machine, version=machine.version + 1))
 
     def nodes_with_slot(self, data_name: str) -> list[str]:
         """The nodes that have a slot for a producer."""
-        return [node_name for node_name, names in self.picture.slots.items() if data_name in names]
+        return [node_name for node_name, names in self.configuration.slots.items() if data_name in names]
 
     def _own(self, table: str, rows: dict[str, Any], part: str) -> dict[str, Any]:
         """The inner rows under `part`, copied the first time so that the base stays as it is."""
@@ -101,7 +105,7 @@ class Draft:
 class Commit(NamedTuple):
     """What was just committed, for those who tell others."""
 
-    before: Picture
-    after: Picture
+    before: Configuration
+    after: Configuration
     changed: set[tuple[str, Key]]
     values: dict[Cell, Value | None]

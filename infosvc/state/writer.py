@@ -13,10 +13,10 @@ from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 from infosvc.settings import Ack, Settings
-from infosvc.state.configuration import Latest
 from infosvc.state.current_values import Cell, Value
 from infosvc.state.database import Store
-from infosvc.state.transaction import Commit, Draft, Key, Point
+from infosvc.state.transaction import Commit, Key, Point, Transaction
+from infosvc.state.views import Latest
 from infosvc.wire.errors import InfoError, NotReady
 
 T = TypeVar("T")
@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Waiting(NamedTuple):
-    change: Callable[[Draft], Any]
+    change: Callable[[Transaction], Any]
     answer: Future[Any]
     patient: bool = False
     may_lag: bool = False
@@ -40,9 +40,9 @@ class _Waiting(NamedTuple):
 class Writer:
     """Serialises all changes; `write` returns when the change is stored, or raises why it was not.
 
-    A change is a function of a Draft. It raises an InfoError before it touches the draft, or not at all. Each of
-    `listeners` is called with a Commit after readers see it. With ack fast, reports are acknowledged when readers see
-    them; the latest value of each cell is stored soon after.
+    A change is a function of a Transaction. It raises an InfoError before it touches the transaction, or not at all.
+    Each of `listeners` is called with a Commit after readers see it. With ack fast, reports are acknowledged when
+    readers see them; the latest value of each cell is stored soon after.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Writer:
         self._closed = False
         self._commit_since: float | None = None
         self._committed = 0.0
-        self._doubt: Draft | None = None
+        self._doubt: Transaction | None = None
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self._thread.start()
 
@@ -68,12 +68,12 @@ class Writer:
         """Changes that wait for the next commit, and values that readers see and the database does not yet hold."""
         return self._queue.qsize() + len(self._lagging.values) + len(self._lagging.points)
 
-    def write(self, change: Callable[[Draft], T]) -> T:
+    def write(self, change: Callable[[Transaction], T]) -> T:
         """Do one change and wait until it is stored; NotReady when the database does not take it in time."""
         done: T = self._wait(_Waiting(change, Future()))
         return done
 
-    def write_report(self, change: Callable[[Draft], T]) -> T:
+    def write_report(self, change: Callable[[Transaction], T]) -> T:
         """Do what a report says and wait until that is acknowledged; it may be stored together with others."""
         done: T = self._wait(_Waiting(change, Future(), patient=True, may_lag=self._settings.ack is Ack.FAST))
         return done
@@ -137,24 +137,24 @@ class Writer:
         lag = all(item.may_lag for item in batch)
         if not lag and not self._settle_doubt([item.answer for item in batch]):
             return
-        draft = Draft(self._latest.picture, self._latest.board)
-        done = [(item, result) for item in batch for result in _try(item.change, draft, item.answer)]
+        transaction = Transaction(self._latest.configuration, self._latest.current_values)
+        done = [(item, result) for item in batch for result in _try(item.change, transaction, item.answer)]
         if lag:
-            self._lagging.add(draft, self._latest.clock.monotonic())
-        elif not self._save(draft, [item for item, _ in done]):
+            self._lagging.add(transaction, self._latest.clock.monotonic())
+        elif not self._save(transaction, [item for item, _ in done]):
             return
         else:
-            self._lagging.forget(draft)
-        commit = self._show(draft)
+            self._lagging.forget(transaction)
+        commit = self._show(transaction)
         for item, result in done:
             item.answer.set_result(result)
         self._tell(commit)
 
-    def _save(self, draft: Draft, items: list[_Waiting]) -> bool:
-        """Store a draft; when it cannot be, tell whom it concerns, and no others."""
-        error = self._try_to_save(draft)
+    def _save(self, transaction: Transaction, items: list[_Waiting]) -> bool:
+        """Store a transaction; when it cannot be, tell whom it concerns, and no others."""
+        error = self._try_to_save(transaction)
         if isinstance(error, NotReady):
-            self._doubt = draft if draft.audit else None
+            self._doubt = transaction if transaction.audit else None
         if error is None:
             return True
         if len(items) > 1 and not isinstance(error, NotReady):
@@ -164,10 +164,10 @@ class Writer:
             _fail([item.answer for item in items], error)
         return False
 
-    def _try_to_save(self, draft: Draft) -> Exception | None:
+    def _try_to_save(self, transaction: Transaction) -> Exception | None:
         started = self._commit_since = self._latest.clock.monotonic()
         try:
-            self._store.save(draft)
+            self._store.save(transaction)
         except Exception as error:
             return error
         finally:
@@ -186,15 +186,15 @@ class Writer:
             return False
         doubt, self._doubt = self._doubt, None
         if newest == doubt.audit[-1]:
-            base = Draft(self._latest.picture, self._latest.board)
+            base = Transaction(self._latest.configuration, self._latest.current_values)
             self._tell(self._show(_on_top(doubt, base, self._lagging.values)))
         return True
 
-    def _show(self, draft: Draft) -> Commit:
+    def _show(self, transaction: Transaction) -> Commit:
         """From here on readers see it."""
-        commit = Commit(self._latest.picture, draft.picture, draft.changed, draft.values)
-        self._latest.picture = draft.picture
-        self._latest.board.apply(draft.values.items())
+        commit = Commit(self._latest.configuration, transaction.configuration, transaction.changed, transaction.values)
+        self._latest.configuration = transaction.configuration
+        self._latest.current_values.apply(transaction.values.items())
         self.commits += 1
         return commit
 
@@ -208,7 +208,9 @@ class Writer:
     def _flush(self, everything: bool) -> None:
         """Store a part of what was acknowledged before; what the database does not take now stays for later."""
         while self._lagging.due(self._latest.clock.monotonic()) == 0 or (everything and self._lagging):
-            part = self._lagging.part(Draft(self._latest.picture, self._latest.board), self._settings.flush_rows)
+            part = self._lagging.part(
+                Transaction(self._latest.configuration, self._latest.current_values), self._settings.flush_rows
+            )
             error = self._try_to_save(part)
             self._lagging.settle(part, self._latest.clock.monotonic(), error is None)
             if error is not None:
@@ -235,27 +237,27 @@ class _Lagging:
         """Seconds until the next part should be stored; None when there is nothing to store."""
         return max(0.0, self._next_round - now) if self else None
 
-    def add(self, draft: Draft, now: float) -> None:
-        """What a draft changed, acknowledged and not stored."""
+    def add(self, transaction: Transaction, now: float) -> None:
+        """What a transaction changed, acknowledged and not stored."""
         if not self:
             self._next_round = now + FLUSH_SECONDS
-        self.values.update(draft.values)
-        self._changed |= draft.changed
-        self.points.extend(draft.points)
+        self.values.update(transaction.values)
+        self._changed |= transaction.changed
+        self.points.extend(transaction.points)
         while len(self.points) > MOST_LAGGING_POINTS:
             self.points.popleft()
             self.lost_points += 1
 
-    def part(self, draft: Draft, most: int) -> Draft:
-        """The next `most` values of the round and points, and all else, in a draft."""
+    def part(self, transaction: Transaction, most: int) -> Transaction:
+        """The next `most` values of the round and points, and all else, in a transaction."""
         if self._left is None:
             self._left = len(self.values)
-        draft.values.update(islice(self.values.items(), min(most, self._left)))
-        draft.changed |= self._changed
-        draft.points += islice(self.points, most)
-        return draft
+        transaction.values.update(islice(self.values.items(), min(most, self._left)))
+        transaction.changed |= self._changed
+        transaction.points += islice(self.points, most)
+        return transaction
 
-    def settle(self, part: Draft, now: float, stored: bool) -> None:
+    def settle(self, part: Transaction, now: float, stored: bool) -> None:
         """What was stored need not be stored again; the next round begins some time after this one has ended."""
         if stored:
             self.forget(part)
@@ -266,26 +268,26 @@ class _Lagging:
             self._left = None
             self._next_round = now + FLUSH_SECONDS
 
-    def forget(self, draft: Draft) -> None:
-        """A newer draft that holds the same rows was stored."""
-        for cell in draft.values:
+    def forget(self, transaction: Transaction) -> None:
+        """A newer transaction that holds the same rows was stored."""
+        for cell in transaction.values:
             self.values.pop(cell, None)
-        self._changed -= draft.changed
+        self._changed -= transaction.changed
 
 
-def _on_top(doubt: Draft, draft: Draft, newer: Container[Cell]) -> Draft:
-    """What a stored draft changed, upon what readers see now; cells that are newer meanwhile stay."""
+def _on_top(doubt: Transaction, transaction: Transaction, newer: Container[Cell]) -> Transaction:
+    """What a stored transaction changed, upon what readers see now; cells that are newer meanwhile stay."""
     for table, key in doubt.changed:
-        draft.put(table, key, doubt.find(table, key))
-    draft.put("audit", ("last",), doubt.audit[-1])
-    draft.values.update((cell, value) for cell, value in doubt.values.items() if cell not in newer)
-    return draft
+        transaction.put(table, key, doubt.find(table, key))
+    transaction.put("audit", ("last",), doubt.audit[-1])
+    transaction.values.update((cell, value) for cell, value in doubt.values.items() if cell not in newer)
+    return transaction
 
 
-def _try(change: Callable[[Draft], Any], draft: Draft, answer: Future[Any]) -> list[Any]:
+def _try(change: Callable[[Transaction], Any], transaction: Transaction, answer: Future[Any]) -> list[Any]:
     """The result of one change in a list, or none when it was refused and its caller has been told."""
     try:
-        return [change(draft)]
+        return [change(transaction)]
     except Exception as error:
         _fail([answer], error)
         return []

@@ -17,9 +17,9 @@ from sqlalchemy import make_url
 
 from infosvc.access import audit
 from infosvc.access.audit import Chain, Refusals
-from infosvc.state.configuration import Picture
-from infosvc.state.current_values import Board
-from infosvc.state.transaction import Draft
+from infosvc.state.configuration import Configuration
+from infosvc.state.current_values import CurrentValues
+from infosvc.state.transaction import Transaction
 from infosvc.wire.answers import AuditEntry
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotReady
@@ -203,13 +203,13 @@ class _Away:
     def __init__(self) -> None:
         self.back = threading.Event()
         self.entered = threading.Event()
-        self.draft = Draft(Picture(), Board())
+        self.transaction = Transaction(Configuration(), CurrentValues())
 
-    def write(self, change: Callable[[Draft], None]) -> None:
+    def write(self, change: Callable[[Transaction], None]) -> None:
         self.entered.set()
         if not self.back.wait(0.01):
             raise NotReady("away")
-        change(self.draft)
+        change(self.transaction)
 
 
 @pytest.fixture
@@ -237,11 +237,11 @@ def test_who_is_refused_never_waits_for_the_database(away: tuple[_Away, Refusals
     for thread in threads:
         thread.join(20)
         assert not thread.is_alive()
-    assert database.entered.wait(20) and database.draft.audit == []
+    assert database.entered.wait(20) and database.transaction.audit == []
     database.back.set()
-    eventually(lambda: len(database.draft.audit) > 0)
+    eventually(lambda: len(database.transaction.audit) > 0)
     refusals.close()
-    entries = database.draft.audit
+    entries = database.transaction.audit
     assert [entry.detail for entry in entries[:20]] == ["no"] * 20
     assert sum(int(entry.detail.split()[1]) for entry in entries[20:]) == 19_980
 

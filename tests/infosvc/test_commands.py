@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from infosvc.commands.data import sparkline
-from infosvc.core.service import parts_of
+from infosvc.core.service import components_of
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Unreachable
 from infosvc.wire.records import Outcome, Producer, Report, Run
@@ -171,7 +171,7 @@ def _watching(served: Served, *words: str) -> subprocess.Popen[str]:
 
 
 def _watchers(served: Served) -> int:
-    return int(parts_of(served.server.app).broker.watching)
+    return int(components_of(served.server.app).broker.watching)
 
 
 def test_the_history_of_a_name_is_shown_in_numbers_and_bars(command: Command, served: Served) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from infosvc.access import audit, body_limit
 from infosvc.access.body_limit import Bodies
-from infosvc.core.service import parts_of
+from infosvc.core.service import components_of
 from infosvc.data.events import Broker, Filter
 from infosvc.http.server import Server
 from infosvc.settings import Clock, Settings
@@ -216,7 +216,7 @@ def test_a_service_that_others_reach_cannot_be_open_to_read(sqlite_url: str, hos
 
 
 def test_readiness_costs_one_commit_a_second_however_many_ask(lite: Served) -> None:
-    writer = parts_of(lite.server.app).writer
+    writer = components_of(lite.server.app).writer
     before, begun = writer.commits, time.monotonic()
     assert {lite.ask("GET", "/readyz").status for _ in range(30)} == {200}
     assert writer.commits - before <= 3 + time.monotonic() - begun

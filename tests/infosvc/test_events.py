@@ -12,12 +12,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from infosvc.core.service import parts_of
+from infosvc.core.service import components_of
 from infosvc.data import events
 from infosvc.data.events import Broker, Filter
 from infosvc.http.api import events as api
 from infosvc.settings import Clock
-from infosvc.state.configuration import Picture
+from infosvc.state.configuration import Configuration
 from infosvc.state.current_values import Value
 from infosvc.state.transaction import Commit
 from infosvc.wire.answers import Event
@@ -45,7 +45,7 @@ def served(sqlite_url: str, serve: Serving) -> Iterator[Served]:
 
 
 def _broker(served: Served) -> Broker:
-    found: Broker = parts_of(served.server.app).broker
+    found: Broker = components_of(served.server.app).broker
     return found
 
 
@@ -94,7 +94,7 @@ def test_a_nodes_state_is_told_when_it_changes(served: Served) -> None:
 
 def test_a_node_that_is_removed_is_told_as_forgotten_however_short_it_was_there(served: Served) -> None:
     with served.reader.events(["node"], nodes=["n2"]) as stream:
-        with parts_of(served.server.app).keeper._lock:  # no look of the keeper's falls in between
+        with components_of(served.server.app).watchdog._lock:  # no look of the watchdog's falls in between
             served.client.put_node("n2", "127.0.0.1:9")
             served.client.delete_node("n2")
         assert _told(stream, 1) == [{"node_name": "n2", "state": "forgotten"}]
@@ -219,7 +219,7 @@ def test_a_waiting_watcher_looks_up_at_once_when(wake: str) -> None:
     if wake == "the service ends":
         broker.close()
     else:
-        broker.hear(Commit(Picture(), Picture(), {("tokens", ("t1",))}, {}))
+        broker.hear(Commit(Configuration(), Configuration(), {("tokens", ("t1",))}, {}))
     waiting.join(20)
     assert not waiting.is_alive()
     assert watcher.ended == (wake == "the service ends")
@@ -301,4 +301,4 @@ def test_what_is_encoded_is_read_again() -> None:
 
 def _commit(text: str) -> Commit:
     value = Value(text, 1.0, Outcome.OK, None, 1.0)
-    return Commit(Picture(), Picture(), set(), {("cpu", "n1"): value})
+    return Commit(Configuration(), Configuration(), set(), {("cpu", "n1"): value})

@@ -10,7 +10,7 @@ import pytest
 from flask import Flask, g
 
 from infosvc.commands.serve import serve
-from infosvc.core.service import parts_of
+from infosvc.core.service import components_of
 from infosvc.http.api.call_group import CallGroup, Route
 from infosvc.http.api.calls import CALLS
 from infosvc.http.api.exchange import record_call
@@ -85,7 +85,7 @@ def test_a_call_of_others_leaves_a_line_in_the_audit_log_by_asking_for_it(app: F
     client.get("/api/v1/extra/who", headers=BEARER)
     entries = client.get("/api/v1/audit", headers=BEARER).get_json()["entries"]
     assert [(one["who"], one["call"]) for one in entries] == [("first admin", "POST /api/v1/extra/change")]
-    assert not parts_of(app).latest.picture.producers
+    assert not components_of(app).latest.configuration.producers
 
 
 def test_calls_of_others_stand_in_the_document_with_their_refusals(app: Flask) -> None:

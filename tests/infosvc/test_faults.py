@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from infosvc.core.service import parts_of
+from infosvc.core.service import components_of
 from infosvc.http.server import Server
 from infosvc.settings import Ack, Settings
 from infosvc.state.current_values import Value
-from infosvc.state.transaction import Draft
+from infosvc.state.transaction import Transaction
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError, InvalidInput, NotReady
 from infosvc.wire.records import Outcome, Producer, Report, Run, State
@@ -225,14 +225,14 @@ def test_a_commit_whose_answer_is_lost_is_found_out_and_later_writes_go_on(
 def test_one_change_that_the_database_cannot_hold_takes_no_other_with_it(sqlite_url: str, serve: Serving) -> None:
     with serve(sqlite_url) as service:
         service.client.put_producer(Producer("cpu", "x", 5.0))
-        writer = parts_of(service.server.app).writer
+        writer = components_of(service.server.app).writer
         huge = Value("1", 1.0, Outcome.OK, None, 1.0, sequence=2**63)
 
-        def poison(draft: Draft) -> None:
-            draft.values["cpu", "bad"] = huge
+        def poison(transaction: Transaction) -> None:
+            transaction.values["cpu", "bad"] = huge
 
-        def good(draft: Draft) -> None:
-            draft.values["cpu", "good"] = Value("1", 1.0, Outcome.OK, None, 1.0)
+        def good(transaction: Transaction) -> None:
+            transaction.values["cpu", "good"] = Value("1", 1.0, Outcome.OK, None, 1.0)
 
         with ThreadPoolExecutor(8) as pool:
             for _ in range(20):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from infosvc.core.service import parts_of
+from infosvc.core.service import components_of
 from infosvc.wire.errors import TooLarge, Unauthorized
 from infosvc.wire.records import Producer
 
@@ -91,7 +91,7 @@ def test_the_client_says_what_is_missing_without_a_token(small: Served) -> None:
 def test_a_fault_of_our_own_shows_no_traceback(
     small: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    latest = parts_of(small.server.app).latest
+    latest = components_of(small.server.app).latest
     monkeypatch.setattr(latest, "producers", lambda: [][0])
     answer = small.ask("GET", "/api/v1/producers")
     assert (answer.status, answer.error["code"]) == (500, "fault")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from infosvc.access.roles import sha256
-from infosvc.core.service import parts_of
+from infosvc.core.service import components_of
 from infosvc.management.nodes import split_address
 from infosvc.state.transaction import Commit
 from infosvc.wire.errors import Conflict, NotFound
@@ -216,7 +216,7 @@ def test_a_notice_that_fails_holds_no_later_write_up(service: Served) -> None:
     def fail(_commit: Commit) -> None:
         raise RuntimeError("planted")
 
-    parts_of(service.server.app).writer.listeners.insert(0, fail)
+    components_of(service.server.app).writer.listeners.insert(0, fail)
     service.client.put_node("n1", "127.0.0.1:1")
     service.client.put_node("n2", "127.0.0.1:1")
 

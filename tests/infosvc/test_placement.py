@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infosvc.core.service import parts_of
+from infosvc.core.service import components_of
 from infosvc.management.cluster_slots import ANYWHERE, choose
-from infosvc.management.watchdog import Keeper
-from infosvc.state.configuration import Machine, Picture, Wish
+from infosvc.management.watchdog import Watchdog
+from infosvc.state.configuration import Configuration, Machine, SlotRequest
 from infosvc.wire.errors import Conflict, NotFound
 from infosvc.wire.records import Kind, Outcome, Producer, Report, Run, Scope
 
@@ -29,7 +29,7 @@ class Cluster:
 
     def __init__(self, service: Served, hands: Hands) -> None:
         self.service, self.hands, self.client = service, hands, service.client
-        self.keeper: Keeper = parts_of(service.server.app).keeper
+        self.watchdog: Watchdog = components_of(service.server.app).watchdog
         self._sequence = 0
 
     def enrol(self, *names: str) -> None:
@@ -38,13 +38,13 @@ class Cluster:
         self.pass_time(0, *names)
 
     def pass_time(self, seconds: int, *alive: str) -> None:
-        """Let seconds pass, in which these nodes report and the keeper does its work."""
+        """Let seconds pass, in which these nodes report and the watchdog does its work."""
         for second in range(seconds + 1):
             self.hands.turn(second > 0)
             for name in alive:
                 self._sequence += 1
                 self.client.report(name, Report("boot", self._sequence))
-            self.keeper.step()
+            self.watchdog.step()
 
     def where(self, name: str = "dist") -> list[str]:
         """The nodes with a slot of this name."""
@@ -137,10 +137,10 @@ def test_replicas_grow_and_shrink_with_the_registration(cluster: Cluster) -> Non
     cluster.enrol("n1", "n2", "n3")
     cluster.start()
     cluster.client.put_producer(replace(DIST, replicas=3))
-    cluster.keeper.step()
+    cluster.watchdog.step()
     assert cluster.where() == ["n1", "n2", "n3"]
     cluster.client.put_producer(replace(DIST, replicas=2))
-    cluster.keeper.step()
+    cluster.watchdog.step()
     assert cluster.where() == ["n1", "n2"]
 
 
@@ -149,7 +149,7 @@ def test_of_too_many_replicas_the_lost_one_goes_first(cluster: Cluster) -> None:
     cluster.start(replace(DIST, replicas=2))
     cluster.pass_time(20, "n2")
     cluster.client.put_producer(DIST)
-    cluster.keeper.step()
+    cluster.watchdog.step()
     assert cluster.where() == ["n2"]
 
 
@@ -169,7 +169,7 @@ def test_putting_a_placed_slot_by_name_pins_it_and_another_takes_its_place(clust
     cluster.enrol("n1", "n2", "n3")
     cluster.start(replace(DIST, replicas=2))
     cluster.client.put_slot("n1", "dist", False)
-    cluster.keeper.step()
+    cluster.watchdog.step()
     assert cluster.where() == ["n1", "n2", "n3"]
     assert [slot.running for slot in cluster.client.slots("n1").slots] == [False]
 
@@ -222,11 +222,11 @@ def test_the_slot_of_a_forgotten_node_goes_to_another_and_ends_with_the_last(clu
     cluster.enrol("n1", "n2")
     cluster.start(interval=7.0)
     cluster.client.delete_node("n1")
-    cluster.keeper.step()
+    cluster.watchdog.step()
     assert cluster.where() == ["n2"]
     assert cluster.client.slots("n2").slots[0].interval == 7.0
     cluster.client.delete_node("n2")
-    cluster.keeper.step()
+    cluster.watchdog.step()
     cluster.enrol("n3")
     assert cluster.where() == []
 
@@ -260,12 +260,12 @@ def test_a_service_that_starts_again_first_waits_for_its_nodes(
 
 def test_moves_stand_in_the_audit_log_and_states_are_told(cluster: Cluster) -> None:
     heard: list[tuple[str, dict[str, Any]]] = []
-    cluster.keeper.listeners.append(lambda kind, said: heard.append((kind, said)))
+    cluster.watchdog.listeners.append(lambda kind, said: heard.append((kind, said)))
     cluster.enrol("n1", "n2")
     cluster.start()
     cluster.pass_time(16, "n2")
     cluster.client.delete_node("n1")
-    cluster.keeper.step()
+    cluster.watchdog.step()
 
     assert [kind for kind, _ in heard] == ["node"] * len(heard)
     states = [said["state"] for _, said in heard if said["node_name"] == "n1"]
@@ -282,14 +282,14 @@ def test_history_older_than_it_is_kept_goes_within_a_minute(cluster: Cluster) ->
         cluster.client.put_value(name, "n1", 1)
     cluster.hands.turn(90)
     cluster.client.put_value("cpu", "n1", 2)
-    cluster.keeper.step()
+    cluster.watchdog.step()
 
     def kept(name: str) -> list[str]:
         return [value for _, value in cluster.client.history(name, "n1", since=0).points]
 
     assert (kept("cpu"), kept("load")) == (["1", "2"], ["1"])
     cluster.hands.turn(61)
-    cluster.keeper.step()
+    cluster.watchdog.step()
     assert (kept("cpu"), kept("load")) == (["2"], ["1"])
 
 
@@ -302,16 +302,16 @@ def test_every_choice_keeps_the_rules(nodes: list[tuple[str, str]], replicas: in
     names = [f"n{number}" for number in range(len(nodes))]
     state = {name: nodes[number][0] for number, name in enumerate(names)}
     slots = {name: nodes[number][1] for number, name in enumerate(names)}
-    picture = Picture(
+    configuration = Configuration(
         {"dist": replace(DIST, replicas=replicas)},
         {name: Machine(name, "", 1) for name in names},
-        {name: {"dist": Wish(True, placed=slots[name] == "placed")} for name in names if slots[name] != "none"},
+        {name: {"dist": SlotRequest(True, placed=slots[name] == "placed")} for name in names if slots[name] != "none"},
     )
 
     def is_in(wanted: str) -> Callable[[str], bool]:
         return lambda node_name: state[node_name] == wanted
 
-    moves = choose(picture, picture.producers["dist"], is_in("ready"), is_in("lost"))
+    moves = choose(configuration, configuration.producers["dist"], is_in("ready"), is_in("lost"))
     before = {name for name in names if slots[name] == "placed"}
     after = (before | set(moves.to)) - set(moves.off)
     living = [name for name in after if state[name] != "lost"]

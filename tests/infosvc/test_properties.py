@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from infosvc.registration import producers
-from infosvc.state.configuration import Picture, Wish
-from infosvc.state.current_values import Board
-from infosvc.state.transaction import Draft
+from infosvc.state.configuration import Configuration, SlotRequest
+from infosvc.state.current_values import CurrentValues
+from infosvc.state.transaction import Transaction
 from infosvc.wire.errors import Conflict
 from infosvc.wire.records import Kind, Outcome, Producer, Report, Run, State
 
@@ -124,16 +124,20 @@ STEPS = st.lists(st.tuples(KEYS, KEYS, st.none() | st.booleans()))
 def test_a_draft_changes_its_copy_and_never_what_readers_see(
     before: list[tuple[str, str, bool | None]], after: list[tuple[str, str, bool | None]]
 ) -> None:
-    def apply(base: Picture, steps: list[tuple[str, str, bool | None]]) -> Picture:
-        draft = Draft(base, Board())
+    def apply(base: Configuration, steps: list[tuple[str, str, bool | None]]) -> Configuration:
+        transaction = Transaction(base, CurrentValues())
         for outer, inner, running in steps:
-            draft.put("slots", (outer, inner), None if running is None else Wish(running))
-        return draft.picture
+            transaction.put("slots", (outer, inner), None if running is None else SlotRequest(running))
+        return transaction.configuration
 
-    def plain(picture: Picture) -> dict[tuple[str, str], Wish]:
-        return {(outer, inner): wish for outer, rows in picture.slots.items() for inner, wish in rows.items()}
+    def plain(configuration: Configuration) -> dict[tuple[str, str], SlotRequest]:
+        return {
+            (outer, inner): slot_request
+            for outer, rows in configuration.slots.items()
+            for inner, slot_request in rows.items()
+        }
 
-    seen = apply(Picture(), before)
+    seen = apply(Configuration(), before)
     kept = copy.deepcopy(seen)
     changed = apply(seen, after)
     assert seen == kept
@@ -141,7 +145,7 @@ def test_a_draft_changes_its_copy_and_never_what_readers_see(
     for outer, inner, running in after:
         expected.pop((outer, inner), None)
         if running is not None:
-            expected[outer, inner] = Wish(running)
+            expected[outer, inner] = SlotRequest(running)
     assert plain(changed) == expected
 
 
@@ -161,25 +165,25 @@ def _is_circular(inputs: Mapping[str, tuple[str, ...]]) -> bool:
 
 @given(puts=st.lists(st.tuples(st.sampled_from(LETTERS), READ), max_size=25))
 def test_an_update_is_refused_as_a_circle_exactly_when_it_closes_one(puts: list[tuple[str, list[str]]]) -> None:
-    board, picture = Board(), Picture()
+    current_values, configuration = CurrentValues(), Configuration()
 
-    def put(name: str, read: tuple[str, ...]) -> Picture:
-        draft = Draft(picture, board)
+    def put(name: str, read: tuple[str, ...]) -> Configuration:
+        transaction = Transaction(configuration, current_values)
         made = Producer(name, "x", 1, Kind.PROCESSOR, emits=(f"{name}_out",), inputs=read)
-        producers.put_producer(draft, made, None)
-        return draft.picture
+        producers.put_producer(transaction, made, None)
+        return transaction.configuration
 
     inputs: dict[str, tuple[str, ...]] = dict.fromkeys(LETTERS, ())
     for name in LETTERS:
-        picture = put(name, ())
+        configuration = put(name, ())
     for name, read in puts:
         wanted = inputs | {name: tuple(read)}
         try:
-            picture = put(name, tuple(read))
+            configuration = put(name, tuple(read))
         except Conflict as refused:
             assert "circle" in str(refused)
             assert _is_circular(wanted)
         else:
             assert not _is_circular(wanted)
             inputs = wanted
-    assert {name: picture.producers[name].inputs for name in LETTERS} == inputs
+    assert {name: configuration.producers[name].inputs for name in LETTERS} == inputs

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from infosvc.registration.rules import refuse_contradictions
-from infosvc.state.configuration import Picture
+from infosvc.state.configuration import Configuration
 from infosvc.wire.answers import PastRun
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Conflict, InfoError, InvalidInput, NotFound, PreconditionFailed
@@ -177,10 +177,10 @@ def test_a_circle_is_refused_and_named(service: Served) -> None:
 def test_a_chain_of_two_thousand_processors_is_no_trouble() -> None:
     """A search that recursed would end in the middle of it."""
     chain = [Producer(f"p{n}", "x", 1, Kind.PROCESSOR, inputs=(f"p{n - 1}",) if n else ()) for n in range(2000)]
-    picture = Picture({found.data_name: found for found in chain})
-    refuse_contradictions(picture, replace(chain[0], cmd="y"))
+    configuration = Configuration({found.data_name: found for found in chain})
+    refuse_contradictions(configuration, replace(chain[0], cmd="y"))
     with pytest.raises(Conflict, match="circle"):
-        refuse_contradictions(picture, replace(chain[0], inputs=("p1999",)))
+        refuse_contradictions(configuration, replace(chain[0], inputs=("p1999",)))
 
 
 def test_deleting_takes_only_the_version_that_is_named(service: Served) -> None:

@@ -22,10 +22,11 @@ from infosvc.management.nodes import delete_node, put_node
 from infosvc.management.slots import delete_slot, set_slot
 from infosvc.registration.producers import delete_producer, put_producer
 from infosvc.settings import Ack, Clock, Settings
-from infosvc.state.configuration import Latest, Picture
-from infosvc.state.current_values import Board, Value
+from infosvc.state.configuration import Configuration
+from infosvc.state.current_values import CurrentValues, Value
 from infosvc.state.database import Store, parse_url
-from infosvc.state.transaction import Draft
+from infosvc.state.transaction import Transaction
+from infosvc.state.views import Latest
 from infosvc.state.writer import Writer
 from infosvc.wire.errors import InfoError
 from infosvc.wire.records import Kind, Outcome, Producer, Report, Run, Scope
@@ -91,7 +92,7 @@ class Reloads(RuleBasedStateMachine):
         self.latest = Latest(*self.store.load(), self.settings, self.clock)
         self.writer = Writer(self.latest, self.store, self.settings, [])
 
-    def write(self, change: Callable[[Draft], Any], allowed: bool) -> None:
+    def write(self, change: Callable[[Transaction], Any], allowed: bool) -> None:
         """Make a change that the model allows, or see it refused."""
         self.now += 10
         if allowed:
@@ -113,7 +114,7 @@ class Reloads(RuleBasedStateMachine):
         emits = emits if kind.in_slot else []
         made = Producer(name, "x", 5.0, kind, Scope.CLUSTER, replicas, emits=tuple(emits), keep=replicas)
         allowed = all(self.model.owner(emitted) in (None, name) for emitted in emits)
-        self.write(lambda draft: put_producer(draft, made, None), allowed)
+        self.write(lambda transaction: put_producer(transaction, made, None), allowed)
         if allowed:
             before = self.model.producers.get(name, made).emits
             self.model.producers[name] = made
@@ -124,7 +125,7 @@ class Reloads(RuleBasedStateMachine):
     def delete_producer(self, name: str) -> None:
         """Nobody can delete what another emits."""
         allowed = name in self.model.producers
-        self.write(lambda draft: delete_producer(draft, name, None), allowed)
+        self.write(lambda transaction: delete_producer(transaction, name, None), allowed)
         if allowed:
             gone = {name, *self.model.producers.pop(name).emits}
             self.model.forget_values(lambda data_name, _: data_name in gone)
@@ -133,13 +134,13 @@ class Reloads(RuleBasedStateMachine):
     @rule(node=NODES)
     def put_node(self, node: str) -> None:
         first = int(self.clock.wall()) + 10
-        self.write(lambda draft: put_node(draft, node, "127.0.0.1:1", "", first), True)
+        self.write(lambda transaction: put_node(transaction, node, "127.0.0.1:1", "", first), True)
         self.model.nodes.add(node)
 
     @rule(node=NODES)
     def delete_node(self, node: str) -> None:
         allowed = node in self.model.nodes
-        self.write(lambda draft: delete_node(draft, node, self.clock.wall()), allowed)
+        self.write(lambda transaction: delete_node(transaction, node, self.clock.wall()), allowed)
         if allowed:
             self.model.nodes.remove(node)
             self.model.taken.pop(node, None)
@@ -150,7 +151,7 @@ class Reloads(RuleBasedStateMachine):
     def put_slot(self, node: str, name: str, running: bool) -> None:
         producer = self.model.producers.get(name)
         allowed = node in self.model.nodes and producer is not None and producer.kind.in_slot
-        self.write(lambda draft: set_slot(draft, node, name, running, None), allowed)
+        self.write(lambda transaction: set_slot(transaction, node, name, running, None), allowed)
         if allowed:
             self.model.forget_slots(lambda at, data_name: (at, data_name) == (node, name))
             self.model.slots[node, name] = running
@@ -158,7 +159,7 @@ class Reloads(RuleBasedStateMachine):
     @rule(node=NODES, name=NAMES)
     def delete_slot(self, node: str, name: str) -> None:
         there = (node, name) in self.model.slots or node in self.model.placed.get(name, ())
-        self.write(lambda draft: delete_slot(draft, node, name), there)
+        self.write(lambda transaction: delete_slot(transaction, node, name), there)
         self.model.forget_slots(lambda at, data_name: (at, data_name) == (node, name))
 
     @rule(name=NAMES)
@@ -166,16 +167,18 @@ class Reloads(RuleBasedStateMachine):
         producer, here = self.model.producers.get(name), self.model.placed.get(name, set())
         free = {node for node in self.model.nodes if (node, name) not in self.model.slots} - here
         allowed = producer is not None and producer.kind.in_slot and bool(here or free)
-        self.write(lambda draft: cluster_slots.place(draft, name, True, None, lambda _: True), allowed)
+        self.write(lambda transaction: cluster_slots.place(transaction, name, True, None, lambda _: True), allowed)
         if allowed and producer is not None:
-            placed = set(cluster_slots.placed(self.latest.picture, name))
+            placed = set(cluster_slots.placed(self.latest.configuration, name))
             assert len(placed) == min(producer.replicas, len(here | free))
             assert placed <= here | free and (here <= placed or placed <= here)
             self.model.placed[name] = placed
 
     @rule(name=NAMES)
     def withdraw(self, name: str) -> None:
-        self.write(lambda draft: cluster_slots.withdraw(draft, name), bool(self.model.placed.pop(name, None)))
+        self.write(
+            lambda transaction: cluster_slots.withdraw(transaction, name), bool(self.model.placed.pop(name, None))
+        )
 
     @rule(
         node=NODES,
@@ -193,7 +196,7 @@ class Reloads(RuleBasedStateMachine):
         emits = name in self.model.producers and self.model.producers[name].emits
         ran = Run(name, outcome, 0.5, value=own if emits else text, age=2.0, skipped=1, values={"x": text})
         batch = Report(boot, sequence, "1", (ran,))
-        self.write(lambda draft: take_report(draft, node, batch, self.now), node in self.model.nodes)
+        self.write(lambda transaction: take_report(transaction, node, batch, self.now), node in self.model.nodes)
         last_boot, last = self.model.taken.get(node, ("", 0))
         if node not in self.model.nodes or (boot == last_boot and sequence <= last):
             return
@@ -208,7 +211,7 @@ class Reloads(RuleBasedStateMachine):
     @rule(name=NAMES | st.sampled_from("xy"), node=NODES, text=TEXTS)
     def put_value(self, name: str, node: str, text: str) -> None:
         known = name in self.model.names()
-        self.write(lambda draft: put_value(draft, name, node, text, self.now), known)
+        self.write(lambda transaction: put_value(transaction, name, node, text, self.now), known)
         if known:
             self.model.set_value(name, node, Outcome.OK, text)
 
@@ -219,33 +222,39 @@ class Reloads(RuleBasedStateMachine):
 
     @invariant()
     def memory_is_as_the_model_says(self) -> None:
-        picture, board = self.latest.picture, self.latest.board
-        assert set(picture.producers) == self.model.names()
+        configuration, current_values = self.latest.configuration, self.latest.current_values
+        assert set(configuration.producers) == self.model.names()
         for name, made in self.model.producers.items():
-            assert replace(picture.producers[name], version=0) == made
-        assert set(picture.nodes) == self.model.nodes
-        wishes = {(node, name): wish for node, slots in picture.slots.items() for name, wish in slots.items()}
-        assert {key: wish.running for key, wish in wishes.items() if not wish.placed} == self.model.slots
+            assert replace(configuration.producers[name], version=0) == made
+        assert set(configuration.nodes) == self.model.nodes
+        slot_requests = {
+            (node, name): slot_request
+            for node, slots in configuration.slots.items()
+            for name, slot_request in slots.items()
+        }
+        assert {
+            key: slot_request.running for key, slot_request in slot_requests.items() if not slot_request.placed
+        } == self.model.slots
         placed = {(node, name) for name, nodes in self.model.placed.items() for node in nodes}
-        assert {key for key, wish in wishes.items() if wish.placed} == placed
-        seen = {cell: (value.text, value.outcome) for cell, value in _cells(board).items()}
+        assert {key for key, slot_request in slot_requests.items() if slot_request.placed} == placed
+        seen = {cell: (value.text, value.outcome) for cell, value in _cells(current_values).items()}
         assert seen == self.model.values
 
     @invariant()
     def wanted_versions_only_grow(self) -> None:
-        for node, machine in self.latest.picture.nodes.items():
+        for node, machine in self.latest.configuration.nodes.items():
             assert machine.version >= self.model.versions.get(node, 0)
             self.model.versions[node] = machine.version
 
     @invariant()
     def the_database_says_the_same(self) -> None:
         if self.ack is Ack.DURABLE:
-            stored, board = self.store.load()
-            assert _plain(stored, board) == _plain(self.latest.picture, self.latest.board)
+            stored, current_values = self.store.load()
+            assert _plain(stored, current_values) == _plain(self.latest.configuration, self.latest.current_values)
 
     def stop(self) -> None:
         """Whatever was acknowledged is stored by then."""
-        said = _plain(self.latest.picture, self.latest.board)
+        said = _plain(self.latest.configuration, self.latest.current_values)
         self.writer.close()
         assert _plain(*self.store.load()) == said
         self.store.close()
@@ -261,7 +270,7 @@ class LaggingReloads(Reloads):
 
     ack = Ack.FAST
 
-    def write(self, change: Callable[[Draft], Any], allowed: bool) -> None:
+    def write(self, change: Callable[[Transaction], Any], allowed: bool) -> None:
         lagging = change.__code__.co_names[:2] == ("changes", "take_report")
         if lagging and allowed:
             self.now += 10
@@ -270,24 +279,30 @@ class LaggingReloads(Reloads):
             super().write(change, allowed)
 
 
-def _cells(board: Board) -> dict[tuple[str, str], Value]:
-    return {(name, node): value for name in board.names() for node, value in board.rows(name)}
+def _cells(current_values: CurrentValues) -> dict[tuple[str, str], Value]:
+    return {(name, node): value for name in current_values.names() for node, value in current_values.rows(name)}
 
 
-def _plain(picture: Picture, board: Board) -> dict[str, Any]:
+def _plain(configuration: Configuration, current_values: CurrentValues) -> dict[str, Any]:
     """All that is known, times rounded to what survives the change from one clock to the other."""
     machines = {
         name: msgspec.structs.replace(machine, seen=machine.seen and round(machine.seen, 3))
-        for name, machine in picture.nodes.items()
+        for name, machine in configuration.nodes.items()
     }
     values = {
         cell: msgspec.structs.replace(
             value, ran=round(value.ran, 3), measured=value.measured and round(value.measured, 3)
         )
-        for cell, value in _cells(board).items()
+        for cell, value in _cells(current_values).items()
     }
-    slots = {node: slots for node, slots in picture.slots.items() if slots}
-    return {"producers": picture.producers, "nodes": machines, "slots": slots, "values": values, "audit": picture.audit}
+    slots = {node: slots for node, slots in configuration.slots.items() if slots}
+    return {
+        "producers": configuration.producers,
+        "nodes": machines,
+        "slots": slots,
+        "values": values,
+        "audit": configuration.audit,
+    }
 
 
 @pytest.mark.parametrize("machine", [Reloads, LaggingReloads])

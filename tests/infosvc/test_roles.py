@@ -14,7 +14,7 @@ import pytest
 from flask import Flask
 
 from infosvc.access.roles import needed, needs, open_to_all
-from infosvc.core.service import parts_of
+from infosvc.core.service import components_of
 from infosvc.wire.errors import Forbidden
 from infosvc.wire.records import Producer, Role
 
@@ -90,10 +90,10 @@ def status(service: Served, method: str, path: str, token: str | None, body: Any
 
 def known(service: Served) -> Any:
     """All that a call could have changed but the audit log."""
-    latest = parts_of(service.server.app).latest
-    picture, board = latest.picture, latest.board
-    values = [(name, board.rows(name)) for name in sorted(board.names())]
-    return picture.producers, picture.nodes, picture.slots, picture.tokens, values
+    latest = components_of(service.server.app).latest
+    configuration, current_values = latest.configuration, latest.current_values
+    values = [(name, current_values.rows(name)) for name in sorted(current_values.names())]
+    return configuration.producers, configuration.nodes, configuration.slots, configuration.tokens, values
 
 
 @pytest.fixture(params=[True, False], ids=["open", "closed"])
@@ -135,7 +135,7 @@ def allowed(service: Served, holder: Holder, path: str, method: str) -> bool:
     if roles is None:
         return True
     if holder.name == "nobody":
-        settings = parts_of(service.server.app).settings
+        settings = components_of(service.server.app).settings
         return bool(settings.open_reading) and roles == set(Role)
     if holder.name == "agent of another node" and roles == {Role.AGENT, Role.ADMIN}:
         return False

@@ -25,7 +25,7 @@ from schemathesis.config import SchemathesisConfig
 from schemathesis.core.failures import FailureGroup
 from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance
 
-from infosvc.core.service import parts_of
+from infosvc.core.service import components_of
 from infosvc.wire.errors import InfoError
 from infosvc.wire.records import Kind, Outcome, Producer, Report, Role, Run, Scope
 from tests.infosvc.conftest import TOKEN
@@ -219,15 +219,21 @@ def faults(case: Case[Any], answer: Response) -> list[str]:
 
 def stored(service: Served) -> Any:
     """All that the service knows, less what its clock has a part in."""
-    latest = parts_of(service.server.app).latest
+    latest = components_of(service.server.app).latest
     values = {
         (name, node): (value.text, value.outcome, value.reason, value.sequence, value.skipped)
-        for name in latest.board.names()
-        for node, value in latest.board.rows(name)
+        for name in latest.current_values.names()
+        for node, value in latest.current_values.rows(name)
     }
-    picture = latest.picture
-    nodes = {name: (found.address, found.version, found.sequence) for name, found in picture.nodes.items()}
-    return picture.producers, nodes, {k: v for k, v in picture.slots.items() if v}, picture.tokens, values
+    configuration = latest.configuration
+    nodes = {name: (found.address, found.version, found.sequence) for name, found in configuration.nodes.items()}
+    return (
+        configuration.producers,
+        nodes,
+        {k: v for k, v in configuration.slots.items() if v},
+        configuration.tokens,
+        values,
+    )
 
 
 def make_calls(service: Served, address: str, tag: str, number: int, seed: int, seen: Seen) -> None:
@@ -236,7 +242,7 @@ def make_calls(service: Served, address: str, tag: str, number: int, seed: int, 
         read_document(service, address),
         NAMES | {"token_id": [one.token_id for one in service.client.tokens()]},
     )
-    token = parts_of(service.server.app).settings.token
+    token = components_of(service.server.app).settings.token
     session = requests.Session()
     session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # no call goes on from a login
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from infosvc.access import sessions
-from infosvc.access.authenticator import Gate
+from infosvc.access.authenticator import Authenticator
 from infosvc.access.csrf import check_change
 from infosvc.access.roles import Caller
 from infosvc.access.sessions import SECONDS, Sessions, cookie_name
-from infosvc.core.service import parts_of
+from infosvc.core.service import components_of
 from infosvc.wire.errors import Forbidden
 from infosvc.wire.records import Producer, Role
 
@@ -75,14 +75,14 @@ def browser(closed: Served) -> Browser:
     return Browser(closed)
 
 
-def _gate(service: Served) -> Gate:
-    found: Gate = parts_of(service.server.app).gate
+def _authenticator(service: Served) -> Authenticator:
+    found: Authenticator = components_of(service.server.app).authenticator
     return found
 
 
 def _session(service: Served, browser: Browser) -> sessions.Session | None:
     host = service.url.removeprefix("http://")
-    return _gate(service).session({"HTTP_HOST": host, "HTTP_COOKIE": browser.cookie})
+    return _authenticator(service).session({"HTTP_HOST": host, "HTTP_COOKIE": browser.cookie})
 
 
 def _cookie_of(service: Served) -> str:
@@ -313,9 +313,9 @@ def test_a_session_ends_with_its_token(closed: Served, browser: Browser, hands: 
     gone, text = closed.client.create_token("a", Role.ADMIN)
     browser.log_in(text)
     caller = _session(closed, browser)
-    assert caller is not None and _gate(closed).still_valid(caller.caller)
+    assert caller is not None and _authenticator(closed).still_valid(caller.caller)
     closed.client.revoke_token(gone.token_id)
-    assert not _gate(closed).still_valid(caller.caller), "streams of events end too"
+    assert not _authenticator(closed).still_valid(caller.caller), "streams of events end too"
     assert browser.ask("GET", "/api/v1/nodes").status == browser.ask("PUT", NODE, BODY).status == 401
     assert browser.who == NOBODY
     revoked = browser.log_in(text)
@@ -336,7 +336,7 @@ def test_a_session_ends_after_twelve_hours(closed: Served, browser: Browser, han
     hands.turn(1)
     assert browser.who == NOBODY
     assert browser.ask("GET", "/api/v1/nodes").status == 401
-    assert found is not None and not _gate(closed).still_valid(found.caller)
+    assert found is not None and not _authenticator(closed).still_valid(found.caller)
 
 
 def test_logging_out_ends_the_session_itself(closed: Served, browser: Browser) -> None:

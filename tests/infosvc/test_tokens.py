@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from infosvc.access.authenticator import Gate
+from infosvc.access.authenticator import Authenticator
 from infosvc.access.roles import ANONYMOUS
 from infosvc.access.tokens import agent_secrets
-from infosvc.core.service import parts_of
-from infosvc.state.configuration import Latest
+from infosvc.core.service import components_of
+from infosvc.state.views import Latest
 from infosvc.wire.errors import InvalidInput, NotFound, NotReady, Unauthorized
 from infosvc.wire.records import Producer, Report, Role
 
@@ -38,12 +38,12 @@ def lite(sqlite_url: str, serve: Serving, hands: Hands) -> Iterator[Served]:
 
 
 def _latest(service: Served) -> Latest:
-    found: Latest = parts_of(service.server.app).latest
+    found: Latest = components_of(service.server.app).latest
     return found
 
 
-def _gate(service: Served) -> Gate:
-    found: Gate = parts_of(service.server.app).gate
+def _authenticator(service: Served) -> Authenticator:
+    found: Authenticator = components_of(service.server.app).authenticator
     return found
 
 
@@ -159,15 +159,15 @@ def _hash(text: str) -> str:
 
 
 def test_the_service_proves_itself_to_an_agent_by_the_hashes_of_its_tokens(lite: Served, hands: Hands) -> None:
-    assert agent_secrets(_latest(lite).picture, "n1") == []
+    assert agent_secrets(_latest(lite).configuration, "n1") == []
     texts = []
     for _ in range(2):
         hands.turn(1)
         texts.append(lite.client.create_token("a", Role.AGENT, "n1")[1])
-    assert agent_secrets(_latest(lite).picture, "n1") == [_hash(texts[1]), _hash(texts[0])]
+    assert agent_secrets(_latest(lite).configuration, "n1") == [_hash(texts[1]), _hash(texts[0])]
     lite.client.revoke_token(lite.client.tokens()[1].token_id)
-    assert agent_secrets(_latest(lite).picture, "n1") == [_hash(texts[0])]
-    assert agent_secrets(_latest(lite).picture, "n2") == []
+    assert agent_secrets(_latest(lite).configuration, "n1") == [_hash(texts[0])]
+    assert agent_secrets(_latest(lite).configuration, "n2") == []
 
 
 def test_an_agent_that_still_holds_an_older_token_is_told_what_changes(
@@ -194,20 +194,20 @@ def test_an_agent_that_still_holds_an_older_token_is_told_what_changes(
 
 
 def test_who_was_let_in_can_be_asked_about_again(lite: Served, hands: Hands) -> None:
-    gate = _gate(lite)
+    authenticator = _authenticator(lite)
 
     def let_in(text: str | None) -> Any:
-        return gate.caller({"HTTP_AUTHORIZATION": f"Bearer {text}"} if text else {})
+        return authenticator.caller({"HTTP_AUTHORIZATION": f"Bearer {text}"} if text else {})
 
     token, text = lite.client.create_token("a", Role.READER)
     _, short = lite.client.create_token("b", Role.READER, expires_in=5)
     callers = [let_in(text), let_in(short), let_in("a-token-for-the-tests"), let_in(None)]
     assert callers[3] is ANONYMOUS
-    assert [gate.still_valid(caller) for caller in callers] == [True, True, True, True]
+    assert [authenticator.still_valid(caller) for caller in callers] == [True, True, True, True]
     hands.turn(5)
-    assert [gate.still_valid(caller) for caller in callers] == [True, False, True, True]
+    assert [authenticator.still_valid(caller) for caller in callers] == [True, False, True, True]
     lite.client.revoke_token(token.token_id)
-    assert [gate.still_valid(caller) for caller in callers] == [False, False, True, True]
+    assert [authenticator.still_valid(caller) for caller in callers] == [False, False, True, True]
 
 
 def test_a_token_that_begins_like_another_is_unknown(lite: Served) -> None:

@@ -174,10 +174,10 @@ def test_rows_of_one_answer_are_limited(lite: Served, query: str) -> None:
 @pytest.mark.parametrize(
     ("planted", "method", "path"),
     [
-        ("infosvc.state.configuration.Latest.nodes", "GET", "/api/v1/nodes"),
-        ("infosvc.state.current_values.Board.answer", "GET", "/api/v1/data/cpu"),
+        ("infosvc.state.views.Latest.nodes", "GET", "/api/v1/nodes"),
+        ("infosvc.state.current_values.CurrentValues.answer", "GET", "/api/v1/data/cpu"),
         ("infosvc.data.agent_report._decoder", "POST", "/api/v1/nodes/n1/report"),
-        ("infosvc.access.authenticator.Gate._judge", "GET", "/api/v1/data/cpu"),
+        ("infosvc.access.authenticator.Authenticator._authenticate", "GET", "/api/v1/data/cpu"),
         ("infosvc.state.database.Store.audit", "GET", "/api/v1/audit"),
         ("infosvc.access.tokens.make", "POST", "/api/v1/tokens"),
     ],

@@ -8,7 +8,7 @@ from typing import Any
 from flask import current_app, request
 
 from infosvc.access.roles import needs
-from infosvc.core.service import parts_of
+from infosvc.core.service import components_of
 from infosvc.http.api.call_group import CallGroup
 from infosvc.http.api.exchange import latest
 from infosvc.http.api.restx import Namespace, Resource
@@ -46,10 +46,10 @@ class Audit(Resource):
         When the database does not hold the newest entry that the service remembers, the last page ends with that
         one, its hash left empty: the log was cut short or written anew behind the service's back.
         """
-        settings: Settings = parts_of(current_app).settings
+        settings: Settings = components_of(current_app).settings
         since, limit = _whole("since", 0, 0, LARGEST_SEQUENCE), _whole("limit", DEFAULT_LIMIT, 1, settings.max_rows)
-        newest = latest().picture.audit.get("last")  # taken first: what is written meanwhile is no gap
-        found, more = parts_of(current_app).store.audit(since, Most(limit, settings.max_body))
+        newest = latest().configuration.audit.get("last")  # taken first: what is written meanwhile is no gap
+        found, more = components_of(current_app).store.audit(since, Most(limit, settings.max_body))
         if newest is not None and newest.sequence > since and not more and len(found) < limit and newest not in found:
             found.append(replace(newest, hash=""))
         return AuditEntryList(tuple(found)).to_json()

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeVar, get_origin
 
 from flask import current_app, request
 
-from infosvc.core.service import parts_of
+from infosvc.core.service import components_of
 from infosvc.wire.errors import InvalidInput, Malformed
 from infosvc.wire.fields import LARGEST, Field, fields_of
 from infosvc.wire.records import check_name
@@ -29,7 +29,7 @@ def body() -> Fields:
         raise Malformed(f"the body is not JSON ({error})", remedy="send one object") from error
     if not isinstance(found, dict):
         raise Malformed(f"the body is a JSON {type(found).__name__}", remedy="send one object")
-    deepest = parts_of(current_app).settings.max_depth
+    deepest = components_of(current_app).settings.max_depth
     if _depth(found) > deepest:
         raise Malformed(f"the body is nested deeper than {deepest} levels", remedy="send a flatter one")
     return Fields(found)

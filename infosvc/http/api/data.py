@@ -7,7 +7,7 @@ from typing import Any
 from flask import current_app, request
 
 from infosvc.access.roles import needs
-from infosvc.core.service import parts_of
+from infosvc.core.service import components_of
 from infosvc.data import arrow
 from infosvc.data.agent_report import check_text
 from infosvc.data.history import summary
@@ -21,7 +21,7 @@ from infosvc.http.openapi.document import DATA_NAME, NODE_NAME, SECONDS
 from infosvc.http.openapi.schemas import answer_model, body_model
 from infosvc.settings import Settings
 from infosvc.state.database import Most
-from infosvc.state.transaction import Draft
+from infosvc.state.transaction import Transaction
 from infosvc.wire import answers
 from infosvc.wire.bodies import ValueBody
 from infosvc.wire.errors import Conflict, InvalidInput
@@ -118,14 +118,14 @@ class OneHistory(Resource):
         Only names with keep > 0 have one. When the oldest points are left out, `since` is the time of the first that
         is not.
         """
-        producer, now = latest().picture.producer(data_name), latest().clock.wall()
+        producer, now = latest().configuration.producer(data_name), latest().clock.wall()
         until = query_number("until")
         until = now if until is None else until
         since = query_number("since")
         since = now - producer.keep if since is None else since
-        settings: Settings = parts_of(current_app).settings
+        settings: Settings = components_of(current_app).settings
         most = Most(settings.max_rows, settings.max_body)
-        points, cut = parts_of(current_app).store.history(data_name, node_name, (since, until), most)
+        points, cut = components_of(current_app).store.history(data_name, node_name, (since, until), most)
         since = points[0][0] if cut else since
         return summary(data_name, node_name, producer.unit, (since, until), points).to_json()
 
@@ -163,14 +163,14 @@ class OneValue(Resource):
         check_node_name(node_name)
         value, now = _value(body()), latest().clock.monotonic()
 
-        most = parts_of(current_app).settings.max_nodes_per_name
-        full = latest().board.count(data_name) >= most
+        most = components_of(current_app).settings.max_nodes_per_name
+        full = latest().current_values.count(data_name) >= most
 
-        def change(draft: Draft) -> bool:
-            _refuse_slots_cell(draft, data_name, node_name)
-            if full and draft.value(data_name, node_name) is None:
+        def change(transaction: Transaction) -> bool:
+            _refuse_slots_cell(transaction, data_name, node_name)
+            if full and transaction.value(data_name, node_name) is None:
                 raise _too_many(data_name, most)
-            return put_value(draft, data_name, node_name, value, now)
+            return put_value(transaction, data_name, node_name, value, now)
 
         first = write(change)
         return latest().datum(data_name, node_name).to_json(), 201 if first else 200
@@ -183,14 +183,14 @@ class OneValue(Resource):
 
         The slot that measures it goes on, and its next run brings a value again.
         """
-        write(lambda draft: delete_value(draft, data_name, node_name))
+        write(lambda transaction: delete_value(transaction, data_name, node_name))
         return "", 204
 
 
-def _refuse_slots_cell(draft: Draft, data_name: str, node_name: str) -> None:
+def _refuse_slots_cell(transaction: Transaction, data_name: str, node_name: str) -> None:
     """What a slot brings says how its runs went, which nobody may write over."""
-    wish = draft.picture.slots.get(node_name, {}).get(data_name)
-    if wish is not None and wish.running:
+    slot_request = transaction.configuration.slots.get(node_name, {}).get(data_name)
+    if slot_request is not None and slot_request.running:
         raise Conflict(
             f"{data_name} runs in a slot on {node_name}",
             "data_name",

@@ -11,7 +11,7 @@ import msgspec
 from flask import Response, current_app, g, request
 
 from infosvc.access.roles import needs
-from infosvc.core.service import parts_of
+from infosvc.core.service import components_of
 from infosvc.data.events import TYPES, Broker, Filter, Watcher
 from infosvc.http.api.call_group import CallGroup
 from infosvc.http.api.restx import Namespace, Resource
@@ -68,10 +68,10 @@ class Events(Resource):
         value {data_name, node_name, data_value, outcome, time}, node {node_name, state}, slot {node_name, data_name,
         change, running, interval}, producer {data_name, change, version}, gap {missed}.
         """
-        broker: Broker = parts_of(current_app).broker
-        gate, caller = parts_of(current_app).gate, g.caller
+        broker: Broker = components_of(current_app).broker
+        authenticator, caller = components_of(current_app).authenticator, g.caller
         watcher = broker.watch(_asked(), _last_id(), caller.token_id or request.remote_addr or "")
-        answer = Response(_Stream(watcher, lambda: gate.still_valid(caller)), mimetype="text/event-stream")
+        answer = Response(_Stream(watcher, lambda: authenticator.still_valid(caller)), mimetype="text/event-stream")
         answer.headers["Cache-Control"] = "no-store"
         answer.headers["X-Accel-Buffering"] = "no"  # proxies that collect answers would hold events back
         return answer

@@ -12,10 +12,10 @@ from infosvc.access import audit
 from infosvc.access.audit import Refusals
 from infosvc.access.authenticator import HOLDER
 from infosvc.access.roles import Caller
-from infosvc.core.service import parts_of
+from infosvc.core.service import components_of
 from infosvc.data import intake
-from infosvc.state.configuration import Latest
-from infosvc.state.transaction import Draft
+from infosvc.state.transaction import Transaction
+from infosvc.state.views import Latest
 from infosvc.state.writer import Writer
 from infosvc.wire.errors import InvalidInput, PreconditionFailed
 from infosvc.wire.records import Receipt, Report
@@ -25,20 +25,20 @@ T = TypeVar("T")
 
 def latest() -> Latest:
     """What readers ask."""
-    found: Latest = parts_of(current_app).latest
+    found: Latest = components_of(current_app).latest
     return found
 
 
-def write(change: Callable[[Draft], T]) -> T:
+def write(change: Callable[[Transaction], T]) -> T:
     """Make one change for whoever calls, with its line in the audit log; returns when both are stored.
 
     A change that a PUT asks for returns whether something is new, alone or as the last of several.
     """
     seal, method = _audit_line(), request.method
 
-    def audited(draft: Draft) -> T:
-        done = change(draft)
-        seal(draft, _status(method, done))
+    def audited(transaction: Transaction) -> T:
+        done = change(transaction)
+        seal(transaction, _status(method, done))
         return done
 
     return _writer().write(audited)
@@ -50,25 +50,25 @@ def record_call() -> None:
     For calls that change something elsewhere, such as one that ends a job.
     """
     seal, status = _audit_line(), _status(request.method, None)
-    _writer().write(lambda draft: seal(draft, status))
+    _writer().write(lambda transaction: seal(transaction, status))
 
 
-def _audit_line() -> Callable[[Draft, int], None]:
+def _audit_line() -> Callable[[Transaction, int], None]:
     """What puts the line of this call, with its status, into a commit, which another thread makes."""
     who, address, call = g.caller.name, request.remote_addr or "", f"{request.method} {request.full_path.rstrip('?')}"
     detail, at = request.get_data(as_text=True), latest().clock.wall()
-    return lambda draft, status: audit.record(draft, at, who, address, call, status, detail)
+    return lambda transaction, status: audit.record(transaction, at, who, address, call, status, detail)
 
 
 def _writer() -> Writer:
-    found: Writer = parts_of(current_app).writer
+    found: Writer = components_of(current_app).writer
     return found
 
 
 def note_refusal(status: int, message: str) -> None:
     """Put into the audit log that the call is refused."""
     call = f"{request.method} {request.path[:255]}"
-    refusals: Refusals = parts_of(current_app).refusals
+    refusals: Refusals = components_of(current_app).refusals
     caller: Caller = request.environ.get(HOLDER, g.caller)
     refusals.note(caller.name, request.remote_addr or "", call, status, message)
 
@@ -102,7 +102,7 @@ def if_match() -> int | None:
 
 
 def _present_version(data_name: str) -> int:
-    known = latest().picture.producers.get(data_name)
+    known = latest().configuration.producers.get(data_name)
     if known is None:
         raise PreconditionFailed(
             f"{data_name} is not registered, as If-Match says", "If-Match", remedy="leave If-Match out"

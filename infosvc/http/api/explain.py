@@ -13,7 +13,7 @@ from typing import Any
 from flask import Response, current_app
 
 from infosvc.access.roles import needs
-from infosvc.core.service import parts_of
+from infosvc.core.service import components_of
 from infosvc.http.api.call_group import CallGroup, Route
 from infosvc.http.api.exchange import latest
 from infosvc.http.api.restx import Namespace, Resource
@@ -21,7 +21,7 @@ from infosvc.http.openapi.schemas import answer_model
 from infosvc.wire.answers import Condition, Explained, ExplainedPolicy, Part, ScoredNode
 from infosvc.wire.errors import InvalidInput, NotFound
 from infosvc.wire.records import Datum, Role
-from infosvc.yarn_score import Judgement, Scored, Term, Values, parse
+from infosvc.yarn_score import Scored, ScoringPolicy, Term, Values, parse
 
 ns = Namespace("explain", "Explain: how YARN's plug-in judges nodes", path="/explain")
 
@@ -53,8 +53,8 @@ def _show_page() -> Response:
 calls = CallGroup("explain", ns, (Route("/explain", "page", _show_page, Role.READER),))
 
 
-def _judgements() -> list[Judgement]:
-    file = parts_of(current_app).settings.policy_file
+def _judgements() -> list[ScoringPolicy]:
+    file = components_of(current_app).settings.policy_file
     if file is None:
         raise NotFound(
             "no policy is known here", remedy="start the service with --policy-file nodewise-policy.properties"
@@ -69,21 +69,21 @@ def _explain() -> tuple[ExplainedPolicy, ...]:
     return tuple(_policy(one) for one in _judgements())
 
 
-def _policy(judgement: Judgement) -> ExplainedPolicy:
+def _policy(policy: ScoringPolicy) -> ExplainedPolicy:
     found = latest()
-    values: Values = {name: {one.node_name: one for one in found.data(name)} for name in judgement.data_names}
+    values: Values = {name: {one.node_name: one for one in found.data(name)} for name in policy.data_names}
     nodes = sorted({node for data in values.values() for node in data} | {node.node_name for node in found.nodes()})
-    scored = tuple(_node(judgement, one, values) for one in judgement.order(nodes, values))
-    return ExplainedPolicy(judgement.name, scored)
+    scored = tuple(_node(policy, one, values) for one in policy.order(nodes, values))
+    return ExplainedPolicy(policy.name, scored)
 
 
-def _node(judgement: Judgement, scored: Scored, values: Values) -> ScoredNode:
+def _node(policy: ScoringPolicy, scored: Scored, values: Values) -> ScoredNode:
     parts = tuple(
         _part(term, values[term.data_name].get(scored.node_name), part)
-        for term, part in zip(judgement.terms, scored.parts, strict=True)
+        for term, part in zip(policy.terms, scored.parts, strict=True)
     )
     conditions = tuple(
-        Condition(str(condition), holds) for condition, holds in zip(judgement.conditions, scored.holds, strict=True)
+        Condition(str(condition), holds) for condition, holds in zip(policy.conditions, scored.holds, strict=True)
     )
     return ScoredNode(scored.node_name, scored.score, scored.last, parts, conditions)
 

@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from flask import Response, current_app, jsonify
 
-from infosvc.core.service import parts_of
+from infosvc.core.service import components_of
 from infosvc.http.api.call_group import CallGroup, Route
 from infosvc.wire.records import Role
 
@@ -17,8 +17,8 @@ def _live() -> Response:
 
 
 def _ready() -> Response:
-    parts_of(current_app).readiness.check()
-    agents = "https" if parts_of(current_app).settings.agent_ca else "http"
+    components_of(current_app).readiness.check()
+    agents = "https" if components_of(current_app).settings.agent_ca else "http"
     return jsonify({"status": "ready", "agents": agents, "version": _version()})
 
 

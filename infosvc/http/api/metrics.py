@@ -7,7 +7,7 @@ import time
 from flask import Response, current_app, g, request
 
 from infosvc.core.metrics import CONTENT_TYPE
-from infosvc.core.service import parts_of
+from infosvc.core.service import components_of
 from infosvc.http.api.call_group import CallGroup, Route
 from infosvc.wire.records import Role
 
@@ -15,7 +15,7 @@ METHODS = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "POST", "DELETE"})
 
 
 def _scrape() -> Response:
-    return Response(parts_of(current_app).metrics.render(), content_type=CONTENT_TYPE)
+    return Response(components_of(current_app).metrics.render(), content_type=CONTENT_TYPE)
 
 
 calls = CallGroup("metrics", routes=(Route("/metrics", "scrape", _scrape, Role.READER),))
@@ -31,5 +31,5 @@ def count(response: Response) -> Response:
     rule = request.url_rule.rule if request.url_rule else "unknown"
     method = request.method if request.method in METHODS else "other"
     seconds = time.perf_counter() - g.began
-    parts_of(current_app).metrics.calls.count(f"{method} {rule}", response.status_code, seconds)
+    components_of(current_app).metrics.calls.count(f"{method} {rule}", response.status_code, seconds)
     return response

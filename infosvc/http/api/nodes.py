@@ -75,7 +75,9 @@ class OneNode(Resource):
         split_address(given["address"])
         # Seconds since 1970 outgrow any count of changes, so a node enrolled anew never reuses a version.
         first = int(latest().clock.wall())
-        new = write(lambda draft: put_node(draft, node_name, given["address"], given["agent_version"], first))
+        new = write(
+            lambda transaction: put_node(transaction, node_name, given["address"], given["agent_version"], first)
+        )
         return latest().node(node_name).to_json(), 201 if new else 200
 
     @ns.response(204, "forgotten")
@@ -87,7 +89,7 @@ class OneNode(Resource):
         Its tokens are revoked, and its agent is told to end.
         """
         now = latest().clock.wall()
-        write(lambda draft: delete_node(draft, node_name, now))
+        write(lambda transaction: delete_node(transaction, node_name, now))
         return "", 204
 
 
@@ -107,5 +109,5 @@ class NodeReport(Resource):
 
         Runs of names that are no longer registered are left out.
         """
-        latest().picture.node(node_name)
+        latest().configuration.node(node_name)
         return take_in(node_name, read_report(request.get_data())).to_json()

@@ -16,7 +16,7 @@ from infosvc.http.openapi.document import DATA_NAME
 from infosvc.http.openapi.schemas import answer_model, body_model
 from infosvc.registration.producers import delete_producer, put_producer
 from infosvc.registration.rules import refuse_known
-from infosvc.state.transaction import Draft
+from infosvc.state.transaction import Transaction
 from infosvc.wire import answers
 from infosvc.wire.errors import InvalidInput
 from infosvc.wire.records import Kind, Producer, Role, check_name
@@ -60,7 +60,7 @@ class OneProducer(Resource):
 
         Its version, sent back in If-Match, guards an update against changes that others make meanwhile.
         """
-        return latest().picture.producer(data_name).to_json()
+        return latest().configuration.producer(data_name).to_json()
 
     @ns.expect(producer_body)
     @ns.param("If-Match", "update only this version", _in="header", **VERSION)
@@ -79,10 +79,10 @@ class OneProducer(Resource):
         """
         producer, guard, only_new = read_producer(data_name, body()), if_match(), if_none_match()
 
-        def change(draft: Draft) -> tuple[Producer, bool]:
+        def change(transaction: Transaction) -> tuple[Producer, bool]:
             if only_new:
-                refuse_known(draft.picture, data_name)
-            return put_producer(draft, producer, guard)
+                refuse_known(transaction.configuration, data_name)
+            return put_producer(transaction, producer, guard)
 
         stored, new = write(change)
         return stored.to_json(), 201 if new else 200
@@ -100,7 +100,7 @@ class OneProducer(Resource):
         The agents that run it are told.
         """
         guard = if_match()
-        write(lambda draft: delete_producer(draft, data_name, guard))
+        write(lambda transaction: delete_producer(transaction, data_name, guard))
         return "", 204
 
 

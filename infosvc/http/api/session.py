@@ -11,11 +11,11 @@ from typing import Any
 
 from flask import Response, current_app, jsonify, request
 
-from infosvc.access.authenticator import Gate
+from infosvc.access.authenticator import Authenticator
 from infosvc.access.csrf import check_origin
 from infosvc.access.roles import ANONYMOUS, open_to_all
 from infosvc.access.sessions import cookie_name
-from infosvc.core.service import parts_of
+from infosvc.core.service import components_of
 from infosvc.http.api.body import body
 from infosvc.http.api.call_group import CallGroup
 from infosvc.http.api.exchange import note_refusal
@@ -61,9 +61,9 @@ class Session(Resource):
         Without a session, role null says that reading takes a token. Changes by cookie carry `csrf_token` as
         X-CSRF-Token.
         """
-        found = _gate().session(request.environ)
+        found = _authenticator().session(request.environ)
         if found is None:
-            who = WhoCalls(ANONYMOUS.name, ANONYMOUS.role if _gate().reads_openly(request.environ) else None)
+            who = WhoCalls(ANONYMOUS.name, ANONYMOUS.role if _authenticator().reads_openly(request.environ) else None)
         else:
             who = WhoCalls(found.caller.name, found.caller.role, found.csrf_token, found.expires_at)
         return _unkept(jsonify(who.to_json()))
@@ -93,7 +93,7 @@ class Session(Resource):
 
         Ends the session, also when there is none any more. It carries the session's X-CSRF-Token.
         """
-        _gate().log_out(request.environ)
+        _authenticator().log_out(request.environ)
         answer = _nothing()
         answer.delete_cookie(cookie_name(request.environ), **_flags())
         return answer
@@ -104,7 +104,7 @@ def _log_in(token: str) -> Response:
     """No content, and the cookie."""
     check_origin(request.environ)
     try:
-        text = _gate().log_in(token, request.environ)
+        text = _authenticator().log_in(token, request.environ)
     except Unauthorized as error:
         raise type(error)(error.message, "token", error.remedy) from error
     answer = _nothing()
@@ -137,6 +137,6 @@ def _unkept(answer: Response) -> Response:
     return answer
 
 
-def _gate() -> Gate:
-    found: Gate = parts_of(current_app).gate
+def _authenticator() -> Authenticator:
+    found: Authenticator = components_of(current_app).authenticator
     return found

@@ -7,7 +7,7 @@ from typing import Any
 from flask import current_app
 
 from infosvc.access.roles import needs
-from infosvc.core.service import parts_of
+from infosvc.core.service import components_of
 from infosvc.http.api.body import body, read
 from infosvc.http.api.call_group import CallGroup
 from infosvc.http.api.exchange import latest, write
@@ -18,7 +18,7 @@ from infosvc.management import cluster_slots
 from infosvc.management.agent_client import Agents
 from infosvc.management.cluster_slots import ANYWHERE
 from infosvc.management.slots import delete_slot, lift_slot, set_slot
-from infosvc.state.transaction import Draft
+from infosvc.state.transaction import Transaction
 from infosvc.wire import answers
 from infosvc.wire.bodies import SlotBody
 from infosvc.wire.records import Role, Slot, Wanted
@@ -92,12 +92,12 @@ class OneSlot(Resource):
         def is_ready(node_name: str) -> bool:
             return known.state(node_name) == "ready"
 
-        def change(draft: Draft) -> bool:
+        def change(transaction: Transaction) -> bool:
             if asked.lift:
-                return _lift(draft, node_name, data_name, asked.interval)
+                return _lift(transaction, node_name, data_name, asked.interval)
             if node_name != ANYWHERE:
-                return set_slot(draft, node_name, data_name, asked.running, asked.interval)
-            return cluster_slots.place(draft, data_name, asked.running, asked.interval, is_ready)
+                return set_slot(transaction, node_name, data_name, asked.running, asked.interval)
+            return cluster_slots.place(transaction, data_name, asked.running, asked.interval, is_ready)
 
         new = write(change)
         return _shown(node_name, data_name), 201 if new else 200
@@ -111,9 +111,9 @@ class OneSlot(Resource):
         The agents that run it are told.
         """
         if node_name == ANYWHERE:
-            write(lambda draft: cluster_slots.withdraw(draft, data_name))
+            write(lambda transaction: cluster_slots.withdraw(transaction, data_name))
         else:
-            write(lambda draft: delete_slot(draft, node_name, data_name))
+            write(lambda transaction: delete_slot(transaction, node_name, data_name))
         return "", 204
 
 
@@ -133,19 +133,19 @@ class SlotLog(Resource):
 
         The agent keeps the last 20 of each slot; the service asks it now.
         """
-        picture = latest().picture
-        picture.wish(node_name, data_name)
-        agents: Agents = parts_of(current_app).agents
-        return answers.SlotLog(node_name, data_name, tuple(agents.runs(picture, node_name, data_name))).to_json()
+        configuration = latest().configuration
+        configuration.slot_request(node_name, data_name)
+        agents: Agents = components_of(current_app).agents
+        return answers.SlotLog(node_name, data_name, tuple(agents.runs(configuration, node_name, data_name))).to_json()
 
 
 def _shown(node_name: str, data_name: str) -> dict[str, Any]:
     if node_name == ANYWHERE:
-        return cluster_slots.placement(latest().picture, data_name).to_json()
+        return cluster_slots.placement(latest().configuration, data_name).to_json()
     return latest().slot(node_name, data_name).to_json()
 
 
-def _lift(draft: Draft, node_name: str, data_name: str, interval: float | None) -> bool:
+def _lift(transaction: Transaction, node_name: str, data_name: str, interval: float | None) -> bool:
     if node_name == ANYWHERE:
-        return cluster_slots.lift(draft, data_name, interval)
-    return lift_slot(draft, node_name, data_name, interval)
+        return cluster_slots.lift(transaction, data_name, interval)
+    return lift_slot(transaction, node_name, data_name, interval)

@@ -34,7 +34,7 @@ class Tokens(Resource):
 
         The token that the service made for its first admin is not among them.
         """
-        found = [stored.token for stored in latest().picture.tokens.values()]
+        found = [stored.token for stored in latest().configuration.tokens.values()]
         return TokenList(tuple(sorted(found, key=lambda token: token.created_at))).to_json()
 
     @ns.expect(token_body)
@@ -51,7 +51,7 @@ class Tokens(Resource):
         node_name = check_node_name(asked.node_name) if asked.node_name else None
         text, now = tokens.new_text(asked.role), latest().clock.wall()
         stored = tokens.make(text, asked.name, asked.role, node_name, now, asked.expires_in)
-        write(lambda draft: tokens.add(draft, stored, asked.replace))
+        write(lambda transaction: tokens.add(transaction, stored, asked.replace))
         return NewToken(**stored.token.to_json(), token=text).to_json(), 201
 
 
@@ -69,5 +69,5 @@ class OneToken(Resource):
         To revoke it once more changes nothing.
         """
         now = latest().clock.wall()
-        write(lambda draft: tokens.revoke(draft, token_id, now))
+        write(lambda transaction: tokens.revoke(transaction, token_id, now))
         return "", 204

@@ -40,8 +40,8 @@ def _whole(answers: Sequence[Answer], several: bool) -> Response:
 
 def _cached(data_name: str) -> Answer:
     found = latest()
-    producer = found.picture.producer(data_name)
-    return found.board.answer(producer, found.clock.monotonic(), found.clock.wall())
+    producer = found.configuration.producer(data_name)
+    return found.current_values.answer(producer, found.clock.monotonic(), found.clock.wall())
 
 
 def _filtered(data_name: str) -> list[Datum]:
@@ -49,7 +49,7 @@ def _filtered(data_name: str) -> list[Datum]:
 
 
 def _as_answer(data_name: str, found: Sequence[Datum]) -> dict[str, Any]:
-    unit = latest().picture.producer(data_name).unit
+    unit = latest().configuration.producer(data_name).unit
     shared = ("data_name", "unit")
     rows = [{key: value for key, value in datum.to_json().items() if key not in shared} for datum in found]
     return {"data_name": data_name, "unit": unit, "time": latest().clock.wall(), "values": rows}

@@ -25,13 +25,13 @@ def datum(name: str, node: str, value: float, fresh: bool) -> Datum:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_nodes_score_as_the_cases_say(case: dict[str, Any]) -> None:
-    (judgement,) = parse(f"first.score = {case['score']}\nfirst.filter = {case['filter']}\n")
+    (policy,) = parse(f"first.score = {case['score']}\nfirst.filter = {case['filter']}\n")
     values = {
         name: {node: datum(name, node, *said) for node, said in of_nodes.items()}
         for name, of_nodes in case["values"].items()
     }
 
-    found = {one.node_name: one for one in judgement.order(sorted(case["expected"]), values)}
+    found = {one.node_name: one for one in policy.order(sorted(case["expected"]), values)}
 
     for node, (score, last) in case["expected"].items():
         assert found[node].score == pytest.approx(score), node
@@ -39,13 +39,13 @@ def test_nodes_score_as_the_cases_say(case: dict[str, Any]) -> None:
 
 
 def test_the_best_comes_first_and_what_goes_last_comes_last() -> None:
-    (judgement,) = parse("second.score = free higher 0..1\nsecond.filter = load < 8\n# first.score = free lower 0..1")
+    (policy,) = parse("second.score = free higher 0..1\nsecond.filter = load < 8\n# first.score = free lower 0..1")
     free = {node: datum("free", node, value, True) for node, value in {"a": 0.1, "b": 0.9, "c": 0.9, "d": 1.0}.items()}
     load = {node: datum("load", node, value, True) for node, value in {"a": 1, "b": 2, "c": 1, "d": 9}.items()}
 
-    found = judgement.order("abcd", {"free": free, "load": load})
+    found = policy.order("abcd", {"free": free, "load": load})
 
-    assert judgement.name == "second"
+    assert policy.name == "second"
     assert [one.node_name for one in found] == ["b", "c", "a", "d"]
 
 
@@ -67,6 +67,6 @@ def test_what_the_plug_in_refuses_is_refused_with_its_key(line: str) -> None:
 
 
 def test_the_settings_that_the_readme_shows_are_right() -> None:
-    (judgement,) = parse(block("plugin-settings"))
+    (policy,) = parse(block("plugin-settings"))
 
-    assert judgement.terms and judgement.conditions
+    assert policy.terms and policy.conditions
