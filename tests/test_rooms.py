@@ -21,6 +21,7 @@ ALONE = "The service imports only itself"
 LOCALITY = "Locality knows nothing of ours"
 HADOOP = "The floors of what speaks to Hadoop"
 JOBS = "The floors of work on YARN"
+KINDS = "No kind of job knows another"
 
 
 # Importer, imported, and the contracts that stand against it.
@@ -43,6 +44,9 @@ FORBIDDEN = [
     ("infosvc.http.app", "infosvc.commands.options", {SERVICE}),
     ("hadoop.client.yarn", "hadoop.local.state", {HADOOP}),
     ("jobs.errors", "jobs.commands.job", {JOBS}),
+    ("jobs.application.submit", "jobs.itemwork.dealer", {JOBS}),
+    ("jobs.itemwork.dealer", "jobs.kinds.classify.request", {JOBS}),
+    ("jobs.kinds.command.request", "jobs.kinds.classify.request", {KINDS}),
 ]
 
 
