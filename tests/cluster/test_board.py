@@ -103,7 +103,7 @@ def test_logs_come_from_every_container(site: Site, job: dict[str, Any]) -> None
     assert {one["role"] for one in found} == {"master", "worker"}
     master = next(one for one in found if one["role"] == "master")
     piece = ask(site, where, container=master["container_id"])[1]
-    assert "started container_" in piece["text"]
+    assert "plan: " in piece["text"]
     assert piece["next"] == len(piece["text"].encode())
 
 
