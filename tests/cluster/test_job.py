@@ -303,10 +303,11 @@ def test_results_are_never_overwritten(site: Site, first: dict[str, Any]) -> Non
 
 
 def test_the_logs_of_a_job_are_kept_and_found(site: Site, first: dict[str, Any]) -> None:
-    text = succeed(site.nodewise("job", "logs", first["job_id"]))
+    lines = [json.loads(line) for line in succeed(site.nodewise("job", "logs", first["job_id"], "--json")).splitlines()]
 
-    assert "plan: " in text
-    assert all(f"{worker:06}" in text for worker in range(2, 6)), "the master's container is 1, the workers' follow"
+    assert [line for line in lines if line["role"] == "master" and "plan: " in line["line"]]
+    workers = {line["container_id"][-6:] for line in lines if line["role"] == "worker"}
+    assert workers == {f"{worker:06}" for worker in range(2, 6)}, "the master's container is 1, the workers' follow"
 
 
 def test_a_job_s_state_is_shown_to_programs(site: Site, first: dict[str, Any]) -> None:
