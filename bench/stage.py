@@ -161,6 +161,7 @@ def _load(made: Stage, scratch: Path, pictures: int) -> None:
     status = made.hdfs().status("/bench/pictures", strict=False)
     if status and len(made.hdfs().list("/bench/pictures")) == pictures:
         return
+    made.hdfs().delete("/bench/pictures", recursive=True)  # those of a larger stage would stay beside the new ones
     folder = scratch / "pictures"
     made.nodewise("images", "make", str(folder), "-n", str(pictures))
     loaded = json.loads(made.nodewise("images", "load", str(folder), "/bench/pictures", "--overwrite", "--json"))
