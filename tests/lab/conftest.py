@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -29,4 +30,7 @@ def cluster() -> Iterator[list[lab.Machine]]:
     lab.up()
     lift_limits()
     yield lab.machines()
-    loaded.note()
+    try:
+        loaded.note()
+    except lab.LabError as error:  # the tests have passed all the same; the lab is only due again the next time
+        print(f"Lab: what the machines have read is not known: {error}", file=sys.stderr)
