@@ -12,7 +12,7 @@ import click
 
 from infosvc.commands.spans import Span
 from infosvc.wire.errors import InfoError
-from infosvc.wire.service_options import TOKEN_FILE, ServiceOption, add_service_options
+from infosvc.wire.service_options import TOKEN_FILE, add_service_options
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -33,25 +33,13 @@ class Moment(click.ParamType[float]):
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-def _click_option(option: ServiceOption) -> Callable[[F], F]:
-    """One option that names the service, for click."""
-    return click.option(
-        option.flag,
-        type=_FILE if option.is_file else None,
-        envvar=option.variable,
-        default=option.default,
-        show_default=option.default is not None,
-        help=option.help,
-    )
-
-
-token_option = _click_option(TOKEN_FILE)
+token_option = TOKEN_FILE.decorator(click.option, _FILE)
 
 
 def service_options(command: F) -> F:
     """--url, --token-file and --ca-file, which arrive together as `service`."""
 
-    return cast(F, add_service_options(command, _click_option))
+    return cast(F, add_service_options(command, click.option, _FILE))
 
 
 def for_each(names: Iterable[str], action: Callable[[str], str]) -> None:

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 from infosvc.wire.client import DEFAULT_URL, InfoClient, read_token
 
+MakeOption = Callable[..., Callable[[Any], Any]]
+
 
 class ServiceOption(NamedTuple):
     """One option; its value is the path of a file if it `is_file`, else text."""
@@ -22,6 +24,17 @@ class ServiceOption(NamedTuple):
     help: str
     is_file: bool = True
     default: str | None = None
+
+    def decorator(self, option: MakeOption, file_type: Any) -> Callable[[Any], Any]:
+        """Make the option; `option` is click.option, and `file_type` is click's type of a file's path."""
+        return option(
+            self.flag,
+            type=file_type if self.is_file else None,
+            envvar=self.variable,
+            default=self.default,
+            show_default=self.default is not None,
+            help=self.help,
+        )
 
 
 URL = ServiceOption("--url", "NODEWISE_URL", "The information service.  [env: NODEWISE_URL]", False, DEFAULT_URL)
@@ -57,18 +70,16 @@ class ServiceAddress:
         return InfoClient(self.url, read_token(home, self.token_file), ca_file=self.authority)
 
 
-def add_service_options(
-    command: Callable[..., Any], make_option: Callable[[ServiceOption], Callable[[Any], Any]]
-) -> Callable[..., Any]:
+def add_service_options(command: Callable[..., Any], option: MakeOption, file_type: Any) -> Callable[..., Any]:
     """Give a command all of them; their values reach it together as the ServiceAddress `service`.
 
-    `make_option` makes the decorator of one option, as click.option does.
+    `option` is click.option, and `file_type` is click's type of a file's path.
     """
 
     @wraps(command)
     def call(*args: Any, url: str, token_file: Path | None, ca_file: Path | None, **named: Any) -> Any:
         return command(*args, service=ServiceAddress(url, token_file, ca_file), **named)
 
-    for option in reversed(SERVICE_OPTIONS):
-        call = make_option(option)(call)
+    for one in reversed(SERVICE_OPTIONS):
+        call = one.decorator(option, file_type)(call)
     return call

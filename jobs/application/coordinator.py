@@ -154,6 +154,11 @@ class Progress:
         """From 0 to 1."""
         return self.done / self.of if self.of else 0.0
 
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left, as also where there was nothing to do."""
+        return self.done >= self.of
+
 
 @dataclass(frozen=True)
 class Outcome:

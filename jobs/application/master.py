@@ -172,7 +172,7 @@ class Application:
 
     def _turn(self, coordinator: Coordinator, containers: Containers) -> None:
         due = self._clock()
-        while (progress := coordinator.progress()).share < 1:
+        while not (progress := coordinator.progress()).is_done:
             coordinator.tick()
             self._listener.check()
             if (now := self._clock()) >= due:

@@ -8,20 +8,9 @@ from typing import Any
 
 import click
 
-from infosvc.wire.service_options import ServiceOption, add_service_options
+from infosvc.wire.service_options import add_service_options
 
 
 def service_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """--url, --token-file and --ca-file, which arrive together as `service`."""
-    return add_service_options(command, _click_option)
-
-
-def _click_option(option: ServiceOption) -> Callable[[Any], Any]:
-    return click.option(
-        option.flag,
-        type=click.Path(dir_okay=False, path_type=Path) if option.is_file else None,
-        envvar=option.variable,
-        default=option.default,
-        show_default=option.default is not None,
-        help=option.help,
-    )
+    return add_service_options(command, click.option, click.Path(dir_okay=False, path_type=Path))
