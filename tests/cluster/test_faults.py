@@ -14,7 +14,7 @@ from tests.cluster.standing import Standing
 
 PICTURES = 480
 SEED = 765
-"""Its first three draws lie early in the job, at 5, 24 and 26 % of it, so that the job is there for each fault."""
+"""Its first draw lies at 5 % of the job, so that the job is there for its first fault whatever the machine does."""
 JOBS = (
     ("process", "worker", "nodemanager"),
     ("master", "frozen"),
@@ -37,11 +37,14 @@ def stage(standing: Standing) -> Iterator[Stage]:
 
 @pytest.mark.parametrize("kinds", JOBS, ids="-".join)
 def test_no_picture_is_lost(stage: Stage, kinds: tuple[str, ...]) -> None:
-    outcome = trials.run(stage, JOBS.index(kinds), kinds, random.Random(SEED), PICTURES)
+    left = list(kinds)
+    while left:  # what came too late for a job gets one more, in which it comes earlier
+        outcome = trials.run(stage, JOBS.index(kinds), left, random.Random(SEED), PICTURES)
 
-    assert outcome.wrong == []
-    assert outcome.faults == list(kinds), outcome
-    assert outcome.rows == PICTURES
+        assert outcome.wrong == []
+        assert outcome.rows == PICTURES
+        assert outcome.faults, outcome
+        left = outcome.missed
 
 
 def test_every_kind_of_fault_is_among_them() -> None:
