@@ -1,4 +1,4 @@
-"""Which container works for which node, and which pictures are to blame when it, or a process of it, ends."""
+"""Which container works for which node, and which items are to blame when it, or a process of it, ends."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jobs.application.journal import Record
-from jobs.itemwork.messages import Group, Picture
+from jobs.itemwork.messages import Group, Item
 from jobs.itemwork.suspects import Suspects
 
 DIED = "died"
@@ -37,7 +37,7 @@ class Death:
 
 
 class Blame:
-    """Not thread-safe; the names given here are those of pictures that the node's container holds."""
+    """Not thread-safe; the names given here are those of items that the node's container holds."""
 
     def __init__(self) -> None:
         self._sites: dict[str, _Site] = {}
@@ -62,7 +62,7 @@ class Blame:
         site.announced, site.reported = tuple(names), frozenset()
 
     def announced(self, node: str, container: str) -> bool:
-        """Whether this container has begun with pictures that are suspected, and is not done with them."""
+        """Whether this container has begun with items that are suspected, and is not done with them."""
         site = self._sites.get(node)
         return site is not None and site.container_id == container and bool(site.announced)
 
@@ -94,9 +94,9 @@ class Blame:
                 self._suspects.died(death.names, death.reason, death.container)
                 self._suspects.convict(death.convicted)
 
-    def split(self, pictures: Sequence[Picture]) -> tuple[Group, ...]:
+    def split(self, items: Sequence[Item]) -> tuple[Group, ...]:
         """In which groups to do them; those convicted are in none."""
-        return self._suspects.split(pictures)
+        return self._suspects.split(items)
 
     def convicted(self, names: Iterable[str]) -> dict[str, str]:
         """Those of them that nobody is given any more, with the reasons."""

@@ -19,7 +19,7 @@ import numpy as np
 from jobs.engines.loading import Loaded
 from jobs.images.rows import Rows
 from jobs.images.storage import Storage
-from jobs.itemwork.messages import Picture
+from jobs.itemwork.messages import Item
 from jobs.worker.reading import Fetched, Reader, Stalled, Unreadable
 
 WAITING_SECONDS = 1.0
@@ -31,7 +31,7 @@ class Chunk:
     """Pictures that one process does in one go; `number` names it."""
 
     number: int
-    pictures: tuple[Picture, ...]
+    items: tuple[Item, ...]
 
 
 @dataclass
@@ -113,7 +113,7 @@ class Looker:
         try:
             while True:
                 chunk = parent.recv()
-                chunks.put((chunk, self._reader.fetch(chunk.pictures)))
+                chunks.put((chunk, self._reader.fetch(chunk.items)))
         except (EOFError, OSError):
             os._exit(0)
 
@@ -121,7 +121,7 @@ class Looker:
         done = Done(chunk.number, time.monotonic())
         names: list[str] = []
         reasons: dict[str, str] = {}
-        for one in fetched.pictures(WAITING_SECONDS):
+        for one in fetched.items(WAITING_SECONDS):
             self._pulse.beat()
             if one is None:
                 continue

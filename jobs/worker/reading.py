@@ -10,7 +10,7 @@ from concurrent.futures import TimeoutError as NotYet
 from dataclasses import dataclass
 
 from jobs.images.storage import Storage
-from jobs.itemwork.messages import Picture
+from jobs.itemwork.messages import Item
 
 READERS = 4
 """Requests under way at once, in each process."""
@@ -43,7 +43,7 @@ class _Request:
     path: str
     offset: int
     length: int | None
-    pictures: tuple[Picture, ...]
+    items: tuple[Item, ...]
 
 
 class Reader:
@@ -54,7 +54,7 @@ class Reader:
         self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="read")
         self._answered = 0.0
 
-    def fetch(self, pictures: Sequence[Picture]) -> Fetched:
+    def fetch(self, pictures: Sequence[Item]) -> Fetched:
         """Begin to read all that are not too long."""
         refused = [picture for picture in pictures if picture.length > MOST_BYTES]
         requests = _requests([picture for picture in pictures if picture.length <= MOST_BYTES])
@@ -95,14 +95,14 @@ class Fetched:
     def __init__(
         self,
         requests: list[tuple[_Request, Future[bytes]]],
-        refused: Sequence[Picture],
+        refused: Sequence[Item],
         answered: Callable[[], float],
     ) -> None:
         self._requests = requests
         self._refused = refused
         self._answered = answered
 
-    def pictures(self, waiting: float) -> Iterator[tuple[Picture, bytes | Unreadable] | None]:
+    def items(self, waiting: float) -> Iterator[tuple[Item, bytes | Unreadable] | None]:
         """Each picture once; None after every `waiting` seconds in which none came; Stalled when HDFS is silent."""
         for picture in self._refused:
             yield picture, Unreadable(f"has {picture.length:,} bytes, at most {MOST_BYTES:,} are read")
@@ -117,26 +117,26 @@ class Fetched:
                     yield None
                     continue
                 except Unreadable as error:
-                    yield from ((picture, error) for picture in request.pictures)
+                    yield from ((picture, error) for picture in request.items)
                 else:
                     yield from _cut(request, content)
                 break
 
 
-def _cut(request: _Request, content: bytes) -> Iterator[tuple[Picture, bytes]]:
+def _cut(request: _Request, content: bytes) -> Iterator[tuple[Item, bytes]]:
     if request.length is None:
-        yield request.pictures[0], content
+        yield request.items[0], content
         return
-    for picture in request.pictures:
+    for picture in request.items:
         begin = (picture.offset or 0) - request.offset
         yield picture, content[begin : begin + picture.length]
 
 
-def _requests(pictures: Sequence[Picture]) -> list[_Request]:
+def _requests(pictures: Sequence[Item]) -> list[_Request]:
     """Files one by one, neighbours in a packed file together."""
     whole = [_Request(picture.path, 0, None, (picture,)) for picture in pictures if picture.offset is None]
     packed = sorted((picture for picture in pictures if picture.offset is not None), key=_place)
-    runs: list[list[Picture]] = []
+    runs: list[list[Item]] = []
     for picture in packed:
         if runs and _joins(runs[-1], picture):
             runs[-1].append(picture)
@@ -145,19 +145,19 @@ def _requests(pictures: Sequence[Picture]) -> list[_Request]:
     return whole + [_together(run) for run in runs]
 
 
-def _place(picture: Picture) -> tuple[str, int]:
+def _place(picture: Item) -> tuple[str, int]:
     return picture.path, picture.offset or 0
 
 
-def _end(picture: Picture) -> int:
+def _end(picture: Item) -> int:
     return (picture.offset or 0) + picture.length
 
 
-def _joins(run: list[Picture], picture: Picture) -> bool:
+def _joins(run: list[Item], picture: Item) -> bool:
     near = run[-1].path == picture.path and _place(picture)[1] - _end(run[-1]) <= GAP_BYTES
     return near and _end(picture) - _place(run[0])[1] <= REQUEST_BYTES
 
 
-def _together(run: list[Picture]) -> _Request:
+def _together(run: list[Item]) -> _Request:
     first = _place(run[0])[1]
     return _Request(run[0].path, first, max(_end(picture) for picture in run) - first, tuple(run))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from jobs.errors import JobError
 from jobs.images.rows import Rows, stream
-from jobs.itemwork.messages import Group, Picture, Task
+from jobs.itemwork.messages import Group, Item, Task
 from jobs.worker.child import Chunk, Done
 from jobs.worker.children import Children, Died
 from jobs.worker.held import Held
@@ -33,12 +33,12 @@ class _Piece:
     """What a chunk in a process is part of."""
 
     lease: str
-    pictures: tuple[Picture, ...]
+    items: tuple[Item, ...]
     suspect: bool
 
     @property
     def names(self) -> list[str]:
-        return [picture.name for picture in self.pictures]
+        return [picture.name for picture in self.items]
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class Worker:
             number = next(self._numbers)
             self._pieces[number] = piece
             self._held[piece.lease].running += 1
-            child.give(Chunk(number, piece.pictures), time.monotonic())
+            child.give(Chunk(number, piece.items), time.monotonic())
 
     def _next(self, now: float) -> _Piece | None:
         """In the order of the leases; a suspect waits until nothing else runs, and nothing else begins until then."""
@@ -201,7 +201,7 @@ class Worker:
         """It waits again: its process died of something else."""
         if held := self._held.get(piece.lease):
             held.running -= 1
-            (held.suspects if piece.suspect else held.waiting).appendleft(piece.pictures)
+            (held.suspects if piece.suspect else held.waiting).appendleft(piece.items)
 
     def _bury(self, piece: _Piece, reason: str) -> None:
         if held := self._held.get(piece.lease):

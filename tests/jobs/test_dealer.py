@@ -14,9 +14,9 @@ from jobs.application.journal import Record
 from jobs.errors import JobError
 from jobs.images.recordio import BadPack
 from jobs.itemwork.blame import DIED
-from jobs.itemwork.commits import COMMITTED
-from jobs.itemwork.dealer import Dealer, Tally, remaining
-from jobs.itemwork.messages import Picture, Task
+from jobs.itemwork.commits import COMMITTED, Commit, commits
+from jobs.itemwork.dealer import Dealer, NodeTotals, remaining
+from jobs.itemwork.messages import Item, Task
 from locality.leases import Answer, Leases
 from locality.types import Part, Plan
 from tests.jobs.dealing import LEASE_SECONDS, Job, block, one_node, pictures_of, rows, stored_rows, two_nodes
@@ -29,7 +29,7 @@ def take(job: Job, node: str = "a", container: str = "", holding: tuple[str, ...
 
 
 def names(task: Task) -> list[str]:
-    return [picture.name for group in task.groups for picture in group.pictures]
+    return [picture.name for group in task.groups for picture in group.items]
 
 
 def commit(job: Job, task: Task, node: str = "a", container: str = "") -> Answer:
@@ -163,7 +163,7 @@ def test_rows_have_to_be_exactly_those_of_the_lease(job: Job) -> None:
         "one of another lease": [*own[1:], "/p#9"],
     }
     for told in wrong.values():
-        with pytest.raises(Refused, match=f"{len(told)} rows for 8 pictures"):
+        with pytest.raises(Refused, match=f"{len(told)} rows for 8 items"):
             job.dealer.commit("a", "a1", task.lease, rows("a", told), 1, 1)
     with pytest.raises(Refused, match="no Arrow stream"):
         job.dealer.commit("a", "a1", task.lease, b"PAR1", 1, 1)
@@ -262,12 +262,12 @@ def test_a_process_that_died_gets_its_group_in_halves_until_one_is_convicted(job
     task = take(job)
     own = names(task)
     groups, convicted = job.dealer.died("a", "a1", task.lease, own[:4], "signal 11")
-    assert [[one.name for one in group.pictures] for group in groups] == [own[:2], own[2:4]]
+    assert [[one.name for one in group.items] for group in groups] == [own[:2], own[2:4]]
     assert [group.suspect for group in groups] == [True, True]
 
     job.dealer.working("a", "a1", task.lease, own[:2])
     groups, convicted = job.dealer.died("a", "a1", task.lease, own[:2], "signal 11")
-    assert [[one.name for one in group.pictures] for group in groups] == [[own[0]], [own[1]]]
+    assert [[one.name for one in group.items] for group in groups] == [[own[0]], [own[1]]]
     job.dealer.working("a", "a1", task.lease, own[1:2])
     groups, convicted = job.dealer.died("a", "a1", task.lease, own[1:2], "signal 11")
 
@@ -277,7 +277,7 @@ def test_a_process_that_died_gets_its_group_in_halves_until_one_is_convicted(job
     assert sorted(names(again)) == sorted(set(own) - {own[1]})
     assert commit(job, again) is Answer.ACCEPTED
     assert (own[1], "signal 11") in stored_rows(job.paper.records)
-    assert job.dealer.tallies()["a"].errors == 1
+    assert job.dealer.totals()["a"].errors == 1
 
 
 def test_a_death_that_is_told_twice_because_the_answer_was_lost_counts_once(job: Job) -> None:
@@ -295,9 +295,9 @@ def test_a_death_that_is_told_twice_because_the_answer_was_lost_counts_once(job:
 def test_a_group_has_to_be_of_its_lease(job: Job) -> None:
     task = take(job)
     for group in ([], ["/q#0"], [names(task)[0], "/elsewhere"]):
-        with pytest.raises(Refused, match="the group has to be of pictures of its lease"):
+        with pytest.raises(Refused, match="the group has to be of items of its lease"):
             job.dealer.died("a", "a1", task.lease, group, "x")
-    with pytest.raises(Refused, match="the group has to be of pictures of its lease"):
+    with pytest.raises(Refused, match="the group has to be of items of its lease"):
         job.dealer.working("a", "a1", task.lease, ["/q#0"])
     assert job.dealer.died("a", "a1", "0-1", ["/q#0"], "x") == ((), {}), "of a lease that ended nothing is kept"
 
@@ -318,7 +318,7 @@ def test_a_container_that_ends_by_its_pictures_makes_suspects_of_what_it_announc
     assert job.dealer.ended("a", "a2", True, "memory kill") == {own[0]: "memory kill"}
 
     given = take_all(job, "a3")
-    suspects = {one.name for task in given for group in task.groups if group.suspect for one in group.pictures}
+    suspects = {one.name for task in given for group in task.groups if group.suspect for one in group.items}
     assert suspects == {own[1]}
     assert {name: why for task in given for name, why in task.convicted.items()} == {own[0]: "memory kill"}
 
@@ -383,17 +383,17 @@ def test_what_happened_is_added_up_for_each_node(job: Job) -> None:
     job.now = 9.0
     commit(job, stolen)
 
-    assert job.dealer.tallies()["a"] == Tally(
-        images=14,
+    assert job.dealer.totals()["a"] == NodeTotals(
+        items=14,
         errors=0,
-        local_images=12,
+        local_items=12,
         bytes_read=300,
         moved_bytes=200,
         busy_seconds=5.0,
         first_take=2.0,
         last_commit=9.0,
     )
-    assert job.dealer.tallies()["a"].seconds == 7.0
+    assert job.dealer.totals()["a"].seconds == 7.0
     assert job.dealer.first_result_seconds == 5.0
     told = [(one.begin, one.end, one.images, one.local_images, one.origin) for one in job.dealer.timeline()]
     assert told == [(2.0, 6.0, 8, 8, "a"), (3.0, 5.0, 4, 4, "a"), (8.0, 9.0, 2, 0, "b")]
@@ -409,7 +409,7 @@ def test_a_lease_of_a_silent_node_ends_when_it_was_heard_last(job: Job) -> None:
 
     (lease,) = job.dealer.timeline()
     assert (lease.begin, lease.end, lease.outcome) == (0.0, 3.0, Answer.EXPIRED.value)
-    assert job.dealer.tallies()["a"].busy_seconds == 3.0
+    assert job.dealer.totals()["a"].busy_seconds == 3.0
 
 
 def test_another_attempt_knows_what_was_committed_and_who_is_suspect(job: Job) -> None:
@@ -420,16 +420,25 @@ def test_another_attempt_knows_what_was_committed_and_who_is_suspect(job: Job) -
         job.dealer.died("a", "a1", task.lease, group, "signal 9")
     other = take(job, holding=(task.lease,))
     commit(job, other)
-    before = (job.dealer.tallies()["a"].images, job.dealer.timeline(), job.dealer.first_result_seconds)
+    before = (job.dealer.totals()["a"].items, job.dealer.timeline(), job.dealer.first_result_seconds)
 
     job.restart()
 
-    assert (job.dealer.tallies()["a"].images, job.dealer.timeline(), job.dealer.first_result_seconds) == before
+    assert (job.dealer.totals()["a"].items, job.dealer.timeline(), job.dealer.first_result_seconds) == before
     assert job.dealer.left == 12
     job.dealer.joined("a", "a1", 1.0)
     again = take(job)
     assert again.lease.startswith("2-")
     assert (again.convicted, [group.suspect for group in again.groups]) == ({own[0]: "signal 9"}, [False, True])
+
+
+def test_the_journal_counts_under_the_names_that_earlier_versions_read() -> None:
+    commit = Commit("a", "a1", "1-1", "a", [("/f", 0, 3)], 1.0, 2.0, 3, 1, 2, 30, 10, 0.5, b"rows")
+    record = commit.to_record()
+
+    assert (record.body["images"], record.body["local_images"]) == (3, 2)
+    assert not {"items", "local_items", "rows"} & set(record.body)
+    assert list(commits([record])) == [commit]
 
 
 def test_what_is_left_is_the_plan_without_what_was_committed() -> None:
@@ -456,12 +465,12 @@ def test_an_input_that_was_changed_ends_the_job(job: Job) -> None:
     dealer = Dealer(leases, lambda part: pictures_of(part)[1:], job.paper, 1, lambda: 0.0)
     dealer.joined("a", "a1", 1.0)
 
-    with pytest.raises(JobError, match="/f has 0 pictures where 1 were planned"):
+    with pytest.raises(JobError, match="/f has 0 items where 1 were planned"):
         dealer.take("a", "a1", [])
 
 
 def test_a_pack_that_is_damaged_ends_the_job_with_its_sentence(job: Job) -> None:
-    def look_up(part: Part) -> tuple[Picture, ...]:
+    def look_up(part: Part) -> tuple[Item, ...]:
         raise BadPack("holds no record at byte 8")
 
     dealer = Dealer(Leases(job.plan, {"a": 1.0}, 0.0), look_up, job.paper, 1, lambda: 0.0)

@@ -47,8 +47,8 @@ def chunks(task: Task) -> list[Group]:
     """What nobody suspects is done in batches, each suspect group apart."""
     found = []
     for group in task.groups:
-        size = len(group.pictures) if group.suspect else CHUNK
-        found += [Group(group.pictures[at : at + size], group.suspect) for at in range(0, len(group.pictures), size)]
+        size = len(group.items) if group.suspect else CHUNK
+        found += [Group(group.items[at : at + size], group.suspect) for at in range(0, len(group.items), size)]
     return found
 
 
@@ -109,7 +109,7 @@ class Chaos(RuleBasedStateMachine):
             self.commit(worker, doing, lost)
             return
         group = doing.groups.pop(0)
-        names = [picture.name for picture in group.pictures]
+        names = [picture.name for picture in group.items]
         if group.suspect:
             self.job.dealer.working(node, worker.name, doing.task.lease, names)
         if self.strong & set(names):
@@ -162,7 +162,7 @@ class Chaos(RuleBasedStateMachine):
         """A container that was given up still says something."""
         worker = next(worker for worker in self.old if worker.holds)
         doing = worker.holds.pop(next(iter(worker.holds)))
-        names = [picture.name for group in doing.task.groups for picture in group.pictures]
+        names = [picture.name for group in doing.task.groups for picture in group.items]
         try:
             told = rows(worker.node, [*names, *doing.convicted])
             self.job.dealer.commit(worker.node, worker.name, doing.task.lease, told, 1, 1)
@@ -201,9 +201,9 @@ class Chaos(RuleBasedStateMachine):
         assert {name for name, error in told.items() if error} == self.poison | self.strong
         for worker in self.current.values():
             assert self.job.dealer.take(worker.node, worker.name, list(worker.holds)) is None
-        done = self.job.dealer.tallies().values()
-        assert sum(tally.images for tally in done) == len(self.names)
-        assert sum(tally.errors for tally in done) == len(self.poison | self.strong)
+        done = self.job.dealer.totals().values()
+        assert sum(total.items for total in done) == len(self.names)
+        assert sum(total.errors for total in done) == len(self.poison | self.strong)
 
     def commit(self, worker: Container, doing: Doing, lost: bool) -> None:
         told = rows(worker.node, [*doing.done, *doing.convicted], doing.convicted)
@@ -222,7 +222,7 @@ class Chaos(RuleBasedStateMachine):
         if doing.task.lease not in self.job.dealer.heartbeat(worker.node, worker.name):
             del worker.holds[doing.task.lease]
             return
-        told = {picture.name for group in groups for picture in group.pictures} | set(convicted)
+        told = {picture.name for group in groups for picture in group.items} | set(convicted)
         assert told == set(names)
         doing.groups += groups
         doing.convicted |= convicted
@@ -250,7 +250,7 @@ def test_threads_that_hammer_and_steal_lose_and_double_nothing() -> None:
             while (offer := job.dealer.take(node, f"{node}1", [])) is not None:
                 job.dealer.heartbeat(node, f"{node}1")
                 if isinstance(offer, Task):
-                    names = [picture.name for group in offer.groups for picture in group.pictures]
+                    names = [picture.name for group in offer.groups for picture in group.items]
                     job.dealer.commit(node, f"{node}1", offer.lease, rows(node, names), 1, 1)
         except BaseException as error:
             faults.append(error)

@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.itemwork.messages import Group, Picture
+from jobs.itemwork.messages import Group, Item
 from jobs.itemwork.suspects import Suspects
 
 REASON = "signal 9"
 
 
-def pictures(*names: str) -> list[Picture]:
-    return [Picture(name, name, None, 10) for name in names]
+def pictures(*names: str) -> list[Item]:
+    return [Item(name, name, None, 10) for name in names]
 
 
 def names(groups: tuple[Group, ...]) -> list[tuple[list[str], bool]]:
-    return [([picture.name for picture in group.pictures], group.suspect) for group in groups]
+    return [([picture.name for picture in group.items], group.suspect) for group in groups]
 
 
 def test_what_nobody_suspects_is_one_group() -> None:
@@ -89,7 +89,7 @@ def test_more_pieces_find_it_with_fewer_deaths() -> None:
     suspects = Suspects()
     suspects.died([f"{n:02d}" for n in range(64)], REASON, container=True)
 
-    assert {len(group.pictures) for group in suspects.split(pictures(*(f"{n:02d}" for n in range(64))))} == {4}
+    assert {len(group.items) for group in suspects.split(pictures(*(f"{n:02d}" for n in range(64))))} == {4}
 
 
 def test_the_convicted_die_no_more() -> None:
@@ -116,13 +116,13 @@ def test_exactly_the_poison_is_convicted_and_within_few_deaths(
         for begin, end in pairwise(borders):
             lease = pictures(*(str(n) for n in range(begin, end) if n in left))
             for group in suspects.split(lease):
-                done = {int(picture.name) for picture in group.pictures}
+                done = {int(picture.name) for picture in group.items}
                 if poison & done:
                     deaths += 1
-                    suspects.died([picture.name for picture in group.pictures], REASON, container)
+                    suspects.died([picture.name for picture in group.items], REASON, container)
                 else:
                     left -= done
-                    suspects.clear([picture.name for picture in group.pictures])
+                    suspects.clear([picture.name for picture in group.items])
             left -= {int(name) for name in suspects.convicted}
         borders = [0, 40]
         assert deaths <= 8 * len(poison)

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pyarrow as pa
 
 from jobs.images.rows import SCHEMA
-from jobs.itemwork.messages import Picture, Task
+from jobs.itemwork.messages import Item, Task
 from jobs.itemwork.suspects import Suspects
 
 TOKEN = "secret"
@@ -21,9 +21,9 @@ TOKEN = "secret"
 class Application:
     """Leases given one after the other, each until its rows are committed; `refuses` answers instead, if it does."""
 
-    def __init__(self, leases: dict[str, Sequence[Picture]], suspects: Suspects | None = None) -> None:
+    def __init__(self, leases: dict[str, Sequence[Item]], suspects: Suspects | None = None) -> None:
         self.waiting = dict(leases)
-        self.given: dict[str, Sequence[Picture]] = {}
+        self.given: dict[str, Sequence[Item]] = {}
         self.most = 0
         self.suspects = suspects or Suspects()
         self.rows: list[dict[str, Any]] = []

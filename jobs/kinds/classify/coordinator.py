@@ -116,17 +116,17 @@ class Classify(Coordinator):
         """Images that have their rows."""
         if self._stored:
             return Progress(self._stored.images, self._stored.images, UNIT)
-        tallies, running, of = self._work.tallies(), self._work.running(), self._decision.images
+        totals, running, of = self._work.totals(), self._work.running(), self._decision.images
         nodes = {}
         for name, planned in self._decision.plan.loads().items():
-            tally = tallies.get(name, NOTHING)
+            total = totals.get(name, NOTHING)
             nodes[name] = NodeProgress(
                 planned=planned,
-                done=tally.images,
-                errors=tally.errors,
-                local=tally.local_images,
+                done=total.items,
+                errors=total.errors,
+                local=total.local_items,
                 running=running.get(name, 0),
-                rate=tally.images / tally.busy_seconds if tally.busy_seconds else 0.0,
+                rate=total.items / total.busy_seconds if total.busy_seconds else 0.0,
             )
         return Progress(of - self._work.left, of, UNIT, nodes)
 
@@ -190,7 +190,7 @@ class Classify(Coordinator):
         self._output.store(rows_by_node(records), decision.images)
         course = Course(
             started_at=datetime.fromtimestamp(attempt.began_at, UTC).isoformat(timespec="milliseconds"),
-            tallies=work.tallies(),
+            totals=work.totals(),
             leases=work.timeline(),
             failures=tuple(attempt.failures),
             attempts=attempt.number,

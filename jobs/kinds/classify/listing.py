@@ -16,7 +16,7 @@ from hadoop.client.ranges import Ranges
 from jobs.errors import JobError
 from jobs.images import recordio
 from jobs.images.recordio import IDX, LEN, LST, REC, BadPack, Index, Numbers, Records
-from jobs.itemwork.messages import Picture
+from jobs.itemwork.messages import Item
 from locality.types import Block, Part
 
 READERS = 8
@@ -54,22 +54,22 @@ class Pictures:
                 found.append(_file_block(file))
         return found
 
-    def of(self, part: Part) -> tuple[Picture, ...]:
+    def of(self, part: Part) -> tuple[Item, ...]:
         """The pictures of a part of a block, in their order; JobError when the pack does not hold them any more."""
         name = PACKED_BLOCK.fullmatch(part.block.name)
         if name is None:
-            return (Picture(part.block.name, part.block.name, None, part.block.size_bytes),)
+            return (Item(part.block.name, part.block.name, None, part.block.size_bytes),)
         path, index = name["path"], self._index(name["path"])
         first = index.first_at(int(name["byte"])) + part.first
         if first + part.items > len(index):
             raise JobError(f"{path} has changed since the job began", remedy="submit it again")
         return tuple(self._picture(path, index, number) for number in range(first, first + part.items))
 
-    def _picture(self, path: str, index: Index, number: int) -> Picture:
+    def _picture(self, path: str, index: Index, number: int) -> Item:
         name, place = f"{path}#{index.name(number)}", index.place(number)
         if place.is_split:
-            return Picture(name, self._join(path, int(index.offsets[number])), None, place.length)
-        return Picture(name, path, place.start, place.length)
+            return Item(name, self._join(path, int(index.offsets[number])), None, place.length)
+        return Item(name, path, place.start, place.length)
 
     def _join(self, path: str, offset: int) -> str:
         """The file with the picture of a split record, made at the first call; the same one for every attempt."""
