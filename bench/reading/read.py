@@ -29,12 +29,12 @@ def read(reader: Reader, chunks: Iterable[Sequence[Item]]) -> tuple[int, int]:
     for chunk in [*chunks, *[()] * AHEAD]:
         fetched.append(reader.fetch(chunk))
         if len(fetched) > AHEAD:
-            count, length = _taken(fetched.popleft())
+            count, length = _take(fetched.popleft())
             pictures, size = pictures + count, size + length
     return pictures, size
 
 
-def _taken(fetched: Fetched) -> tuple[int, int]:
+def _take(fetched: Fetched) -> tuple[int, int]:
     pictures = size = 0
     for one in fetched.items(60):
         if one is None or isinstance(one[1], Unreadable) or len(one[1]) != one[0].length:

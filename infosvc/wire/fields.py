@@ -70,7 +70,7 @@ class Described:
         return f"{self.unit} {self.help}".strip()
 
 
-def described(help: str = "", **said: Any) -> dict[str, Described]:
+def describe(help: str = "", **said: Any) -> dict[str, Described]:
     """Metadata of a dataclass's field; what can be said stands in Described."""
     return {_KEY: Described(help, **said)}
 
@@ -86,7 +86,7 @@ class Field:
     described: Described = field(default_factory=Described)
 
     @property
-    def required(self) -> bool:
+    def is_required(self) -> bool:
         """Whether a body must hold it."""
         said = self.described.required
         return self.default is MISSING if said is None else said

@@ -39,13 +39,13 @@ class JobOptions(Settings):
                       the time being; the job ends when no node is left that took less
     """
 
-    queue: str = option("default", help="Of YARN, to run in.")
+    queue: str = option("default", help="YARN queue to run in.")
     master_python: str = option(
         sys.executable, help="Python of the application master on the nodes.", show_default=False
     )
     capability_wait: float = option(20.0, help="Seconds for fresh values.", least=0)
     container_wait: float = option(60.0, help="Seconds for a node's container.", least=1)
-    attempts: int = option(2, help="Starts of the application master.", least=1)
+    attempts: int = option(2, help="How often YARN may start the application master.", least=1)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,8 +22,8 @@ to 1.
                         "loads": {NODE: FILES}, "access_seconds", "planning_seconds",
                         "nodes": [{"node_name", "images", "size_bytes", "local_images", "moved_bytes", "makespan"}]}],
              "no_plans": SENTENCE | null}
-        A file counts as one picture. A plan with an `error` has only that and its policy. Makespans are in seconds
-        when the capability is in pictures per second. `access_cost.entries` is empty beyond `most_nodes` nodes.
+        A file counts as one image. A plan with an `error` has only that and its policy. Makespans are in seconds
+        when the capability is in images per second. `access_cost.entries` is empty beyond `most_nodes` nodes.
 
     GET /jobs
         200 {"jobs": [JOB, the newest first]}
@@ -116,7 +116,7 @@ class Calls:
     def path(self) -> ResponseReturnValue:
         """GET /path."""
         from jobs.dashboard.listing import Listings, Progress
-        from jobs.dashboard.planning import picture
+        from jobs.dashboard.planning import path_view
 
         path = plain_path(request.args.get("path", ""))
         capability = request.args.get("capability") or None
@@ -127,11 +127,11 @@ class Calls:
         if isinstance(found, Progress):
             return jsonify({"state": "listing", "path": path, "files": found.files, "listed": found.listed}), 202
 
-        def planned() -> dict[str, Any]:
-            return picture(found, self._running(place), self._values, capability)
+        def make_view() -> dict[str, Any]:
+            return path_view(found, self._running(place), self._values, capability)
 
         key = ("path", place, path, capability, found.listed_at)
-        return jsonify(self._briefly.get(key, LIST_SECONDS, planned))
+        return jsonify(self._briefly.get(key, LIST_SECONDS, make_view))
 
     def jobs(self) -> ResponseReturnValue:
         """GET /jobs."""
@@ -146,13 +146,13 @@ class Calls:
         from jobs.dashboard.showing import Watches, live, outcome
 
         place, watches = self._site.place(), self._once("watches", Watches)
-        known = self._known(place, job_id)
+        known = self._find_job(place, job_id)
 
-        def looked() -> dict[str, Any]:
+        def look() -> dict[str, Any]:
             return live(known, watches.look(known, self._yarn(place).status))
 
-        body = self._briefly.get(("live", place, job_id), LIVE_SECONDS, looked)
-        key = ("outcome", place, job_id, known.application.ended)
+        body = self._briefly.get(("live", place, job_id), LIVE_SECONDS, look)
+        key = ("outcome", place, job_id, known.application.has_ended)
         told = self._briefly.get(key, SETTLED_SECONDS, lambda: outcome(self._reader(place), known))
         return jsonify(body | told | {"ending": self._endings().of(job_id)})
 
@@ -161,42 +161,44 @@ class Calls:
         from jobs.dashboard import log_pieces
 
         place = self._site.place()
-        known = self._known(place, job_id)
+        known = self._find_job(place, job_id)
         key = ("containers", place, job_id)
 
-        def noted() -> list[log_pieces.Container]:
+        def list_containers() -> list[log_pieces.Container]:
             told = self._reader(place).containers(known)
             yarn = self._yarn(place)
             return log_pieces.containers(place, known.application.application_id, yarn.node_addresses(), told)
 
-        found = self._briefly.get(key, LIST_SECONDS, noted)
+        found = self._briefly.get(key, LIST_SECONDS, list_containers)
         container = request.args.get("container")
         if not container:
-            return jsonify(log_pieces.listed(known, found))
+            return jsonify(log_pieces.containers_json(known, found))
         stream, offset = request.args.get("stream", "stdout"), _offset(request.args.get("offset", "0"))
         return jsonify(log_pieces.piece(place, known, found, container, stream, offset))
 
     def decision(self, job_id: str) -> ResponseReturnValue:
         """GET /jobs/ID/decision."""
-        from jobs.dashboard.showing import explained
+        from jobs.dashboard.showing import decision_json
 
         place, node = self._site.place(), request.args.get("node") or None
-        key = ("decision", place, _checked(job_id), node)
-        body = self._briefly.get(key, SETTLED_SECONDS, lambda: explained(self._reader(place).decision(job_id), node))
+        key = ("decision", place, _check_job_id(job_id), node)
+        body = self._briefly.get(
+            key, SETTLED_SECONDS, lambda: decision_json(self._reader(place).decision(job_id), node)
+        )
         return jsonify(body)
 
     def end(self, job_id: str) -> ResponseReturnValue:
         """DELETE /jobs/ID."""
         place = self._site.place()
-        known = self._yarn(place).known(_checked(job_id))
-        if known.application.ended:
+        known = self._yarn(place).find(_check_job_id(job_id))
+        if known.application.has_ended:
             raise Conflict(f"{job_id} has ended already: {known.application.final.lower()}")
         self._endings().begin(place, job_id, self._note)
         return jsonify({"job_id": job_id, "ending": self._endings().of(job_id)}), 202
 
-    def _known(self, place: Place, job_id: str) -> Known:
-        ask = self._yarn(place).known
-        return self._briefly.get(("job", place, _checked(job_id)), LIVE_SECONDS, lambda: ask(job_id))
+    def _find_job(self, place: Place, job_id: str) -> Known:
+        ask = self._yarn(place).find
+        return self._briefly.get(("job", place, _check_job_id(job_id)), LIVE_SECONDS, lambda: ask(job_id))
 
     def _running(self, place: Place) -> list[str]:
         return self._briefly.get(("nodes", place), LIST_SECONDS, self._yarn(place).running_nodes)
@@ -239,7 +241,7 @@ class Routed(NamedTuple):
     method: str = "GET"
 
 
-def routed(calls: Calls) -> list[Routed]:
+def make_routes(calls: Calls) -> list[Routed]:
     """All calls."""
     room = threading.BoundedSemaphore(MOST_AT_ONCE)
     found = (
@@ -250,10 +252,10 @@ def routed(calls: Calls) -> list[Routed]:
         Routed("/jobs/<job_id>/logs", "logs", calls.logs),
         Routed("/jobs/<job_id>/decision", "decision", calls.decision),
     )
-    return [one._replace(view=answered(one.view, room)) for one in found]
+    return [one._replace(view=translate_errors(one.view, room)) for one in found]
 
 
-def answered(view: View, room: threading.BoundedSemaphore) -> View:
+def translate_errors(view: View, room: threading.BoundedSemaphore) -> View:
     """The view with what can go wrong in the service's own errors: the one place where Hadoop's become those.
 
     NotReady, at once, when there is no `room` for one more call.
@@ -277,7 +279,7 @@ def answered(view: View, room: threading.BoundedSemaphore) -> View:
     return call
 
 
-def _checked(job_id: str) -> str:
+def _check_job_id(job_id: str) -> str:
     if not JOB_ID.fullmatch(job_id):
         raise InvalidInput(f"{job_id!r} is no job id", "job_id", remedy="it looks like application_1700000000000_0001")
     return job_id

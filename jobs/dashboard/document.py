@@ -55,7 +55,7 @@ _STATUS = {
     "section": None,
 }
 _ONE = _ROW | {
-    "headline": "10 of 40 pictures",
+    "headline": "10 of 40 images",
     "silent_seconds": None,
     "status": _STATUS,
     "report": None,
@@ -110,14 +110,14 @@ _DECISION = {
     "job_id": JOB,
     "policy": "maxflow",
     "capability": "perf_cpu",
-    "heading": ["40 pictures of /data/images, divided by maxflow"],
+    "heading": ["40 images of /data/images, divided by maxflow"],
     "nodes": [
         {"node_name": "127.0.1.11", "value": 0.5, "images": 20, "local_images": 20, "why": ["It gets these 20."]}
     ],
 }
 
 
-def _asked(name: str, description: str, example: object, kind: str = "string", required: bool = False) -> Any:
+def _parameter(name: str, description: str, example: object, kind: str = "string", required: bool = False) -> Any:
     found = {"name": name, "in": "query", "type": kind, "description": description, "x-example": example}
     return found | ({"required": True} if required else {})
 
@@ -133,7 +133,7 @@ def _call(summary: str, description: str, *parameters: Any, **responses: Any) ->
     }
 
 
-def _shown(description: str, example: object) -> dict[str, Any]:
+def _answer(description: str, example: object) -> dict[str, Any]:
     return {"description": description, "examples": {"application/json": example}}
 
 
@@ -148,10 +148,10 @@ BOARD: dict[str, Any] = {
                 "Show a path of HDFS",
                 "Who holds its blocks, what reading costs, and what each policy would do with it judged by a "
                 "capability, before anything runs. While it is listed the answer is 202: ask again in a second.",
-                _asked("path", "a file or folder of HDFS", "/data/images", required=True),
-                _asked("capability", "the data name that judges nodes; without one nothing is planned", "perf_cpu"),
-                on_200=_shown("the path", _PATH),
-                on_202=_shown(
+                _parameter("path", "a file or folder of HDFS", "/data/images", required=True),
+                _parameter("capability", "the data name that judges nodes; without one nothing is planned", "perf_cpu"),
+                on_200=_answer("the path", _PATH),
+                on_202=_answer(
                     "it is being listed", {"state": "listing", "path": "/data/images", "files": 9, "listed": 4}
                 ),
                 on_404={"description": "there is no such path"},
@@ -162,7 +162,7 @@ BOARD: dict[str, Any] = {
             "get": _call(
                 "List jobs",
                 "All of nodewise that YARN remembers, the newest first.",
-                on_200=_shown("the jobs", {"jobs": [_ROW]}),
+                on_200=_answer("the jobs", {"jobs": [_ROW]}),
             )
         },
         "/jobs/{job_id}": {
@@ -170,14 +170,14 @@ BOARD: dict[str, Any] = {
             "get": _call(
                 "Show a job",
                 "How far each node is while it runs, its report after it has ended.",
-                on_200=_shown("the job", _ONE),
+                on_200=_answer("the job", _ONE),
                 on_404=_NO_JOB,
                 on_422=_WRONG,
             ),
             "delete": _call(
                 "End a job",
                 "For admins. Asks YARN to end it and all its containers; the job's `ending` tells what came of it.",
-                on_202=_shown("YARN is asked", {"job_id": JOB, "ending": {"state": "asked", "said": ""}}),
+                on_202=_answer("YARN is asked", {"job_id": JOB, "ending": {"state": "asked", "said": ""}}),
                 on_404=_NO_JOB,
                 on_409={"description": "it has ended"},
                 on_422=_WRONG,
@@ -189,10 +189,10 @@ BOARD: dict[str, Any] = {
                 "Read a container's log, piece by piece",
                 "Without a container, which ones there are. Ask again with `offset` as `next` says; lines come whole, "
                 "and of a long log only the last 2 MiB.",
-                _asked("container", "whose log", _CONTAINER),
-                _asked("stream", "stdout if left out", "stdout"),
-                _asked("offset", "the byte to go on from", 0, "integer"),
-                on_200=_shown("a piece", _LOG),
+                _parameter("container", "whose log", _CONTAINER),
+                _parameter("stream", "stdout if left out", "stdout"),
+                _parameter("offset", "the byte to go on from", 0, "integer"),
+                on_200=_answer("a piece", _LOG),
                 on_404={"description": "no such job, or no such container or stream of it"},
                 on_422=_WRONG,
             ),
@@ -203,8 +203,8 @@ BOARD: dict[str, Any] = {
                 "Explain how a job was divided",
                 "What each node's share was made from, in figures and in sentences: what `nodewise job explain "
                 "ID --json` prints, of which the example has a part.",
-                _asked("node", "only this node", "127.0.1.11"),
-                on_200=_shown("the reasons", _DECISION),
+                _parameter("node", "only this node", "127.0.1.11"),
+                on_200=_answer("the reasons", _DECISION),
                 on_404={"description": "no such job, or it left no record"},
                 on_422=_WRONG,
             ),

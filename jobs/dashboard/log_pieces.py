@@ -54,12 +54,12 @@ def containers(
     return list(found.values())
 
 
-def listed(known: Known, found: list[Container]) -> dict[str, Any]:
+def containers_json(known: Known, found: list[Container]) -> dict[str, Any]:
     """The containers as they are answered."""
     shown = [{key: one[key] for key in ("container_id", "node_name", "role")} for one in found]
     return {
         "job_id": known.application.application_id,
-        "ended": known.application.ended,
+        "ended": known.application.has_ended,
         "streams": list(STREAMS),
         "containers": shown,
     }
@@ -82,10 +82,10 @@ def piece(
     node = ResourceManager(place.rm_http).nodemanager(one["address"])
     read = read_since(container_id, node, stream, place.user, offset, MOST_TAIL)
     begin, content = (offset, b"") if read is None else (read.begin, read.content)
-    shown = whole_lines(content, MOST_BYTES, known.application.ended)
+    shown = whole_lines(content, MOST_BYTES, known.application.has_ended)
     return {
         "job_id": known.application.application_id,
-        "ended": known.application.ended,
+        "ended": known.application.has_ended,
         "container_id": container_id,
         "node_name": one["node_name"],
         "stream": stream,

@@ -16,12 +16,12 @@ from infosvc.wire.errors import InfoError
 from jobs.dashboard.values import Values, as_client
 from jobs.division import capability as capabilities
 from jobs.division.capability import Capability
-from jobs.division.distribution import spread
+from jobs.division.distribution import spread_of
 from jobs.division.terms import known_terms
 from jobs.errors import JobError
 from locality.cost import AccessCost
 from locality.policies import POLICIES
-from locality.quality import judge, optimum_of
+from locality.quality import measure_quality, optimum_of
 from locality.types import Block, Part, PlanError, Terms
 
 MOST_MISSING = 100
@@ -29,16 +29,16 @@ MOST_MISSING = 100
 MOST_IN_MATRIX = 40
 
 
-def picture(found: Snapshot, running: Sequence[str], values: Values, capability: str | None) -> dict[str, Any]:
+def path_view(found: Snapshot, running: Sequence[str], values: Values, capability: str | None) -> dict[str, Any]:
     """The whole answer; `running` are the nodes that take work. What keeps it from planning stands in `no_plans`."""
     files = list(found.files())
     said: list[str] = []
     terms = known_terms(as_client(values), found.racks, said.append)
-    body = _placed(found, files, running)
+    body = _placed_json(found, files, running)
     body["access_cost"] = matrix(terms.cost, [node["node_name"] for node in body["nodes"]]) | {"said": said}
     body |= {"capability": capability, "values": {}, "epsilon": terms.epsilon, "images": len(files)}
     try:
-        judged = _judged(values, capability, running, files)
+        judged = _read_capability(values, capability, running, files)
     except (InfoError, JobError) as error:
         return body | {"plans": [], "no_plans": str(error)}
     numbers = {node: datum.number() for node, datum in judged.items()}
@@ -86,8 +86,8 @@ def replicas(files: Sequence[StoredFile]) -> list[dict[str, int]]:
     return [{"replicas": holders, "blocks": blocks} for holders, blocks in sorted(counted.items())]
 
 
-def _placed(found: Snapshot, files: Sequence[StoredFile], running: Sequence[str]) -> dict[str, Any]:
-    spreading = spread(found)
+def _placed_json(found: Snapshot, files: Sequence[StoredFile], running: Sequence[str]) -> dict[str, Any]:
+    spreading = spread_of(found)
     nodes = {node.node_name: asdict(node) for node in spreading.nodes}
     for name in running:  # a node may take work and hold nothing, without a DataNode even
         nodes.setdefault(name, {"node_name": name, "rack": None, **dict.fromkeys(_COUNTS, 0), "held_ratio": 0.0})
@@ -110,13 +110,13 @@ def _placed(found: Snapshot, files: Sequence[StoredFile], running: Sequence[str]
 _COUNTS = ("blocks", "bytes", "files", "cached_bytes")
 
 
-def _judged(
+def _read_capability(
     values: Values, capability: str | None, running: Sequence[str], files: Sequence[StoredFile]
 ) -> dict[str, Capability]:
     if not capability:
         raise JobError("name a capability, such as perf_cpu, to see how each policy would divide the files by it")
     if not files:
-        raise JobError("there is nothing to divide", remedy="`nodewise images load` puts pictures into HDFS")
+        raise JobError("there is nothing to divide", remedy="`nodewise images load` puts images into HDFS")
     if not running:
         raise JobError("no node takes work now", remedy="`nodewise cluster status` tells which NodeManagers are up")
     return capabilities.wait(as_client(values), capability, running, 0.0)
@@ -139,7 +139,7 @@ def _plan(
         started = time.perf_counter()
         plan = POLICIES[name](blocks, capability, terms)
         seconds = time.perf_counter() - started
-        quality = judge(plan, blocks, capability, terms, optimum)
+        quality = measure_quality(plan, blocks, capability, terms, optimum)
     except PlanError as error:
         return {"policy": name, "error": str(error)}
     nodes = [_share(node, parts, capability[node]) for node, parts in sorted(plan.parts.items())]
@@ -147,7 +147,7 @@ def _plan(
 
 
 def _share(node: str, parts: Sequence[Part], capability: float) -> dict[str, Any]:
-    """What one node gets; its makespan is in seconds where the capability is in pictures per second."""
+    """What one node gets; its makespan is in seconds where the capability is in images per second."""
     local = [part for part in parts if part.is_local(node)]
     images = sum(part.items for part in parts)
     size_bytes = round(math.fsum(part.size_bytes for part in parts))

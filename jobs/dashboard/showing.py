@@ -19,7 +19,8 @@ from jobs.division import decision_store
 from jobs.division.decision import Decision
 from jobs.division.explanation import explanation, heading
 from jobs.errors import JobError
-from jobs.reports.report import JobReport, remarks
+from jobs.reports.pages import remarks
+from jobs.reports.report import JobReport
 from jobs.reports.timeline import KINDS, Bar, timeline
 
 MOST_WATCHED = 64
@@ -89,7 +90,7 @@ def row(known: Known) -> dict[str, Any]:
         "queue": known.queue,
         "state": application.state,
         "final": application.final,
-        "ended": application.ended,
+        "ended": application.has_ended,
         "progress": application.progress,
         "started_at": known.started_at,
         "finished_at": known.finished_at,
@@ -99,13 +100,13 @@ def row(known: Known) -> dict[str, Any]:
 
 
 def live(known: Known, sight: Sight) -> dict[str, Any]:
-    """A job with what its application master says; `beyond_plan` are pictures that a node does of others' parts."""
-    status = shown(sight.status) if sight.status and not known.application.ended else None
+    """A job with what its application master says; `beyond_plan` are images that a node does of others' parts."""
+    status = status_json(sight.status) if sight.status and not known.application.has_ended else None
     silent = sight.silent if status else None
     return row(known) | {"headline": sight.headline(), "silent_seconds": silent, "status": status}
 
 
-def shown(status: JobStatus) -> dict[str, Any]:
+def status_json(status: JobStatus) -> dict[str, Any]:
     """A status with what each node does beyond its part."""
     body = status.to_json()
     for node in body["nodes"]:
@@ -113,7 +114,7 @@ def shown(status: JobStatus) -> dict[str, Any]:
     return body
 
 
-def reported(report: JobReport) -> dict[str, Any]:
+def report_json(report: JobReport) -> dict[str, Any]:
     """report.json with what each node did of others' parts, remarks, and its leases as bars of a time line."""
     body = report.to_json()
     body.pop("leases")
@@ -137,7 +138,7 @@ def reported(report: JobReport) -> dict[str, Any]:
     return body | {"stolen_images": report.stolen_images, "remarks": remarks(report), "timeline": line}
 
 
-def explained(decision: Decision, node: str | None) -> dict[str, Any]:
+def decision_json(decision: Decision, node: str | None) -> dict[str, Any]:
     """A decision as `nodewise job explain --json` prints it, with its heading in words; JobError for a strange node."""
     body = explanation(decision, node)
     return body | {"heading": heading(body)}
@@ -149,13 +150,13 @@ def outcome(reader: Reader, known: Known) -> dict[str, Any]:
     Of a job of a kind that has no output, `record` is what its application master said last.
     """
     none = {"report": None, "no_report": None, "record": None}
-    if not known.application.ended:
+    if not known.application.has_ended:
         return none
     no_output = not decision_store.outputs(known.application.tags)
     if no_output and (record := reader.record(known.application.application_id)):
-        return none | {"record": shown(record.status)}
+        return none | {"record": status_json(record.status)}
     try:
-        return none | {"report": reported(reader.report(known))}
+        return none | {"report": report_json(reader.report(known))}
     except (HadoopError, JobError) as error:
         return none | {"no_report": str(error)}
 

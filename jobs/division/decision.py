@@ -34,7 +34,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Judgement:
+class CapabilityReadings:
     """A data name that nodes can be judged by: its unit, what produces it, and its reading on each node."""
 
     unit: str
@@ -50,7 +50,7 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Share:
-    """What a plan gives a node, in pictures and bytes, and what Algorithm 1's formula gives it (`target_images`)."""
+    """What a plan gives a node, in images and bytes, and what Algorithm 1's formula gives it (`target_images`)."""
 
     node_name: str
     images: int
@@ -65,7 +65,7 @@ class Decision:
     """One plan with everything that it was made from.
 
     `capability` is the name among `capabilities` that decided; the others were fresh then, so that they can be tried.
-    `speeds` are pictures per second of earlier jobs, as far as any were known; `made_at` is ISO 8601.
+    `speeds` are images per second of earlier jobs, as far as any were known; `made_at` is ISO 8601.
     """
 
     job_id: str
@@ -75,7 +75,7 @@ class Decision:
     batch: int
     policy: str
     capability: str
-    capabilities: Mapping[str, Judgement]
+    capabilities: Mapping[str, CapabilityReadings]
     speeds: Mapping[str, float]
     terms: Terms
     blocks: Sequence[Block]
@@ -84,18 +84,18 @@ class Decision:
     planning_seconds: float
 
     @property
-    def judged(self) -> Judgement:
+    def readings(self) -> CapabilityReadings:
         """The capability that decided."""
         return self.capabilities[self.capability]
 
     @property
     def images(self) -> int:
-        """Pictures in all."""
+        """Images in all."""
         return sum(block.items for block in self.blocks)
 
     def shares(self) -> list[Share]:
         """What each node got, by name."""
-        targets = whole_targets(self.images, self.judged.numbers())
+        targets = whole_targets(self.images, self.readings.numbers())
         return [_share(node, self.plan, targets[node]) for node in sorted(self.plan.parts)]
 
     def to_bytes(self) -> bytes:
@@ -142,7 +142,7 @@ class _Stored:
     quality: Quality
     shares: list[Share] = field(default_factory=list)
     speeds: dict[str, float]
-    capabilities: dict[str, Judgement]
+    capabilities: dict[str, CapabilityReadings]
     cost: dict[str, Any] | None
     plan: Shares
     blocks: BlockColumns

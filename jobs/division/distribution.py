@@ -41,7 +41,7 @@ class Spread:
     """Files of which some block has no live replica."""
 
 
-def spread(snapshot: Snapshot) -> Spread:
+def spread_of(snapshot: Snapshot) -> Spread:
     """Count a block on every node that holds it whole; an erasure-coded one in several parts counts on none."""
     table, blocks = snapshot.table, blocks_of(snapshot.table)
     lost = blocks.filter(pc.is_in(blocks["state"], pa.array([state.value for state in NOT_READABLE])))
@@ -56,7 +56,7 @@ def spread(snapshot: Snapshot) -> Spread:
 
 def _nodes(snapshot: Snapshot, blocks: pa.Table) -> list[NodeShare]:
     whole = blocks.filter(pc.not_equal(blocks["state"], BlockState.ERASURE_CODED.value))
-    held, cached = _held(whole, "hosts"), _held(whole, "cached_hosts")
+    held, cached = _count_held(whole, "hosts"), _count_held(whole, "cached_hosts")
     size_bytes = snapshot.size_bytes
     nothing = (0, 0, 0)
     return [
@@ -71,7 +71,7 @@ def _nodes(snapshot: Snapshot, blocks: pa.Table) -> list[NodeShare]:
     ]
 
 
-def _held(blocks: pa.Table, column: str) -> dict[str, tuple[int, int, int]]:
+def _count_held(blocks: pa.Table, column: str) -> dict[str, tuple[int, int, int]]:
     """Node -> blocks, bytes and files of it in a column of node names."""
     blocks = blocks.combine_chunks()
     rows = pc.list_parent_indices(blocks[column])

@@ -9,9 +9,9 @@ from typing import Any
 
 from jobs.division.columns import digest
 from jobs.division.decision import Decision, Share
-from jobs.division.replay import Yardstick, attempts, compared, yardstick
+from jobs.division.replay import Yardstick, attempts, comparison, yardstick
 from jobs.errors import JobError
-from jobs.reports.report import bytes_text, over_optimum_text, ratio_text
+from jobs.reports.texts import bytes_text, over_optimum_text, ratio_text
 from locality.bounds import rooms
 from locality.explain import Move, Reason, moves
 from locality.types import Part
@@ -24,7 +24,7 @@ REASONS = {
     Reason.HOLDERS_FULL: "whose holders have their shares",
     Reason.AVOIDABLE: "that a holder could have read",
 }
-"""What to say of pictures that move."""
+"""What to say of images that move."""
 
 
 def explanation(decision: Decision, only: str | None = None) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def heading(body: Mapping[str, Any]) -> list[str]:
     made_by = body["produced_by"] or "written by programs"
     quality = body["quality"]
     return [
-        f"{body['job_id']}: {body['images']} pictures of {body['input']}, divided by {body['policy']}, judged by "
+        f"{body['job_id']}: {body['images']} images of {body['input']}, divided by {body['policy']}, judged by "
         f"{body['capability']} at {body['made_at']}.",
         f"{body['capability']}: {body['help'] or 'nobody has described it'} ({body['kind']}, {made_by}).",
         f"Predicted makespan {body['makespan']:.1f}, lower bound {body['lower_bound']:.1f}, ratio "
@@ -53,7 +53,7 @@ def heading(body: Mapping[str, Any]) -> list[str]:
         f"{bytes_text(quality['bytes_moved'])} are moved; within {_percent(body['epsilon'])} of the bound the fewest "
         f"are {bytes_text(quality['bytes_moved_optimal'])}, ratio "
         f"{over_optimum_text(quality['bytes_moved_over_optimal'])}. {_percent(quality['locality_ratio'])} of the "
-        "pictures stay where they are.",
+        "images stay where they are.",
     ]
 
 
@@ -63,8 +63,8 @@ def sentences(body: Mapping[str, Any]) -> list[str]:
 
 
 def _whole(decision: Decision) -> dict[str, Any]:
-    judged = decision.judged
-    predicted = compared(decision, attempts(decision, [], {}))
+    judged = decision.readings
+    predicted = comparison(decision, attempts(decision, [], {}))
     return {
         "job_id": decision.job_id,
         "made_at": decision.made_at,
@@ -92,7 +92,7 @@ class _Facts:
     def __init__(self, decision: Decision) -> None:
         self.decision = decision
         self.by: Yardstick = yardstick(decision, [decision.plan])
-        self.values = decision.judged.numbers()
+        self.values = decision.readings.numbers()
         self.rooms = rooms(decision.images, self.values, decision.terms.epsilon)
         self.held = dict.fromkeys(decision.plan.parts, 0)
         for block in decision.blocks:
@@ -110,26 +110,26 @@ class _Facts:
         name = share.node_name
         figures = {
             **asdict(share),
-            **asdict(self.decision.judged.nodes[name]),
+            **asdict(self.decision.readings.nodes[name]),
             "most_images": self.rooms[name],
             "held_images": self.held[name],
             "fetched": [{"why": why, **counted} for why, counted in self.fetched[name].largest()],
             "given_away": [{"to": to, **counted} for to, counted in self.given[name].largest()],
             "predicted": share.images / self.by.speeds[name] if share.images and self.by.speeds.get(name) else None,
         }
-        return figures | {"why": [self._judged(figures), *self._gets(figures), *self._reads(figures)]}
+        return figures | {"why": [self._value_text(figures), *self._gets(figures), *self._reads(figures)]}
 
-    def _judged(self, node: Mapping[str, Any]) -> str:
+    def _value_text(self, node: Mapping[str, Any]) -> str:
         """Value, age, confidence, and the formula with its numbers in it."""
         capability, images = self.decision.capability, self.decision.images
         total = sum(self.values.values())
         exact = images * (node["value"] / total)
-        unit = f" {self.decision.judged.unit}" if self.decision.judged.unit else ""
+        unit = f" {self.decision.readings.unit}" if self.decision.readings.unit else ""
         trust = "nothing tells its confidence" if node["confidence"] is None else f"confidence {node['confidence']:.2f}"
         return (
             f"its {capability} was {node['value']:.4g}{unit}, {node['age_seconds']:.0f} s old and {node['state']}, "
             f"{trust}. That makes {images} * {node['value']:.4g} / {total:.4g} = {exact:.1f} "
-            f"pictures by the formula, {node['target_images']} in whole ones."
+            f"images by the formula, {node['target_images']} in whole ones."
         )
 
     def _gets(self, node: Mapping[str, Any]) -> list[str]:
@@ -144,7 +144,7 @@ class _Facts:
         if node["value"] == 0:
             return ["It gets none, because a node whose capability is 0 takes no work."]
         if node["target_images"] == 0:
-            return ["It gets none, because its share is too small for a whole picture."]
+            return ["It gets none, because its share is too small for a whole image."]
         return [f"It gets none, because {policy} finds all its work at better places: it holds {node['held_images']}."]
 
     def _reads(self, node: Mapping[str, Any]) -> list[str]:
@@ -155,13 +155,13 @@ class _Facts:
         given = [f"{move['images']} by {move['to']}" for move in node["given_away"]]
         return [
             f"It holds {_pictures(held)} and {reads}.",
-            *([f"It fetches {_listed(fetched)}."] if fetched else []),
-            *([f"Of what it holds, nodes that do not hold it read: {_listed(given)}."] if given else []),
+            *([f"It fetches {_join_some(fetched)}."] if fetched else []),
+            *([f"Of what it holds, nodes that do not hold it read: {_join_some(given)}."] if given else []),
         ]
 
 
 class _Tally:
-    """Pictures and bytes by what they have in common."""
+    """Images and bytes by what they have in common."""
 
     def __init__(self) -> None:
         self._images: Counter[str] = Counter()
@@ -172,7 +172,7 @@ class _Tally:
         self._bytes[key] += round(part.size_bytes)
 
     def largest(self) -> list[tuple[str, dict[str, int]]]:
-        """The most pictures first."""
+        """The most images first."""
         return [(key, {"images": images, "size_bytes": self._bytes[key]}) for key, images in self._images.most_common()]
 
 
@@ -181,7 +181,7 @@ def _why(move: Move) -> str:
     return f"{REASONS[move.reason]}: {move.text}" if move.part.block.replicas else REASONS[move.reason]
 
 
-def _listed(said: Sequence[str]) -> str:
+def _join_some(said: Sequence[str]) -> str:
     more = len(said) - MOST_TOLD
     return "; ".join(said[:MOST_TOLD]) + (f"; and {more} more in --json" if more > 0 else "")
 
@@ -191,4 +191,4 @@ def _percent(ratio: float) -> str:
 
 
 def _pictures(count: int) -> str:
-    return f"{count} picture{'' if count == 1 else 's'}"
+    return f"{count} image{'' if count == 1 else 's'}"

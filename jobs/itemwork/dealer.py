@@ -14,7 +14,7 @@ from jobs.errors import JobError
 from jobs.images.recordio import BadPack
 from jobs.itemwork.blame import Blame
 from jobs.itemwork.commits import Commit, commits, errors_in, local_and_moved, remaining
-from jobs.itemwork.lease_ledger import LeaseLedger, RunningLease, known
+from jobs.itemwork.lease_ledger import LeaseLedger, RunningLease, check_names
 from jobs.itemwork.messages import Group, Item, Task
 from jobs.itemwork.node_totals import NodeTotals
 from jobs.reports.report import LeaseReport
@@ -68,13 +68,13 @@ class Dealer:
         for record in records:
             self._blame.restore([record])
             for commit in commits([record]):
-                self._ledger.recorded(commit)
+                self._ledger.add_commit(commit)
 
     def take(self, node: str, container: str, holding: Sequence[str]) -> Task | float | None:
         """A lease, or the seconds to wait, or None when all is done; again what an answer that was lost had given."""
         with self._lock:
             self._hear(node, container)
-            given = self._not_held(node, holding) or self._give(node)
+            given = self._find_not_held(node, holding) or self._give(node)
         return self._task(given) if isinstance(given, RunningLease) else given
 
     def commit(self, node: str, container: str, lease: str, rows: bytes, seconds: float, bytes_read: int) -> Answer:
@@ -92,13 +92,13 @@ class Dealer:
             if answer is not Answer.ACCEPTED:
                 return answer
             self._storing += given.lease.items
-            self._ledger.committed(given.lease, now)
-            self._blame.done(node, given.names)
+            self._ledger.end_batch(given.lease, now)
+            self._blame.clear(node, given.names)
             commit = self._commit(container, given, rows, errors, (seconds, bytes_read))
         self._record(commit.to_record())
         with self._lock:
             self._storing -= commit.items
-            self._ledger.recorded(commit)
+            self._ledger.add_commit(commit)
         return answer
 
     def heartbeat(self, node: str, container: str) -> list[str]:
@@ -107,15 +107,15 @@ class Dealer:
             self._hear(node, container)
             return [self._ledger.name(token) for token in sorted(self._leases.heartbeat(node, self._for_leases()))]
 
-    def working(self, node: str, container: str, lease: str, names: Sequence[str]) -> None:
+    def note_begin(self, node: str, container: str, lease: str, names: Sequence[str]) -> None:
         """It begins with a group that may end it, or is done with the one before, if there are no names."""
         with self._lock:
             self._hear(node, container)
             given = self._running(node, lease)
             if isinstance(given, RunningLease):
-                self._blame.announce(node, known(names, given) if names else ())
+                self._blame.announce(node, check_names(names, given) if names else ())
 
-    def died(
+    def note_death(
         self, node: str, container: str, lease: str, names: Sequence[str], reason: str
     ) -> tuple[tuple[Group, ...], dict[str, str]]:
         """A process of it ended while it did these: how to go on with them, and who is convicted of them."""
@@ -124,26 +124,26 @@ class Dealer:
             given = self._running(node, lease)
             if isinstance(given, Answer):
                 return (), {}
-            death = self._blame.process_died(node, known(names, given), reason)
+            death = self._blame.note_process_death(node, check_names(names, given), reason)
             groups = self._blame.split([item for item in given.items if item.name in set(names)])
-            convicted = self._blame.convicted(names)
+            convicted = self._blame.convictions(names)
         if death:
             self._record(death.to_record())
         return groups, convicted
 
-    def joined(self, node: str, container: str, capability: float) -> None:
+    def add_container(self, node: str, container: str, capability: float) -> None:
         """A container was started on a node: it is its current one, and may take."""
         with self._lock:
             self._expire()
             if self._blame.container(node) not in (None, container):
                 self._lose(node, "another container took its place")
-            self._blame.came(node, container)
+            self._blame.set_container(node, container)
             try:
                 self._leases.heartbeat(node, self._for_leases())
             except PlanError:
                 self._leases.join(node, capability, self._for_leases())
 
-    def starting(self, node: str) -> None:
+    def note_starting(self, node: str) -> None:
         """A node's container is on its way, or has not said anything yet: what waits for the node stays its own."""
         with self._lock:
             self._expire()
@@ -152,12 +152,12 @@ class Dealer:
             except PlanError:
                 return  # it was lost, and has nothing to keep
 
-    def suspects(self, node: str, container: str) -> bool:
+    def is_suspect(self, node: str, container: str) -> bool:
         """Whether what it works on now is suspected of ending containers."""
         with self._lock:
-            return self._blame.announced(node, container)
+            return self._blame.has_announced(node, container)
 
-    def ended(self, node: str, container: str, blame: bool, reason: str) -> dict[str, str]:
+    def end_container(self, node: str, container: str, blame: bool, reason: str) -> dict[str, str]:
         """A container is gone, and with `blame` what it did may be why; the items convicted by that.
 
         What it held is given back, and so is the queue of a node that has none. Nothing happens when the node has
@@ -169,7 +169,7 @@ class Dealer:
             if current not in (None, container):
                 return {}
             held = [given.names for given in self._ledger.of(node)]
-            deaths = self._blame.container_died(node, held, reason) if blame and current else []
+            deaths = self._blame.note_container_death(node, held, reason) if blame and current else []
             self._lose(node, reason)
         for death in deaths:
             self._record(death.to_record())
@@ -194,7 +194,7 @@ class Dealer:
         with self._lock:
             return self._ledger.totals.first_commit or 0.0
 
-    def heard(self, node: str) -> float:
+    def last_heard(self, node: str) -> float:
         """The second at which a container of the node said anything, -inf before it did."""
         with self._lock:
             return self._heard.get(node, -math.inf)
@@ -236,10 +236,10 @@ class Dealer:
     def _expire(self) -> float:
         now = self._tick()
         for lease in self._leases.expire(self._for_leases()):
-            self._ledger.ended(lease.token, Answer.EXPIRED.value, self._heard.get(lease.node, now))
+            self._ledger.end(lease.token, Answer.EXPIRED.value, self._heard.get(lease.node, now))
         return now
 
-    def _not_held(self, node: str, holding: Sequence[str]) -> RunningLease | None:
+    def _find_not_held(self, node: str, holding: Sequence[str]) -> RunningLease | None:
         for given in self._ledger.of(node):
             if self._ledger.name(given.lease.token) not in holding:
                 self._leases.heartbeat(node, self._for_leases())
@@ -266,7 +266,7 @@ class Dealer:
             if self._ledger.running(token) is None:
                 return SOON_SECONDS
             given.items = items
-            return Task(self._ledger.name(token), self._blame.split(items), self._blame.convicted(given.names))
+            return Task(self._ledger.name(token), self._blame.split(items), self._blame.convictions(given.names))
 
     def _look_up(self, part: Part) -> Sequence[Item]:
         try:
@@ -314,8 +314,8 @@ class Dealer:
         """Give back what a node has, and know its container no more."""
         until = self._heard.get(node, self._now)
         for lease in self._leases.lost(node, self._for_leases()):
-            self._ledger.ended(lease.token, reason, until)
-        self._blame.went(node)
+            self._ledger.end(lease.token, reason, until)
+        self._blame.forget_container(node)
 
     def _record(self, record: Record) -> None:
         try:

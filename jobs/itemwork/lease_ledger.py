@@ -47,7 +47,7 @@ class LeaseLedger:
         """A lease begins."""
         given = self._running[lease.token] = RunningLease(lease, now)
         self._owners[lease.token] = lease.lease_id, lease.node
-        self.totals.took(lease.node, now)
+        self.totals.add_take(lease.node, now)
         return given
 
     def running(self, token: int) -> RunningLease | None:
@@ -69,23 +69,23 @@ class LeaseLedger:
         batch, owner = self._owners.get(token, (0, ""))
         return (batch, token) if owner == node and attempt == self._attempt else Answer.UNKNOWN
 
-    def committed(self, accepted: Lease, now: float) -> None:
+    def end_batch(self, accepted: Lease, now: float) -> None:
         """The batch of a lease is done: none of its leases runs any more."""
         del self._running[accepted.token]
         for token, given in list(self._running.items()):
             if given.lease.lease_id == accepted.lease_id:
-                self.ended(token, Answer.SUPERSEDED.value, now)
+                self.end(token, Answer.SUPERSEDED.value, now)
 
-    def recorded(self, commit: Commit) -> None:
+    def add_commit(self, commit: Commit) -> None:
         """The rows of a lease will not be lost."""
-        self.totals.committed(commit)
+        self.totals.add_commit(commit)
 
-    def ended(self, token: int, outcome: str, until: float) -> None:
+    def end(self, token: int, outcome: str, until: float) -> None:
         """A lease ended without counting; its node worked on it until then at most."""
         given = self._running.pop(token)
         lease, end = given.lease, max(given.begin, until)
         local = sum(part.items for part in lease.parts if part.is_local(lease.node))
-        self.totals.ended(LeaseReport(lease.node, given.begin, end, lease.items, local, outcome, lease.origin))
+        self.totals.add_lease(LeaseReport(lease.node, given.begin, end, lease.items, local, outcome, lease.origin))
 
     def items_running(self) -> dict[str, int]:
         """Items leased to each node that has any."""
@@ -102,7 +102,7 @@ class LeaseLedger:
         return {node: self.totals.of(node, spans.get(node, ())) for node in self.totals.nodes()}
 
 
-def known(names: Sequence[str], given: RunningLease) -> tuple[str, ...]:
+def check_names(names: Sequence[str], given: RunningLease) -> tuple[str, ...]:
     """The names of a group; Refused if they are not of its lease, or none."""
     unknown = set(names) - set(given.names)
     if unknown or not names:

@@ -60,20 +60,20 @@ class Totals:
         self._timeline: list[LeaseReport] = []
         self.first_commit: float | None = None
 
-    def took(self, node_name: str, now: float) -> None:
+    def add_take(self, node_name: str, now: float) -> None:
         """A node got a lease."""
         node = self._nodes.setdefault(node_name, _Node())
         node.first_take = now if node.first_take is None else min(node.first_take, now)
 
-    def ended(self, lease: LeaseReport) -> None:
+    def add_lease(self, lease: LeaseReport) -> None:
         """A lease that counts no more, or that was committed."""
         self._timeline.append(lease)
         node = self._nodes.setdefault(lease.node_name, _Node())
-        node.spans = _merged([*node.spans, (lease.begin, lease.end)])
+        node.spans = _merge([*node.spans, (lease.begin, lease.end)])
 
-    def committed(self, commit: Commit) -> None:
+    def add_commit(self, commit: Commit) -> None:
         """A lease whose rows count."""
-        self.took(commit.node_name, commit.begin)
+        self.add_take(commit.node_name, commit.begin)
         node = self._nodes[commit.node_name]
         node.items += commit.items
         node.errors += commit.errors
@@ -82,7 +82,7 @@ class Totals:
         node.moved_bytes += commit.moved_bytes
         node.last_commit = max(commit.end, node.last_commit or 0.0)
         self.first_commit = commit.end if self.first_commit is None else min(commit.end, self.first_commit)
-        self.ended(
+        self.add_lease(
             LeaseReport(
                 node_name=commit.node_name,
                 begin=commit.begin,
@@ -103,7 +103,7 @@ class Totals:
             local_items=node.local_items,
             bytes_read=node.bytes_read,
             moved_bytes=node.moved_bytes,
-            busy_seconds=sum(end - begin for begin, end in _merged([*node.spans, *running])),
+            busy_seconds=sum(end - begin for begin, end in _merge([*node.spans, *running])),
             first_take=node.first_take,
             last_commit=node.last_commit,
         )
@@ -117,7 +117,7 @@ class Totals:
         return sorted(self._timeline, key=lambda lease: (lease.begin, lease.node_name, lease.end))
 
 
-def _merged(spans: list[Span]) -> list[Span]:
+def _merge(spans: list[Span]) -> list[Span]:
     """The same time in spans that do not touch, in order."""
     merged: list[Span] = []
     for begin, end in sorted(spans):

@@ -31,7 +31,7 @@ class Suspects:
         self._convicted: dict[str, str] = {}
 
     @property
-    def convicted(self) -> Mapping[str, str]:
+    def convictions(self) -> Mapping[str, str]:
         """Why an item is not given any more, by name."""
         return MappingProxyType(self._convicted)
 
@@ -51,7 +51,7 @@ class Suspects:
         suspect = [Group(tuple(together), suspect=True) for together in groups.values()]
         return (Group(tuple(fine)), *suspect) if fine else tuple(suspect)
 
-    def died(self, names: Sequence[str], reason: str, container: bool = False) -> dict[str, str]:
+    def note_death(self, names: Sequence[str], reason: str, container: bool = False) -> dict[str, str]:
         """A process, or a whole container, died while it did `names` and nothing else; the newly convicted and why."""
         names = [name for name in names if name not in self._convicted]
         self._deaths.update(names)

@@ -1,17 +1,12 @@
-"""What a job did, as numbers for programs, a page for people, and a table that compares several jobs."""
+"""What a job did, as numbers for programs: report.json."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from functools import cache
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from jobs.errors import JobError
-from jobs.reports.timeline import KINDS, timeline
 from locality.bounds import makespan_lower_bound
 
 ACCEPTED = "accepted"
@@ -57,7 +52,7 @@ class NodeReport:
 
 @dataclass(frozen=True)
 class LeaseReport:
-    """One lease: who had these pictures from `begin` to `end`, in seconds since the work began.
+    """One lease: who had these images from `begin` to `end`, in seconds since the work began.
 
     `outcome` is accepted, or why its rows were not taken; `origin` is the node whose part it was, None after it had
     been given back.
@@ -78,7 +73,7 @@ class LeaseReport:
 
     @property
     def stolen(self) -> bool:
-        """Whether the plan had given these pictures to another node, or took them back from one that was lost."""
+        """Whether the plan had given these images to another node, or took them back from one that was lost."""
         return self.origin != self.node_name
 
 
@@ -86,7 +81,7 @@ class LeaseReport:
 class Failure:
     """What a node lost on the way: `kind` is one of jobs.application.exits, `seconds` since the work began.
 
-    `counts` tells whether it speaks against the node; suspected pictures speak against themselves.
+    `counts` tells whether it speaks against the node; suspected images speak against themselves.
     """
 
     node_name: str
@@ -101,7 +96,7 @@ class Failure:
 class JobReport:
     """One job; what follows from the fields is a property, so that the numbers cannot disagree.
 
-    `errors` counts pictures whose row has an error; `started_at` is ISO 8601 with its zone; `wall_seconds` is
+    `errors` counts images whose row has an error; `started_at` is ISO 8601 with its zone; `wall_seconds` is
     the time from the application master's start to the last result, planning and containers included, and
     `first_result_seconds` to the first. `bytes_moved` were read by nodes that hold no replica, `bytes_moved_planned`
     by the plan alone; `attempts` are those of the application master.
@@ -139,7 +134,7 @@ class JobReport:
     def lower_bound_seconds(self) -> float:
         """images / sum(images_per_second): what a perfect division had taken; 0 when no speed was measured.
 
-        A node without pictures could have taken some, so it counts with the speed it had before.
+        A node without images could have taken some, so it counts with the speed it had before.
         """
         speeds = {node.node_name: node.images_per_second or node.known_images_per_second for node in self.nodes}
         return makespan_lower_bound(self.images, speeds) if any(speeds.values()) else 0.0
@@ -152,13 +147,13 @@ class JobReport:
 
     @property
     def locality_ratio(self) -> float:
-        """Share of the pictures read from the node's own disk, 0 to 1; 1 when none was read."""
+        """Share of the images read from the node's own disk, 0 to 1; 1 when none was read."""
         done = sum(node.images for node in self.nodes)
         return sum(node.local_images for node in self.nodes) / done if done else 1.0
 
     @property
     def stolen_images(self) -> int:
-        """Pictures that were done by another node than the plan said."""
+        """Images that were done by another node than the plan said."""
         return sum(lease.images for lease in self.leases if lease.accepted and lease.stolen)
 
     def to_json(self) -> dict[str, Any]:
@@ -196,109 +191,3 @@ class JobReport:
 
 def _record(kind: Any, body: Mapping[str, Any]) -> Any:
     return kind(**{field.name: body[field.name] for field in fields(kind) if field.name in body})
-
-
-def html(report: JobReport) -> str:
-    """One self-contained page that shows a job; it loads nothing from elsewhere."""
-    return pages().get_template("report.html.j2").render(report=report, timeline=timeline(report))
-
-
-def comparison_html(reports: Sequence[JobReport]) -> str:
-    """One self-contained page with several jobs side by side, in the order given; JobError for none."""
-    refuse_none(reports)
-    notes = dict.fromkeys(text for r in reports for text in (r.note, r.weights.meaning) if text)
-    return pages().get_template("comparison.html.j2").render(reports=reports, notes=list(notes))
-
-
-def refuse_none(reports: Sequence[JobReport]) -> None:
-    """JobError when there is no report."""
-    if not reports:
-        raise JobError("there is nothing to compare", remedy="give at least one job's report")
-
-
-def remarks(report: JobReport) -> list[str]:
-    """What went otherwise than planned, a sentence each, failures last; none for most jobs but for what was moved."""
-    said = [
-        f"{bytes_text(report.bytes_moved)} moved; by the plan {bytes_text(report.bytes_moved_planned)}, "
-        f"at least {bytes_text(report.bytes_moved_optimal)} for what each node did"
-    ]
-    if report.stolen_images:
-        said.append(f"{report.stolen_images} pictures were done by another node than planned")
-    if report.attempts > 1:
-        said.append(f"the application master was started {report.attempts} times")
-    for failure in sorted(report.failures, key=lambda one: one.seconds):
-        why = f": {failure.said}" if failure.said else ""
-        said.append(f"{failure.node_name} at {failure.seconds:.1f} s: {failure.kind}{why}")
-    return said
-
-
-@cache
-def pages() -> Environment:
-    """The templates of all pages of a job, with what they need to draw."""
-    environment = Environment(
-        loader=PackageLoader("jobs.reports", ""),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.globals["timeline_kinds"] = KINDS
-    environment.filters |= {
-        "byte_scale": _byte_scale,
-        "bytes": bytes_text,
-        "largest": _largest,
-        "most_done": lambda status: _largest(max(node.done, node.planned) for node in status.nodes),
-        "most_pictures": _most_pictures,
-        "number": _number,
-        "ratio": ratio_text,
-        "tick": "{:g}".format,
-        "ticks": _ticks,
-    }
-    return environment
-
-
-def _number(value: float) -> str:
-    """Three digits that count, and none after the point from 100: 0.0312, 4.50, 12.3, 1,234."""
-    if value == 0 or abs(value) >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.3g}" if abs(value) < 1 else f"{value:.{2 if abs(value) < 10 else 1}f}"
-
-
-def ratio_text(value: float | None) -> str:
-    """A ratio with two digits after the point, or that there is none."""
-    return "unknown" if value is None else f"{value:.2f}"
-
-
-def over_optimum_text(value: float | None) -> str:
-    """Bytes moved over the fewest possible: infinitely many times as many where none had to move."""
-    return "\N{INFINITY}" if value is None else ratio_text(value)
-
-
-def bytes_text(count: float) -> str:
-    """Bytes in the unit in which they have up to three digits: 950 B, 1.20 MB."""
-    scale, unit = _byte_scale(count)
-    return f"{_number(count / scale)} {unit}"
-
-
-def _byte_scale(count: float) -> tuple[int, str]:
-    """The unit in which a number of bytes has up to three digits, and how many bytes that is."""
-    for power, unit in enumerate(("B", "kB", "MB", "GB")):
-        if count < 1000 ** (power + 1):
-            return 1000**power, unit
-    return 1000**4, "TB"
-
-
-def _largest(values: Iterable[float]) -> float:
-    """The top of a scale; 1 where everything is 0, because bars are divided by it."""
-    return max(values, default=0) or 1
-
-
-def _most_pictures(reports: Iterable[JobReport]) -> float:
-    return _largest(max(node.images, node.planned_images) for report in reports for node in report.nodes)
-
-
-def _ticks(maximum: float) -> list[float]:
-    """Up to six round numbers from 0 to `maximum`, in steps of 1, 2 or 5 times a power of ten."""
-    power = 10 ** math.floor(math.log10(maximum / 5))
-    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor * 5 >= maximum)
-    return [step * i for i in range(int(maximum / step) + 1)]

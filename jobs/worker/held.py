@@ -55,7 +55,7 @@ class Held:
 
     @property
     def complete(self) -> bool:
-        """Whether every picture has its row, once the deaths of processes are told."""
+        """Whether every image has its row, once the deaths of processes are told."""
         return not (self.waiting or self.suspects or self.running)
 
     @property
@@ -65,7 +65,7 @@ class Held:
 
 
 def pieces(pictures: Sequence[Item], batch: int, processes: int) -> Iterator[tuple[Item, ...]]:
-    """About equal ones of at most `batch` pictures and CHUNK_BYTES, and one for each process if there are enough."""
+    """About equal ones of at most `batch` images and CHUNK_BYTES, and one for each process if there are enough."""
     count = min(len(pictures), max(processes, -(-len(pictures) // batch)))
     edges = [len(pictures) * number // count for number in range(count + 1)] if count else []
     for first, last in pairwise(edges):

@@ -1,4 +1,4 @@
-"""Pictures read ahead, while those before them are looked at."""
+"""Images read ahead, while those before them are looked at."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from jobs.itemwork.messages import Item
 READERS = 4
 """Requests under way at once, in each process."""
 GAP_BYTES = 64 * 1024
-"""Pictures of one file that lie no farther apart are read together."""
+"""Images of one file that lie no farther apart are read together."""
 REQUEST_BYTES = 4 * 1024 * 1024
 MOST_BYTES = 256_000_000
-"""Of one picture; a process holds all of them while it decodes."""
+"""Of one image; a process holds all of them while it decodes."""
 GIVE_UP_SECONDS = 60.0
 LEAST_TRIES = 3
 """What cannot be read is tried again for so long, and so often: one try alone may take longer. Then it has a row that
@@ -29,16 +29,16 @@ STALLED_SECONDS = 240.0
 
 
 class Unreadable(ValueError):
-    """The bytes of a picture cannot be had; the text says why."""
+    """The bytes of an image cannot be had; the text says why."""
 
 
 class Stalled(Exception):
-    """HDFS does not even refuse: no picture is to blame for that."""
+    """HDFS does not even refuse: no image is to blame for that."""
 
 
 @dataclass(frozen=True)
 class _Request:
-    """Bytes of one file, which hold one picture or several neighbours."""
+    """Bytes of one file, which hold one image or several neighbours."""
 
     path: str
     offset: int
@@ -47,7 +47,7 @@ class _Request:
 
 
 class Reader:
-    """Asks for all pictures of a chunk at once; `fetch` returns at once, and its promise is kept by other threads."""
+    """Asks for all images of a chunk at once; `fetch` returns at once, and its promise is kept by other threads."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -87,7 +87,7 @@ class Reader:
 
 
 class Fetched:
-    """The pictures of a chunk in the order in which they come, each with its bytes or the reason why there are none.
+    """The images of a chunk in the order in which they come, each with its bytes or the reason why there are none.
 
     Those `refused` are too long; `answered` tells when HDFS last gave bytes, or a reason (monotonic).
     """
@@ -103,7 +103,7 @@ class Fetched:
         self._answered = answered
 
     def items(self, waiting: float) -> Iterator[tuple[Item, bytes | Unreadable] | None]:
-        """Each picture once; None after every `waiting` seconds in which none came; Stalled when HDFS is silent."""
+        """Each image once; None after every `waiting` seconds in which none came; Stalled when HDFS is silent."""
         for picture in self._refused:
             yield picture, Unreadable(f"has {picture.length:,} bytes, at most {MOST_BYTES:,} are read")
         for request, future in self._requests:

@@ -1,4 +1,4 @@
-"""A job for the dealer, without HDFS and without a worker: pictures, a clock, a journal, rows."""
+"""A job for the dealer, without HDFS and without a worker: images, a clock, a journal, rows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def block(name: str, images: int, *replicas: str) -> Block:
 
 
 def pictures_of(part: Part) -> tuple[Item, ...]:
-    """A block of one picture is a file, others are packed."""
+    """A block of one image is a file, others are packed."""
     name = part.block.name
     if part.block.items == 1:
         return (Item(name, name, None, PICTURE_BYTES),)

@@ -52,9 +52,9 @@ class Worker:
 
 @pytest.fixture
 def job() -> Job:
-    """Twelve pictures on a, whose container is a1, four on b."""
+    """Twelve images on a, whose container is a1, four on b."""
     job = two_nodes([block("/p", 12, "a")], [block("/q", 4, "b")])
-    job.dealer.joined("a", "a1", 1.0)
+    job.dealer.add_container("a", "a1", 1.0)
     return job
 
 

@@ -1,4 +1,4 @@
-"""Whatever happens in whatever order, every picture ends with exactly one row, and only poison is convicted."""
+"""Whatever happens in whatever order, every image ends with exactly one row, and only poison is convicted."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Chaos(RuleBasedStateMachine):
             self.old.append(self.current[node])
         self.started += 1
         self.current[node] = Container(node, f"{node}{self.started}")
-        self.job.dealer.joined(node, self.current[node].name, 1.0)
+        self.job.dealer.add_container(node, self.current[node].name, 1.0)
 
     @rule(node=st.sampled_from(NODES), lost=FEW)
     def take(self, node: str, lost: bool) -> None:
@@ -111,7 +111,7 @@ class Chaos(RuleBasedStateMachine):
         group = doing.groups.pop(0)
         names = [picture.name for picture in group.items]
         if group.suspect:
-            self.job.dealer.working(node, worker.name, doing.task.lease, names)
+            self.job.dealer.note_begin(node, worker.name, doing.task.lease, names)
         if self.strong & set(names):
             self.end(worker, blame=True)
         elif self.poison & set(names):
@@ -119,7 +119,7 @@ class Chaos(RuleBasedStateMachine):
         else:
             doing.done += names
             if group.suspect:
-                self.job.dealer.working(node, worker.name, doing.task.lease, [])
+                self.job.dealer.note_begin(node, worker.name, doing.task.lease, [])
 
     @rule(node=st.sampled_from(NODES))
     def hear(self, node: str) -> None:
@@ -142,7 +142,7 @@ class Chaos(RuleBasedStateMachine):
         """Another attempt of the application master; the containers go on."""
         self.job.restart()
         for worker in self.current.values():
-            self.job.dealer.joined(worker.node, worker.name, 1.0)
+            self.job.dealer.add_container(worker.node, worker.name, 1.0)
 
     @rule(keeps=st.booleans())
     def break_journal(self, keeps: bool) -> None:
@@ -216,9 +216,9 @@ class Chaos(RuleBasedStateMachine):
 
     def die(self, worker: Container, doing: Doing, names: list[str], lost: bool) -> None:
         call = (worker.node, worker.name, doing.task.lease, names, "signal 11")
-        groups, convicted = self.job.dealer.died(*call)
+        groups, convicted = self.job.dealer.note_death(*call)
         if lost:
-            assert self.job.dealer.died(*call) == (groups, convicted)
+            assert self.job.dealer.note_death(*call) == (groups, convicted)
         if doing.task.lease not in self.job.dealer.heartbeat(worker.node, worker.name):
             del worker.holds[doing.task.lease]
             return
@@ -230,7 +230,7 @@ class Chaos(RuleBasedStateMachine):
     def end(self, worker: Container, blame: bool) -> None:
         del self.current[worker.node]
         self.old.append(worker)
-        self.job.dealer.ended(worker.node, worker.name, blame, "memory kill")
+        self.job.dealer.end_container(worker.node, worker.name, blame, "memory kill")
 
 
 TestChaos = Chaos.TestCase
@@ -242,7 +242,7 @@ def test_threads_that_hammer_and_steal_lose_and_double_nothing() -> None:
     rules = Rules(lease_seconds=LEASE_SECONDS, most_items=5)
     job = Job(Plan({"a": (Part(whole, 0, 400),), "b": ()}), {"a": 1.0, "b": 1.0}, rules)
     for node in ("a", "b"):
-        job.dealer.joined(node, f"{node}1", 1.0)
+        job.dealer.add_container(node, f"{node}1", 1.0)
     faults: list[BaseException] = []
 
     def work(node: str) -> None:

@@ -66,7 +66,7 @@ class Application:
             lease = next(iter(self.waiting))
             pictures = self.given[lease] = self.waiting.pop(lease)
             self.most = max(self.most, len(self.given))
-            convicted = {one.name: why for one in pictures if (why := self.suspects.convicted.get(one.name))}
+            convicted = {one.name: why for one in pictures if (why := self.suspects.convictions.get(one.name))}
             return {"lease": Task(lease, self.suspects.split(pictures), convicted).to_json()}
         return {"wait": 0.05} if self.given else {"done": True}
 
@@ -91,7 +91,7 @@ class Application:
         pass
 
     def died(self, body: dict[str, Any]) -> dict[str, Any]:
-        convicted = self.suspects.died(body["group"], body["reason"])
+        convicted = self.suspects.note_death(body["group"], body["reason"])
         pictures = [one for one in self.given[body["lease"]] if one.name in body["group"]]
         return {"groups": [one.to_json() for one in self.suspects.split(pictures)], "convicted": convicted}
 

@@ -38,7 +38,7 @@ def until(condition: Callable[[], object], seconds: float = 20) -> None:
 
 
 class Place:
-    """A folder with pictures in the place of HDFS, and workers that read it."""
+    """A folder with images in the place of HDFS, and workers that read it."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -211,7 +211,7 @@ def test_a_suspect_whose_read_never_returns_stays_one(place: Place) -> None:
     pictures = place.pictures(*range(101, 105))
     place.silence(pictures[0])
     suspects = Suspects()
-    suspects.died([picture.name for picture in pictures], "ended by SIGKILL")
+    suspects.note_death([picture.name for picture in pictures], "ended by SIGKILL")
     application = Application({"1-0": pictures}, suspects)
     place.point_to(application)
     place.start(stalled=0.5)
@@ -309,7 +309,7 @@ def test_pictures_that_are_none_cost_their_own_row_only(place: Place) -> None:
     assert place.end()[0] == 0
     errors = {row["path"]: row["error"] or "" for row in application.rows}
     assert errors["/empty"] == "the file is empty"
-    assert errors["/text"].startswith("not a picture")
+    assert errors["/text"].startswith("not an image")
     assert errors["/vanished"] == "cannot be read from HDFS: the file is not there any more"
     assert sum(not error for error in errors.values()) == 2
 
@@ -403,7 +403,7 @@ def test_what_is_done_before_an_application_master_is_looked_for_is_no_silence(p
     lookout = Lookout(f"/{MASTER}", lambda: Folder(place.root), lambda: None, started)
     master = Master(lookout, TOKEN, "worker1", "container_1", 60.0, started)
     try:
-        until(lambda: master.reached(time.monotonic()))
+        until(lambda: master.is_reached(time.monotonic()))
         assert master.call("/heartbeat", {}, time.monotonic()) == {"holding": []}
     finally:
         lookout.close()

@@ -33,7 +33,7 @@ def answer_model(ns: Namespace, record: type) -> Any:
 def _model(ns: Namespace, record: type, name: str, *, sent: bool, without: Collection[str] = ()) -> Any:
     fields = [one for one in fields_of(record) if one.name not in without and (one.described.sent or not sent)]
     schema: Schema = {"type": "object", "properties": {one.name: _field(ns, one, sent) for one in fields}}
-    required = [one.name for one in fields if one.required or not sent]
+    required = [one.name for one in fields if one.is_required or not sent]
     return ns.schema_model(name, schema | ({"required": required} if required else {}))
 
 
@@ -66,17 +66,17 @@ def _type(ns: Namespace, one: Field, plain: Any, limits: Limits, sent: bool) -> 
     if origin is None and issubclass(plain, StrEnum):
         return {"type": "string", "enum": [each.value for each in plain]}
     if origin is None:
-        return {"type": _PLAIN[plain]} | _limited(limits, _OF_TEXTS if plain is str else _OF_NUMBERS)
+        return {"type": _PLAIN[plain]} | _limits_schema(limits, _OF_TEXTS if plain is str else _OF_NUMBERS)
     if issubclass(origin, Mapping):
         values = _type(ns, one, inner[1], one.described.each, sent)
-        return {"type": "object", "additionalProperties": values} | _limited(limits, _OF_MAPPINGS)
+        return {"type": "object", "additionalProperties": values} | _limits_schema(limits, _OF_MAPPINGS)
     if Ellipsis not in inner and origin is tuple:  # so many values of different types
         return {"type": "array", "items": {}, "minItems": len(inner), "maxItems": len(inner)}
     items = _type(ns, one, inner[0], one.described.each, sent)
-    return {"type": "array", "items": items} | _limited(limits, _OF_LISTS)
+    return {"type": "array", "items": items} | _limits_schema(limits, _OF_LISTS)
 
 
-def _limited(limits: Limits, words: Mapping[str, str]) -> Schema:
+def _limits_schema(limits: Limits, words: Mapping[str, str]) -> Schema:
     """Limits in the words of JSON Schema."""
     found = {words[name]: getattr(limits, name) for name in words if getattr(limits, name) != getattr(FREE, name)}
     return found | ({"exclusiveMinimum": True} if limits.above is not None and "above" in words else {})

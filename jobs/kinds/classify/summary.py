@@ -9,7 +9,7 @@ from jobs.division.decision import Decision
 from jobs.itemwork.node_totals import NOTHING, NodeTotals
 from jobs.kinds.classify.settings import ClassifySettings
 from jobs.reports.report import SEEDED, Failure, InputValue, JobReport, LeaseReport, NodeReport, Weights
-from locality.bounds import fewest_bytes_moved, moved
+from locality.bounds import fewest_bytes_moved, moved_load
 from locality.types import Part
 
 
@@ -28,7 +28,7 @@ class Course:
 
 
 def summarise(settings: ClassifySettings, decision: Decision, course: Course) -> JobReport:
-    """The report of a job of whose pictures each has its row.
+    """The report of a job of whose images each has its row.
 
     `bytes_moved_optimal` is the fewest bytes that any division with the loads that came out moves.
     """
@@ -45,7 +45,7 @@ def summarise(settings: ClassifySettings, decision: Decision, course: Course) ->
         started_at=course.started_at,
         bytes_read=sum(total.bytes_read for total in done.values()),
         bytes_moved=sum(total.moved_bytes for total in done.values()),
-        bytes_moved_planned=moved(decision.plan).size_bytes,
+        bytes_moved_planned=moved_load(decision.plan).size_bytes,
         bytes_moved_optimal=fewest_bytes_moved(list(decision.blocks), loads),
         nodes=tuple(
             _node(decision, node_name, parts, done.get(node_name, NOTHING))
@@ -73,7 +73,7 @@ def _node(decision: Decision, node_name: str, parts: tuple[Part, ...], total: No
     busy = total.busy_seconds
     return NodeReport(
         node_name=node_name,
-        capability=decision.judged.nodes[node_name].value,
+        capability=decision.readings.nodes[node_name].value,
         planned_images=sum(part.items for part in parts),
         images=total.items,
         local_images=total.local_items,
@@ -84,7 +84,7 @@ def _node(decision: Decision, node_name: str, parts: tuple[Part, ...], total: No
 
 
 def _inputs(capability: str, decision: Decision) -> list[InputValue]:
-    judged = decision.judged
+    judged = decision.readings
     return [
         InputValue(capability, node, f"{one.value:g}", one.age_seconds, judged.unit, one.state)
         for node, one in sorted(judged.nodes.items())
