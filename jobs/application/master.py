@@ -143,7 +143,7 @@ class Application:
 
     def _coordinate(self, attempt: Attempt, coordinator: Coordinator) -> None:
         """Containers until all is done."""
-        roles = coordinator.roles(Knowledge(self._filesystem, self._client))
+        roles = coordinator.roles(Knowledge(self._filesystem, self._client, self._spec.node_label))
 
         def note(failure: Failure) -> None:
             attempt.failures.append(failure)
