@@ -120,3 +120,24 @@ def test_a_policy_is_a_file_and_a_line_and_plans(checkout: Checkout, tmp_path: P
     assert set(ours["images"]) == set(NODES) and sum(ours["images"].values()) == decision.images
     assert ours["images"]["gamma"] > first_holder["images"]["gamma"], "the fastest node gets what it also holds"
     assert ours["makespan"] < first_holder["makespan"]
+
+
+def test_whatever_else_changed_in_a_copy_would_be_found(checkout: Checkout) -> None:
+    assert checkout.changes() == []
+
+    checkout.write("jobs/kinds/count/__init__.py", "")
+    checkout.write("jobs/kinds/count/runner.py", "")
+    checkout.write("jobs/kinds/classify/more.py", "")
+    checkout.add_line("jobs/kinds/__init__.py", "import count", below="from jobs.errors import JobError")
+    (checkout.folder / "jobs" / "errors.py").unlink()
+    readme = checkout.folder / "README.md"
+    first, rest = readme.read_text().split("\n", maxsplit=1)
+    readme.write_text(rest)
+
+    assert checkout.changes() == [
+        f"README.md: - {first}",
+        "gone: jobs/errors.py",
+        "jobs/kinds/__init__.py: + import count",
+        "jobs/kinds/classify/more.py",
+        "jobs/kinds/count",
+    ]
