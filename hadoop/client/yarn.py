@@ -39,13 +39,17 @@ class Launch:
 
 @dataclass(frozen=True)
 class Where:
-    """Where an application's master may run: on one of `hosts` and on no other, and on nodes with this label.
+    """Where an application may run: in a queue, and on nodes with a label, None for those that any application may use.
 
-    Without hosts on any node, without a label on those that have none.
+    With `master_hosts` its master runs on one of these and on no other host.
     """
 
-    hosts: Sequence[str] = ()
+    queue: str = "default"
     node_label: str | None = None
+    master_hosts: Sequence[str] = ()
+
+
+ANYWHERE = Where()
 
 
 @dataclass(frozen=True)
@@ -88,11 +92,19 @@ class Yarn:
         """End the session."""
         self._client.stop()
 
-    def running_nodes(self) -> list[str]:
-        """Host names of the NodeManagers that take work, sorted."""
+    def running_nodes(self, node_label: str | None = None) -> list[str]:
+        """Host names of the NodeManagers that take work, sorted: those with a label, or without an exclusive one."""
         states = jpype.JArray(java(f"{RECORDS}.NodeState"))([java(f"{RECORDS}.NodeState").RUNNING])
         with java_errors("asking YARN for its nodes", REMEDY):
-            return sorted({str(report.getNodeId().getHost()) for report in self._client.getNodeReports(states)})
+            reports = self._client.getNodeReports(states)
+            labels = {
+                str(report.getNodeId().getHost()): {str(one) for one in report.getNodeLabels() or () if str(one)}
+                for report in reports
+            }
+            if node_label:
+                return sorted(host for host, found in labels.items() if node_label in found)
+            exclusive = {name for name, is_exclusive in self._node_labels() if is_exclusive}
+            return sorted(host for host, found in labels.items() if not found & exclusive)
 
     def resource_types(self) -> list[str]:
         """The types of resource that the cluster counts, sorted: memory-mb, vcores, and whatever it was told of."""
@@ -102,7 +114,11 @@ class Yarn:
     def node_labels(self) -> list[str]:
         """The labels that nodes of the cluster can have, sorted."""
         with java_errors("asking YARN for its node labels", REMEDY):
-            return sorted(str(one.getName()) for one in self._client.getClusterNodeLabels())
+            return sorted(name for name, _ in self._node_labels())
+
+    def _node_labels(self) -> list[tuple[str, bool]]:
+        """Each label, and whether its nodes serve nobody but those who ask for it."""
+        return [(str(one.getName()), bool(one.isExclusive())) for one in self._client.getClusterNodeLabels()]
 
     def new_application(self) -> tuple[str, Any]:
         """Ask for the id of a new application, and the context to submit it with."""
@@ -118,8 +134,7 @@ class Yarn:
         filesystem: FileSystem,
         tags: Sequence[str] = (),
         attempts: int = 1,
-        queue: str = "default",
-        where: Where | None = None,
+        where: Where = ANYWHERE,
     ) -> None:
         """Submit an application whose application master is `launch`; HadoopError also when there is no such queue.
 
@@ -129,10 +144,12 @@ class Yarn:
         with java_errors(f"submitting {name}", REMEDY):
             context.setApplicationName(name)
             context.setApplicationType("NODEWISE")
-            context.setQueue(queue)
+            context.setQueue(where.queue)
+            if where.node_label:
+                context.setNodeLabelExpression(where.node_label)
             context.setAMContainerSpec(launch_context(launch, filesystem))
-            if where:
-                context.setAMContainerResourceRequests(self._master_requests(launch, where))
+            if where.master_hosts:
+                context.setAMContainerResourceRequests(self._master_requests(launch, where.master_hosts))
             else:
                 context.setResource(resource(launch))
             context.setMaxAppAttempts(attempts)
@@ -141,17 +158,16 @@ class Yarn:
             context.setApplicationTags(java("java.util.HashSet")(java("java.util.Arrays").asList(list(tags))))
             self._client.submitApplication(context)
 
-    def _master_requests(self, launch: Launch, where: Where) -> Any:
+    def _master_requests(self, launch: Launch, hosts: Sequence[str]) -> Any:
         """What is asked for an application's master.
 
         Beside the hosts YARN wants a request for any node and one for each of their racks; both are strict.
         """
-        asked = [_request("*", launch, where, relaxed=not where.hosts)]
-        if where.hosts:
-            reports = self._client.getNodeReports()
-            racks = {str(one.getRackName()) for one in reports if str(one.getNodeId().getHost()) in where.hosts}
-            asked += [_request(rack, launch, where, relaxed=False) for rack in sorted(racks)]
-            asked += [_request(host, launch, where, relaxed=True) for host in where.hosts]
+        reports = self._client.getNodeReports()
+        racks = {str(one.getRackName()) for one in reports if str(one.getNodeId().getHost()) in hosts}
+        asked = [_request("*", launch, relaxed=False)]
+        asked += [_request(rack, launch, relaxed=False) for rack in sorted(racks)]
+        asked += [_request(host, launch, relaxed=True) for host in hosts]
         return java("java.util.ArrayList")(java("java.util.Arrays").asList(asked))
 
     def application(self, application_id: str) -> Application:
@@ -180,12 +196,9 @@ def resource(launch: Launch) -> Any:
     return found
 
 
-def _request(name: str, launch: Launch, where: Where, relaxed: bool) -> Any:
+def _request(name: str, launch: Launch, relaxed: bool) -> Any:
     priority = java(f"{RECORDS}.Priority").newInstance(0)
-    made = java(f"{RECORDS}.ResourceRequest").newInstance(priority, name, resource(launch), 1, relaxed)
-    if where.node_label:
-        made.setNodeLabelExpression(where.node_label)
-    return made
+    return java(f"{RECORDS}.ResourceRequest").newInstance(priority, name, resource(launch), 1, relaxed)
 
 
 def launch_context(launch: Launch, filesystem: FileSystem) -> Any:

@@ -50,15 +50,16 @@ class Attempt:
 class Knowledge:
     """What is known of the cluster now; every method raises HadoopError."""
 
-    def __init__(self, filesystem: FileSystem, client: InfoClient) -> None:
+    def __init__(self, filesystem: FileSystem, client: InfoClient, node_label: str | None = None) -> None:
         self.filesystem = filesystem
         self.client = client
+        self._node_label = node_label
 
     def nodes(self) -> list[str]:
-        """The nodes that take work, sorted."""
+        """The nodes that take work of this job, sorted."""
         yarn = Yarn()
         try:
-            return yarn.running_nodes()
+            return yarn.running_nodes(self._node_label)
         finally:
             yarn.close()
 

@@ -40,6 +40,9 @@ class JobOptions(Settings):
     """
 
     queue: str = option("default", help="YARN queue to run in.")
+    node_label: str | None = option(
+        None, help="YARN's label of the nodes to run on  [default: nodes that serve any job].", metavar="LABEL"
+    )
     master_python: str = option(
         sys.executable, help="Python of the application master on the nodes.", show_default=False
     )

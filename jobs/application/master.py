@@ -143,7 +143,7 @@ class Application:
 
     def _coordinate(self, attempt: Attempt, coordinator: Coordinator) -> None:
         """Containers until all is done."""
-        roles = coordinator.roles(Knowledge(self._filesystem, self._client))
+        roles = coordinator.roles(Knowledge(self._filesystem, self._client, self._spec.node_label))
 
         def note(failure: Failure) -> None:
             attempt.failures.append(failure)
@@ -177,8 +177,8 @@ class Application:
             self._listener.check()
             if (now := self._clock()) >= due:
                 containers.step(now, progress.share)
-                containers.excuse(self._clock() - now)
                 self._remember_containers()
+                containers.excuse(self._clock() - now)
                 due = now + (CALM_SECONDS if containers.is_settled else HEARTBEAT_SECONDS)
             time.sleep(HEARTBEAT_SECONDS)
 

@@ -49,12 +49,12 @@ class InfoAccess:
 
 @dataclass(frozen=True)
 class MasterNeeds:
-    """What the application master's own container needs, which is all that a runner has; `where` it may run."""
+    """What the application master's own container needs, which is all that a runner has; `hosts` are all it may use."""
 
     memory_mb: int = MASTER_MEMORY_MB
     vcores: int = 1
     resources: Mapping[str, int] = field(default_factory=dict)
-    where: Where | None = None
+    hosts: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -101,9 +101,15 @@ class Submitter:
         """Find what cannot work before anything is submitted; the nodes that take work."""
         check_attempts(self._home.conf_dir, order.options.attempts)
         self._check_needs(order)
-        nodes = self.yarn.running_nodes()
+        label = order.options.node_label
+        nodes = self.yarn.running_nodes(label)
         if not nodes:
-            raise JobError("no NodeManager takes work", remedy="`nodewise cluster status` shows what is up")
+            labelled = f" with the label {label}" if label else ""
+            raise JobError(f"no NodeManager{labelled} takes work", remedy="`nodewise cluster status` shows what is up")
+        if strangers := sorted(set(order.master.hosts) - set(nodes)):
+            raise JobError(
+                f"no NodeManager takes work on {', '.join(strangers)}", remedy="`nodewise cluster status` shows them"
+            )
         return nodes
 
     def _check_needs(self, order: Order) -> None:
@@ -118,14 +124,9 @@ class Submitter:
                     "what it counts"
                 ),
             )
-        where = order.master.where or Where()
-        if strangers := sorted(set(where.hosts) - set(self.yarn.running_nodes() if where.hosts else ())):
-            raise JobError(
-                f"no NodeManager takes work on {', '.join(strangers)}", remedy="`nodewise cluster status` shows them"
-            )
-        label = where.node_label
+        label = order.options.node_label
         if label and label not in (labels := self.yarn.node_labels()):
-            raise JobError(f"no node has the label {label}: there are {', '.join(labels) or 'no labels'}")
+            raise JobError(f"this cluster has no label {label}", remedy=f"it has {', '.join(labels) or 'no labels'}")
 
     def submit(self, order: Order) -> str:
         """Lay out the job's files and hand it to YARN; the application id is the job's id."""
@@ -152,8 +153,7 @@ class Submitter:
                 self.filesystem,
                 order.tags,
                 order.options.attempts,
-                order.options.queue,
-                order.master.where,
+                Where(order.options.queue, order.options.node_label, order.master.hosts),
             )
         except BaseException:
             self._end_token(application_id)
