@@ -86,7 +86,7 @@ def test_what_im2rec_has_packed_is_found(words: list[str], tmp_path: Path) -> No
     folder = tmp_path / "pictures"
     folder.mkdir()
     for number in range(5):
-        cv2.imwrite(str(folder / f"image {number}.jpg"), np.full((40, 50 + number, 3), 40 * number, np.uint8))
+        cv2.imwrite(str(folder / f"picture {number}.jpg"), np.full((40, 50 + number, 3), 40 * number, np.uint8))
     labels = "2.5\t3.5" if words else "2.5"
     (tmp_path / "a.lst").write_text("".join(f"{n}\t{labels}\tpicture {n}.jpg\n" for n in (3, 0, 4, 2)))
     program = Path(mxnet.__file__).parent / "tools" / "im2rec.py"
@@ -96,7 +96,7 @@ def test_what_im2rec_has_packed_is_found(words: list[str], tmp_path: Path) -> No
     rec = (tmp_path / "a.rec").read_bytes()
     index = index_of(rec, (tmp_path / "a.idx").read_bytes(), (tmp_path / "a.lst").read_bytes())
 
-    assert sorted(index.name(number) for number in range(4)) == [f"image {n}.jpg" for n in (0, 2, 3, 4)]
+    assert sorted(index.name(number) for number in range(4)) == [f"picture {n}.jpg" for n in (0, 2, 3, 4)]
     for number in range(4):
         place = index.place(number)
         assert rec[place.start : place.start + place.length] == (folder / index.name(number)).read_bytes()
