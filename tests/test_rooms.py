@@ -23,6 +23,7 @@ ALONE = "The service imports only itself"
 LOCALITY = "Locality knows nothing of ours"
 HADOOP = "The floors of what speaks to Hadoop"
 JOBS = "The floors of work on YARN"
+ANY_KIND = "What runs any kind of job knows nothing of images"
 KINDS = "No kind of job knows another"
 
 
@@ -48,6 +49,8 @@ FORBIDDEN = [
     ("jobs.errors", "jobs.commands.job", {JOBS}),
     ("jobs.application.submit", "jobs.itemwork.dealer", {JOBS}),
     ("jobs.itemwork.dealer", "jobs.kinds.classify.request", {JOBS}),
+    ("jobs.application.submit", "jobs.engines.network", {ANY_KIND}),
+    ("jobs.itemwork.dealer", "jobs.images.rows", {ANY_KIND}),
     ("jobs.kinds.command.request", "jobs.kinds.classify.request", {KINDS}),
 ]
 

@@ -137,10 +137,14 @@ def row_bytes(tensors: Sequence[OutputTensor] | None) -> int:
     return ROW_BYTES + sum(one.largest_bytes for one in tensors or ())
 
 
-def is_of_rows(schema: pa.Schema) -> bool:
-    """Whether these are columns of a classifier's rows or of tensors."""
-    if schema.equals(SCHEMA):
-        return True
+def find_flaw(schema: pa.Schema) -> str:
+    """What is wrong with the columns of rows, nothing when they are those of a classifier or of tensors."""
+    if schema.equals(SCHEMA) or _is_of_tensors(schema):
+        return ""
+    return f"the columns of the rows are {schema.names}, and have to be {SCHEMA.names} of its types, or tensors"
+
+
+def _is_of_tensors(schema: pa.Schema) -> bool:
     first, rest = pa.schema(_PATH), pa.schema(_REST)
     columns = list(schema)
     return (

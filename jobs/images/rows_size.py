@@ -4,6 +4,5 @@ from __future__ import annotations
 
 ROW_BYTES = 4096
 """About the most that a row has without tensors."""
-LARGEST_ROWS = 32 << 20
-"""Of one commit."""
-LARGEST_ROW = LARGEST_ROWS // 2
+LARGEST_ROW = 16 << 20
+"""Half of what one commit may have."""

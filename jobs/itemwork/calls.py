@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jobs.application.calls import LARGEST_CALL, Caller, Refused, Request, decode_body, decode_query
-from jobs.images.rows_size import LARGEST_ROWS
 from jobs.itemwork.dealer import Dealer
 from jobs.itemwork.messages import Task
+
+LARGEST_COMMIT = 32 << 20
+"""Bytes of the rows of one lease."""
 
 
 class Take(Caller):
@@ -87,5 +89,5 @@ CALLS: Mapping[str, Call] = {
 """By path; each raises Refused when the request is not as it has to be."""
 
 
-LARGEST: Mapping[str, int] = {path: LARGEST_ROWS if path == "/commit" else LARGEST_CALL for path in CALLS}
+LARGEST: Mapping[str, int] = {path: LARGEST_COMMIT if path == "/commit" else LARGEST_CALL for path in CALLS}
 """Bytes of a body, by path."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from jobs.application.calls import Refused
 from jobs.application.journal import Record
-from jobs.images.rows import SCHEMA, is_of_rows
 from jobs.itemwork.messages import Item
 from locality.types import Part, Plan
 
@@ -66,17 +65,18 @@ def local_and_moved(node: str, parts: Sequence[Part], items: Sequence[Item]) -> 
     return sum(holders), moved
 
 
-def errors_in(rows: bytes, items: Sequence[Item]) -> int:
-    """Rows with an error; Refused unless there is exactly one row of the results' schema for every item."""
+def errors_in(rows: bytes, items: Sequence[Item], find_flaw: Callable[[pa.Schema], str]) -> int:
+    """Rows with an error; Refused unless there is exactly one row for every item, in columns without a flaw.
+
+    Whatever the kind of job, `path` has the item's name, and `error` is null unless the item has one.
+    """
     try:
         table = pa.ipc.open_stream(rows).read_all()
         table.validate(full=True)
     except (pa.ArrowException, OSError) as error:
         raise Refused(f"the rows are no Arrow stream: {error}") from None
-    if not is_of_rows(table.schema):
-        raise Refused(
-            f"the columns of the rows are {table.schema.names}, and have to be {SCHEMA.names} of its types, or tensors"
-        )
+    if flaw := find_flaw(table.schema):
+        raise Refused(flaw)
     told, wanted = Counter(table.column("path").to_pylist()), Counter(item.name for item in items)
     if wrong := (told - wanted) + (wanted - told):
         raise Refused(f"{table.num_rows} rows for {len(items)} items, not one for each: see {next(iter(wrong))}")

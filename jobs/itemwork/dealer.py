@@ -7,11 +7,12 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
+import pyarrow as pa
+
 from hadoop.errors import HadoopError
 from jobs.application.calls import Gone
 from jobs.application.journal import Record
 from jobs.errors import JobError
-from jobs.images.recordio import BadPack
 from jobs.itemwork.blame import Blame
 from jobs.itemwork.commits import Commit, commits, errors_in, local_and_moved, remaining
 from jobs.itemwork.lease_ledger import LeaseLedger, RunningLease, check_names
@@ -45,12 +46,14 @@ class Dealer:
         self,
         leases: Leases,
         items_of: Callable[[Part], Sequence[Item]],
+        find_flaw: Callable[[pa.Schema], str],
         journal: Log,
         attempt: int,
         clock: Callable[[], float],
     ) -> None:
         self._leases = leases
         self._items_of = items_of
+        self._find_flaw = find_flaw
         self._journal = journal
         self._clock = clock
         self._now = self._made = clock()
@@ -85,7 +88,7 @@ class Dealer:
             if isinstance(given, Answer):
                 return given
             items = given.items
-        errors = errors_in(rows, items)
+        errors = errors_in(rows, items, self._find_flaw)
         with self._lock:
             now = self._hear(node, container)
             answer = self._leases.commit(given.lease.lease_id, given.lease.token, self._for_leases())
@@ -269,10 +272,7 @@ class Dealer:
             return Task(self._ledger.name(token), self._blame.split(items), self._blame.convictions(given.names))
 
     def _look_up(self, part: Part) -> Sequence[Item]:
-        try:
-            items = self._items_of(part)
-        except BadPack as error:
-            raise JobError(f"{part.block.name} {error}") from None
+        items = self._items_of(part)
         if len(items) != part.items:
             raise JobError(
                 f"{part.block.name} has {len(items)} items where {part.items} were planned",

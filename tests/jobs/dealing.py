@@ -11,7 +11,7 @@ import pyarrow as pa
 from hadoop.errors import HadoopError
 from jobs.application.calls import Request
 from jobs.application.journal import Record
-from jobs.images.rows import SCHEMA
+from jobs.images.rows import SCHEMA, find_flaw
 from jobs.itemwork.calls import CALLS, LARGEST
 from jobs.itemwork.commits import commits
 from jobs.itemwork.dealer import Dealer, remaining
@@ -104,7 +104,7 @@ class Job:
         self.paper.fails = self.paper.keeps = False
         earlier = list(self.paper.records)
         leases = Leases(remaining(self.plan, earlier), self.capability, self.now, self.rules)
-        self.dealer = Dealer(leases, pictures_of, self.paper, self.attempt, lambda: self.now)
+        self.dealer = Dealer(leases, pictures_of, find_flaw, self.paper, self.attempt, lambda: self.now)
         self.dealer.restore(earlier)
 
     def names(self) -> list[str]:

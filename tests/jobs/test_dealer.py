@@ -12,11 +12,11 @@ from hadoop.errors import HadoopError
 from jobs.application.calls import Gone, Refused
 from jobs.application.journal import Record
 from jobs.errors import JobError
-from jobs.images.recordio import BadPack
+from jobs.images.rows import find_flaw
 from jobs.itemwork.blame import DIED
 from jobs.itemwork.commits import COMMITTED, Commit, commits
 from jobs.itemwork.dealer import Dealer, NodeTotals, remaining
-from jobs.itemwork.messages import Item, Task
+from jobs.itemwork.messages import Task
 from locality.leases import Answer, Leases
 from locality.types import Part, Plan
 from tests.jobs.dealing import LEASE_SECONDS, Job, block, one_node, pictures_of, rows, stored_rows, two_nodes
@@ -462,21 +462,10 @@ def test_what_is_left_is_the_plan_without_what_was_committed() -> None:
 
 def test_an_input_that_was_changed_ends_the_job(job: Job) -> None:
     leases = Leases(job.plan, {"a": 1.0}, 0.0)
-    dealer = Dealer(leases, lambda part: pictures_of(part)[1:], job.paper, 1, lambda: 0.0)
+    dealer = Dealer(leases, lambda part: pictures_of(part)[1:], find_flaw, job.paper, 1, lambda: 0.0)
     dealer.add_container("a", "a1", 1.0)
 
     with pytest.raises(JobError, match="/f has 0 items where 1 were planned"):
-        dealer.take("a", "a1", [])
-
-
-def test_a_pack_that_is_damaged_ends_the_job_with_its_sentence(job: Job) -> None:
-    def look_up(part: Part) -> tuple[Item, ...]:
-        raise BadPack("holds no record at byte 8")
-
-    dealer = Dealer(Leases(job.plan, {"a": 1.0}, 0.0), look_up, job.paper, 1, lambda: 0.0)
-    dealer.add_container("a", "a1", 1.0)
-
-    with pytest.raises(JobError, match="/f holds no record at byte 8"):
         dealer.take("a", "a1", [])
 
 
@@ -506,7 +495,7 @@ def test_a_lease_whose_pictures_could_not_be_read_is_given_when_they_can(job: Jo
             raise away.pop()
         return pictures_of(part)
 
-    dealer = Dealer(leases, look_up, job.paper, 1, lambda: 0.0)  # type: ignore[arg-type]
+    dealer = Dealer(leases, look_up, find_flaw, job.paper, 1, lambda: 0.0)  # type: ignore[arg-type]
     dealer.add_container("a", "a1", 1.0)
     with pytest.raises(HadoopError):
         dealer.take("a", "a1", [])

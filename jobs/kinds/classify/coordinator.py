@@ -31,8 +31,8 @@ from jobs.application.journal import read
 from jobs.application.master import say
 from jobs.division import speed_history
 from jobs.division.decision import Decision
-from jobs.images.rows_size import LARGEST_ROWS
-from jobs.itemwork.calls import CALLS, LARGEST
+from jobs.images.rows import find_flaw
+from jobs.itemwork.calls import CALLS, LARGEST, LARGEST_COMMIT
 from jobs.itemwork.dealer import Dealer, remaining
 from jobs.itemwork.node_totals import NOTHING
 from jobs.itemwork.rows import rows_by_node
@@ -178,7 +178,7 @@ class Classify(Coordinator):
         plan = remaining(decision.plan, attempt.earlier)
         rules = rules_of(self._settings)
         leases = Leases(plan, decision.readings.numbers(), attempt.clock(), rules, decision.terms.cost)
-        dealer = Dealer(leases, pictures.of, attempt.journal, attempt.number, attempt.clock)
+        dealer = Dealer(leases, pictures.of, find_flaw, attempt.journal, attempt.number, attempt.clock)
         dealer.restore(attempt.earlier)
         return dealer
 
@@ -222,7 +222,7 @@ def rules_of(settings: ClassifySettings) -> Rules:
     """How the leases of a job are given; however large batches are, one commit has to hold the rows of a lease."""
     return Rules(
         lease_seconds=settings.lease_seconds,
-        most_items=min(FULL_BATCHES * settings.batch * settings.vcores, max(1, LARGEST_ROWS // settings.row_bytes)),
+        most_items=min(FULL_BATCHES * settings.batch * settings.vcores, max(1, LARGEST_COMMIT // settings.row_bytes)),
         at_once=settings.batch * settings.vcores,
         least_seconds=LEAST_SECONDS,
         steal=settings.steal,
