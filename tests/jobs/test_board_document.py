@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,6 +30,8 @@ from tests.jobs.decisions import WEIGHTS, decide, make_blocks
 from tests.jobs.played import JOB, WORKER, Hadoop, make_report
 
 WHERE = f"/jobs/{JOB}"
+FORMS = Path(__file__).resolve().parents[1] / "fixtures" / "board_forms.json"
+"""By call, what was answered before the schemas were made from records: each value's type in its place."""
 BY_NAME = {"kinds", "loads", "section", "values"}
 """Objects of which each key is a name, so that the document cannot tell which ones there are."""
 
@@ -93,21 +96,25 @@ CALLS: dict[str, tuple[str, str, Callable[[Hadoop], None]]] = {
 }
 
 
-@pytest.mark.parametrize(("path", "call", "prepare"), CALLS.values(), ids=CALLS)
+@pytest.mark.parametrize("name", CALLS)
 def test_the_schema_allows_what_is_answered_and_nothing_less(
-    known: FlaskClient,
-    hadoop: Hadoop,
-    document: dict[str, Any],
-    path: str,
-    call: str,
-    prepare: Callable[[Hadoop], None],
+    known: FlaskClient, hadoop: Hadoop, document: dict[str, Any], name: str
 ) -> None:
+    path, call, prepare = CALLS[name]
     prepare(hadoop)
 
     answer = known.get(f"/api/v1{call}")
 
     assert answer.status_code == 200
     check(document, path, "get", 200, answer.get_json())
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_names_and_types_are_those_that_callers_know(known: FlaskClient, hadoop: Hadoop, name: str) -> None:
+    _, call, prepare = CALLS[name]
+    prepare(hadoop)
+
+    assert form(known.get(f"/api/v1{call}").get_json()) == json.loads(FORMS.read_text())[name]
 
 
 def test_a_path_that_is_being_listed_is_answered_by_its_schema(
@@ -176,6 +183,15 @@ def check(document: Mapping[str, Any], path: str, method: str, status: int, answ
     assert against(schema, answer, models, closed=True) == []
     for where, broken in lacking(answer):
         assert against(schema, broken, models), f"without {where} it is allowed"
+
+
+def form(said: Any) -> Any:
+    """What was said with types for values, and of a list only the first item."""
+    if isinstance(said, list):
+        return [form(one) for one in said[:1]]
+    if isinstance(said, dict):
+        return {key: form(value) for key, value in said.items()}
+    return type(said).__name__
 
 
 def lacking(said: Any, where: str = "") -> Iterator[tuple[str, Any]]:
