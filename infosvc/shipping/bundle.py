@@ -90,7 +90,8 @@ def seal(directory: Path) -> Bundle:
 
 def catalog() -> list[CatalogEntry]:
     """Every producer of the catalogue, in its order; a name that another one emits is timed as that one."""
-    rows = tomllib.loads((_room("collectors") / "catalog.toml").read_text())["producer"]
+    tables = tomllib.loads((_room("collectors") / "catalog.toml").read_text())["producer"]
+    rows = [{"data_name": name, **table} for name, table in tables.items()]
     parents = {name: Producer.from_json(row) for row in rows for name in row.get("emits", ())}
     return [_entry(row, parents) for row in rows]
 

@@ -177,8 +177,8 @@ class Application:
             self._listener.check()
             if (now := self._clock()) >= due:
                 containers.step(now, progress.share)
-                containers.excuse(self._clock() - now)
                 self._remember_containers()
+                containers.excuse(self._clock() - now)
                 due = now + (CALM_SECONDS if containers.settled else HEARTBEAT_SECONDS)
             time.sleep(HEARTBEAT_SECONDS)
 

@@ -12,7 +12,8 @@ import click
 from rich.table import Column, Table
 
 from hadoop.client.yarn import Application
-from hadoop.rest.addresses import resourcemanager_http
+from hadoop.rest.addresses import namenode_http, resourcemanager_http
+from hadoop.rest.webhdfs import WebHdfs
 from infosvc.wire.fields import answer_of
 from jobs.application import following, job_record, logs
 from jobs.application.status import ContainerStatus
@@ -154,7 +155,7 @@ def logs_(home: Path, /, job_id: str, follows: bool, as_json: bool, **hadoop: An
         seen = following.ask_proxy(rm_http, job_id) if alive else None
         if alive:
             return seen.containers if seen else ()
-        record = job_record.load(session(home, hadoop).filesystem, job_id)
+        record = job_record.load(WebHdfs(namenode_http(where.conf_dir), where.user), job_id)
         return record.status.containers if record else ()
 
     found = logs.JobLogs(rm_http, job_id, where.user, listed)

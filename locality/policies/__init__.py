@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Protocol
 
-from locality.policies import algorithm1, algorithm1_replicas, even, local_only, maxflow, min_cost
 from locality.types import Block, Plan, PlanError, Terms
 
 
@@ -16,23 +16,18 @@ class Policy(Protocol):
         """Return a plan of every item and every node of `capability`; PlanError on bad input."""
 
 
-def by_name(*entries: tuple[str, Policy]) -> dict[str, Policy]:
-    """Name -> policy; PlanError when two policies have the same name."""
-    policies: dict[str, Policy] = {}
-    for name, chosen in entries:
-        if name in policies:
-            raise PlanError(f"two policies are called {name!r}", remedy="rename one of them in POLICIES")
-        policies[name] = chosen
-    return policies
+def by_name(*names: str) -> dict[str, Policy]:
+    """Name -> policy: the function `plan` of the file of that name in this folder."""
+    return {name: import_module(f"{__name__}.{name}").plan for name in names}
 
 
 POLICIES = by_name(
-    ("algorithm1", algorithm1.plan),
-    ("algorithm1_replicas", algorithm1_replicas.plan),
-    ("even", even.plan),
-    ("local_only", local_only.plan),
-    ("maxflow", maxflow.plan),
-    ("min_cost", min_cost.plan),
+    "algorithm1",
+    "algorithm1_replicas",
+    "even",
+    "local_only",
+    "maxflow",
+    "min_cost",
 )
 
 

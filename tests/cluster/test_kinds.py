@@ -1,10 +1,9 @@
-"""Other kinds of job on a real cluster: copies of a program, and a kind that somebody adds, which is a runner."""
+"""Another kind of job on a real cluster: copies of a program."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -137,27 +136,3 @@ def test_the_recipe_runs_a_program_on_the_best_nodes(cluster: Cluster, client: I
 
     said = {one["line"] for one in lines(cluster, job_of(cluster)) if one["role"] == "copy"}
     assert f"copy 0 of 2 on {cluster.nodes[-1]} says it's here" in said
-
-
-def test_a_kind_that_is_added_to_a_copy_of_the_tree_runs_where_it_is_told_to(cluster: Cluster, tmp_path: Path) -> None:
-    for room in ("hadoop", "infosvc", "jobs", "locality"):
-        shutil.copytree(ROOT / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__", "target"))
-    folder = tmp_path / "jobs" / "kinds" / "count"
-    folder.mkdir()
-    (folder / "__init__.py").write_text("")
-    (folder / "runner.py").write_text(block("kind"))
-    kinds = folder.parent / "__init__.py"
-    line = block("kind-line").strip()
-    kinds.write_text(kinds.read_text().replace('    "command":', f'    {line}\n    "command":'))
-    host = cluster.nodes[2]
-
-    submit = [sys.executable, "-c", block("kind-submit"), str(cluster.conf_dir), str(cluster.jars), cluster.user, host]
-    done = subprocess.run(submit, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True)
-
-    found = json.loads(succeed(done).splitlines()[-1])
-    assert found["said"] == f"counted to 5 on {host}"
-    status = found["status"]
-    assert (status["kind"], status["done"], status["of"], status["unit"]) == ("count", 5, 5, "numbers")
-    printed = lines(cluster, found["job_id"])
-    assert [one["line"] for one in printed if one["line"].startswith("number")] == [f"number {n}" for n in range(5)]
-    assert {one["node_name"] for one in printed} == {host}

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from locality.balance import whole_targets
 from locality.bounds import moved
-from locality.policies import POLICIES, by_name, policy
+from locality.policies import POLICIES, policy
 from locality.types import Block, PlanError, Terms
 from tests.locality.instances import KINDS, Size, assert_divides, instance
 
@@ -189,12 +189,6 @@ def test_an_unknown_policy_is_answered_with_the_names_there_are() -> None:
     names = "algorithm1, algorithm1_replicas, even, local_only, maxflow, min_cost"
     with pytest.raises(PlanError, match=f"'round_robin': choose one of {names}$"):
         policy("round_robin")
-
-
-def test_two_policies_of_one_name_are_refused() -> None:
-    even = policy("even")
-    with pytest.raises(PlanError, match="two policies are called 'even'"):
-        by_name(("even", even), ("even", even))
 
 
 @every_policy

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 CATALOGUE = tomllib.loads((ROOT / "collectors" / "catalog.toml").read_text())["producer"]
-EMITS = {row["data_name"]: row.get("emits", []) for row in CATALOGUE}
+EMITS = {name: row.get("emits", []) for name, row in CATALOGUE.items()}
 
 Collect = Callable[..., Any]
 Tree = Callable[[Path, dict[str, str]], Path]

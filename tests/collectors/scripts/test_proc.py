@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 CATALOGUE = tomllib.loads((ROOT / "collectors" / "catalog.toml").read_text())["producer"]
-EMITS = {row["data_name"]: row.get("emits", []) for row in CATALOGUE}
+EMITS = {name: row.get("emits", []) for name, row in CATALOGUE.items()}
 DIFFERENCES = ["cpu_free_ratio", "cpu_usage", "disk_io", "network_io"]
 PROC_ONLY = ["cpu_count", "cpu_info", "load_1m", "memory_usage", "system_load", *DIFFERENCES]
 # Even the barest machine has memory and is up; the others may have nothing that their collector measures.
