@@ -156,7 +156,13 @@ def test_an_answer_is_made_by_what_its_record_says_and_its_schema_allows_no_othe
     assert against(schema, answer, models, closed=True) == []
     assert against(schema, answer | {"wheel": None}, models, closed=True) == []
     assert models["Trip"]["properties"]["kilometres"]["x-unit"] == "kilometres"
-    wrong = [{"wheel": {}}, {"wheel": 3}, {"stops": [{}]}, {"stops": [{"spokes": 3, "name": "a"}]}, {"length": None}]
+    wrong: list[dict[str, Any]] = [
+        {"wheel": {}},
+        {"wheel": 3},
+        {"stops": [{}]},
+        {"stops": [{"spokes": 3, "name": "a"}]},
+        {"length": None},
+    ]
     for one in wrong:
         assert against(schema, answer | one, models, closed=True), one
     assert example_of(schema, models)["stops"] == [{"spokes": 28}]
