@@ -106,7 +106,7 @@ class ReportedNode(NodeReport):
 
 @dataclass(frozen=True, kw_only=True)
 class WholeReport(JobReport):
-    """report.json with its leases drawn as bars."""
+    """report.json with its leases drawn as bars; `leases` are those of others' parts alone."""
 
     nodes: tuple[ReportedNode, ...]
     leases: tuple[LeaseReport, ...] = field(default=(), metadata=described(answered=False))

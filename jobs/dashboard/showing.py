@@ -125,14 +125,16 @@ def progress(status: JobStatus) -> JobProgress:
 
 def reported(report: JobReport) -> WholeReport:
     """A report with what each node did of others' parts, remarks, and its leases as bars of a time line."""
-    stolen = Counter[str]()
-    for lease in report.leases:
-        stolen[lease.node_name] += lease.images if lease.accepted and lease.stolen else 0
-    nodes = tuple(ReportedNode(**vars(node), stolen_images=stolen[node.node_name]) for node in report.nodes)
+    stolen = tuple(lease for lease in report.leases if lease.accepted and lease.stolen)
+    images = Counter[str]()
+    for lease in stolen:
+        images[lease.node_name] += lease.images
+    nodes = tuple(ReportedNode(**vars(node), stolen_images=images[node.node_name]) for node in report.nodes)
     drawn = timeline(report)
-    lanes = tuple(map(_lane, drawn.lanes))
-    line = DrawnTimeline(drawn.seconds, dict(KINDS), lanes)
-    return WholeReport(**vars(report) | {"nodes": nodes}, remarks=tuple(remarks(report)), timeline=line)
+    line = DrawnTimeline(drawn.seconds, dict(KINDS), tuple(map(_lane, drawn.lanes)))
+    # Of many leases only those are kept that are still counted, for the answer is remembered.
+    kept = vars(report) | {"nodes": nodes, "leases": stolen}
+    return WholeReport(**kept, remarks=tuple(remarks(report)), timeline=line)
 
 
 def explained(decision: Decision, node: str | None) -> ExplainedJob:
