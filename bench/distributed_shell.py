@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from bench.programs import said
+from bench.programs import output
 from bench.stage import until
 from hadoop.local import daemons, ports
 from hadoop.local.lifecycle import Cluster
@@ -70,7 +70,7 @@ def _end(cluster: Cluster, name: str) -> None:
     """Kill what still runs under a name, and wait until it is gone."""
     for application in _running(cluster, name):
         argv = [sys.executable, "-m", "nodewise", "--home", str(cluster.home), "job", "kill", application]
-        said(argv, f"the end of {application}")
+        output(argv, f"the end of {application}")
     until(lambda: not _running(cluster, name), 60, f"{name} has ended")
 
 

@@ -14,7 +14,7 @@ TOLD = 3000
 """Characters from the end of what a program that failed has said."""
 
 
-def said(argv: Sequence[str], what: str, env: Mapping[str, str] | None = None, seconds: float | None = None) -> str:
+def output(argv: Sequence[str], what: str, env: Mapping[str, str] | None = None, seconds: float | None = None) -> str:
     """What a program prints; BenchError with its last words when it fails."""
     done = subprocess.run(argv, capture_output=True, text=True, cwd=ROOT, env=env, timeout=seconds, check=False)
     if done.returncode:
@@ -25,4 +25,4 @@ def said(argv: Sequence[str], what: str, env: Mapping[str, str] | None = None, s
 def with_jvm(cluster: Cluster, module: str, *words: str) -> str:
     """What one of our modules prints that needs a JVM for itself: it is told the cluster first, then the words."""
     where = (str(cluster.conf_dir), str(cluster.jars), cluster.user)
-    return said([sys.executable, "-m", module, *where, *words], " ".join([module, *words]))
+    return output([sys.executable, "-m", module, *where, *words], " ".join([module, *words]))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.info.processes import ROOT
-from bench.programs import said
+from bench.programs import output
 from hadoop.local.lifecycle import Cluster
 
 WORKER_PYTHON = ROOT / ".venv-worker" / "bin" / "python"
@@ -54,6 +54,6 @@ def run(
         "PYTHONWARNINGS": "ignore",
         **(more or {}),
     }
-    printed = said([str(python), "-m", module, *argv], module, environment, seconds=900)
+    printed = output([str(python), "-m", module, *argv], module, environment, seconds=900)
     found: dict[str, Any] = json.loads(printed.strip().splitlines()[-1])
     return found

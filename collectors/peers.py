@@ -136,7 +136,7 @@ def bytes_per_second(address: str, tls: ssl.SSLContext | None) -> float:
     found: SimpleQueue[float | NoProbe] = SimpleQueue()
     # Nothing ends a look-up of a name that takes long, nor one read to which a byte comes now and then. So this waits
     # for a thread, and does not any longer when it is over time; the program does not wait for it either.
-    threading.Thread(target=lambda: found.put(_tried(address, tls)), daemon=True).start()
+    threading.Thread(target=lambda: found.put(_try_probe(address, tls)), daemon=True).start()
     try:
         rate = found.get(timeout=PATIENCE_SECONDS)
     except Empty:
@@ -146,7 +146,7 @@ def bytes_per_second(address: str, tls: ssl.SSLContext | None) -> float:
     return rate
 
 
-def _tried(address: str, tls: ssl.SSLContext | None) -> float | NoProbe:
+def _try_probe(address: str, tls: ssl.SSLContext | None) -> float | NoProbe:
     try:
         with closing(_connection(address, tls)) as connection:
             _fetch(connection, WARM_BYTES)

@@ -30,7 +30,7 @@ def fresh(data: Iterable[Datum]) -> dict[str, Datum]:
     return {datum.node_name: datum for datum in data if datum.state is State.FRESH}
 
 
-def awaited(client: InfoClient, data_name: str, node: str, seconds: float) -> bool:
+def await_fresh(client: InfoClient, data_name: str, node: str, seconds: float) -> bool:
     """Whether the node has a fresh value, or has one within so many seconds."""
     deadline = time.monotonic() + seconds
     while not fresh(client.data(data_name, node=node)):

@@ -150,15 +150,15 @@ def _policy(name: str, keys: Mapping[str, str]) -> ScoringPolicy:
         name,
         tuple(_term(score, found) for found in _each(score, keys[score], _TERM)),
         tuple(
-            Condition(found[1], found[2], _parsed(conditions, found[3]))
+            Condition(found[1], found[2], _parse_number(conditions, found[3]))
             for found in _each(conditions, keys.get(conditions, ""), _CONDITION)
         ),
     )
 
 
 def _term(key: str, found: re.Match[str]) -> Term:
-    low, high = _parsed(key, found[3]), _parsed(key, found[4])
-    weight = _parsed(key, found[5] or "1")
+    low, high = _parse_number(key, found[3]), _parse_number(key, found[4])
+    weight = _parse_number(key, found[5] or "1")
     if low >= high or weight <= 0:
         raise InvalidInput(
             f"{key} says {found[0]}", key, remedy="a range begins with the lower number, a weight is above 0"
@@ -174,7 +174,7 @@ def _each(key: str, text: str, pattern: re.Pattern[str]) -> Iterator[re.Match[st
         yield found
 
 
-def _parsed(key: str, text: str) -> float:
+def _parse_number(key: str, text: str) -> float:
     if not re.fullmatch(r"[-+]?([0-9]{1,99}\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,2})?", text):
         raise InvalidInput(f"{key} says {text} where a number belongs", key)
     return float(text)

@@ -47,7 +47,7 @@ def nearest_float(number: Fraction) -> float:
         return sys.float_info.max
 
 
-def moved(plan: Plan) -> Moved:
+def moved_load(plan: Plan) -> Moved:
     """The items and bytes that `plan` gives to nodes that hold no replica of them."""
     parts = [part for node, mine in plan.parts.items() for part in mine if not part.is_local(node)]
     return Moved(sum(part.items for part in parts), round(math.fsum(part.size_bytes for part in parts)))

@@ -60,17 +60,17 @@ def from_jobs(samples: Iterable[Sample]) -> Estimate | None:
 
     ValueError names an age that is not finite, or a speed that is no finite number above 0.
     """
-    jobs = sorted((_checked(sample) for sample in samples), key=lambda sample: sample.age_seconds)
+    jobs = sorted((_check_sample(sample) for sample in samples), key=lambda sample: sample.age_seconds)
     if not jobs:
         return None
     # Beside the newest job, so that no age makes all of them vanish; what is lost in rounding beside it is left out.
     newest = jobs[0].age_seconds
-    weights = [(1 - ALPHA) ** rank * _remembered(job.age_seconds - newest) for rank, job in enumerate(jobs)]
+    weights = [(1 - ALPHA) ** rank * _weight(job.age_seconds - newest) for rank, job in enumerate(jobs)]
     weighed = [(weight, job.items_per_second) for weight, job in zip(weights, jobs, strict=True) if weight > EPSILON]
     total = math.fsum(weight for weight, _ in weighed)
     value = math.fsum(weight / total * speed for weight, speed in weighed)
     variation = math.sqrt(math.fsum(weight / total * (speed / value - 1) ** 2 for weight, speed in weighed))
-    credibility = _credibility(total * _remembered(newest), variation)
+    credibility = _credibility(total * _weight(newest), variation)
     confidence = GUESS_CONFIDENCE + (1 - GUESS_CONFIDENCE) * credibility
     return Estimate(value, confidence, len(jobs), variation * value if len(jobs) > 1 else None)
 
@@ -93,7 +93,7 @@ def freshness(age_seconds: float, ttl_seconds: float) -> float:
     return min(max(1 - age_seconds / ttl_seconds, 0.0), 1.0)
 
 
-def _checked(sample: Sample) -> Sample:
+def _check_sample(sample: Sample) -> Sample:
     if not math.isfinite(sample.age_seconds):
         raise ValueError(f"the age {sample.age_seconds} is none: it must be a finite number of seconds")
     if not (math.isfinite(sample.items_per_second) and sample.items_per_second > 0):
@@ -101,7 +101,7 @@ def _checked(sample: Sample) -> Sample:
     return Sample(max(sample.age_seconds, 0.0), sample.items_per_second)
 
 
-def _remembered(age_seconds: float) -> float:
+def _weight(age_seconds: float) -> float:
     return float(2 ** (-age_seconds / HALF_LIFE_SECONDS))
 
 

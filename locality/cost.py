@@ -146,21 +146,21 @@ class AccessCost:
     def disk(self, node: str) -> Figure:
         """The rate of a node's disk."""
         own = self.disks.get(node)
-        return self._usual_disk if own is None else _measured(own)
+        return self._usual_disk if own is None else _measured_figure(own)
 
     def network(self, reader: str, holder: str) -> Figure:
         """The rate of the way from `holder` to `reader`, disks left aside."""
         pair = self.pairs.get((reader, holder))
         if pair is not None:
-            return _measured(pair)
+            return _measured_figure(pair)
         same_rack = self.rack(reader) == self.rack(holder)
         return _slower(self.side(Side(reader, False, same_rack)), self.side(Side(holder, True, same_rack)))
 
     def side(self, side: Side) -> Figure:
         """The best that one end of a way can do; never `measured`, because only whole ways are."""
-        found = self._judged.get(side)
+        found = self._known_figures.get(side)
         if found is None:
-            found = self._judged[side] = self._judge(side)
+            found = self._known_figures[side] = self._judge(side)
         return found
 
     @cached_property
@@ -187,11 +187,11 @@ class AccessCost:
         the second beyond. What is unknown, a rack too, is null, or missing at the end. Pairs are the newest, as many
         as fit; the nodes that do not fit are counted by `left_out`. The best rates of all ends are there even so.
         """
-        room = most_bytes - len(_written(_body([], [], [], len(self.nodes))))
+        room = most_bytes - len(_to_text(_body([], [], [], len(self.nodes))))
         racks, rows, room = _rows(self, room)
         places = {row[0]: place for place, row in enumerate(rows)}
         pairs = _fitting(_pair_rows(self.pairs, places), room)
-        return _written(_body(racks, rows, list(pairs), len(self.nodes) - len(rows)))
+        return _to_text(_body(racks, rows, list(pairs), len(self.nodes) - len(rows)))
 
     @classmethod
     def from_json(cls, text: str, age: float = 0.0) -> AccessCost:
@@ -203,14 +203,14 @@ class AccessCost:
             raise CostError(f"this is no access cost ({error}): {text[:60]!r}; collect it again") from error
 
     @cached_property
-    def _judged(self) -> dict[Side, Figure]:
+    def _known_figures(self) -> dict[Side, Figure]:
         """What was asked before: a matrix asks for every end again and again."""
         return {}
 
     @cached_property
     def _usual_disk(self) -> Figure:
         usual = _median(self.disks.values())
-        return Figure(ASSUMED_DISK_BYTES_PER_SECOND, Basis.ASSUMED, None) if usual is None else _estimated(usual)
+        return Figure(ASSUMED_DISK_BYTES_PER_SECOND, Basis.ASSUMED, None) if usual is None else _estimated_figure(usual)
 
     @cached_property
     def _usual_sides(self) -> dict[tuple[bool, bool], Rate]:
@@ -222,15 +222,15 @@ class AccessCost:
     def _judge(self, side: Side) -> Figure:
         own, usual = self.best.get(side), self._usual_sides.get(side[1:])
         if own is not None:
-            return _estimated(own)
+            return _estimated_figure(own)
         other = side._replace(same_rack=not side.same_rack)
         own_other, usual_other = self.best.get(other), self._usual_sides.get(other[1:])
         if own_other is not None:
-            return _scaled(own_other, self._ratio(side))
+            return _scaled_figure(own_other, self._ratio(side))
         if usual is not None:
-            return _estimated(usual)
+            return _estimated_figure(usual)
         if usual_other is not None:
-            return _scaled(usual_other, self._ratio(side))
+            return _scaled_figure(usual_other, self._ratio(side))
         assumed = ASSUMED_NETWORK_BYTES_PER_SECOND * (1 if side.same_rack else ASSUMED_OTHER_RACK_RATIO)
         return Figure(assumed, Basis.ASSUMED, None)
 
@@ -244,15 +244,15 @@ class AccessCost:
         return 1.0 if side.same_rack else ASSUMED_OTHER_RACK_RATIO
 
 
-def _measured(rate: Rate) -> Figure:
+def _measured_figure(rate: Rate) -> Figure:
     return Figure(rate.bytes_per_second, Basis.MEASURED, rate.age)
 
 
-def _estimated(rate: Rate) -> Figure:
+def _estimated_figure(rate: Rate) -> Figure:
     return Figure(rate.bytes_per_second, Basis.ESTIMATED, rate.age)
 
 
-def _scaled(rate: Rate, ratio: float) -> Figure:
+def _scaled_figure(rate: Rate, ratio: float) -> Figure:
     return Figure(rate.bytes_per_second * ratio, Basis.ESTIMATED, rate.age)
 
 
@@ -272,7 +272,7 @@ def _median(rates: Iterable[Rate]) -> Rate | None:
     return Rate(median(rate.bytes_per_second for rate in found), max(rate.age for rate in found))
 
 
-def _written(body: Mapping[str, Any]) -> str:
+def _to_text(body: Mapping[str, Any]) -> str:
     return json.dumps(body, separators=(",", ":"))
 
 
@@ -334,7 +334,7 @@ def _fitting(rows: Iterable[list[Any]], room: int) -> Iterator[list[Any]]:
 
 
 def _length(item: list[Any] | str | None) -> int:
-    return len(_written({"": item})) - len('{"":}') + len(",")
+    return len(_to_text({"": item})) - len('{"":}') + len(",")
 
 
 def _from_body(body: Any, age: float) -> AccessCost:

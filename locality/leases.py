@@ -159,7 +159,7 @@ class Leases:
         member.active = now
         if not self._left:
             return None
-        lease = self._own(node, member, now) or self._given_back(node, now)
+        lease = self._own(node, member, now) or self._give_from_pool(node, now)
         if lease or not self._rules.steal:
             return lease or Wait(now + self._rules.wait_seconds)
         return self._steal(node, now) or self._copy(node, now)
@@ -237,7 +237,7 @@ class Leases:
         self._rank(node, now)
         return lease
 
-    def _given_back(self, node: str, now: float) -> Lease | None:
+    def _give_from_pool(self, node: str, now: float) -> Lease | None:
         if not self._pool.items:
             return None
         return self._give(node, self._pool.last(self._size(node), self._price(node)), None, now)

@@ -75,7 +75,7 @@ def most_local(holdings: Holdings, room: Ints) -> LocalReads:
     local_items = _largest_flow(holdings, holdings.items, room)
     left = holdings.items - holdings.of_each_block(local_items)
     moved = float(left @ holdings.item_bytes)
-    crowded = _crowded(holdings, local_items, left)
+    crowded = _find_crowded(holdings, local_items, left)
     if not moved or np.ptp(holdings.item_bytes[crowded]) == 0:
         return LocalReads(local_items, moved)
     if np.count_nonzero(crowded[holdings.block]) > EXACT_PAIRS:
@@ -103,7 +103,7 @@ def _lightest_left(holdings: Holdings, room: Ints, crowded: Flags, left: Ints) -
         rest = rest - removed[-1]
         local_items = _largest_flow(holdings, rest, room)
         left = rest - holdings.of_each_block(local_items)
-        crowded = _crowded(holdings, local_items, left)
+        crowded = _find_crowded(holdings, local_items, left)
     for portion in chain.from_iterable(_heaviest_first(holdings, some) for some in reversed(removed)):
         rest = rest + portion
         local_items = _with_more(holdings, local_items, rest, room)
@@ -177,7 +177,7 @@ def _cheapest_flow(holdings: Holdings, room: Ints) -> Ints:
     return cheapest(arcs, np.concatenate((free, ranks)), supplies)[: len(holdings.block)]
 
 
-def _crowded(holdings: Holdings, local_items: Ints, left: Ints) -> Flags:
+def _find_crowded(holdings: Holdings, local_items: Ints, left: Ints) -> Flags:
     """Blocks whose items could give way to one that found no room: residual paths lead there from those left."""
     reached = left > 0
     while True:
@@ -196,14 +196,14 @@ def _lightest(holdings: Holdings, crowded: Flags, left: Ints, items: Ints) -> In
     twice = np.concatenate((blocks, blocks))
     local_items = np.concatenate((left[blocks], (items - left)[blocks]))
     settled = np.repeat((0, 1), len(blocks))
-    return _taken(holdings, twice, local_items, settled, int(left.sum()))
+    return _take_lightest(holdings, twice, local_items, settled, int(left.sum()))
 
 
 def _cut(holdings: Holdings, blocks: Ints, items: Ints, count: int) -> Ints:
-    return _taken(holdings, blocks, items[blocks], np.zeros(len(blocks), np.int64), count)
+    return _take_lightest(holdings, blocks, items[blocks], np.zeros(len(blocks), np.int64), count)
 
 
-def _taken(holdings: Holdings, block: Ints, local_items: Ints, rank: Ints, count: int) -> Ints:
+def _take_lightest(holdings: Holdings, block: Ints, local_items: Ints, rank: Ints, count: int) -> Ints:
     """Per block, the `count` lightest items of rows (block, items), of equal ones those of lower rank."""
     order = np.lexsort((rank, holdings.item_bytes[block]))
     before = np.cumsum(local_items[order]) - local_items[order]

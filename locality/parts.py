@@ -54,7 +54,7 @@ def fill(holdings: Holdings, local: Ints, targets: Ints) -> Shares:
 
 def plan_of(holdings: Holdings, shares: Shares, nodes: list[str]) -> Plan:
     """The plan of `nodes`; a block's items go out in the order of the rows, and a node reads in that order too."""
-    block, node, items, first = _firsts(_merged(shares))
+    block, node, items, first = _firsts(_merge(shares))
     order = np.argsort(node, kind="stable")
     ends = np.cumsum(np.bincount(node, minlength=len(holdings.nodes)))
     with _no_collections():
@@ -67,7 +67,7 @@ def plan_of(holdings: Holdings, shares: Shares, nodes: list[str]) -> Plan:
     return Plan({name: given.get(name, ()) for name in sorted(nodes)})
 
 
-def _merged(shares: Shares) -> Shares:
+def _merge(shares: Shares) -> Shares:
     """One row for each block and node; the rows keep the order of the first of each."""
     key = shares.block * (int(shares.node.max(initial=0)) + 1) + shares.node
     if np.diff(np.sort(key)).all():

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from locality.access import access_seconds
 from locality.balance import check_capability
-from locality.bounds import fewest_bytes_moved, moved, nearest_float, rooms
+from locality.bounds import fewest_bytes_moved, moved_load, nearest_float, rooms
 from locality.types import NO_TERMS, Block, Plan, PlanError, Terms
 
 
@@ -39,7 +39,7 @@ def optimum_of(blocks: Sequence[Block], capability: Mapping[str, float], terms: 
     return fewest_bytes_moved(blocks, rooms(items, capability, terms.epsilon))
 
 
-def judge(
+def measure_quality(
     plan: Plan,
     blocks: Sequence[Block],
     capability: Mapping[str, float],
@@ -59,7 +59,7 @@ def judge(
         raise PlanError("the plan is not one of these blocks and nodes", remedy="judge it with what it was made from")
     makespan = max((_seconds(node, load, capability[node]) for node, load in loads.items()), default=Fraction(0))
     bound = Fraction(items) / sum(map(Fraction, capability.values()))
-    went = moved(plan)
+    went = moved_load(plan)
     if optimum is None:
         optimum = optimum_of(blocks, capability, terms)
     return Quality(
@@ -68,14 +68,14 @@ def judge(
         makespan_over_bound=nearest_float(makespan / bound) if bound else 1.0,
         bytes_moved=went.size_bytes,
         bytes_moved_optimal=optimum,
-        bytes_moved_over_optimal=over(went.size_bytes, optimum),
+        bytes_moved_over_optimal=ratio(went.size_bytes, optimum),
         locality_ratio=1 - went.items / items if items else 1.0,
         loads=loads,
         access_seconds=access_seconds(plan, terms.cost),
     )
 
 
-def over(value: float, least: float) -> float | None:
+def ratio(value: float, least: float) -> float | None:
     """value / least; 1 where both are 0, None where only the least is."""
     if least:
         return value / least

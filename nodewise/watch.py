@@ -81,12 +81,12 @@ def stay(look: Look, every: float, as_json: bool) -> None:
 
 def shows(look: Look, every: float) -> Iterator[Shown]:
     """What looks print, for ever; one that fails and may pass brings what there was before, with the reason."""
-    shown = Shown(_printed(look), time.time())
+    shown = Shown(_capture(look), time.time())
     while True:
         yield shown
         time.sleep(every)
         try:
-            shown = Shown(_printed(look), time.time())
+            shown = Shown(_capture(look), time.time())
         except PASSING as error:
             shown = replace(shown, trouble=str(error))
 
@@ -103,7 +103,7 @@ class _Kept(io.StringIO):
         return self._terminal
 
 
-def _printed(look: Look) -> str:
+def _capture(look: Look) -> str:
     kept = _Kept(sys.stdout.isatty())
     with redirect_stdout(kept):
         look()

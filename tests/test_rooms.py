@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -95,3 +97,71 @@ def test_a_forbidden_import_in_each_direction_breaks_its_contract(tree: Path) ->
     for importer, imported, contracts in FORBIDDEN:
         for contract in contracts:
             assert f"{importer} -> {imported} " in said[contract], contract
+
+
+def graph_of(where: Path) -> dict[str, set[str]]:
+    """Who imports whom in the product of a tree, imports that serve types alone included."""
+    script = "import grimp, json, sys\ngraph = grimp.build_graph(*sys.argv[1:], cache_dir=None)\n"
+    script += "print(json.dumps({one: sorted(graph.find_modules_directly_imported_by(one)) for one in graph.modules}))"
+    found = subprocess.run(
+        [sys.executable, "-c", script, *CONFIG["root_packages"]], cwd=where, capture_output=True, text=True, check=True
+    )
+    return {module: set(imported) for module, imported in json.loads(found.stdout).items()}
+
+
+def circles(imports: Mapping[str, set[str]]) -> set[str]:
+    """The modules that import themselves by way of others: what is left when all that end somewhere are taken off."""
+    left = {module: set(imported) for module, imported in imports.items()}
+    while ends := {module for module, imported in left.items() if not imported}:
+        left = {module: imported - ends for module, imported in left.items() if module not in ends}
+    behind = {module: {one for one, imported in left.items() if module in imported} for module in left}
+    while starts := {module for module, importers in behind.items() if not importers}:
+        behind = {module: importers - starts for module, importers in behind.items() if module not in starts}
+    return set(behind)
+
+
+def test_no_modules_import_one_another_in_a_circle(tree: Path) -> None:
+    assert circles(graph_of(tree)) == set()
+
+
+def test_a_circle_is_found_however_long_and_for_types_alone(tree: Path) -> None:
+    plant(tree, "jobs.reports.report", "jobs.reports.pages")
+    file = tree / "locality" / "types.py"
+    file.write_text(f"{file.read_text()}\nif TYPE_CHECKING:\n    import locality.bounds\n")
+
+    assert circles(graph_of(tree)) >= {
+        "jobs.reports.report",
+        "jobs.reports.timeline",
+        "locality.types",
+        "locality.bounds",
+    }
+
+
+SAME_NAME = {
+    "__init__": "Python wants it in each package",
+    "coordinator": "what each kind of job must have: its coordinator",
+    "request": "what each kind of job has: what a user asks of it",
+    "settings": "what each kind of job has: its options",
+}
+"""Stems that several files of one room share, with the reason."""
+
+
+def stems(where: Path) -> dict[tuple[str, str], list[str]]:
+    """The files of each room, a folder of a top-level package, by their name's stem."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for package in CONFIG["root_packages"]:
+        for file in sorted((where / package).rglob("*.py")):
+            path = file.relative_to(where)
+            if "target" not in path.parts:
+                found.setdefault(("/".join(path.parts[:-1][:2]), file.stem), []).append(str(path))
+    return found
+
+
+def test_no_two_modules_of_a_room_share_a_name_without_need(tree: Path) -> None:
+    shared = {stem: files for (_, stem), files in stems(ROOT).items() if len(files) > 1}
+
+    assert {stem: files for stem, files in shared.items() if stem not in SAME_NAME} == {}
+    assert set(SAME_NAME) == set(shared), "a reason for what is shared no more"
+
+    (tree / "infosvc" / "http" / "api" / "server.py").write_text("")
+    assert len(stems(tree)["infosvc/http", "server"]) == 2

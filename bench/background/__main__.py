@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from bench.background.order import followed
-from bench.background.scene import APPLICATIONS, busy, enrol, measured, settle, turn
+from bench.background.order import measure_followed
+from bench.background.scene import APPLICATIONS, busy, enrol, measure_last, settle, turn
 from bench.background.table import TITLES, Rounds, markdown
 from bench.info import machine
 from bench.info.errors import BenchError
@@ -59,7 +59,7 @@ def main(
                         for name, one in _round(made, number, list(found), containers, steps).items():
                             found[name] = [*found[name], one]
             ways = ("with", "without") if "order" in (names or PARTS) else ()
-            order = {way: followed(made, way == "with") for way in ways}
+            order = {way: measure_followed(made, way == "with") for way in ways}
     except (BenchError, HadoopError) as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(1)
@@ -83,7 +83,7 @@ def _round(
         turn(made, way == "with")
         for name in names:
             settle(made)
-            found[name][way] = one = measured(made, APPLICATIONS[name](made, containers, steps))
+            found[name][way] = one = measure_last(made, APPLICATIONS[name](made, containers, steps))
             said = f"{one['seconds']:.1f} s, {one['on_busy']} of {one['containers']} on busy nodes"
             click.echo(f"round {number + 1}, {way} the plug-in, {name}: {said}", err=True)
     return found

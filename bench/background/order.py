@@ -23,7 +23,7 @@ Followed = Mapping[str, list[bool]]
 """Of each application, for each turn, whether the best node has got its only container."""
 
 
-def followed(made: Stage, on: bool) -> Followed:
+def measure_followed(made: Stage, on: bool) -> Followed:
     """With the plug-in or without; the policy stays."""
     (made.cluster.conf_dir / site.POLICY_FILE).write_text(POLICY.format(url=made.url, name=CAPABILITY))
     made.judge([0.5] * made.cluster.size)  # of a name that nobody knows there would be no order

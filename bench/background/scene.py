@@ -72,12 +72,12 @@ def settle(made: Stage) -> list[float]:
     """Wait until the values show who is busy, as before any job; the values, in the order of the nodes."""
     client = InfoClient.from_token_file(made.url, made.cluster.home / "service" / "token")
 
-    def shown() -> list[float]:
+    def read_scores() -> list[float]:
         found = {one.node_name: one.number() for one in client.data(VALUE) if one.state == "fresh"}
         speeds = [found.get(node, 0.0) for node in made.cluster.nodes]
         return speeds if min(speeds[BUSY_NODES:]) > FASTER * max(speeds[:BUSY_NODES]) > 0 else []
 
-    speeds: list[float] = until(shown, 120, "two nodes are busy and the others idle by what was measured")
+    speeds: list[float] = until(read_scores, 120, "two nodes are busy and the others idle by what was measured")
     return speeds
 
 
@@ -96,11 +96,11 @@ def shell(made: Stage, containers: int, steps: int) -> list[str]:
     command = [sys.executable, str(BURN), str(steps)]
     with distributed_shell.shell(made.cluster, command, containers, CONTAINER_MB, "-timeout", "600000") as client:
 
-        def ended() -> bool:
+        def has_ended() -> bool:
             found.update({one.container: one.node for one in places(made.cluster)})
             return client.poll() is not None
 
-        until(ended, 600, "the shell has ended")
+        until(has_ended, 600, "the shell has ended")
     if len(found) < containers:  # it asks for one too many at times
         raise BenchError(f"{len(found)} of {containers} containers were seen")
     return list(found.values())
@@ -120,7 +120,7 @@ def spark_job(made: Stage, executors: int, steps: int) -> list[str]:
 APPLICATIONS = {"shell": shell, "spark": spark_job}
 
 
-def measured(made: Stage, nodes: list[str]) -> dict[str, float]:
+def measure_last(made: Stage, nodes: list[str]) -> dict[str, float]:
     """Of the last application: seconds from submission to end, and how many of its containers were on busy nodes."""
 
     def last() -> dict[str, Any]:

@@ -27,7 +27,7 @@ def markdown(record: Mapping[str, Any]) -> str:
         f"{record['steal_ratio']:.1%} of the CPU time to others.",
         "",
         *(_makespans(record) if record["rounds"] else []),
-        *(_followed(record["followed"]) if record["followed"] else []),
+        *(_followed_lines(record["followed"]) if record["followed"] else []),
     ]
     return "\n".join(lines)
 
@@ -54,7 +54,7 @@ def _makespans(record: Mapping[str, Any]) -> list[str]:
     return [*lines, ""]
 
 
-def _followed(found: Mapping[str, Mapping[str, Sequence[bool]]]) -> list[str]:
+def _followed_lines(found: Mapping[str, Mapping[str, Sequence[bool]]]) -> list[str]:
     lines = [
         "With nobody busy, and in each of four turns another node the best by a value that is put by hand, the only "
         "container came to the best node:",

@@ -64,12 +64,12 @@ def look(url: str, nodes: int, live_seconds: float) -> Found:
         with chromium() as browser:
             page = browser.new_page()
             page.add_init_script(f"({WATCH})({json.dumps(nodes)})")
-            return _measured(page, url, live_seconds)
+            return _measure(page, url, live_seconds)
     except PlaywrightError as error:
         raise BenchError(f"the dashboard at {url} did not show {nodes} nodes: {error.message}") from error
 
 
-def _measured(page: Page, url: str, live_seconds: float) -> Found:
+def _measure(page: Page, url: str, live_seconds: float) -> Found:
     talk = page.context.new_cdp_session(page)
     talk.send("Performance.enable")
     page.goto(f"{url}/#/cluster")

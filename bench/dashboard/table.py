@@ -29,7 +29,7 @@ def rows(rounds: Sequence[Found]) -> list[dict[str, Any]]:
             "most": figure.most,
             "nodewise": median(one[figure.key] for one in rounds),
             "rounds": [one[figure.key] for one in rounds],
-            "met": figure.met(median(one[figure.key] for one in rounds)),
+            "met": figure.is_met(median(one[figure.key] for one in rounds)),
         }
         for figure in FIGURES
     ]
@@ -39,17 +39,17 @@ def markdown(record: dict[str, Any]) -> str:
     """The table with what it was measured on."""
     head = ["| figure | must reach | found | least to most | reached |", "| --- | --- | --- | --- | --- |"]
     lines = [_line(figure, row) for figure, row in zip(FIGURES, record["figures"], strict=True)]
-    return "\n".join([f"# Dashboard, {record['date']}", "", _measured_on(record), "", *head, *lines, ""])
+    return "\n".join([f"# Dashboard, {record['date']}", "", _machine_line(record), "", *head, *lines, ""])
 
 
 def _line(figure: Figure, row: dict[str, Any]) -> str:
-    asked = "" if figure.most is None else f"<= {figure.shown(figure.most)}"
+    asked = "" if figure.most is None else f"<= {figure.text_of(figure.most)}"
     reached = {True: "yes", False: "**no**", None: ""}[row["met"]]
-    spread = f"{figure.shown(min(row['rounds']))} to {figure.shown(max(row['rounds']))}"
-    return f"| {figure.text} | {asked} | {figure.shown(row['nodewise'])} | {spread} | {reached} |"
+    spread = f"{figure.text_of(min(row['rounds']))} to {figure.text_of(max(row['rounds']))}"
+    return f"| {figure.text} | {asked} | {figure.text_of(row['nodewise'])} | {spread} | {reached} |"
 
 
-def _measured_on(record: dict[str, Any]) -> str:
+def _machine_line(record: dict[str, Any]) -> str:
     machine, size = record["machine"], record["size"]
     versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
     return (

@@ -51,7 +51,7 @@ def main(
     """
     try:
         with stage(home, pictures) as made:
-            record = _run(made, drawn(count, seed, kinds), seed, pictures)
+            record = _run(made, draw_faults(count, seed, kinds), seed, pictures)
     except (BenchError, HadoopError) as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(1)
@@ -60,7 +60,7 @@ def main(
     sys.exit(hit < count or any(trial["wrong"] for trial in record["trials"]))
 
 
-def drawn(count: int, seed: int, kinds: Sequence[str]) -> list[list[str]]:
+def draw_faults(count: int, seed: int, kinds: Sequence[str]) -> list[list[str]]:
     """Which faults each job meets: up to three, all of `FAULTS` equally often; or one of `kinds`, in turns."""
     if kinds:
         return [[kinds[number % len(kinds)]] for number in range(count)]

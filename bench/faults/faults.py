@@ -52,7 +52,7 @@ def process(trial: Trial) -> bool:
 
 def frozen(trial: Trial) -> bool:
     """A worker stands still until its leases have ended, then goes on."""
-    chosen = _chosen(trial.chance, trial.workers())
+    chosen = _choose(trial.chance, trial.workers())
     for one in chosen:
         _freeze(family(one))
     return bool(chosen)
@@ -177,12 +177,12 @@ def _node_of(one: psutil.Process) -> str:
         return ""
 
 
-def _chosen(chance: random.Random, found: list[psutil.Process]) -> list[psutil.Process]:
+def _choose(chance: random.Random, found: list[psutil.Process]) -> list[psutil.Process]:
     return [chance.choice(sorted(found, key=lambda one: one.pid))] if found else []
 
 
 def _kill(chance: random.Random, found: list[psutil.Process]) -> bool:
-    chosen = _chosen(chance, found)
+    chosen = _choose(chance, found)
     _signal(chosen, signal.SIGKILL)
     return bool(chosen)
 

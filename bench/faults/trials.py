@@ -113,7 +113,7 @@ def _running(stage: Stage) -> str | None:
     return next((str(one["id"]) for one in _applications(stage) if one["state"] == "RUNNING"), None)
 
 
-def _done(trial: Trial) -> float | None:
+def _count_done(trial: Trial) -> float | None:
     """Pictures that have their rows; None when the application master does not answer."""
     where = next((one.get("amRPCAddress") for one in _applications(trial.stage) if one["id"] == trial.job_id), None)
     status = _ask("application master", f"http://{where}", "/status") if where else None
@@ -124,7 +124,7 @@ def _wait_for(trial: Trial, images: float) -> bool:
     """Whether the job came so far; it may end before, or an earlier fault may hold it up too long."""
     deadline = time.monotonic() + JOB_SECONDS
     while time.monotonic() < deadline and not _end_of(trial):
-        done = _done(trial)
+        done = _count_done(trial)
         if done is not None and done >= images:
             return True
         time.sleep(0.1)

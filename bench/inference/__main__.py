@@ -30,7 +30,7 @@ MANY = 32
 @click.option(
     "--weights", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="For engines that need some."
 )
-@click.option("--batch", type=click.IntRange(1), default=32, show_default=True, help="Pictures per inference.")
+@click.option("--batch", type=click.IntRange(1), default=32, show_default=True, help="Images per inference.")
 @click.option("--spark/--no-spark", default=True, show_default=True, help="The same work by Spark, too.")
 @click.option("--home", type=click.Path(file_okay=False, path_type=Path), help="Folder of the clusters' homes, kept.")
 @click.option(

@@ -55,7 +55,7 @@ class Bench:
             service = held.enter_context(serving(self._directory / "service"))
             enrol(service, scale)
             other = None
-            if prometheus.installed():
+            if prometheus.is_installed():
                 other = held.enter_context(prometheus.scraping(self._directory / "prometheus", scale))
                 other.pause()
             for number in range(1, scale.rounds + 1):
@@ -76,7 +76,7 @@ class Bench:
 
     def _restart(self) -> None:
         self._say("filling a database of each kind")
-        with restart.filled(self._directory / "restart", self._scale) as stored:
+        with restart.fill(self._directory / "restart", self._scale) as stored:
             for number in range(1, self._scale.rounds + 1):
                 self._say(f"restart, round {number} of {self._scale.rounds}")
                 self.ours.append(restart.one_round(stored, self._scale))

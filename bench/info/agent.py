@@ -71,14 +71,14 @@ def one_round(watched: Watched, scale: Scale) -> tuple[Found, Found]:
         for each in everyone:
             each.scrape()
         time.sleep(min(scale.interval, left))
-    used = [_used(each, earlier) for each, earlier in zip(everyone, before, strict=True)]
+    used = [_usage(each, earlier) for each, earlier in zip(everyone, before, strict=True)]
     for each in watched.agents:
         _await_values(watched.service, each.names)
     split = len(watched.agents)
-    return _merged(used[:split]), _merged(used[split:])
+    return _merge(used[:split]), _merge(used[split:])
 
 
-def _used(watcher: Watcher, before: Usage) -> Found:
+def _usage(watcher: Watcher, before: Usage) -> Found:
     now = watcher.measure()
     return {
         f"{watcher.key}_cores": now.cores(before),
@@ -87,7 +87,7 @@ def _used(watcher: Watcher, before: Usage) -> Found:
     }
 
 
-def _merged(parts: list[Found]) -> Found:
+def _merge(parts: list[Found]) -> Found:
     return {key: value for part in parts for key, value in part.items()}
 
 
@@ -128,7 +128,7 @@ def _agent(service: Service, directory: Path, key: str, names: list[str]) -> Ite
     with running(argv, log, clean_environment()) as process:
         await_ready(process, log, lambda: _answers(("127.0.0.1", port)))
         _await_values(service, names)
-        yield Watcher(key, lambda: _alone(process.pid), names=names)
+        yield Watcher(key, lambda: _agent_alone(process.pid), names=names)
 
 
 def _settings(base: Path, directory: Path, service: Service, node_name: str, port: int) -> Path:
@@ -152,7 +152,7 @@ def _private(file: Path, text: str) -> Path:
     return file
 
 
-def _alone(pid: int) -> Usage:
+def _agent_alone(pid: int) -> Usage:
     """An agent and the guard beside it, without its runs; `children` is what ended runs used."""
     top = psutil.Process(pid)
     own = top.cpu_times()

@@ -22,13 +22,13 @@ class Figure:
     most: float | None = None
     least: float | None = None
 
-    def met(self, value: float) -> bool | None:
+    def is_met(self, value: float) -> bool | None:
         """Whether a value reaches what it must; None when nothing is asked of it."""
         if self.most is not None:
             return value <= self.most
         return None if self.least is None else value >= self.least
 
-    def shown(self, value: float) -> str:
+    def text_of(self, value: float) -> str:
         """A value in the unit of the table."""
         number = value * self.factor
         digits = 0 if number >= 100 else 1 if number >= 10 else 2

@@ -40,9 +40,9 @@ def versions() -> dict[str, str]:
     """Those, and of what the information service stands on or beside; what is not installed is left out."""
     found = ours() | {
         "SQLite": sqlite3.sqlite_version,
-        "MariaDB": _said(database.program(), r"Ver (\S+)"),
-        "Prometheus": _said(shutil.which("prometheus"), r"version (\S+)"),
-        "node exporter": _said(shutil.which("prometheus-node-exporter"), r"version (\S+)"),
+        "MariaDB": _version_of(database.program(), r"Ver (\S+)"),
+        "Prometheus": _version_of(shutil.which("prometheus"), r"version (\S+)"),
+        "node exporter": _version_of(shutil.which("prometheus-node-exporter"), r"version (\S+)"),
     }
     return {name: version for name, version in found.items() if version}
 
@@ -89,7 +89,7 @@ def _file_system(directory: Path) -> str:
     return max(holding, key=lambda part: len(part.mountpoint)).fstype if holding else "unknown"
 
 
-def _said(program: str | None, pattern: str) -> str:
+def _version_of(program: str | None, pattern: str) -> str:
     if program is None:
         return ""
     said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=20, check=False)

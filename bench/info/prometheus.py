@@ -19,7 +19,7 @@ from bench.info.scale import Scale
 from bench.info.wire import Address, Line, request
 
 
-def installed() -> bool:
+def is_installed() -> bool:
     """Whether this machine has it; without it its column stays empty."""
     return shutil.which("prometheus") is not None
 

@@ -15,9 +15,9 @@ CLIENTS = 8
 
 def measure(address: Address, messages: Sequence[bytes], seconds: float) -> Found:
     """Three ways of reading, `seconds` each; every message asks for another name."""
-    alone = _took(address, messages[:1], 1, seconds)
-    same = _took(address, messages[:1], CLIENTS, seconds)
-    mixed = _took(address, messages, CLIENTS, seconds)
+    alone = _time_reads(address, messages[:1], 1, seconds)
+    same = _time_reads(address, messages[:1], CLIENTS, seconds)
+    mixed = _time_reads(address, messages, CLIENTS, seconds)
     return {
         "read_p50_seconds": quantile(alone, 0.5),
         "read_p99_seconds": quantile(alone, 0.99),
@@ -26,7 +26,7 @@ def measure(address: Address, messages: Sequence[bytes], seconds: float) -> Foun
     }
 
 
-def _took(address: Address, messages: Sequence[bytes], clients: int, seconds: float) -> list[float]:
+def _time_reads(address: Address, messages: Sequence[bytes], clients: int, seconds: float) -> list[float]:
     """Seconds that each read took which ended in time, from the first byte sent to the last received."""
     lines = [Line(address) for _ in range(clients)]
     for line in lines:
@@ -34,12 +34,12 @@ def _took(address: Address, messages: Sequence[bytes], clients: int, seconds: fl
     asked, took = cycle(messages), []
     until = time.monotonic() + seconds
 
-    def done(_line: Line, lasted: float) -> None:
+    def note(_line: Line, lasted: float) -> None:
         if time.monotonic() < until:
             took.append(lasted)
 
     try:
-        drive(lines, lambda _line: next(asked) if time.monotonic() < until else None, done)
+        drive(lines, lambda _line: next(asked) if time.monotonic() < until else None, note)
     finally:
         close(lines)
     return took

@@ -26,7 +26,7 @@ class Stored:
 
 
 @contextmanager
-def filled(directory: Path, scale: Scale) -> Iterator[dict[str, Stored]]:
+def fill(directory: Path, scale: Scale) -> Iterator[dict[str, Stored]]:
     """One row for every value of every node on each kind of database, by the key of its figure."""
     directory.mkdir()
     with ExitStack() as held:

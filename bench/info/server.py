@@ -62,11 +62,11 @@ def serving(home: Path, ack: str = "durable", database: str | None = None) -> It
     argv += ["--database", database] if database else []
     address = ("127.0.0.1", port)
     with running(argv, log, clean_environment()) as process:
-        await_ready(process, log, lambda: _ready(address))
+        await_ready(process, log, lambda: _is_ready(address))
         yield Service(address, (home / "service" / "token").read_text().strip(), process.pid)
 
 
-def _ready(address: Address) -> bool:
+def _is_ready(address: Address) -> bool:
     with suppress(BenchError):
         ask_json(address, request("GET", "/readyz"))
         return True

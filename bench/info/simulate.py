@@ -92,7 +92,7 @@ class Sender:
                 due = begun + self._ticks * self._pause
                 ready = selector.select(max(0.0, due - time.monotonic()))
                 if any(key.data is None for key, _ in ready):
-                    return self._said(time.monotonic() - begun)
+                    return self._summary(time.monotonic() - begun)
                 for key, _ in ready:
                     self._receive(key.data)
                 if (now := time.monotonic()) >= due:
@@ -125,7 +125,7 @@ class Sender:
         else:
             self._busy.discard(line)
 
-    def _said(self, seconds: float) -> dict[str, float]:
+    def _summary(self, seconds: float) -> dict[str, float]:
         return {
             "reports_per_second": self._ticks / seconds,
             "unanswered": float(len(self._busy) + sum(map(len, self._waiting.values()))),

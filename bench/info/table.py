@@ -36,9 +36,9 @@ class Row:
         return ours / theirs if ours is not None and theirs else None
 
     @property
-    def met(self) -> bool | None:
+    def is_met(self) -> bool | None:
         """Whether the median reaches what it must; None when nothing is asked, or nothing was measured."""
-        return None if self.nodewise is None else self.figure.met(self.nodewise)
+        return None if self.nodewise is None else self.figure.is_met(self.nodewise)
 
     def to_json(self) -> dict[str, Any]:
         """Values in base units: seconds, bytes, cores, counts."""
@@ -53,7 +53,7 @@ class Row:
             "prometheus": self.prometheus,
             "prometheus_rounds": self.theirs,
             "ratio": self.ratio,
-            "met": self.met,
+            "met": self.is_met,
         }
 
 
@@ -70,15 +70,15 @@ def markdown(record: dict[str, Any], table: Sequence[Row], scale: Scale) -> str:
     """The table with what it was measured on and how to read it."""
     head = ("figure", "must reach", "nodewise", "Prometheus", "ratio", "reached")
     lines = [_line(head), _line(["---"] * len(head)), *(_line(_cells(row)) for row in table)]
-    return "\n".join([f"# Information service, {record['date']}", "", _measured_on(record, scale), "", *lines, ""])
+    return "\n".join([f"# Information service, {record['date']}", "", _machine_line(record, scale), "", *lines, ""])
 
 
 def _cells(row: Row) -> list[str]:
     figure = row.figure
-    asked = "" if figure.most is None else f"<= {figure.shown(figure.most)}"
-    asked = asked if figure.least is None else f">= {figure.shown(figure.least)}"
-    ours, theirs = ("" if side is None else figure.shown(side) for side in (row.nodewise, row.prometheus))
-    reached = {True: "yes", False: "**no**", None: ""}[row.met]
+    asked = "" if figure.most is None else f"<= {figure.text_of(figure.most)}"
+    asked = asked if figure.least is None else f">= {figure.text_of(figure.least)}"
+    ours, theirs = ("" if side is None else figure.text_of(side) for side in (row.nodewise, row.prometheus))
+    reached = {True: "yes", False: "**no**", None: ""}[row.is_met]
     return [
         figure.text,
         asked,
@@ -93,7 +93,7 @@ def _line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _measured_on(record: dict[str, Any], scale: Scale) -> str:
+def _machine_line(record: dict[str, Any], scale: Scale) -> str:
     machine = record["machine"]
     versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
     return (

@@ -42,7 +42,7 @@ def of_service(service: Service, scale: Scale, probe: str) -> Found:
         ages = _for(scale.probing, report_and_see, read)
     finally:
         close((writer, reader))
-    return _found(delays, ages)
+    return _quantiles(delays, ages)
 
 
 def of_prometheus(side: Prometheus, scale: Scale) -> Found:
@@ -64,7 +64,7 @@ def of_prometheus(side: Prometheus, scale: Scale) -> Found:
         ages = _for(scale.probing, see, lambda: prometheus.values(line.ask(whole)).values())
     finally:
         line.close()
-    return _found(delays, ages)
+    return _quantiles(delays, ages)
 
 
 def _for(seconds: float, probe: Callable[[], None], read: Callable[[], Iterable[float]]) -> list[float]:
@@ -89,7 +89,7 @@ def _until(condition: Callable[[], bool], since: float) -> float:
     return time.monotonic() - since
 
 
-def _found(delays: list[float], ages: list[float]) -> Found:
+def _quantiles(delays: list[float], ages: list[float]) -> Found:
     if not delays or not ages:
         raise BenchError("no value was seen to change: probe for longer")
     return {

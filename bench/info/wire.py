@@ -64,7 +64,7 @@ class Line:
         try:
             self._socket.sendall(message)
         except OSError as error:
-            raise BenchError(f"{self._asked()} could not be sent: {error}") from error
+            raise BenchError(f"{self._request_line()} could not be sent: {error}") from error
 
     def receive(self) -> bool:
         """Read what has come; True when the answer is whole."""
@@ -80,12 +80,12 @@ class Line:
     def check(self) -> None:
         """BenchError unless the answer says that all went well."""
         if self._buffer[9:10] != b"2":
-            raise BenchError(f"{self._asked()} was answered {bytes(self._buffer[: self._filled][:600])!r}")
+            raise BenchError(f"{self._request_line()} was answered {bytes(self._buffer[: self._filled][:600])!r}")
 
     def body(self) -> bytes:
         """The body of the answer."""
         content = bytes(self._buffer[self._head : self._filled])
-        return content if self._length is not None else _joined(content)
+        return content if self._length is not None else _join_chunks(content)
 
     def ask(self, message: bytes) -> bytes:
         """Send and wait; the body of the answer. BenchError unless all went well."""
@@ -100,9 +100,9 @@ class Line:
             with memoryview(self._buffer) as view:
                 got = self._socket.recv_into(view[self._filled :])
         except OSError as error:
-            raise BenchError(f"{self._asked()} got no answer: {error}") from error
+            raise BenchError(f"{self._request_line()} got no answer: {error}") from error
         if got == 0:
-            raise BenchError(f"the connection was closed on {self._asked()}")
+            raise BenchError(f"the connection was closed on {self._request_line()}")
         return got
 
     def _read_head(self) -> None:
@@ -115,11 +115,11 @@ class Line:
             if name == b"content-length":
                 self._length = int(value)
 
-    def _asked(self) -> str:
+    def _request_line(self) -> str:
         return self._request.split(b" HTTP", 1)[0].decode()
 
 
-def _joined(content: bytes) -> bytes:
+def _join_chunks(content: bytes) -> bytes:
     """The body that came in chunks."""
     pieces: list[bytes] = []
     while True:

@@ -35,7 +35,7 @@ def figures(count: int) -> tuple[Figure, ...]:
 
 def rows(rounds: Sequence[Found], count: int) -> list[dict[str, Any]]:
     """Every figure with the median of its rounds, in base units."""
-    found = [one | {"iterator_seconds": _extrapolated(one, count)} for one in rounds]
+    found = [one | {"iterator_seconds": _extrapolate(one, count)} for one in rounds]
     return [
         {
             "name": figure.key,
@@ -43,13 +43,13 @@ def rows(rounds: Sequence[Found], count: int) -> list[dict[str, Any]]:
             "most": figure.most,
             "nodewise": median(one[figure.key] for one in found),
             "rounds": [one[figure.key] for one in found],
-            "met": figure.met(median(one[figure.key] for one in found)),
+            "met": figure.is_met(median(one[figure.key] for one in found)),
         }
         for figure in figures(count)
     ]
 
 
-def _extrapolated(found: Found, count: int) -> float:
+def _extrapolate(found: Found, count: int) -> float:
     return found["iterator_sample_seconds"] / found["iterator_sample_files"] * count
 
 
@@ -57,16 +57,16 @@ def markdown(record: dict[str, Any]) -> str:
     """The table with what it was measured on."""
     head = ["| figure | must reach | found | reached |", "| --- | --- | --- | --- |"]
     lines = [_line(figure, row) for figure, row in zip(figures(record["files"]), record["figures"], strict=True)]
-    return "\n".join([f"# Listing of blocks, {record['date']}", "", _measured_on(record), "", *head, *lines, ""])
+    return "\n".join([f"# Listing of blocks, {record['date']}", "", _machine_line(record), "", *head, *lines, ""])
 
 
 def _line(figure: Figure, row: dict[str, Any]) -> str:
-    asked = "" if figure.most is None else f"<= {figure.shown(figure.most)}"
+    asked = "" if figure.most is None else f"<= {figure.text_of(figure.most)}"
     reached = {True: "yes", False: "**no**", None: ""}[row["met"]]
-    return f"| {figure.text} | {asked} | {figure.shown(row['nodewise'])} | {reached} |"
+    return f"| {figure.text} | {asked} | {figure.text_of(row['nodewise'])} | {reached} |"
 
 
-def _measured_on(record: dict[str, Any]) -> str:
+def _machine_line(record: dict[str, Any]) -> str:
     machine = record["machine"]
     versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
     made = f"made in {record['made_seconds']:.0f} s" if record["made_seconds"] else "made by an earlier run"

@@ -25,21 +25,21 @@ Found = dict[str, float]
 def bulk(filesystem: FileSystem, folder: str) -> Found:
     """Ours, twice: the first time with a JVM that has just started."""
     used = time.process_time()
-    cold, files = timed(lambda: sum(1 for _ in list_files(filesystem, folder)))
+    cold, files = time_call(lambda: sum(1 for _ in list_files(filesystem, folder)))
     used = time.process_time() - used
-    warm, _ = timed(lambda: sum(1 for _ in list_files(filesystem, folder)))
+    warm, _ = time_call(lambda: sum(1 for _ in list_files(filesystem, folder)))
     return {"files": files, "cold_seconds": cold, "cold_cpu_seconds": used, "warm_seconds": warm, **memory("listing")}
 
 
 def snapshot(filesystem: FileSystem, folder: str) -> Found:
     """Ours, kept on disk, then asked again with nothing changed and with one new file."""
     with tempfile.TemporaryDirectory() as kept:
-        first, _ = timed(lambda: take_current(filesystem, folder, Path(kept)))
-        again, unchanged = timed(lambda: take_current(filesystem, folder, Path(kept)))
+        first, _ = time_call(lambda: take_current(filesystem, folder, Path(kept)))
+        again, unchanged = time_call(lambda: take_current(filesystem, folder, Path(kept)))
         more = f"{folder}/000/one more"
         filesystem.write(more, b"x")
         try:
-            one_more, changed = timed(lambda: take_current(filesystem, folder, Path(kept)))
+            one_more, changed = time_call(lambda: take_current(filesystem, folder, Path(kept)))
         finally:
             filesystem.delete(more)
     return {
@@ -65,7 +65,7 @@ def iterator(filesystem: FileSystem, folder: str) -> Found:
         return files
 
     listed()
-    seconds, files = timed(listed)
+    seconds, files = time_call(listed)
     return {"iterator_sample_files": files, "iterator_sample_seconds": seconds}
 
 
@@ -77,7 +77,7 @@ def plain(filesystem: FileSystem, folder: str) -> Found:
 
     path = filesystem.path(folder)
     listed()
-    seconds, _ = timed(listed)
+    seconds, _ = time_call(listed)
     return {"plain_seconds": seconds}
 
 
@@ -89,7 +89,7 @@ WAYS: dict[str, Callable[[FileSystem, str], Found]] = {
 }
 
 
-def timed(action: Callable[[], Any]) -> tuple[float, Any]:
+def time_call(action: Callable[[], Any]) -> tuple[float, Any]:
     """Seconds that an action took, and what it gave."""
     begun = time.monotonic()
     given = action()

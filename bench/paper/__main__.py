@@ -95,7 +95,7 @@ def _measure(made: Stage, kept: Journal, missing: Sequence[tuple[int, str]], qui
     prepare.store(made, settings["pictures"], any(method in SPARK for _, method in missing), _say)
     if kept.scene is None:
         found = prepare.scene(made, settings["seed"], settings["cpus"], not quick, _say)
-        kept.set_scene(found | {"taught": prepare.taught(made, settings["pictures"], settings["seed"])})
+        kept.set_scene(found | {"taught": prepare.teach_speeds(made, settings["pictures"], settings["seed"])})
     scene = kept.scene or {}
     _say("images/s in a job: " + ", ".join(f"{name} {speed:.1f}" for name, speed in scene["taught"].items()))
     for name, percent in scene["percent"].items():
@@ -104,7 +104,7 @@ def _measure(made: Stage, kept: Journal, missing: Sequence[tuple[int, str]], qui
     for number, method in missing:
         run = methods(number, settings["cpus"], scene["percent"])[method]
         kept.add({"round": number, "method": method} | _one(made, work, run))
-        _say(f"round {number + 1}, {TITLES[method]}: {_said(kept.runs[-1])}")
+        _say(f"round {number + 1}, {TITLES[method]}: {_summary_line(kept.runs[-1])}")
 
 
 def _one(made: Stage, work: Work, run: Callable[[Stage, Work], dict[str, Any]]) -> dict[str, Any]:
@@ -119,7 +119,7 @@ def _one(made: Stage, work: Work, run: Callable[[Stage, Work], dict[str, Any]]) 
     return found | {"steal_ratio": since.steal_ratio(), "wall_seconds": time.monotonic() - begun}
 
 
-def _said(run: dict[str, Any]) -> str:
+def _summary_line(run: dict[str, Any]) -> str:
     if "failed" in run:
         return f"failed: {run['failed']}"
     told = f"{run['seconds']:.1f} s, {run['over_bound']:.2f} of its bound"

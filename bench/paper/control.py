@@ -12,7 +12,7 @@ from typing import Any
 
 from bench.info.errors import BenchError
 from bench.info.processes import ROOT
-from bench.programs import said
+from bench.programs import output
 from bench.spark import SPARK_PYTHON
 from hadoop.client.jars import JARS, check_jars
 from hadoop.client.jre import find_java
@@ -53,7 +53,7 @@ class Control:
         environment = self.environment(user)
         java = f"{environment['JAVA_HOME']}/bin/java"
         argv = [java, f"-D{HOSTS}={self.hosts}", "-Xmx512m", "-cp", f"{self.conf}:{JARS}/*", main, *words]
-        return said(argv, f"{main.rpartition('.')[2]} {' '.join(words)[:200]}", environment, CLIENT_SECONDS)
+        return output(argv, f"{main.rpartition('.')[2]} {' '.join(words)[:200]}", environment, CLIENT_SECONDS)
 
     def hdfs(self, *words: str, user: str | None = None) -> str:
         """What a command of `hdfs dfs` prints."""
@@ -93,7 +93,7 @@ class Control:
         """What a program prints whose driver is Spark's, here; `python` is that of the workers."""
         # The setting of this name counts for spark-submit alone.
         environment = self.environment() | {"PYTHONWARNINGS": "ignore", "PYSPARK_PYTHON": python}
-        return said([str(SPARK_PYTHON), "-m", module, *words], module, environment, CLIENT_SECONDS)
+        return output([str(SPARK_PYTHON), "-m", module, *words], module, environment, CLIENT_SECONDS)
 
     def spark_settings(self, archive: str, conf: str, executors: int, memory_mb: int) -> dict[str, Any]:
         """Executors of one core each, all of them there before the first task starts; the driver is here."""

@@ -55,7 +55,7 @@ def from_report(report: Mapping[str, Any]) -> dict[str, Any]:
     }
     seconds = max(lease["end"] for lease in counted) - min(lease["begin"] for lease in counted)
     known = {name: report[name] for name in ("images", "errors", "bytes_read", "bytes_moved", "bytes_moved_optimal")}
-    return bounded(report["images"], seconds, nodes) | {
+    return add_bound(report["images"], seconds, nodes) | {
         **known,
         "bytes_moved_planned": report["bytes_moved_planned"],
         "locality_ratio": report["locality_ratio"],
@@ -79,10 +79,10 @@ def from_pieces(pieces: Sequence[Mapping[str, Any]], known: Mapping[str, float])
         nodes[name] = {"seconds": seconds, "images": images, "speed": images / seconds if seconds else 0.0}
     images = sum(int(node["images"]) for node in nodes.values())
     seconds = max(piece["ended"] for piece in pieces) - min(piece["started"] for piece in pieces)
-    return bounded(images, seconds, nodes) | {"images": images}
+    return add_bound(images, seconds, nodes) | {"images": images}
 
 
-def bounded(images: int, seconds: float, nodes: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
+def add_bound(images: int, seconds: float, nodes: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
     """The makespan beside the bound of the speeds that the nodes had in this very run."""
     bound = makespan_lower_bound(images, {name: node["speed"] for name, node in nodes.items()})
     return {"seconds": seconds, "bound": bound, "over_bound": seconds / bound, "nodes": dict(nodes)}
@@ -96,7 +96,7 @@ def with_death(found: Mapping[str, Any], dead: str) -> dict[str, Any]:
     return {**found, "bound": bound, "over_bound": found["seconds"] / bound, "dead": dead, "recorded": recorded}
 
 
-def measured(runs: Sequence[Run], method: str) -> list[Run]:
+def good_runs(runs: Sequence[Run], method: str) -> list[Run]:
     """The runs of a method that ended as they should, by their round."""
     return sorted(
         (one for one in runs if one["method"] == method and "failed" not in one), key=lambda one: one["round"]
@@ -105,14 +105,14 @@ def measured(runs: Sequence[Run], method: str) -> list[Run]:
 
 def middle(runs: Sequence[Run], method: str, of: Callable[[Run], float | None]) -> float | None:
     """The median of a figure over the rounds that have it; None when no round has."""
-    values = [value for one in measured(runs, method) if (value := of(one)) is not None]
+    values = [value for one in good_runs(runs, method) if (value := of(one)) is not None]
     return median(values) if values else None
 
 
 def beside_best(runs: Sequence[Run], method: str) -> float | None:
     """Median over the rounds of a method's makespan over that of history, maxflow and stealing in the same round."""
-    best = {one["round"]: one["seconds"] for one in measured(runs, BEST)}
-    ratios = [one["seconds"] / best[one["round"]] for one in measured(runs, method) if one["round"] in best]
+    best = {one["round"]: one["seconds"] for one in good_runs(runs, BEST)}
+    ratios = [one["seconds"] / best[one["round"]] for one in good_runs(runs, method) if one["round"] in best]
     return median(ratios) if ratios else None
 
 
@@ -125,13 +125,13 @@ def over_optimum(moved: float, optimal: float) -> float:
 
 def moved_ratio(runs: Sequence[Run], method: str) -> float | None:
     """The bytes of all rounds over the optimum of all rounds, as a single one may have an optimum of 0."""
-    having = [one for one in measured(runs, method) if "bytes_moved" in one]
+    having = [one for one in good_runs(runs, method) if "bytes_moved" in one]
     if not having:
         return None
     return over_optimum(sum(one["bytes_moved"] for one in having), sum(one["bytes_moved_optimal"] for one in having))
 
 
-def lost(run: Run, pictures: int) -> int:
+def count_lost(run: Run, pictures: int) -> int:
     """Pictures of a run that have no row, or more than one."""
     return int(abs(run["rows"] - pictures) + pictures - run["paths"])
 
@@ -143,7 +143,7 @@ def targets(runs: Sequence[Run], pictures: int) -> list[Target]:
     moved = moved_ratio(runs, SINGLE)
     killed = middle(runs, KILLED, lambda one: one["over_bound"])
     failed = [one for one in runs if one["method"] == KILLED and "failed" in one]
-    missing = [lost(one, pictures) for one in measured(runs, KILLED)]
+    missing = [count_lost(one, pictures) for one in good_runs(runs, KILLED)]
     whole = not failed and not any(missing) if failed or missing else None
     said = None if whole is None else f"{sum(missing)} images, {len(failed)} of {len(failed) + len(missing)} jobs"
     return [

@@ -35,7 +35,7 @@ class Scene:
         return asdict(self)
 
 
-def drawn(seed: int, nodes: Sequence[str]) -> dict[str, float]:
+def draw_shares(seed: int, nodes: Sequence[str]) -> dict[str, float]:
     """The share that each node is to keep: the same seed, the same shares."""
     dice = random.Random(seed)  # noqa: S311 - an experiment that can be repeated, nothing secret
     shares = [share if share == 1 else share * dice.uniform(1 - SPREAD, 1 + SPREAD) for share in SHARES]
@@ -48,7 +48,7 @@ def first_percent(share: float, cpus: float) -> int:
     return 0 if share >= 1 else max(1, round(100 * cpus * (1 - share)))
 
 
-def corrected(percent: int, kept: float, wanted: float) -> int:
+def correct(percent: int, kept: float, wanted: float) -> int:
     """A load nearer to the one that leaves `wanted`, after `percent` has left `kept`.
 
     What it takes is held to grow evenly with the load, at most threefold in one step.
@@ -64,7 +64,7 @@ def near(kept: Mapping[str, float], wanted: Mapping[str, float]) -> bool:
     return all(abs(kept[node] / share - 1) <= NEAR for node, share in wanted.items() if share < 1)
 
 
-def calibrated(
+def calibrate(
     seed: int, nodes: Sequence[str], cpus: float, load: Callable[[str, int], None], speeds: Callable[[], Speeds]
 ) -> Scene:
     """Set loads, look at what the nodes still do, and mend the loads until it is about what was drawn.
@@ -74,7 +74,7 @@ def calibrated(
     """
     for node in nodes:
         load(node, 0)
-    idle, wanted = dict(speeds()), drawn(seed, nodes)
+    idle, wanted = dict(speeds()), draw_shares(seed, nodes)
     percent = {node: first_percent(share, cpus) for node, share in wanted.items()}
     for look in range(LOOKS):
         for node in nodes:
@@ -83,13 +83,13 @@ def calibrated(
         kept = {node: loaded[node] / idle[node] for node in nodes}
         if near(kept, wanted) or look == LOOKS - 1:
             break
-        percent = {node: corrected(percent[node], kept[node], wanted[node]) for node in nodes}
+        percent = {node: correct(percent[node], kept[node], wanted[node]) for node in nodes}
     return Scene(seed, wanted, percent, idle, loaded)
 
 
-def uncalibrated(seed: int, nodes: Sequence[str], cpus: float, load: Callable[[str, int], None]) -> Scene:
+def guess_loads(seed: int, nodes: Sequence[str], cpus: float, load: Callable[[str, int], None]) -> Scene:
     """Loads by the formula alone, for a run that measures nothing."""
-    wanted = drawn(seed, nodes)
+    wanted = draw_shares(seed, nodes)
     percent = {node: first_percent(share, cpus) for node, share in wanted.items()}
     for node in nodes:
         load(node, percent[node])

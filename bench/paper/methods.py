@@ -65,16 +65,16 @@ class Work:
 
 def job(stage: Stage, work: Work, capability: str, policy: str, *more: str) -> Found:
     """A job of nodewise."""
-    return figures.from_report(_checked(work, json.loads(stage.nodewise(*_words(work, capability, policy, *more)))))
+    return figures.from_report(_check(work, json.loads(stage.nodewise(*_words(work, capability, policy, *more)))))
 
 
-def rested(stage: Stage, work: Work, capability: str, policy: str, *more: str) -> Found:
+def job_after_rest(stage: Stage, work: Work, capability: str, policy: str, *more: str) -> Found:
     """The same after a rest, in which only the background load is to be seen."""
     time.sleep(REST_SECONDS)
     return job(stage, work, capability, policy, *more)
 
 
-def killed(stage: Stage, work: Work, number: int, cpus: float, loads: Mapping[str, int]) -> Found:
+def job_with_kill(stage: Stage, work: Work, number: int, cpus: float, loads: Mapping[str, int]) -> Found:
     """A job of nodewise that loses a worker at half time: one that does not run its application master.
 
     Afterwards the worker is started again with its load, and waited for.
@@ -85,7 +85,7 @@ def killed(stage: Stage, work: Work, number: int, cpus: float, loads: Mapping[st
         try:
             ended = pool.submit(stage.nodewise, *words)
             dead, at = _kill(stage, work, number, ended)
-            report = _checked(work, json.loads(ended.result()))
+            report = _check(work, json.loads(ended.result()))
         finally:
             if dead:
                 stage.start(dead, cpus)
@@ -103,7 +103,7 @@ def spark(stage: Stage, work: Work, slices: int) -> Found:
     archive = f"hdfs://{SPARK_JARS}"
     settings = control.spark_settings(archive, CONF, len(WORKERS), CONTAINER_MB)
     file, code = control.scratch / "settings.json", control.scratch / "code.zip"
-    paths = listed(stage, PICTURES)
+    paths = list_paths(stage, PICTURES)
     chosen = {"engine": work.engine, "weights": None, "batch": work.batch, "code": str(code), "slices": [slices]}
     file.write_text(json.dumps({**chosen, "paths": paths, "spark": settings}))
     said = control.spark("bench.inference.spark_job", str(file), python=WORKER_PYTHON)
@@ -132,12 +132,12 @@ def shell(stage: Stage, work: Work) -> Found:
     stage.control.hdfs("-mkdir", "-p", parts)
     words = [*FROM_HDFS, SLICE, CODE, PICTURES, work.engine, str(work.batch), str(len(WORKERS)), "0", parts]
     stage.control.distributed_shell(words, len(WORKERS), CONTAINER_MB)
-    texts = [stage.control.hdfs("-cat", path) for path in listed(stage, parts)]
+    texts = [stage.control.hdfs("-cat", path) for path in list_paths(stage, parts)]
     pieces = [json.loads(text.strip().splitlines()[-1]) for text in texts]
     return _whole(work, figures.from_pieces(pieces, work.speeds) | {"pieces": pieces})
 
 
-def listed(stage: Stage, folder: str) -> list[str]:
+def list_paths(stage: Stage, folder: str) -> list[str]:
     """The paths of a folder in HDFS, in order; none where it is not."""
     try:
         found = stage.page(
@@ -170,7 +170,7 @@ def _words(work: Work, capability: str, policy: str, *more: str) -> list[str]:
     return [*words, "--container-wait", "120", "--capability-wait", "90", "--wait", "--json", *more]
 
 
-def _checked(work: Work, report: dict[str, Any]) -> dict[str, Any]:
+def _check(work: Work, report: dict[str, Any]) -> dict[str, Any]:
     if report["images"] != work.pictures or report["errors"]:
         raise BenchError(f"{report['images']} of {work.pictures} pictures, {report['errors']} errors")
     return report
@@ -236,14 +236,14 @@ def methods(number: int, cpus: float, loads: Mapping[str, int]) -> dict[str, Cal
     """What each method does in a round."""
     return {
         "even": lambda stage, work: job(stage, work, "perf_even", *PAPER),
-        "cpu": lambda stage, work: rested(stage, work, "perf_cpu", *PAPER),
+        "cpu": lambda stage, work: job_after_rest(stage, work, "perf_cpu", *PAPER),
         "history": lambda stage, work: job(stage, work, "perf_history", *PAPER),
         "maxflow": lambda stage, work: job(stage, work, "perf_history", "maxflow"),
         "single": lambda stage, work: job(stage, replace(work, folder=SINGLE), "perf_history", "maxflow"),
         "spark": lambda stage, work: spark(stage, work, len(WORKERS)),
         "spark_many": lambda stage, work: spark(stage, work, MANY),
         "hadoop": shell,
-        "killed": lambda stage, work: killed(stage, work, number, cpus, loads),
+        "killed": lambda stage, work: job_with_kill(stage, work, number, cpus, loads),
     }
 
 

@@ -10,7 +10,7 @@ from statistics import median
 
 from PIL import Image, ImageDraw, ImageFont
 
-from bench.paper.figures import Run, measured
+from bench.paper.figures import Run, good_runs
 from bench.paper.methods import TITLES
 from bench.paper.table import node_seconds
 
@@ -59,8 +59,8 @@ def draw(folder: Path, runs: Sequence[Run], names: Sequence[str]) -> list[Path]:
 
 
 def _shapes(runs: Sequence[Run], names: Sequence[str]) -> Iterator[Shape]:
-    shown = [method for method in TITLES if measured(runs, method)]
-    longest = max((one["seconds"] for method in shown for one in measured(runs, method)), default=1.0)
+    shown = [method for method in TITLES if good_runs(runs, method)]
+    longest = max((one["seconds"] for method in shown for one in good_runs(runs, method)), default=1.0)
 
     def across(seconds: float) -> float:
         return (WIDTH - LEFT - RIGHT) * seconds / longest
@@ -81,7 +81,7 @@ def _group(
     runs: Sequence[Run], method: str, names: Sequence[str], y: float, across: Callable[[float], float]
 ) -> Iterator[Shape]:
     yield Words(LEFT - 10, y + BAR * len(names) / 2, TITLES[method], to_the_left=True)
-    line = LEFT + across(median(one["bound"] for one in measured(runs, method)))
+    line = LEFT + across(median(one["bound"] for one in good_runs(runs, method)))
     for at, name in enumerate(names):
         seconds = node_seconds(runs, method, name) or 0.0
         end = LEFT + across(seconds)

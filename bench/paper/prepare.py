@@ -10,7 +10,7 @@ from typing import Any
 from bench.info.errors import BenchError
 from bench.paper import levels
 from bench.paper.control import slice_script
-from bench.paper.methods import SPARK_JARS, Work, job, listed
+from bench.paper.methods import SPARK_JARS, Work, job, list_paths
 from bench.paper.stage import (
     CODE,
     CONF,
@@ -24,7 +24,7 @@ from bench.paper.stage import (
     WORKERS,
     Stage,
 )
-from bench.programs import said
+from bench.programs import output
 from bench.stage import NODEWISE, until
 from jobs.application.package import code_zip
 from locality.program_names import speed_name
@@ -47,10 +47,10 @@ def store(stage: Stage, pictures: int, with_spark: bool, say: Say) -> None:
     control.hdfs("-put", "-f", str(code), CODE)
     control.hdfs("-put", "-f", str(slice_script()), SLICE)
     say("the programs are in HDFS")
-    if any(len(listed(stage, folder)) != pictures for folder in (PICTURES, SINGLE)):
+    if any(len(list_paths(stage, folder)) != pictures for folder in (PICTURES, SINGLE)):
         _store_pictures(stage, pictures)
         say(f"{pictures} pictures are in HDFS")
-    if with_spark and SPARK_JARS not in listed(stage, FOLDER):
+    if with_spark and SPARK_JARS not in list_paths(stage, FOLDER):
         archive = control.spark_jars()
         control.hdfs("-put", str(archive), SPARK_JARS)
         archive.unlink()
@@ -66,14 +66,14 @@ def scene(stage: Stage, seed: int, cpus: float, measured: bool, say: Say) -> dic
         return found
 
     if measured:
-        found = levels.calibrated(seed, WORKERS, cpus, stage.load, look)
+        found = levels.calibrate(seed, WORKERS, cpus, stage.load, look)
     else:
-        found = levels.uncalibrated(seed, WORKERS, cpus, stage.load)
+        found = levels.guess_loads(seed, WORKERS, cpus, stage.load)
     say("stress-ng: " + ", ".join(f"{name} {percent} %" for name, percent in found.percent.items()))
     return found.to_json()
 
 
-def taught(stage: Stage, pictures: int, seed: int) -> dict[str, float]:
+def teach_speeds(stage: Stage, pictures: int, seed: int) -> dict[str, float]:
     """The speed of each node in a job under the present load, which is all that perf_history knows afterwards."""
     for name in WORKERS:
         try:
@@ -102,12 +102,12 @@ def _speed(stage: Stage, name: str) -> float:
 
 def _store_pictures(stage: Stage, pictures: int) -> None:
     folder = stage.control.scratch / "pictures"
-    said([*NODEWISE, "images", "make", str(folder), "-n", str(pictures)], "nodewise images make")
+    output([*NODEWISE, "images", "make", str(folder), "-n", str(pictures)], "nodewise images make")
     for other in (one for one in folder.iterdir() if one.suffix != ".jpg"):  # the table of what they show
         other.unlink()
     for place, replicas in ((PICTURES, ()), (SINGLE, ("-D", "dfs.replication=1"))):
         stage.control.hdfs("-rm", "-r", "-f", "-skipTrash", place)
         stage.control.hdfs(*replicas, "-put", "-t", "4", str(folder), place)
-        if (found := len(listed(stage, place))) != pictures:
+        if (found := len(list_paths(stage, place))) != pictures:
             raise BenchError(f"{found} of {pictures} pictures are in {place}")
     shutil.rmtree(folder)

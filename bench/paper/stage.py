@@ -69,26 +69,26 @@ class Stage:
 
     def run(self, name: str, *argv: str, timeout: float = 120) -> str:
         """What a program prints on a machine."""
-        return self._tried(lambda: str(self.lab.run(name, list(argv), timeout=timeout)))
+        return self._try(lambda: str(self.lab.run(name, list(argv), timeout=timeout)))
 
     def nodewise(self, *words: str, timeout: float = 900) -> str:
         """What nodewise prints on the master."""
-        return self._tried(lambda: str(self.lab.nodewise(*words, timeout=timeout)))
+        return self._try(lambda: str(self.lab.nodewise(*words, timeout=timeout)))
 
     def kill(self, name: str) -> None:
         """Cut a machine's power."""
-        self._tried(lambda: self.lab.kill(name))
+        self._try(lambda: self.lab.kill(name))
 
     def start(self, name: str, cpus: float) -> None:
         """Switch a machine on again, with the limit it had, and wait until all that it held is whole again."""
-        self._tried(lambda: self.lab.start(name))
+        self._try(lambda: self.lab.start(name))
         self.limit(name, cpus)
         until(self.whole, RETURN_SECONDS, f"HDFS and YARN have {name} again, and all replicas")
-        until(self.ready, CALM_SECONDS, f"the service hears of {name} again")
+        until(self.is_ready, CALM_SECONDS, f"the service hears of {name} again")
 
     def limit(self, name: str, cpus: float) -> None:
         """Give a machine so many CPUs' worth of time."""
-        self._tried(lambda: self.lab.limit(name, cpus))
+        self._try(lambda: self.lab.limit(name, cpus))
 
     def load(self, name: str, percent: int) -> None:
         """Keep a machine busy: so much of one CPU is asked for, in a unit of its own; 0 ends it."""
@@ -137,7 +137,7 @@ class Stage:
         except (BenchError, LookupError):
             return False
 
-    def ready(self) -> bool:
+    def is_ready(self) -> bool:
         """Whether the service hears of all workers."""
         nodes = json.loads(self.nodewise("node", "list", "--json"))
         return {one["node_name"] for one in nodes if one["state"] == "ready"} >= set(WORKERS)
@@ -158,7 +158,7 @@ class Stage:
         self.run(MASTER, "sudo", "systemctl", "restart", "hadoop-resourcemanager")
         until(self.whole, CALM_SECONDS, "all nodes have come back to the ResourceManager")
 
-    def _tried(self, call: Callable[[], T]) -> T:
+    def _try(self, call: Callable[[], T]) -> T:
         try:
             return call()
         except self.lab.LabError as error:

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bench.paper.figures import Run, Target, beside_best, measured, middle, moved_ratio, targets
+from bench.paper.figures import Run, Target, beside_best, good_runs, middle, moved_ratio, targets
 from bench.paper.methods import TITLES
-from jobs.reports.report import bytes_text
+from jobs.reports.texts import bytes_text
 
 FOUND = {
     "even": "balances badly",
@@ -44,7 +44,7 @@ def markdown(record: Mapping[str, Any]) -> str:
         *_methods(runs),
         "",
         *_nodes(runs, sorted(record["scene"]["wanted"])),
-        *_failed(runs),
+        *_failure_lines(runs),
     ]
     return "\n".join([*lines, ""])
 
@@ -78,7 +78,7 @@ def _methods(runs: Sequence[Run]) -> list[str]:
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for method, title in TITLES.items():
-        if not measured(runs, method):
+        if not good_runs(runs, method):
             continue
         cells = [
             title,
@@ -102,7 +102,7 @@ def _nodes(runs: Sequence[Run], names: Sequence[str]) -> list[str]:
         "| --- " * (len(names) + 1) + "|",
     ]
     for method, title in TITLES.items():
-        if measured(runs, method):
+        if good_runs(runs, method):
             lines.append(_row([title, *(_node(runs, method, name) for name in names)]))
     return lines
 
@@ -117,7 +117,7 @@ def _node(runs: Sequence[Run], method: str, name: str) -> str:
     return f"{_number('{:.1f}', node_seconds(runs, method, name))} ({_number('{:.0f}', images)})"
 
 
-def _failed(runs: Sequence[Run]) -> list[str]:
+def _failure_lines(runs: Sequence[Run]) -> list[str]:
     failed = [run for run in runs if "failed" in run]
     lines = [f"- {TITLES[run['method']]}, round {run['round'] + 1}: {run['failed']}" for run in failed]
     return ["", f"{len(failed)} of {len(runs)} runs failed:", "", *lines] if failed else []

@@ -16,7 +16,7 @@ from bench.placement.methods import METHODS, MOST_BLOCKS, PLANNERS, PULL
 from bench.placement.scale import Scale
 from locality.baselines import FirstCome, Static
 from locality.leases import Leases
-from locality.quality import Quality, judge, optimum_of
+from locality.quality import Quality, measure_quality, optimum_of
 from locality.rules import Rules
 from locality.simulation import invented
 from locality.simulation.invented import Fault, Shape, Trial
@@ -51,7 +51,7 @@ def makespan(scale: Scale, say: Say, found: Found) -> None:
         say(f"simulating: {fault.value}")
         trials = [invented.invent(seed, Shape(sigma=SIGMA, fault=fault)) for seed in range(scale.trials)]
         for method in METHODS:
-            alone, stealing = zip(*(_simulated(method, trial) for trial in trials), strict=True)
+            alone, stealing = zip(*(_simulate(method, trial) for trial in trials), strict=True)
             ratios, name = [ratio for ratio, _ in stealing], fault.name.lower()
             found.of(method, f"stealing_{name}").append(median(ratios))
             found.of(method, f"stealing_{name}_p95").append(quantile(ratios, 0.95))
@@ -59,7 +59,7 @@ def makespan(scale: Scale, say: Say, found: Found) -> None:
             found.of(method, f"alone_{name}").append(median(ratio for ratio, _ in alone))
 
 
-def _simulated(method: str, trial: Trial) -> tuple[tuple[float, float], tuple[float, float]]:
+def _simulate(method: str, trial: Trial) -> tuple[tuple[float, float], tuple[float, float]]:
     """Makespan over bound and share of bytes moved: of the plan alone, and with stealing. Pulling is both at once."""
     if method == PULL:
         pulled = _ratios(trial, simulate(FirstCome(trial.blocks), trial.cluster))
@@ -77,7 +77,7 @@ def _ratios(trial: Trial, outcome: Outcome) -> tuple[float, float]:
     return outcome.makespan_seconds / trial.cluster.bound(trial.blocks), outcome.moved_bytes / stored
 
 
-def moved_bytes(scale: Scale, say: Say, found: Found) -> None:
+def measure_bytes(scale: Scale, say: Say, found: Found) -> None:
     """Plans of random instances, judged."""
     for kind, about in KINDS.items():
         for seed in range(scale.seeds):
@@ -86,7 +86,7 @@ def moved_bytes(scale: Scale, say: Say, found: Found) -> None:
             least = optimum_of(instance.blocks, instance.capability, instance.terms)
             for method, planner in PLANNERS.items():
                 plan = planner(instance.blocks, instance.capability, instance.terms)
-                quality = judge(plan, instance.blocks, instance.capability, instance.terms, optimum=least)
+                quality = measure_quality(plan, instance.blocks, instance.capability, instance.terms, optimum=least)
                 _count(found, method, kind, quality, sum(block.size_bytes for block in instance.blocks))
 
 
@@ -129,4 +129,4 @@ def _in_turns(kind: str, nodes: int, blocks: int, rounds: int, say: Say, found: 
                 found.of(method, f"{time_key(kind, nodes, blocks)}_{name}").append(value)
 
 
-MEASURES: dict[str, Callable[[Scale, Say, Found], None]] = {"makespan": makespan, "bytes": moved_bytes, "time": times}
+MEASURES: dict[str, Callable[[Scale, Say, Found], None]] = {"makespan": makespan, "bytes": measure_bytes, "time": times}

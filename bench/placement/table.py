@@ -27,10 +27,10 @@ class Row:
         return median(self.values[method]) if self.values.get(method) else None
 
     @property
-    def met(self) -> bool | None:
+    def is_met(self) -> bool | None:
         """Whether our own policy reaches what it must; None when nothing is asked, or nothing was measured."""
         value = self.of(OURS)
-        return None if value is None else self.figure.met(value)
+        return None if value is None else self.figure.is_met(value)
 
     def to_json(self) -> dict[str, Any]:
         """Values in base units: seconds, bytes, ratios; null for what never ends and for any bytes over none."""
@@ -40,7 +40,7 @@ class Row:
         }
         figure = self.figure
         text = {"name": figure.key, "text": figure.text, "most": figure.most, "least": figure.least}
-        return text | {"values": finite, "met": self.met}
+        return text | {"values": finite, "met": self.is_met}
 
 
 def rows(found: Found, parts: Sequence[str], scale: Scale) -> list[Row]:
@@ -60,31 +60,31 @@ def markdown(record: dict[str, Any], table: Sequence[Row], scale: Scale) -> str:
     head = ("figure", "must reach", *METHODS, f"reached by {OURS}")
     lines = [_line(head), _line(["---"] * len(head)), *(_line(_cells(row)) for row in table)]
     left_out = ["Empty because:", "", *(f"- {why}" for why in record["left_out"]), ""] if record["left_out"] else []
-    return "\n".join([f"# Placement, {record['date']}", "", _measured_on(record, scale), "", *lines, "", *left_out])
+    return "\n".join([f"# Placement, {record['date']}", "", _machine_line(record, scale), "", *lines, "", *left_out])
 
 
 def _cells(row: Row) -> list[str]:
     figure = row.figure
-    asked = "" if figure.most is None else f"<= {figure.shown(figure.most)}"
-    asked = asked if figure.least is None else f">= {figure.shown(figure.least)}"
-    reached = {True: "yes", False: "**no**", None: ""}[row.met]
-    return [figure.text, asked, *(_shown(row, method) for method in METHODS), reached]
+    asked = "" if figure.most is None else f"<= {figure.text_of(figure.most)}"
+    asked = asked if figure.least is None else f">= {figure.text_of(figure.least)}"
+    reached = {True: "yes", False: "**no**", None: ""}[row.is_met]
+    return [figure.text, asked, *(_cell(row, method) for method in METHODS), reached]
 
 
-def _shown(row: Row, method: str) -> str:
+def _cell(row: Row, method: str) -> str:
     value = row.of(method)
     if value is None:
         return ""
     if math.isinf(value):
         return "never ends" if row.figure.part == "makespan" else "optimum is 0"
-    return row.figure.shown(value)
+    return row.figure.text_of(value)
 
 
 def _line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _measured_on(record: dict[str, Any], scale: Scale) -> str:
+def _machine_line(record: dict[str, Any], scale: Scale) -> str:
     machine, versions = record["machine"], record["versions"]
     return (
         "Makespans: simulated, 4 nodes, 400 pictures of about a tenth of a second, three replicas; medians of "

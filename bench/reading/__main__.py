@@ -16,7 +16,7 @@ from hdfs import InsecureClient
 from bench.info import machine
 from bench.info.errors import BenchError
 from bench.kept import RESULTS, tell
-from bench.programs import said, with_jvm
+from bench.programs import output, with_jvm
 from bench.reading import table
 from bench.reading.readers import WORKER, read
 from bench.reading.table import PROCESSES, WAYS, Found
@@ -133,7 +133,7 @@ def _hdfs(cluster: Cluster) -> InsecureClient:
 
 def _versions(cluster: Cluster) -> dict[str, str]:
     program = "import importlib.metadata as m; print(m.version('hdfs-native'))"
-    reader = said([str(WORKER), "-c", program], "the worker environment").strip()
+    reader = output([str(WORKER), "-c", program], "the worker environment").strip()
     return machine.ours() | machine.hadoop(cluster.jars) | {"hdfs-native": reader}
 
 

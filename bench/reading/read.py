@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from jobs.images.storage import Hdfs
-from jobs.itemwork.messages import Picture
+from jobs.itemwork.messages import Item
 from jobs.worker.reading import Fetched, Reader, Unreadable
 
 CHUNK = 32
@@ -22,21 +22,21 @@ AHEAD = 2
 """Chunks that are being read while another one is looked at."""
 
 
-def read(reader: Reader, chunks: Iterable[Sequence[Picture]]) -> tuple[int, int]:
+def read(reader: Reader, chunks: Iterable[Sequence[Item]]) -> tuple[int, int]:
     """How many pictures came, and their bytes."""
     fetched: deque[Fetched] = deque()
     pictures = size = 0
     for chunk in [*chunks, *[()] * AHEAD]:
         fetched.append(reader.fetch(chunk))
         if len(fetched) > AHEAD:
-            count, length = _taken(fetched.popleft())
+            count, length = _take(fetched.popleft())
             pictures, size = pictures + count, size + length
     return pictures, size
 
 
-def _taken(fetched: Fetched) -> tuple[int, int]:
+def _take(fetched: Fetched) -> tuple[int, int]:
     pictures = size = 0
-    for one in fetched.pictures(60):
+    for one in fetched.items(60):
         if one is None or isinstance(one[1], Unreadable) or len(one[1]) != one[0].length:
             raise SystemExit(f"cannot be read as stored: {one}"[:500])
         pictures, size = pictures + 1, size + len(one[1])
@@ -45,7 +45,7 @@ def _taken(fetched: Fetched) -> tuple[int, int]:
 
 def main() -> None:
     """As the module says."""
-    pictures = [Picture.from_json(one) for one in json.loads(Path(sys.argv[1]).read_text())]
+    pictures = [Item.from_json(one) for one in json.loads(Path(sys.argv[1]).read_text())]
     chunks = [pictures[at : at + CHUNK] for at in range(0, len(pictures), CHUNK)][int(sys.argv[2]) :: int(sys.argv[3])]
     reader = Reader(Hdfs())
     print("ready", flush=True)

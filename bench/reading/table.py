@@ -58,15 +58,15 @@ def markdown(record: dict[str, Any]) -> str:
     """The table with what it was measured on."""
     head = ["| figure | files | packed | packed : files |", "| --- | --- | --- | --- |"]
     lines = [_line(figure, row) for figure, row in zip(FIGURES, record["figures"], strict=True)]
-    return "\n".join([f"# Reading of pictures, {record['date']}", "", _measured_on(record), "", *head, *lines, ""])
+    return "\n".join([f"# Reading of pictures, {record['date']}", "", _machine_line(record), "", *head, *lines, ""])
 
 
 def _line(figure: Figure, row: dict[str, Any]) -> str:
-    files, packed = (figure.shown(row[way]) if figure.unit else f"{row[way]:,.0f}" for way in WAYS)
+    files, packed = (figure.text_of(row[way]) if figure.unit else f"{row[way]:,.0f}" for way in WAYS)
     return f"| {figure.text} | {files} | {packed} | {row['packed_over_files']:.2f} |"
 
 
-def _measured_on(record: dict[str, Any]) -> str:
+def _machine_line(record: dict[str, Any]) -> str:
     machine = record["machine"]
     versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
     return (

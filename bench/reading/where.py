@@ -12,14 +12,14 @@ from pathlib import Path
 
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.jvm import HadoopHome, start
-from jobs.kinds.classify.listing import Pictures
+from jobs.kinds.classify.listing import ImageListing
 from locality.types import Part
 
 
 def main() -> None:
     """As the module says."""
     start(HadoopHome(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]))
-    pictures, begun = Pictures(FileSystem()), time.monotonic()
+    pictures, begun = ImageListing(FileSystem()), time.monotonic()
     blocks = pictures.blocks(sys.argv[4])
     known = time.monotonic() - begun
     found = [picture.to_json() for block in blocks for picture in pictures.of(Part(block, 0, block.items))]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.programs import said
+from bench.programs import output
 from hadoop.client.jre import OPENS, find_java
 from hadoop.local.site import PLUGIN
 
@@ -34,7 +34,7 @@ def run(size: Size) -> list[dict[str, Any]]:
         path = ":".join([str(PLUGIN / "target/test-classes"), str(PLUGIN / "target/classes"), _class_path(place)])
         words = map(str, (place, size.nodes, size.warm_ups, size.rounds, size.seconds))
         java = find_java(os.environ.get("JAVA_HOME"))
-        said([str(java), "-Xmx2g", *OPENS, "-cp", path, PROGRAM, *words], "the load test")
+        output([str(java), "-Xmx2g", *OPENS, "-cp", path, PROGRAM, *words], "the load test")
         found = json.loads((place / "found.json").read_text())
     return [trial for trial in found if trial["round"] >= 0]
 
@@ -43,5 +43,5 @@ def _class_path(place: Path) -> str:
     """Of the compiled tests, which Maven knows."""
     file = place / "class-path"
     goals = ["test-compile", "dependency:build-classpath", f"-Dmdep.outputFile={file}", "-Dmdep.includeScope=test"]
-    said([*MAVEN, *goals], "the build of the plug-in")
+    output([*MAVEN, *goals], "the build of the plug-in")
     return file.read_text().strip()

@@ -72,7 +72,7 @@ def _row(row: Row, trials: Sequence[Trial]) -> dict[str, Any]:
         "rounds": pairs,
         "least_ratio": row.least_ratio,
         "most": row.figure.most,
-        "met": _met(row, ours, ratio),
+        "met": _is_met(row, ours, ratio),
     }
 
 
@@ -81,10 +81,10 @@ def _median(values: Sequence[float | None]) -> float | None:
     return median(known) if known else None
 
 
-def _met(row: Row, ours: float | None, ratio: float | None) -> bool | None:
+def _is_met(row: Row, ours: float | None, ratio: float | None) -> bool | None:
     if row.least_ratio is not None:
         return ratio is not None and ratio >= row.least_ratio
-    return None if ours is None else row.figure.met(ours)
+    return None if ours is None else row.figure.is_met(ours)
 
 
 def markdown(record: dict[str, Any]) -> str:
@@ -92,14 +92,14 @@ def markdown(record: dict[str, Any]) -> str:
     head = ("figure", "must reach", "stock", "plug-in", "plug-in / stock", "of all rounds", "reached")
     lines = [_cells(row, found) for row, found in zip(ROWS, record["figures"], strict=True)]
     table = [_line(head), _line(["---"] * len(head)), *map(_line, lines)]
-    return "\n".join([f"# Scheduling, {record['date']}", "", _measured_on(record), "", *table, ""])
+    return "\n".join([f"# Scheduling, {record['date']}", "", _machine_line(record), "", *table, ""])
 
 
 def _cells(row: Row, found: dict[str, Any]) -> list[str]:
     figure, ratios = row.figure, found["ratios"]
     asked = f">= {row.least_ratio:.0%} of stock" if row.least_ratio else ""
-    asked = asked if figure.most is None else f"<= {figure.shown(figure.most)}"
-    values = ["" if found[side] is None else figure.shown(found[side]) for side in ("stock", "plugin")]
+    asked = asked if figure.most is None else f"<= {figure.text_of(figure.most)}"
+    values = ["" if found[side] is None else figure.text_of(found[side]) for side in ("stock", "plugin")]
     beside = [f"{found['ratio']:.1%}", f"{min(ratios):.1%} to {max(ratios):.1%}"] if ratios else ["", ""]
     return [figure.text, asked, *values, *beside, {True: "yes", False: "**no**", None: ""}[found["met"]]]
 
@@ -108,7 +108,7 @@ def _line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _measured_on(record: dict[str, Any]) -> str:
+def _machine_line(record: dict[str, Any]) -> str:
     machine, size = record["machine"], record["size"]
     versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
     return (

@@ -15,7 +15,7 @@ from typing import Any
 from collectors.agent.api import AgentServer, Calls
 from collectors.agent.daemon import cut_log
 from collectors.agent.reports.backlog import Backlog, Clocks, boot_name
-from collectors.agent.reports.runlog import VALUE_LIMIT, RunLog, clipped
+from collectors.agent.reports.runlog import VALUE_LIMIT, RunLog, clip
 from collectors.agent.reports.spool import Spool
 from collectors.agent.run.guard import Guard
 from collectors.agent.run.launch import Launcher
@@ -62,7 +62,7 @@ class Agent:
         os.set_blocking(self._wake_write, False)
         self._log = RunLog(state_dir / LOG_FOLDER)
         self._slots = Slots(
-            Launcher(settings, self._pushed, self._guard), self._ended, node_phase(settings.node_name), self._wake
+            Launcher(settings, self._pushed, self._guard), self._note_end, node_phase(settings.node_name), self._wake
         )
         self._tidy = Tidy(state_dir, self._log.keep_only, lambda: cut_log(log_file) if log_file else None)
         self._spool = self._make_spool(token)
@@ -127,10 +127,10 @@ class Agent:
         if wanted.version > self._slots.version:
             self._slots.want(wanted)
 
-    def _ended(self, ended: Ended) -> None:
+    def _note_end(self, ended: Ended) -> None:
         run = ended.run
         value = run.value[:VALUE_LIMIT] if run.value is not None else None
-        stderr = clipped(ended.stderr) or ("" if run.exit_status is not None else run.reason or "")
+        stderr = clip(ended.stderr) or ("" if run.exit_status is not None else run.reason or "")
         past = PastRun(round(time.time(), 3), ended.outcome, run.duration or 0.0, run.exit_status, value, stderr)
         self._log.add(run.data_name, past)
         self._spool.add(run)

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from collectors.agent import probe
-from collectors.agent.slot_request import checked, parsed
+from collectors.agent.slot_request import check_wanted, parse_wanted
 from infosvc.wire.answers import PastRun
 from infosvc.wire.errors import Conflict, InfoError, InvalidInput, NotFound, TooLarge, Unauthorized
 from infosvc.wire.http_server import RETRY_AFTER, Handler, Reply, Server
@@ -91,7 +91,7 @@ class _Handler(Handler):
             return {"stopping": True}
         if self.path != "/api/v1/wanted":
             raise NotFound(f"{self.path} is nothing an agent takes", remedy="post to /api/v1/wanted or /api/v1/stop")
-        wanted = checked(parsed(body), self.server.calls.status()["node_name"])
+        wanted = check_wanted(parse_wanted(body), self.server.calls.status()["node_name"])
         self.server.calls.want(wanted)
         return {"version": wanted.version}
 
@@ -122,7 +122,7 @@ class _Handler(Handler):
 
     def _answer_probe(self, query: str) -> None:
         try:
-            with self.server.probes.granted(query) as size:
+            with self.server.probes.grant(query) as size:
                 self._send_probe(size)
         except InfoError as error:
             self._refuse(error)

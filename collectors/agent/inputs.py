@@ -19,24 +19,24 @@ class Inputs:
         self._texts = {name: self._texts.get(name) for name in names}
         self._counts = {name: count for name, count in self._counts.items() if name in self._texts}
 
-    def delivered(self, runs: Iterable[Run]) -> set[str]:
+    def note_delivered(self, runs: Iterable[Run]) -> set[str]:
         """The inputs whose text these runs have changed."""
         changed = set()
         for run in runs:
-            for name, text in _brought(run):
+            for name, text in _values_of(run):
                 if name in self._texts and self._texts[name] != text:
                     self._texts[name] = text
                     changed.add(name)
         return changed
 
-    def counted(self, counts: Mapping[str, int]) -> set[str]:
+    def note_counts(self, counts: Mapping[str, int]) -> set[str]:
         """The inputs that changed somewhere since the service was heard before; a first count is no change."""
         changed = {name for name, count in counts.items() if self._counts.get(name, count) != count}
         self._counts |= {name: count for name, count in counts.items() if name in self._texts}
         return changed
 
 
-def _brought(run: Run) -> Iterable[tuple[str, str]]:
+def _values_of(run: Run) -> Iterable[tuple[str, str]]:
     if run.value is not None:
         yield run.data_name, run.value
     yield from (run.values or {}).items()

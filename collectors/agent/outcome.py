@@ -36,7 +36,7 @@ def parse_output(stdout: bytes) -> str:
     value = _text(stdout)
     if "\n" in value:
         raise ValueError(f"{value.count(chr(10)) + 1} lines were printed: print exactly one")
-    return _checked(value, "the output")
+    return _check_value(value, "the output")
 
 
 def parse_values(stdout: bytes, emits: Sequence[str]) -> dict[str, str]:
@@ -50,18 +50,18 @@ def parse_values(stdout: bytes, emits: Sequence[str]) -> dict[str, str]:
         words = line.split(maxsplit=1)
         if not words:
             continue
-        where = f"line {number} ({_shown(line)})"
+        where = f"line {number} ({_quote(line)})"
         if words[0] not in emits:
             raise ValueError(f"{where} names nothing that this producer emits: print one of {', '.join(emits)}")
         if len(words) < 2:
             raise ValueError(f"{where} has no value: print `name value`, or leave the line out")
         if words[0] in values:
             raise ValueError(f"{where} brings {words[0]} a second time: print each name once")
-        values[words[0]] = _checked(words[1].strip(), where)
+        values[words[0]] = _check_value(words[1].strip(), where)
     return values
 
 
-def judge(status: int, stdout: bytes, stderr: bytes, data_name: str, emits: Sequence[str] = ()) -> Verdict:
+def classify_run(status: int, stdout: bytes, stderr: bytes, data_name: str, emits: Sequence[str] = ()) -> Verdict:
     """What a run of the producer `data_name` that ended by itself means; a negative status is the signal that ended it.
 
     Among the lines of a producer with `emits`, one of its own name brings its own value.
@@ -99,7 +99,7 @@ def _text(stdout: bytes) -> str:
     return text
 
 
-def _checked(value: str, where: str) -> str:
+def _check_value(value: str, where: str) -> str:
     if any(unicodedata.category(char) in _NOT_IN_A_LINE and char != "\t" for char in value):
         raise ValueError(f"{where} holds control characters: print one line of text")
     try:
@@ -107,9 +107,9 @@ def _checked(value: str, where: str) -> str:
     except ValueError:
         return value  # text, not a number
     if not finite:
-        raise ValueError(f"{where} brings {_shown(value)}, which is not a finite number: exit with 3 for no data")
+        raise ValueError(f"{where} brings {_quote(value)}, which is not a finite number: exit with 3 for no data")
     return value
 
 
-def _shown(text: str) -> str:
+def _quote(text: str) -> str:
     return repr(text if len(text) <= _SHOWN_LIMIT else text[:_SHOWN_LIMIT] + "...")

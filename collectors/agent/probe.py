@@ -41,7 +41,7 @@ class Probes:
         self._filled = clock()
 
     @contextmanager
-    def granted(self, query: str) -> Iterator[int]:
+    def grant(self, query: str) -> Iterator[int]:
         """How many bytes to send to who asks with this query, for as long as it takes.
 
         InvalidInput for a size that is none, Busy while another probe is under way or the budget is spent.

@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass
 from typing import Protocol
 
-from collectors.agent.outcome import Verdict, judge
+from collectors.agent.outcome import Verdict, classify_run
 from collectors.agent.run.child import Child
 from collectors.agent.run.trust import Refused
 from collectors.agent.schedule import QUARANTINE_FAILURES, back_off, least_gap, missed_ticks, next_tick
@@ -119,9 +119,9 @@ class RunSlot:
         if self._child is not None:
             self._child.kill()
 
-    def gone(self) -> bool:
+    def is_gone(self) -> bool:
         """Whether nothing is left of a run that `end` has killed; to be asked until it is."""
-        if self._child is not None and self._child.finished():
+        if self._child is not None and self._child.has_finished():
             self._child = None
         return self._child is None
 
@@ -133,10 +133,10 @@ class RunSlot:
         try:
             self._child = self._starter.start(self.wanted)
         except Refused as refusal:
-            return self._ended(0.0, Verdict(Outcome.REFUSED, None, str(refusal)))
+            return self._make_ended(0.0, Verdict(Outcome.REFUSED, None, str(refusal)))
         except (OSError, subprocess.SubprocessError) as error:
             reason = f"{self.wanted.cmd!r} cannot be started: {getattr(error, 'strerror', None) or error}"
-            return self._ended(0.0, Verdict(Outcome.FAILED, None, reason))
+            return self._make_ended(0.0, Verdict(Outcome.FAILED, None, reason))
         return None
 
     def _plan(self, now: float) -> None:
@@ -150,9 +150,9 @@ class RunSlot:
         self._due = next_tick(earliest, self._interval, self._phase)
 
     def _follow(self, child: Child, now: float) -> Ended | None:
-        if child.finished():
+        if child.has_finished():
             self._child = None
-            return self._over(child, now)
+            return self._finish(child, now)
         return self._press(child, now) if now >= self.deadline else None
 
     def _press(self, child: Child, now: float) -> Ended | None:
@@ -166,24 +166,24 @@ class RunSlot:
         else:
             self._stuck = True
             reason = f"{self._too_long()}, but does not die: something in the kernel, a disk perhaps, holds it"
-            return self._ended(now - self._started, Verdict(Outcome.TIMEOUT, None, reason))
+            return self._make_ended(now - self._started, Verdict(Outcome.TIMEOUT, None, reason))
         return None
 
-    def _over(self, child: Child, now: float) -> Ended | None:
+    def _finish(self, child: Child, now: float) -> Ended | None:
         if self._stuck:  # nothing new: it was reported when it did not die
             self._stuck = False
             return None
         if self._terminated is None:
             wanted = self.wanted
-            verdict = judge(child.status, child.stdout, child.stderr, wanted.data_name, wanted.emits)
+            verdict = classify_run(child.status, child.stdout, child.stderr, wanted.data_name, wanted.emits)
         else:
             verdict = Verdict(Outcome.TIMEOUT, None, self._too_long())
-        return self._ended(now - self._started, verdict, child)
+        return self._make_ended(now - self._started, verdict, child)
 
     def _too_long(self) -> str:
         return f"ended after its timeout of {self.wanted.timeout:g} s"
 
-    def _ended(self, duration: float, verdict: Verdict, child: Child | None = None) -> Ended:
+    def _make_ended(self, duration: float, verdict: Verdict, child: Child | None = None) -> Ended:
         self._count(verdict.outcome)
         run = Run(
             self.wanted.data_name,

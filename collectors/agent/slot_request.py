@@ -8,7 +8,7 @@ from infosvc.wire.errors import Conflict, InvalidInput
 from infosvc.wire.records import Slot, Wanted, check_name
 
 
-def parsed(body: bytes) -> Wanted:
+def parse_wanted(body: bytes) -> Wanted:
     """A wanted state as the service writes it; InvalidInput tells why it is none."""
     try:
         return Wanted.from_json(json.loads(body))
@@ -16,7 +16,7 @@ def parsed(body: bytes) -> Wanted:
         raise InvalidInput(f"the body is no wanted state: {type(error).__name__}: {error}") from error
 
 
-def checked(wanted: Wanted, node_name: str) -> Wanted:
+def check_wanted(wanted: Wanted, node_name: str) -> Wanted:
     """The wanted state itself; Conflict when it is another node's, InvalidInput tells what is wrong with a slot."""
     if wanted.node_name != node_name:
         raise Conflict(f"this is the agent of {node_name}, not of {wanted.node_name}", "node_name")

@@ -59,15 +59,15 @@ class Slots:
             self.version = wanted.version
         self._wake()
 
-    def delivered(self, runs: Sequence[Run]) -> None:
+    def note_delivered(self, runs: Sequence[Run]) -> None:
         """The service has these runs now, so processors of this node that read what they changed may run."""
         with self._lock:
-            self._note(Scope.NODE, self._inputs.delivered(runs))
+            self._note(Scope.NODE, self._inputs.note_delivered(runs))
 
-    def counted(self, counts: Mapping[str, int]) -> None:
+    def note_counts(self, counts: Mapping[str, int]) -> None:
         """How often each input has changed that no run of this node brings: elsewhere, or by a program."""
         with self._lock:
-            changed = self._inputs.counted(counts)
+            changed = self._inputs.note_counts(counts)
             for scope in Scope:
                 self._note(scope, changed)
 
@@ -75,7 +75,7 @@ class Slots:
         """Do what is due at monotonic second `now`; return for how many seconds nothing will be."""
         self._adopt(now)
         self._pass_on_changes()
-        self._leaving = [slot for slot in self._leaving if not slot.gone()]
+        self._leaving = [slot for slot in self._leaving if not slot.is_gone()]
         self._under_way = [slot for slot in self._slots.values() if slot.running]
         for slot in sorted(self._slots.values(), key=lambda slot: slot.due):
             ended = self._step_one(slot, now, now >= slot.due and self._has_place(slot))
@@ -110,7 +110,7 @@ class Slots:
         for name in list(self._slots):
             self._remove(name)
         deadline = time.monotonic() + END_SECONDS
-        while left := [slot for slot in self._leaving if not slot.gone()]:
+        while left := [slot for slot in self._leaving if not slot.is_gone()]:
             seconds = deadline - time.monotonic()
             if seconds <= 0:
                 log.warning("%s does not die", ", ".join(slot.wanted.data_name for slot in left))
@@ -173,14 +173,14 @@ class Slots:
         for name in self._slots.keys() - kept:
             self._remove(name)
         for name in asked.keys() - kept:
-            self._slots[name] = self._made(asked[name], now)
+            self._slots[name] = self._make_slot(asked[name], now)
         self._known |= asked.keys()
         self._names = frozenset(slot.data_name for slot in wanted.slots)
         with self._lock:
             self._inputs.follow(name for slot in asked.values() for name in slot.inputs)
         log.info("wanted state %d: %d slots", wanted.version, len(self._slots))
 
-    def _made(self, slot: Slot, now: float) -> RunSlot:
+    def _make_slot(self, slot: Slot, now: float) -> RunSlot:
         """A slot that rests stays at rest until its epoch grows, even if another agent than this one sent it there."""
         name, interval = slot.data_name, max(slot.interval, MIN_INTERVAL_SECONDS)
         if slot.outcome is Outcome.QUARANTINED and name not in self._known:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 
 from collectors.past_speeds import past_speeds
-from collectors.run import NO_DATA, answer, awaited, fresh, node_name, service
+from collectors.run import NO_DATA, answer, await_fresh, fresh, node_name, service
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError, NotFound
 from locality.capability import Estimate, Sample, from_jobs, from_others
@@ -19,7 +19,7 @@ from locality.capability import Estimate, Sample, from_jobs, from_others
 MEASURE, PATIENCE_SECONDS = "perf_cpu", 10.0  # it comes some seconds after a new node's first run; the next is far away
 
 
-def judged(client: InfoClient, data_name: str, node: str) -> Estimate | None:
+def estimate(client: InfoClient, data_name: str, node: str) -> Estimate | None:
     """A node by its own jobs, else by those of others; ValueError when a speed that was recorded is none."""
     past = past_speeds(client, data_name, node)
     try:
@@ -33,7 +33,7 @@ def _without_history(client: InfoClient, names: list[str], node: str) -> Estimat
     speeds = {at: datum for name in names for at, datum in fresh(client.data(name)).items()}
     if node in speeds:  # a name that keeps nothing: the last job is all there is
         return from_jobs([Sample(speeds[node].age or 0.0, speeds[node].number())])
-    if not speeds or not awaited(client, MEASURE, node, PATIENCE_SECONDS):
+    if not speeds or not await_fresh(client, MEASURE, node, PATIENCE_SECONDS):
         return None  # else all new nodes would ask for the measures of all nodes, for nothing
     measures = fresh(client.data(MEASURE))
     known = [(speeds[other].number(), measures[other].number()) for other in speeds.keys() & measures.keys()]
@@ -44,7 +44,7 @@ def main() -> int:
     """Judge this node, print its capability."""
     if len(sys.argv) != 2:
         raise ValueError("give the data name of the recorded speeds, for example: images_per_second:mxnet.alexnet:32")
-    found = judged(service(), sys.argv[1], node_name())
+    found = estimate(service(), sys.argv[1], node_name())
     if found is None:
         print(f"this node has run nothing, nor is there a {MEASURE} here and where it has run", file=sys.stderr)
         return NO_DATA

@@ -74,7 +74,7 @@ class Application:
     attempt: int = 0
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether the application has ended."""
         return self.state in ("FINISHED", "FAILED", "KILLED")
 

@@ -105,7 +105,7 @@ def status(cluster: Cluster) -> list[DaemonStatus]:
     datanodes = health.live_datanodes(cluster)
     nodemanagers = health.running_nodemanagers(cluster)
 
-    def ready(daemon: Daemon) -> bool:
+    def has_begun(daemon: Daemon) -> bool:
         return {
             "namenode": datanodes is not None,
             "resourcemanager": nodemanagers is not None,
@@ -116,7 +116,10 @@ def status(cluster: Cluster) -> list[DaemonStatus]:
 
     return [
         DaemonStatus(
-            daemon.kind, daemon.node, alive[daemon].pid if daemon in alive else None, daemon in alive and ready(daemon)
+            daemon.kind,
+            daemon.node,
+            alive[daemon].pid if daemon in alive else None,
+            daemon in alive and has_begun(daemon),
         )
         for daemon in daemons.of(cluster)
     ]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
-from infosvc.access.rate_limit import Rates
+from infosvc.access.rate_limit import RateLimit
 from infosvc.settings import Clock
 from infosvc.state.transaction import Transaction
 from infosvc.wire.answers import AuditEntry
@@ -36,13 +36,13 @@ def record(
     """Append one entry to what a commit will store; `at` in Unix seconds."""
     last = transaction.configuration.audit.get("last")
     sequence, before = (last.sequence + 1, last.hash) if last else (1, BEGINNING)
-    entry = AuditEntry(sequence, at, who[:255], address[:255], _cut(call), status, _cut(detail), "")
+    entry = AuditEntry(sequence, at, who[:255], address[:255], _shorten(call), status, _shorten(detail), "")
     sealed = replace(entry, hash=seal(entry, before))
     transaction.configuration.audit["last"] = sealed
     transaction.audit.append(sealed)
 
 
-def _cut(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
@@ -111,7 +111,7 @@ class Refusals:
     def __init__(self, writer: _Writes, clock: Clock) -> None:
         self._writer = writer
         self._clock = clock
-        self._rate = Rates(NOTED_PER_SECOND, NOTED_AT_ONCE / NOTED_PER_SECOND)
+        self._rate = RateLimit(NOTED_PER_SECOND, NOTED_AT_ONCE / NOTED_PER_SECOND)
         self._noted: deque[_Refusal] = deque()
         self._unnamed = 0
         self._lock = threading.Lock()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from infosvc.access.csrf import Environ, check_change, is_called_locally
-from infosvc.access.rate_limit import Rates, TooFast
+from infosvc.access.rate_limit import RateLimit, TooFast
 from infosvc.access.roles import ANONYMOUS, FIRST_ADMIN, MAY, Caller, sha256
 from infosvc.access.sessions import Session, Sessions, cookie_name
 from infosvc.access.tokens import check_expiry, id_of
@@ -44,8 +44,8 @@ class Authenticator:
         self._monotonic, self._wall = latest.clock.monotonic, latest.clock.wall
         self._first_admin = sha256(settings.token)
         self._known: dict[str, _Known] = {}
-        self._calls = Rates(settings.calls_per_second)
-        self._refusals = Rates(settings.refusals_per_second)
+        self._calls = RateLimit(settings.calls_per_second)
+        self._refusals = RateLimit(settings.refusals_per_second)
 
     def admit_agent(self, environ: Environ, node_name: str) -> Caller:
         """A caller who may report for this node."""
@@ -89,7 +89,7 @@ class Authenticator:
         """Whether a caller who was let in a while ago would still be known."""
         if not caller.token_id:
             return self._open
-        if caller.session and self._sessions.held(caller.session) is None:
+        if caller.session and self._sessions.find_by_key(caller.session) is None:
             return False
         if caller.token_id == FIRST_ADMIN:
             return True
@@ -101,7 +101,7 @@ class Authenticator:
     def log_in(self, token: str, environ: Environ) -> str:
         """Begin a session for whoever shows a token, in place of the one that the call shows; the cookie's text."""
         address = str(environ.get("REMOTE_ADDR", ""))
-        known = self._patiently(address, lambda: self._typed(token))
+        known = self._patiently(address, lambda: self._identify_typed(token))
         self._count(known.caller.token_id)
         old = self.session(environ)
         if old is not None:
@@ -169,7 +169,7 @@ class Authenticator:
             raise _unknown(shown=bool(header))
         return known
 
-    def _typed(self, token: str) -> _Known:
+    def _identify_typed(self, token: str) -> _Known:
         known = self._recognise(token)
         if known is None:
             raise Unauthorized(

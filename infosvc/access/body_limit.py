@@ -11,7 +11,7 @@ from infosvc.wire.errors import NotReady
 PATIENCE_SECONDS = 2.0  # how long a body waits until another one is read
 
 
-class Bodies:
+class BodyLimit:
     """Lets at most a quarter of the threads read bodies, most of them those of one caller, and some more wait.
 
     So readers always find a thread. Raises NotReady for a body that finds no place soon enough.

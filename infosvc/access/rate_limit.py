@@ -18,7 +18,7 @@ class TooFast(TooManyRequests):
         self.retry_after = max(1, math.ceil(wait))
 
 
-class Rates:
+class RateLimit:
     """One bucket per key, `per_second` calls each; 0 means no limit. Times are monotonic seconds.
 
     A bucket is one number, the moment at which it will be full again. Threads that meet on a key may lose a count,

@@ -64,19 +64,19 @@ def open_to_all(view: F) -> F:
     return view
 
 
-def needed(endpoint: str | None, view: Any, method: str) -> Role | None:
+def required_role(endpoint: str | None, view: Any, method: str) -> Role | None:
     """What a call of an endpoint needs, None when it is open to all; paths that lead nowhere need what reading does."""
     if endpoint is None or endpoint in _DOCUMENTATION:
         return Role.READER
     resource = getattr(view, "view_class", None)
     if resource is None:
-        return _declared(view)
+        return _declared_role(view)
     if method == "OPTIONS" and not hasattr(resource, "get"):
         return Role.READER
-    return _declared(getattr(resource, "get" if method in ("HEAD", "OPTIONS") else method.lower(), None))
+    return _declared_role(getattr(resource, "get" if method in ("HEAD", "OPTIONS") else method.lower(), None))
 
 
-def _declared(method: Any) -> Role | None:
+def _declared_role(method: Any) -> Role | None:
     found: Role | None = getattr(method, "needs", Role.ADMIN)
     return found
 

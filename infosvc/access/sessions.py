@@ -61,9 +61,9 @@ class Sessions:
 
     def find(self, text: str) -> Session | None:
         """The session of a cookie, None when it has ended or never was."""
-        return self.held(sha256(text))
+        return self.find_by_key(sha256(text))
 
-    def held(self, key: str) -> Session | None:
+    def find_by_key(self, key: str) -> Session | None:
         """The session that a caller of it names, None when it has ended."""
         found = self._open.get(key)
         if found is not None and self._clock.monotonic() >= found.ends_at:

@@ -38,12 +38,14 @@ def audit() -> None:
 @audit.command("list")
 @click.option("--since", type=click.IntRange(min=0), default=0, help="Only entries after this number.")
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many entries.  [default: all]")
-@click.option("-f", "--follow", "follows", is_flag=True, help="Go on with what is added, until Ctrl-C or --limit.")
+@click.option(
+    "-f", "--follow", "follows", is_flag=True, help="Also print entries that are added, until Ctrl-C or --limit."
+)
 @json_option
 @service_options
 @click.pass_obj
 def list_all(home: Path, service: ServiceAddress, since: int, limit: int | None, follows: bool, as_json: bool) -> None:
-    """List the entries, oldest first. With --follow, one a line, with --json then one object a line.
+    """List the entries, oldest first. --follow prints one a line, and with --json one object a line.
 
     \b
     Examples:
@@ -88,7 +90,7 @@ def _line(entry: AuditEntry) -> str:
     return show.plain("  ".join(str(item) for item in _row(entry)))
 
 
-def _noted(_context: click.Context, _option: click.Parameter, text: str | None) -> tuple[int, str] | None:
+def _parse_position(_context: click.Context, _option: click.Parameter, text: str | None) -> tuple[int, str] | None:
     if text is None:
         return None
     found = re.fullmatch(r"(\d{1,18}):([0-9a-f]{64})", text)
@@ -98,15 +100,15 @@ def _noted(_context: click.Context, _option: click.Parameter, text: str | None) 
 
 
 @audit.command()
-@click.option("--noted", callback=_noted, help="NUMBER:HASH that this command printed earlier.")
+@click.option("--noted", callback=_parse_position, help="NUMBER:HASH that this command printed earlier.")
 @json_option
 @service_options
 @click.pass_obj
 def verify(home: Path, service: ServiceAddress, noted: tuple[int, str] | None, as_json: bool) -> None:
     """Compute the chain of hashes anew; exit 1 and name the first entry that was altered, removed or cut off.
 
-    A log cut short shows as long as the service runs. To see it after a restart too, keep what this command prints
-    in another place, and give it back with --noted.
+    While the service runs, it notices when the log is cut short. To notice it after a restart too, keep the output of
+    this command in another place, and pass it with --noted.
 
     \b
     Examples:

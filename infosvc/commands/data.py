@@ -103,8 +103,8 @@ def remove(home: Path, service: ServiceAddress, name: str, node: str) -> None:
 @data.command()
 @click.argument("name")
 @click.argument("node")
-@click.option("--since", type=Moment(), help="Only from here on: 15m, 1h or 7d ago, or Unix seconds.  [all kept]")
-@click.option("--until", type=Moment(), help="Only until here, given as --since.  [now]")
+@click.option("--since", type=Moment(), help="Only from this time on: 15m, 1h or 7d ago, or Unix seconds.  [all kept]")
+@click.option("--until", type=Moment(), help="Only until this time, written as for --since.  [now]")
 @json_option
 @service_options
 @click.pass_obj
@@ -117,7 +117,7 @@ def history(
     until: float | None,
     as_json: bool,
 ) -> None:
-    """Show what a name was on a node: its least, largest, mean and percentiles. Its producer needs --keep.
+    """Show what a name was on a node: minimum, maximum, mean and percentiles. Its producer needs --keep.
 
     \b
     Example:

@@ -21,13 +21,13 @@ from infosvc.commands.options import (
 )
 from infosvc.commands.shipping import (
     bundle_options,
-    bundled,
     end,
-    given,
+    given_options,
     on_hosts,
     register_shipped,
     ssh_options,
     tell,
+    temporary_bundle,
 )
 from infosvc.shipping.enrolment import NOTHING, Admission, Roster, start_missing
 from infosvc.wire.errors import InfoError, InvalidInput
@@ -114,7 +114,7 @@ def remove(home: Path, service: ServiceAddress, names: tuple[str, ...]) -> None:
     type=Returnable(),
     help="Certificates and keys of the agents, HOST.pem and HOST.key; '' for none.  [default: as before]",
 )
-@click.option("--unchanged", is_flag=True, help="Leave alone whose agent is ready and just as it is to be.")
+@click.option("--unchanged", is_flag=True, help="Leave alone a node whose agent is as asked for.")
 @click.option("--start/--no-start", default=True, show_default=True, help="Start the collectors that ship.")
 @bundle_options
 @ssh_options
@@ -139,7 +139,8 @@ def add(
 
     Each agent gets a token of its own, good for its node alone; an https service's --ca-file goes with it, and
     --ca-file '' takes back the one it has. A machine where somebody else runs the agent, such as systemd, has a file
-    `supervised` in the agent's directory: there it is only ended, and that supervisor starts it with what is new.
+    `supervised` in the agent's directory: there nodewise only ends the agent, and the supervisor starts it again with
+    the new files.
 
     \b
     Example:
@@ -151,12 +152,12 @@ def add(
 
     client = service.client(home)
     options = RemoteOptions(
-        allow=tuple(filter(None, allow)) if allow else None, ca_file=_authority(service), **given(reaching)
+        allow=tuple(filter(None, allow)) if allow else None, ca_file=_authority(service), **given_options(reaching)
     )
     _check_way_back(client.url, hosts, options)
     roster, scheme = Roster.of(client), client.agents_scheme()
     shipped = register_shipped(client, update)
-    with bundled(home, files, replace) as content:
+    with temporary_bundle(home, files, replace) as content:
         enrolling = _Enrolling(client, roster, options, content, shipped if start else [], unchanged)
         results = on_hosts("enrolling", hosts, enrolling.take_in)
     tell(results, as_json, enrolling.line)

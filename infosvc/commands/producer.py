@@ -104,10 +104,11 @@ def show_one(home: Path, service: ServiceAddress, name: str, as_json: bool) -> N
 @service_options
 @click.pass_obj
 def put(home: Path, /, service: ServiceAddress, name: str, only_new: bool, **given: Any) -> None:
-    """Register a producer, or change one: what is left out stays as it is.
+    """Register a producer, or change one: options that you leave out keep their values.
 
-    A run prints its value; one with --emits prints lines `name value` instead. There a line of NAME itself brings its
-    own value, which without such a line is how many names came. A run is told both, as DATA_NAME and EMITS.
+    A run prints its value. With --emits it prints lines `name value` instead; a line for NAME itself sets its own
+    value, which otherwise is the number of names that came. Each run finds both in the environment variables
+    DATA_NAME and EMITS.
 
     \b
     Examples:
@@ -116,7 +117,7 @@ def put(home: Path, /, service: ServiceAddress, name: str, only_new: bool, **giv
       nodewise producer put disk --new --cmd scripts/disk.sh --time-max 5 --emits disk_free --emits disk_used
     """
     client = service.client(home)
-    wanted = _wanted(given)
+    wanted = _chosen_options(given)
     old = None if only_new else _find(client, check_name(name))
     if old is None:
         stored = client.put_producer(_new(check_name(name), wanted), new=True)
@@ -147,7 +148,7 @@ def remove(home: Path, service: ServiceAddress, names: tuple[str, ...]) -> None:
     for_each(names, forget)
 
 
-def _wanted(given: dict[str, Any]) -> dict[str, Any]:
+def _chosen_options(given: dict[str, Any]) -> dict[str, Any]:
     """The options that were given; a list whose only name is empty empties the list."""
     lists = {key: tuple(name for name in given.pop(key) if name) for key in ("emits", "inputs") if given[key]}
     return {key: value for key, value in given.items() if value not in (None, ())} | lists

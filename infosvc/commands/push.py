@@ -11,13 +11,13 @@ import click
 from infosvc.commands.options import json_option, service_options
 from infosvc.commands.shipping import (
     bundle_options,
-    bundled,
     end,
-    given,
+    given_options,
     on_hosts,
     register_shipped,
     ssh_options,
     tell,
+    temporary_bundle,
 )
 from infosvc.wire.errors import InfoError
 from infosvc.wire.service_options import ServiceAddress
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("hosts", nargs=-1)
 @click.option("--all", "everywhere", is_flag=True, help="Push to all nodes that are enrolled.")
-@click.option("--rollback", is_flag=True, help="Go back to the files before; a second time, forward again.")
+@click.option("--rollback", is_flag=True, help="Go back to the previous files; a second time, forward again.")
 @bundle_options
 @ssh_options
 @json_option
@@ -51,8 +51,8 @@ def push(
 ) -> None:
     """Push collectors, processors and the agent to enrolled nodes over SSH.
 
-    The files are verified there before the agent is started anew with them; where the new agent does not get well, the
-    one before runs again. The release before is kept for --rollback.
+    The files are verified there before the agent is started anew with them; if the new agent does not become healthy,
+    the previous one is started again. The previous release is kept for --rollback.
 
     \b
     Examples:
@@ -68,11 +68,11 @@ def push(
         raise click.UsageError("name the nodes to push to, or say --all")
     if everywhere:
         hosts = tuple(found.node_name for found in client.nodes())
-    options = RemoteOptions(**given(reaching))
+    options = RemoteOptions(**given_options(reaching))
     if rollback:
         results = _go_back(hosts, options)
     else:
-        with bundled(home, files, replace) as content:
+        with temporary_bundle(home, files, replace) as content:
             results = _bring(hosts, options, content)
     tell(results, as_json, _line)
     if not rollback:

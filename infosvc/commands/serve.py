@@ -57,7 +57,7 @@ _file = click.Path(dir_okay=False, path_type=Path)
     default=None,
     help="Whether reading needs no token.  [default: open on loopback, where alone it is allowed]",
 )
-@click.option("--tls-cert", type=_file, help="Certificate chain, PEM; then only https is answered.")
+@click.option("--tls-cert", type=_file, help="Certificate chain, PEM; the service then answers https only.")
 @click.option("--tls-key", type=_file, help="Private key of that certificate, PEM, mode 0600.")
 @click.option("--agent-ca", type=_file, help="Authority of the agents' certificates, PEM; then agents speak https.")
 @click.option(
@@ -65,7 +65,7 @@ _file = click.Path(dir_okay=False, path_type=Path)
     type=click.FloatRange(min=0),
     default=Settings.calls_per_second,
     show_default=True,
-    help="What one token, or one address without any, may call; 0 for any number.",
+    help="Most calls of one token, or of one address without a token; 0 for any number.",
 )
 @click.option(
     "--policy-file",
@@ -89,7 +89,7 @@ def serve(
 
     It keeps which data exists, what runs where and the latest values, and answers over REST; the dashboard is at /,
     Swagger UI at /api/v1/. The first admin's token is made on the first start; `nodewise token create` makes others.
-    Beyond loopback every call needs a token, but those for the dashboard's files and to log in.
+    Beyond loopback every call needs a token, except for the dashboard's files and for logging in.
 
     \b
     Examples:

@@ -31,7 +31,10 @@ DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
 def ssh_options(command: F) -> F:
     """How to reach the machines; arrive under the names of RemoteOptions, None where not given."""
     for option in (
-        click.option("--directory", help="Where things go, {node} is its name.  [default: .nodewise/agents/{node}]"),
+        click.option(
+            "--directory",
+            help="Directory on each machine; {node} stands for the node's name.  [default: .nodewise/agents/{node}]",
+        ),
         click.option("--known-hosts", type=FILE, help="Host keys to trust; others are refused."),
         click.option("--identity", type=FILE, help="Private key to log in with."),
         click.option("--user", help="Login on the machines."),
@@ -63,13 +66,13 @@ def bundle_options(command: F) -> F:
     return command
 
 
-def given(options: Mapping[str, Any]) -> dict[str, Any]:
+def given_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options that were given, for RemoteOptions, which knows the defaults of the others."""
     return {key: value for key, value in options.items() if value is not None}
 
 
 @contextmanager
-def bundled(home: Path, files: Path | None = None, replace: bool = False) -> Iterator[bundle.Bundle]:
+def temporary_bundle(home: Path, files: Path | None = None, replace: bool = False) -> Iterator[bundle.Bundle]:
     """What is pushed, in a directory below home that lives as long as the block."""
     if files is None and (home / "files").is_dir():
         files = home / "files"

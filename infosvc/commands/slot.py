@@ -66,7 +66,7 @@ def list_all(home: Path, service: ServiceAddress, nodes: tuple[str, ...], bad: b
 def start(home: Path, service: ServiceAddress, name: str, nodes: tuple[str, ...], interval: float | None) -> None:
     """Start a producer on all nodes, or one of scope cluster on as many as it has replicas.
 
-    The service chooses these nodes, and others when one is lost; those named by --node are kept as they are.
+    The service chooses these nodes, and others when one is lost; it never moves a producer that you start with --node.
 
     \b
     Examples:
@@ -131,7 +131,7 @@ def stop(home: Path, service: ServiceAddress, name: str, nodes: tuple[str, ...])
 @service_options
 @click.pass_obj
 def log(home: Path, service: ServiceAddress, node_name: str, name: str, as_json: bool) -> None:
-    """Show the last runs of a slot, newest first: when, how it ended, how long it took, and what it complained.
+    """Show the last runs of a slot, newest first: when, how it ended, how long it took, and its error output.
 
     \b
     Example:

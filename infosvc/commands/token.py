@@ -41,8 +41,8 @@ def token() -> None:
     help="reader: read. agent: report for --node. processor: write values. scheduler: also start and stop slots. "
     "admin: everything.",
 )
-@click.option("--node", "node_name", help="The node whose agent it is for; for role agent.")
-@click.option("--expires-in", type=Span(), help="Time until it is refused, as 900, 90m, 12h or 30d.  [never]")
+@click.option("--node", "node_name", help="Node whose agent gets the token, for role agent.")
+@click.option("--expires-in", type=Span(), help="Time until the service refuses it: 900, 90m, 12h or 30d.  [never]")
 @click.option("--replace", is_flag=True, help="Revoke the older tokens of this node's agent.")
 @click.option(
     "--out",
@@ -61,7 +61,7 @@ def create(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Make a token named NAME, which is what the audit log calls its holder. It is shown this once.
+    """Make a token named NAME; the audit log calls its holder by this name. The token is shown only this once.
 
     \b
     Examples:

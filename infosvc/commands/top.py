@@ -18,7 +18,7 @@ from infosvc.commands import show
 from infosvc.commands.options import json_option, service_options
 from infosvc.commands.spans import Span
 from infosvc.commands.staying import AWAY, often, signals_leave
-from infosvc.commands.top_table import NODE, STATE, Look, Order, counted, look, table
+from infosvc.commands.top_table import NODE, STATE, Look, Order, count_line, look, table
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotFound
 from infosvc.wire.service_options import ServiceAddress
@@ -32,10 +32,15 @@ PATIENCE_SECONDS = 3.0  # a look may take this long before its absence is told
 @click.command()
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @click.option(
-    "--sort", "by", metavar="NAME", default=NODE, show_default=True, help="By node, state, or a name that is shown."
+    "--sort",
+    "by",
+    metavar="NAME",
+    default=NODE,
+    show_default=True,
+    help="Sort by node, state, or a name that is shown.",
 )
 @click.option("-r", "--reverse", is_flag=True, help="The largest first.")
-@click.option("--filter", "part", metavar="TEXT", default="", help="Only nodes with this in their names.")
+@click.option("--filter", "part", metavar="TEXT", default="", help="Show only nodes whose names contain this.")
 @click.option(
     "--every",
     type=Span(),
@@ -45,7 +50,7 @@ PATIENCE_SECONDS = 3.0  # a look may take this long before its absence is told
     callback=often,
     help="How often to ask.",
 )
-@click.option("--once", is_flag=True, help="Print one table with all nodes and end, as elsewhere than on a terminal.")
+@click.option("--once", is_flag=True, help="Print one table with all nodes and end, as it does without a terminal.")
 @json_option
 @service_options
 @click.pass_obj
@@ -61,8 +66,9 @@ def top(
 ) -> None:
     """Watch all nodes: their states, and the latest values of some names, until Ctrl-C. With --json, once.
 
-    Without a name those of free CPU, load, free memory and capability that are registered. A value that is stale is dim
-    and tells its age; - is none. While the service is away the table stays, and says since when.
+    Without names it shows free CPU, load, free memory and capability, as far as they are registered. A stale value is
+    dim and shows its age; - means that there is no value. While the service is away, the table stays and says since
+    when.
 
     \b
     Examples:
@@ -72,7 +78,7 @@ def top(
     try:
         with service.client(home) as client:
             units = _units(client, names)
-            shown = _checked(Order(**order), units)
+            shown = _check_order(Order(**order), units)
             if as_json or once or not sys.stdout.isatty():
                 _print(_first(client, units), units, shown, as_json)
             else:
@@ -92,7 +98,7 @@ def _units(client: InfoClient, names: Sequence[str]) -> dict[str, str]:
     return {name: known.get(name, "") for name in wanted}
 
 
-def _checked(order: Order, names: Mapping[str, str]) -> Order:
+def _check_order(order: Order, names: Mapping[str, str]) -> Order:
     if order.by not in (NODE, STATE, *names):
         raise click.UsageError(f"--sort {order.by} is not shown: sort by {', '.join((NODE, STATE, *names))}")
     return order
@@ -140,7 +146,7 @@ class TopView:
         """As many rows as there is room for; drawn by a thread of its own, so each field is read once."""
         seen, trouble = self.seen, self.trouble
         passed, rows = time.monotonic() - seen.came, self.order.of(seen.rows)
-        lines = [_line(f"{_clock(time.time())}  {counted(rows)}")]
+        lines = [_line(f"{_clock(time.time())}  {count_line(rows)}")]
         if trouble or passed > self.every + PATIENCE_SECONDS:
             lines.append(_line(_silence(seen, passed, trouble), "bold red"))
         room = self.console.height - len(lines) - 2  # the heading has two lines

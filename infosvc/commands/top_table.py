@@ -94,7 +94,7 @@ def table(rows: Sequence[Row], units: Mapping[str, str], passed: float = 0.0) ->
     return made
 
 
-def counted(rows: Sequence[Row]) -> str:
+def count_line(rows: Sequence[Row]) -> str:
     """How many nodes there are, and in which states."""
     states = Counter(row.state or "not enrolled" for row in rows)
     told = [f"{states[state]:,} {state}" for state in (*STATES, "not enrolled") if states[state]]
@@ -119,7 +119,7 @@ def _value(datum: Datum | None, passed: float) -> Text:
     failed = datum is not None and datum.state is State.FAILED
     if datum is None or datum.data_value is None:
         return Text(f"{MISSING} (failed)" if failed else MISSING, "dim")
-    text = _written(datum)
+    text = _value_text(datum)
     age = None if datum.age is None else datum.age + passed
     if not failed and age is not None and age <= datum.ttl and datum.state is State.FRESH:
         return Text(text)
@@ -127,7 +127,7 @@ def _value(datum: Datum | None, passed: float) -> Text:
     return Text(f"{text} ({', '.join(filter(None, said))})", "dim")
 
 
-def _written(datum: Datum) -> str:
+def _value_text(datum: Datum) -> str:
     number = _number(datum)
     if number is None:
         return show.plain(datum.data_value)

@@ -63,7 +63,7 @@ class Calls:
         yield calls
         durations = HistogramMetricFamily("nodewise_call_seconds", "Time a call took.", labels=["method", "endpoint"])
         for endpoint, counts in sorted(buckets.items()):
-            durations.add_metric(_split(endpoint), _cumulated(counts), seconds[endpoint])
+            durations.add_metric(_split(endpoint), _cumulate(counts), seconds[endpoint])
         yield durations
 
 
@@ -141,7 +141,7 @@ def _split(endpoint: str) -> list[str]:
     return endpoint.split(" ", 1)
 
 
-def _cumulated(counts: list[int]) -> list[tuple[str, float]]:
+def _cumulate(counts: list[int]) -> list[tuple[str, float]]:
     """Buckets as Prometheus counts them: all calls that took at most so long."""
     total = 0
     found: list[tuple[str, float]] = []

@@ -8,16 +8,16 @@ from flask import Flask
 
 from infosvc.access.audit import Refusals
 from infosvc.access.authenticator import Authenticator
-from infosvc.access.body_limit import Bodies
+from infosvc.access.body_limit import BodyLimit
 from infosvc.access.sessions import Sessions
 from infosvc.core.metrics import Metrics
 from infosvc.core.readiness import Readiness
 from infosvc.data.events import Broker
-from infosvc.management.agent_client import Agents
+from infosvc.management.agent_client import AgentClient
 from infosvc.management.notifier import Notifier
 from infosvc.management.watchdog import Watchdog
 from infosvc.settings import Clock, Settings
-from infosvc.state.database import Store, parse_url
+from infosvc.state.database import Database, parse_url
 from infosvc.state.views import Latest
 from infosvc.state.writer import Writer
 
@@ -27,15 +27,15 @@ class Components:
     """The parts of one service on an open database; `close` stores what waits and lets the database go."""
 
     settings: Settings
-    store: Store
+    store: Database
     latest: Latest
     writer: Writer
     authenticator: Authenticator
-    bodies: Bodies
-    strangers: Bodies  # bodies of callers that show no token, who must hold up nobody else
+    bodies: BodyLimit
+    strangers: BodyLimit  # bodies of callers that show no token, who must hold up nobody else
     readiness: Readiness
     refusals: Refusals
-    agents: Agents
+    agents: AgentClient
     notifier: Notifier
     broker: Broker
     metrics: Metrics
@@ -44,8 +44,8 @@ class Components:
     @classmethod
     def open(cls, settings: Settings, clock: Clock) -> Components:
         """Open the database and start the threads that work on it; the errors are those of create_app."""
-        agents = Agents(settings)
-        store = Store(parse_url(settings.database), clock)
+        agents = AgentClient(settings)
+        store = Database(parse_url(settings.database), clock)
         try:
             latest = Latest(*store.load(), settings, clock)
         except BaseException:
@@ -62,8 +62,8 @@ class Components:
             latest,
             writer,
             Authenticator(settings, latest, Sessions(clock)),
-            Bodies(settings.threads),
-            Bodies(settings.threads // 4),
+            BodyLimit(settings.threads),
+            BodyLimit(settings.threads // 4),
             Readiness(writer),
             Refusals(writer, clock),
             agents,

@@ -76,7 +76,7 @@ class _Entry(NamedTuple):
         for number, cell in enumerate(self.values, self.first + len(self.happenings)):
             # As `takes` says, in place: at full speed a watcher passes over 100,000 values a second.
             if (not names or cell[0] in names) and (not nodes or cell[1] in nodes) and number >= start:
-                yield Event(number, "value", _told(cell, self.values[cell], self.shift))
+                yield Event(number, "value", _value_event(cell, self.values[cell], self.shift))
 
 
 class Broker:
@@ -103,9 +103,9 @@ class Broker:
 
     def hear(self, commit: Commit) -> None:
         """Called after a commit; costs next to nothing as long as nobody watches."""
-        if not self._listened():
+        if not self._has_listeners():
             return
-        happenings = [found for table, key in sorted(commit.changed) for found in _happened(table, key, commit)]
+        happenings = [found for table, key in sorted(commit.changed) for found in _happenings(table, key, commit)]
         if happenings or commit.values:
             self._append(happenings, commit.values)
         if any(table == "tokens" for table, _ in commit.changed):
@@ -113,7 +113,7 @@ class Broker:
 
     def publish(self, kind: str, data: Mapping[str, Any]) -> None:
         """Tell one event that is no commit."""
-        if self._listened():
+        if self._has_listeners():
             self._append([(kind, data)], {})
 
     def watch(self, wanted: Filter, last_id: int | None = None, who: str = "") -> Watcher:
@@ -130,7 +130,7 @@ class Broker:
                 raise NotReady(
                     f"this caller watches events {self._most_of_one} times already", remedy="end one of them first"
                 )
-            if not self._listened():
+            if not self._has_listeners():
                 self._forget()
             watcher = Watcher(self, wanted, self._next if last_id is None else last_id + 1, who)
             self._watchers.add(watcher)
@@ -171,7 +171,7 @@ class Broker:
         missed = self._first - start if self._counted_from <= start < self._first else None
         return Event(self._first - 1, GAP, {"missed": missed})
 
-    def _listened(self) -> bool:
+    def _has_listeners(self) -> bool:
         return bool(self._watchers) or self._clock.monotonic() - self._left < RESUME_SECONDS
 
     def _append(self, happenings: list[_Happening], values: Mapping[Cell, Value | None]) -> None:
@@ -210,7 +210,7 @@ class Watcher:
         self.who = who
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether the service ends, so that nothing follows."""
         return self._broker.closed
 
@@ -229,7 +229,7 @@ class Watcher:
         self._broker.leave(self)
 
 
-def _told(cell: Cell, value: Value | None, shift: float) -> dict[str, Any]:
+def _value_event(cell: Cell, value: Value | None, shift: float) -> dict[str, Any]:
     """A value event; a forgotten value has neither text nor outcome."""
     data_name, node_name = cell
     text, outcome, ran = (value.text, value.outcome.value, value.ran) if value else (None, None, None)
@@ -237,7 +237,7 @@ def _told(cell: Cell, value: Value | None, shift: float) -> dict[str, Any]:
     return {"data_name": data_name, "node_name": node_name, "data_value": text, "outcome": outcome, "time": time}
 
 
-def _happened(table: str, key: Key, commit: Commit) -> Iterator[_Happening]:
+def _happenings(table: str, key: Key, commit: Commit) -> Iterator[_Happening]:
     tell = _TELL.get(table)
     if tell is not None:
         yield from tell(key, commit.before, commit.after)

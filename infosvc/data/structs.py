@@ -22,7 +22,7 @@ def make_struct(record: type[R]) -> type[R]:
 def _field(one: Field) -> tuple[str, Any] | tuple[str, Any, Any]:
     found = _type(one.type, one.described.limits, one.described.each, one.described.keys)
     found = found | None if one.nullable else found
-    if one.required or one.default is MISSING:
+    if one.is_required or one.default is MISSING:
         return one.name, found
     return one.name, found, one.default
 

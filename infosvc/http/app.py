@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from flask import Flask, Response, g, request
 
 from infosvc.access.authenticator import Authenticator
-from infosvc.access.body_limit import Bodies
-from infosvc.access.roles import ANONYMOUS, SHORTEST_TOKEN, needed
+from infosvc.access.body_limit import BodyLimit
+from infosvc.access.roles import ANONYMOUS, SHORTEST_TOKEN, required_role
 from infosvc.core.service import Components, components_of
 from infosvc.http import pages
 from infosvc.http.api import metrics
@@ -54,7 +54,7 @@ def close_app(app: Flask) -> None:
 def _admit(app: Flask) -> None:
     """Let a call go on whose caller may do what the endpoint declares; refusals go into the audit log."""
     authenticator: Authenticator = components_of(app).authenticator
-    role = needed(request.endpoint, app.view_functions.get(request.endpoint or ""), request.method)
+    role = required_role(request.endpoint, app.view_functions.get(request.endpoint or ""), request.method)
     g.caller = ANONYMOUS
     try:
         if role is None:
@@ -75,8 +75,8 @@ def _take_body(app: Flask) -> None:
     if "HTTP_TRANSFER_ENCODING" in request.environ:
         raise LengthRequired("the body comes in chunks", remedy="send it whole, with its Content-Length")
     if request.method in _CHANGES and request.routing_exception is None:
-        known: Bodies = components_of(app).bodies
-        strangers: Bodies = components_of(app).strangers
+        known: BodyLimit = components_of(app).bodies
+        strangers: BodyLimit = components_of(app).strangers
         if g.caller is not ANONYMOUS:
             known.read(g.caller.token_id, request.get_data)
         elif (request.content_length or 0) <= LARGEST_OF_STRANGERS:

@@ -15,7 +15,7 @@ import msgspec
 from flask import Flask
 
 from infosvc.access.authenticator import Authenticator
-from infosvc.access.body_limit import Bodies
+from infosvc.access.body_limit import BodyLimit
 from infosvc.core.metrics import Calls
 from infosvc.core.service import components_of
 from infosvc.data import intake
@@ -57,7 +57,7 @@ class FastLane:
         self._latest: Latest = components_of(app).latest
         self._writer: Writer = components_of(app).writer
         self._authenticator: Authenticator = components_of(app).authenticator
-        self._bodies: Bodies = components_of(app).bodies
+        self._bodies: BodyLimit = components_of(app).bodies
         self._calls: Calls = components_of(app).metrics.calls
         self._running = 0
         self._lock = threading.Lock()

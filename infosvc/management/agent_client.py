@@ -21,7 +21,7 @@ MOST_BYTES = 1 << 20  # of an answer
 MOST_LOGS = 8  # asked for at the same time, each by a thread that could answer others
 
 
-class Agents:
+class AgentClient:
     """All agents, each called with `notice_timeout` seconds of patience; over https when their authority is known.
 
     Every call raises NotFound when the agent knows nothing of it, and NotReady for any other answer or none.

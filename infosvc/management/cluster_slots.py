@@ -29,7 +29,7 @@ class Moves(NamedTuple):
     off: tuple[str, ...]
 
 
-def placed(configuration: Configuration, data_name: str) -> dict[str, SlotRequest]:
+def find_placed(configuration: Configuration, data_name: str) -> dict[str, SlotRequest]:
     """The slots of a producer that the service placed, by node."""
     found = {node: slots[data_name] for node, slots in configuration.slots.items() if data_name in slots}
     return {node: slot_request for node, slot_request in sorted(found.items()) if slot_request.placed}
@@ -37,7 +37,7 @@ def placed(configuration: Configuration, data_name: str) -> dict[str, SlotReques
 
 def placement(configuration: Configuration, data_name: str) -> Placement:
     """Where a producer is placed; NotFound when it is not."""
-    producer, found = configuration.producer(data_name), placed(configuration, data_name)
+    producer, found = configuration.producer(data_name), find_placed(configuration, data_name)
     if not found:
         raise NotFound(
             f"{data_name} is not placed on any node",
@@ -54,7 +54,7 @@ def place(transaction: Transaction, data_name: str, running: bool, interval: flo
 
     Without a ready node, one that is not ready waits for it. Conflict when no node can take it.
     """
-    producer, here = transaction.configuration.producer(data_name), placed(transaction.configuration, data_name)
+    producer, here = transaction.configuration.producer(data_name), find_placed(transaction.configuration, data_name)
     _refuse_other_scopes(producer)
     if not running:
         placement(transaction.configuration, data_name)
@@ -77,14 +77,14 @@ def place(transaction: Transaction, data_name: str, running: bool, interval: flo
 def withdraw(transaction: Transaction, data_name: str) -> None:
     """Remove all slots of a producer that the service placed; NotFound when there is none."""
     placement(transaction.configuration, data_name)
-    for node_name in placed(transaction.configuration, data_name):
+    for node_name in find_placed(transaction.configuration, data_name):
         delete_slot(transaction, node_name, data_name)
 
 
 def lift(transaction: Transaction, data_name: str, interval: float | None) -> bool:
     """End the quarantine of all slots that the service placed, and re-time them if an interval is given."""
     placement(transaction.configuration, data_name)
-    for node_name in placed(transaction.configuration, data_name):
+    for node_name in find_placed(transaction.configuration, data_name):
         lift_slot(transaction, node_name, data_name, interval)
     return False
 
@@ -94,7 +94,7 @@ def choose(configuration: Configuration, producer: Producer, is_ready: Is, is_lo
 
     A slot leaves a lost node only when another node takes it over; what stands on a node that lives is not moved.
     """
-    here = placed(configuration, producer.data_name)
+    here = find_placed(configuration, producer.data_name)
     standing = [node for node in here if not is_lost(node)]
     missing = max(0, producer.replicas - len(standing))
     to = _free(configuration, producer.data_name, is_ready)[:missing] if missing else []

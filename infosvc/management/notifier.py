@@ -6,7 +6,7 @@ import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from infosvc.management.agent_client import Agents
+from infosvc.management.agent_client import AgentClient
 from infosvc.settings import Settings
 from infosvc.state.configuration import Configuration
 from infosvc.state.transaction import Commit
@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 class Notifier:
     """Tells agents their new wanted state in the background; one that does not hear it asks after its next report."""
 
-    def __init__(self, settings: Settings, latest: Latest, agents: Agents) -> None:
+    def __init__(self, settings: Settings, latest: Latest, agents: AgentClient) -> None:
         self._latest = latest
         self._agents = agents
         self._pending: set[str] = set()

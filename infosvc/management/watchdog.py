@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from infosvc.access import audit
-from infosvc.management.cluster_slots import Moves, apply, choose, place, placed
+from infosvc.management.cluster_slots import Moves, apply, choose, find_placed, place
 from infosvc.settings import Settings
 from infosvc.state.configuration import Configuration, SlotRequest
 from infosvc.state.transaction import Commit, Past, Transaction
@@ -65,7 +65,7 @@ class Watchdog:
             return
         for node_name in gone:
             for name, slot_request in commit.before.slots.get(node_name, {}).items():
-                if slot_request.placed and slot_request.running and not placed(commit.after, name):
+                if slot_request.placed and slot_request.running and not find_placed(commit.after, name):
                     self._orphans[name] = slot_request
         self._placed_changed = True
 
@@ -88,7 +88,7 @@ class Watchdog:
         self._stepped_at = now
 
     def _is_lost(self, node_name: str) -> bool:
-        seen = self._latest.seen(node_name)
+        seen = self._latest.last_seen(node_name)
         heard = self._listening_since if seen is None else max(seen, self._listening_since)
         return self._now() - heard > self._settings.lost_after
 
@@ -123,16 +123,20 @@ class Watchdog:
         """Place anew what ran only on a node that was forgotten; where no other node is, that is the end of it."""
 
         def place_anew(transaction: Transaction) -> None:
-            if data_name in transaction.configuration.producers and not placed(transaction.configuration, data_name):
+            if data_name in transaction.configuration.producers and not find_placed(
+                transaction.configuration, data_name
+            ):
                 place(transaction, data_name, True, slot_request.interval, self._is_ready)
-                self._record(transaction, data_name, f"to {', '.join(placed(transaction.configuration, data_name))}")
+                self._record(
+                    transaction, data_name, f"to {', '.join(find_placed(transaction.configuration, data_name))}"
+                )
 
         if self._write(data_name, place_anew):
             del self._orphans[data_name]
 
     def _choose(self, configuration: Configuration, data_name: str) -> Moves:
         """The moves that are due, none for a producer that is stopped or no longer placed by the service."""
-        producer, here = configuration.producers.get(data_name), placed(configuration, data_name)
+        producer, here = configuration.producers.get(data_name), find_placed(configuration, data_name)
         if (
             producer is None
             or producer.scope is not Scope.CLUSTER
@@ -144,7 +148,7 @@ class Watchdog:
     def _settle(self, transaction: Transaction, data_name: str) -> None:
         moves = self._choose(transaction.configuration, data_name)
         if any(moves):
-            slot_request = next(iter(placed(transaction.configuration, data_name).values()))
+            slot_request = next(iter(find_placed(transaction.configuration, data_name).values()))
             apply(transaction, data_name, moves, SlotRequest(True, slot_request.interval, placed=True))
             self._record(
                 transaction, data_name, f"to {', '.join(moves.to) or 'none'}, off {', '.join(moves.off) or 'none'}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from infosvc.registration.rules import materialised, refuse_contradictions, users_of
+from infosvc.registration.rules import emitted_producers, refuse_contradictions, users_of
 from infosvc.state.transaction import Past, Transaction
 from infosvc.wire.errors import Conflict, PreconditionFailed
 from infosvc.wire.records import Producer
@@ -27,7 +27,7 @@ def put_producer(transaction: Transaction, producer: Producer, if_match: int | N
     for gone in set(old.emits if old else ()) - set(producer.emits):
         _forget_name(transaction, gone)
     stored = _store_producer(transaction, producer)
-    for emitted in materialised(transaction.configuration, stored, old):
+    for emitted in emitted_producers(transaction.configuration, stored, old):
         _store_producer(transaction, emitted)
     return stored, old is None
 

@@ -22,7 +22,7 @@ def users_of(configuration: Configuration, data_name: str) -> list[str]:
     return sorted(found.data_name for found in others if data_name in found.emits or own & set(found.inputs))
 
 
-def materialised(configuration: Configuration, parent: Producer, before: Producer | None) -> Iterator[Producer]:
+def emitted_producers(configuration: Configuration, parent: Producer, before: Producer | None) -> Iterator[Producer]:
     """The row of each name that a producer emits: timed as the parent, with the unit, help, ttl and keep it had."""
     for name in parent.emits:
         row = replace(parent, data_name=name, kind=Kind.EMITTED, emits=(), inputs=(), unit="", help="", version=0)

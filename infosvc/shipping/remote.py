@@ -149,14 +149,14 @@ class Machine:
 
     def push(self, bundle: Bundle) -> Installed:
         """Switch the agent that was enrolled here to the bundle; one that has it already is only looked at."""
-        standing = self._enrolled()
+        standing = self._require_enrolment()
         if standing.version == bundle.version and (there := self._answering(standing, bundle.version)):
             return there
         return self._switch(standing, self._releases.bring(bundle, standing), bundle.version, {})
 
     def roll_back(self) -> Installed:
         """Switch the agent to the release before, which makes the present one that for the next time."""
-        standing = self._enrolled()
+        standing = self._require_enrolment()
         previous = standing.links["previous"]
         version = standing.releases.get(previous or "")
         if previous is None or version is None:
@@ -164,7 +164,7 @@ class Machine:
             raise NotReady(f"{self.node_name} cannot go back, {why}", remedy="push the wanted files instead")
         return self._switch(standing, previous, version, {})
 
-    def _enrolled(self) -> Standing:
+    def _require_enrolment(self) -> Standing:
         standing = self._releases.look()
         if not standing.settings:
             raise NotFound(
@@ -176,7 +176,7 @@ class Machine:
         """The agent, when one of this version answers."""
         with suppress(OSError, http.client.HTTPException, ValueError):
             if _health(standing).get("agent_version") == version:
-                return self._installed(standing, version, changed=False)
+                return self._installation(standing, version, changed=False)
         return None
 
     def _settings(self, standing: Standing, service_url: str, files: OwnFiles) -> dict[str, Any]:
@@ -200,10 +200,10 @@ class Machine:
         found = {}
         authority, directory = self._options.ca_file, self._options.tls_dir
         if authority is not None:
-            found["ca_file"] = ("ca.pem", _given(authority, "", "ca_file"))
+            found["ca_file"] = ("ca.pem", _read_option_file(authority, "", "ca_file"))
         if directory is not None:
             for key, ending in (("tls_cert", "pem"), ("tls_key", "key")):
-                found[key] = (f"agent.{ending}", _given(directory, f"{self.node_name}.{ending}", "tls_dir"))
+                found[key] = (f"agent.{ending}", _read_option_file(directory, f"{self.node_name}.{ending}", "tls_dir"))
         return found
 
     def _switch(self, standing: Standing, release: str, version: str, files: Files) -> Installed:
@@ -213,11 +213,11 @@ class Machine:
         try:
             self._await_health(standing, version)
         except InfoError as error:
-            raise self._taken_back(standing, before, error) from error
+            raise self._take_back(standing, before, error) from error
         self._releases.prune(standing)
-        return self._installed(standing, version)
+        return self._installation(standing, version)
 
-    def _taken_back(self, standing: Standing, before: Mapping[str, Any], error: InfoError) -> InfoError:
+    def _take_back(self, standing: Standing, before: Mapping[str, Any], error: InfoError) -> InfoError:
         """Undo a switch; the error that tells why, and whether that went well."""
         try:
             self._releases.switch_back(standing, before)
@@ -226,7 +226,7 @@ class Machine:
         left = "the agent before it runs again" if before["links"]["current"] else "it was stopped"
         return type(error)(f"{error}; {left}", error.field)
 
-    def _installed(self, standing: Standing, version: str, changed: bool = True) -> Installed:
+    def _installation(self, standing: Standing, version: str, changed: bool = True) -> Installed:
         address = f"{standing.settings['host']}:{standing.settings['port']}"
         scheme = "http" if standing.certificate is None else "https"
         return Installed(self.node_name, address, version, changed, scheme)
@@ -241,7 +241,7 @@ class Machine:
             except (OSError, http.client.HTTPException, ValueError) as error:
                 why = str(error)
             time.sleep(0.1)
-        address = self._installed(standing, version).address
+        address = self._installation(standing, version).address
         if standing.supervised:
             raise Unreachable(
                 f"{address} does not answer from here as it should ({why})",
@@ -269,7 +269,7 @@ def _way(host: str, options: RemoteOptions) -> Route:
     return replace(way, **given)  # type: ignore[arg-type]
 
 
-def _given(place: Path, name: str, option: str) -> str | None:
+def _read_option_file(place: Path, name: str, option: str) -> str | None:
     """The text of a file, None when the option takes back what was given before."""
     if place == NOTHING:
         return None

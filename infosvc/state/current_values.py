@@ -140,10 +140,10 @@ class CurrentValues:
         The cached bytes may be AGES_TRUE_SECONDS old: their field `time` says when the ages were true.
         """
         column = self._columns.setdefault(producer.data_name, Column())
-        found = self._cached(column, producer, now)
+        found = self._cached_answer(column, producer, now)
         if found is None:
             with column.making:  # one makes it, and all others who came meanwhile take that
-                found = self._cached(column, producer, now)
+                found = self._cached_answer(column, producer, now)
                 if found is None:
                     found = column.answer = self._render(column, producer, now, wall)
         return found
@@ -154,7 +154,7 @@ class CurrentValues:
         cached = column.answer if column else None
         return cached.etag if column and cached and self._holds(cached, column, producer, now) else None
 
-    def _cached(self, column: Column, producer: Producer, now: float) -> Answer | None:
+    def _cached_answer(self, column: Column, producer: Producer, now: float) -> Answer | None:
         """The answer made before, if it still says what is."""
         cached = column.answer
         true = cached is not None and self._holds(cached, column, producer, now)

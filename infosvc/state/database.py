@@ -77,7 +77,7 @@ def parse_url(text: str, password: str | None = None) -> URL:
     )
 
 
-class Store:
+class Database:
     """One open database, used by no other service.
 
     Its errors are NotReady (away), Conflict (made by a newer version, or in use), InvalidInput (URL).
@@ -88,7 +88,7 @@ class Store:
         self._statements: dict[str, str] = {}
         self._clock = clock
         try:
-            with ExitStack() as held, self._reported():
+            with ExitStack() as held, self._translate_errors():
                 self._engine, self._reader = _engines(url, held)
                 with self._engine.begin() as connection:
                     migrate(connection, self.name)
@@ -103,7 +103,7 @@ class Store:
         configuration, current_values = Configuration(), CurrentValues()
         now = self._clock.monotonic()
         shift = now - self._clock.wall()
-        with self._reported(), self._engine.connect() as connection:
+        with self._translate_errors(), self._engine.connect() as connection:
             for table in row_mapping.TABLES:
                 for row in connection.execute(select(row_mapping.TABLES[table].model)).mappings():
                     row_mapping.place(configuration, table, dict(row), shift, now)
@@ -116,7 +116,7 @@ class Store:
 
     def newest_entry(self) -> AuditEntry | None:
         """The end of the audit log as it is stored, None when it is empty."""
-        with self._reported(), self._engine.connect() as connection:
+        with self._translate_errors(), self._engine.connect() as connection:
             return _newest_entry(connection)
 
     def save(self, transaction: Transaction) -> None:
@@ -125,7 +125,7 @@ class Store:
         NotReady when it may not be stored; InvalidInput when the database can never take it.
         """
         shift = self._clock.wall() - self._clock.monotonic()
-        with self._reported(), self._engine.begin() as connection:
+        with self._translate_errors(), self._engine.begin() as connection:
             if not transaction.changed and not transaction.values:
                 connection.exec_driver_sql("SELECT 1")
             self._save_picture(connection, transaction, shift)
@@ -142,7 +142,7 @@ class Store:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A connection beside the writer's, for what is not kept in memory; NotReady when the database is away."""
-        with self._reported(), self._reader.connect() as connection:
+        with self._translate_errors(), self._reader.connect() as connection:
             yield connection
 
     def history(
@@ -155,7 +155,7 @@ class Store:
             select(old.updated_at, old.data_value).where(wanted).order_by(old.updated_at.desc()).limit(most.rows + 1)
         )
         with self._streaming(newest) as found:
-            points, cut = _taken((_point(row) for row in found), most, lambda point: len(point[1]))
+            points, cut = _take_first((_point(row) for row in found), most, lambda point: len(point[1]))
             return points[::-1], cut
 
     def audit(self, since: int, most: Most) -> tuple[list[AuditEntry], bool]:
@@ -164,7 +164,7 @@ class Store:
         wanted = select(tables.audit).where(later).order_by(tables.audit.c.sequence).limit(most.rows + 1)
         with self._streaming(wanted) as found:
             entries = (AuditEntry.from_json(dict(row)) for row in found.mappings())
-            return _taken(entries, most, lambda entry: len(entry.call) + len(entry.detail))
+            return _take_first(entries, most, lambda entry: len(entry.call) + len(entry.detail))
 
     @contextmanager
     def _streaming(self, wanted: Select[Any]) -> Iterator[CursorResult[Any]]:
@@ -212,7 +212,7 @@ class Store:
         self._held.close()
 
     @contextmanager
-    def _reported(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except (DataError, IntegrityError, OverflowError) as error:
@@ -250,7 +250,7 @@ def _point(row: Any) -> tuple[float, str]:
     return row[0], row[1]
 
 
-def _taken(found: Iterable[T], most: Most, size: Callable[[T], int]) -> tuple[list[T], bool]:
+def _take_first(found: Iterable[T], most: Most, size: Callable[[T], int]) -> tuple[list[T], bool]:
     """The first rows, at least one, and whether that is not all."""
     taken: list[T] = []
     total = 0

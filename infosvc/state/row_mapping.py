@@ -70,7 +70,7 @@ def point_row(point: Point, shift: float) -> tuple[Any, ...]:
     return (point.data_name, point.node_name, point.measured + shift, point.text)
 
 
-def shifted(seconds: float | None, shift: float) -> float | None:
+def shift_time(seconds: float | None, shift: float) -> float | None:
     """The same moment by the other clock."""
     return None if seconds is None else seconds + shift
 
@@ -104,7 +104,7 @@ def _node_row(key: Key, machine: Machine, shift: float) -> tuple[Any, ...]:
         machine.address,
         machine.agent_version,
         machine.version,
-        shifted(machine.seen, shift),
+        shift_time(machine.seen, shift),
         machine.boot,
         machine.sequence,
         machine.dropped,

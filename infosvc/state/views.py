@@ -36,7 +36,7 @@ class Latest:
         """One node; `last_seen` in Unix seconds."""
         return self._node(node_name, self.configuration.node(node_name))
 
-    def seen(self, node_name: str) -> float | None:
+    def last_seen(self, node_name: str) -> float | None:
         """When a node was last heard of, in monotonic seconds; None when it never was."""
         machine = self.configuration.nodes.get(node_name)
         times = (machine.seen if machine else None, self.heard.get(node_name))
@@ -44,7 +44,7 @@ class Latest:
 
     def state(self, node_name: str) -> str:
         """ready; stale after three silent heartbeats; lost after `lost_after` seconds."""
-        seen = self.seen(node_name)
+        seen = self.last_seen(node_name)
         if seen is None:
             return "stale"
         silent = self.clock.monotonic() - seen
@@ -73,10 +73,10 @@ class Latest:
             if producer.scope is Scope.CLUSTER:
                 found |= {name: self.current_values.changes(name) for name in producer.inputs}
             else:
-                found |= self._written(configuration, node_name, producer.inputs)
+                found |= self._count_writes(configuration, node_name, producer.inputs)
         return found
 
-    def _written(self, configuration: Configuration, node_name: str, names: Sequence[str]) -> dict[str, int]:
+    def _count_writes(self, configuration: Configuration, node_name: str, names: Sequence[str]) -> dict[str, int]:
         """How often programs have written each of these names about a node."""
         programs = [name for name in names if configuration.producers[name].kind is Kind.PROGRAM]
         cells = {name: self.current_values.find(name, node_name) for name in programs}
@@ -99,7 +99,7 @@ class Latest:
         return self._datum(producer, node_name, self.current_values.value(data_name, node_name))
 
     def _node(self, node_name: str, machine: Machine) -> Node:
-        seen = self.seen(node_name)
+        seen = self.last_seen(node_name)
         when = None if seen is None else self.clock.wall() - (self.clock.monotonic() - seen)
         return Node(node_name, machine.address, self.state(node_name), when, machine.agent_version, machine.dropped)
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from infosvc.settings import Ack, Settings
 from infosvc.state.current_values import Cell, Value
-from infosvc.state.database import Store
+from infosvc.state.database import Database
 from infosvc.state.transaction import Commit, Key, Point, Transaction
 from infosvc.state.views import Latest
 from infosvc.wire.errors import InfoError, NotReady
@@ -46,7 +46,7 @@ class Writer:
     """
 
     def __init__(
-        self, latest: Latest, store: Store, settings: Settings, listeners: list[Callable[[Commit], None]]
+        self, latest: Latest, store: Database, settings: Settings, listeners: list[Callable[[Commit], None]]
     ) -> None:
         self.listeners = listeners
         self.commits = 0

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from infosvc.wire.fields import Limits, Record, described
+from infosvc.wire.fields import Limits, Record, describe
 from infosvc.wire.records import Datum, Node, Outcome, Producer, Role
 
-_NAME = described(example="load_1m")
-_NODE = described(example="127.0.1.11")
-_UNIT = described(example="processes")
-_OF_NUMBERS = described("of the numbers; null when there is none", example=0.93)
+_NAME = describe(example="load_1m")
+_NODE = describe(example="127.0.1.11")
+_UNIT = describe(example="processes")
+_OF_NUMBERS = describe("of the numbers; null when there is none", example=0.93)
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class Values(Record):
 
     data_name: str = field(metadata=_NAME)
     unit: str = field(metadata=_UNIT)
-    time: float = field(metadata=described("when the ages were true", unit="Unix seconds", example=1700000000.0))
-    values: tuple[Datum, ...] = field(metadata=described("by node", row=("Value", ("data_name", "unit"))))
+    time: float = field(metadata=describe("when the ages were true", unit="Unix seconds", example=1700000000.0))
+    values: tuple[Datum, ...] = field(metadata=describe("by node", row=("Value", ("data_name", "unit"))))
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class History(Record):
     data_name: str = field(metadata=_NAME)
     node_name: str = field(metadata=_NODE)
     unit: str = field(metadata=_UNIT)
-    since: float = field(metadata=described(unit="Unix seconds", example=1699996400.0))
-    until: float = field(metadata=described(unit="Unix seconds", example=1700000000.0))
-    count: int = field(default=0, metadata=described("how many points there are", example=1))
+    since: float = field(metadata=describe(unit="Unix seconds", example=1699996400.0))
+    until: float = field(metadata=describe(unit="Unix seconds", example=1700000000.0))
+    count: int = field(default=0, metadata=describe("how many points there are", example=1))
     min: float | None = field(default=None, metadata=_OF_NUMBERS)
     max: float | None = field(default=None, metadata=_OF_NUMBERS)
     mean: float | None = field(default=None, metadata=_OF_NUMBERS)
@@ -64,7 +64,7 @@ class History(Record):
     p99: float | None = field(default=None, metadata=_OF_NUMBERS)
     points: tuple[tuple[float, str], ...] = field(
         default=(),
-        metadata=described("Unix seconds and value as text, oldest first", example=[[1700000000.0, "0.93"]]),
+        metadata=describe("Unix seconds and value as text, oldest first", example=[[1700000000.0, "0.93"]]),
     )
 
     def __post_init__(self) -> None:
@@ -75,26 +75,26 @@ class History(Record):
 class Placement(Record):
     """Where the service runs a producer of scope cluster."""
 
-    data_name: str = field(metadata=described(example="access_cost"))
-    node_name: str = field(metadata=described(limits=Limits(choices=("*",))))
-    running: bool = field(metadata=described(example=True))
-    interval: float = field(metadata=described("between two runs", unit="seconds", example=5))
-    replicas: int = field(metadata=described("on how many nodes it should run", example=1))
-    nodes: tuple[str, ...] = field(metadata=described("where the service runs it now", example=["127.0.1.11"]))
+    data_name: str = field(metadata=describe(example="access_cost"))
+    node_name: str = field(metadata=describe(limits=Limits(choices=("*",))))
+    running: bool = field(metadata=describe(example=True))
+    interval: float = field(metadata=describe("between two runs", unit="seconds", example=5))
+    replicas: int = field(metadata=describe("on how many nodes it should run", example=1))
+    nodes: tuple[str, ...] = field(metadata=describe("where the service runs it now", example=["127.0.1.11"]))
 
 
 @dataclass(frozen=True)
 class PastRun(Record):
     """One line of a slot's log: when a run ended, how, and what it complained."""
 
-    ended_at: float = field(metadata=described("by the node's clock", unit="Unix seconds", example=1700000000.0))
+    ended_at: float = field(metadata=describe("by the node's clock", unit="Unix seconds", example=1700000000.0))
     outcome: Outcome
-    duration: float = field(metadata=described(unit="seconds", example=0.1))
+    duration: float = field(metadata=describe(unit="seconds", example=0.1))
     exit_status: int | None = field(
-        default=None, metadata=described("negative for a signal, null if it never started", example=0)
+        default=None, metadata=describe("negative for a signal, null if it never started", example=0)
     )
-    value: str | None = field(default=None, metadata=described("what it printed", example="0.93"))
-    stderr: str = field(default="", metadata=described("the end of what it complained", example=""))
+    value: str | None = field(default=None, metadata=describe("what it printed", example="0.93"))
+    stderr: str = field(default="", metadata=describe("the end of what it complained", example=""))
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "outcome", Outcome(self.outcome))
@@ -106,22 +106,22 @@ class SlotLog(Record):
 
     node_name: str = field(metadata=_NODE)
     data_name: str = field(metadata=_NAME)
-    runs: tuple[PastRun, ...] = field(metadata=described("newest first"))
+    runs: tuple[PastRun, ...] = field(metadata=describe("newest first"))
 
 
 @dataclass(frozen=True)
 class Token(Record):
     """Who may call: the token itself is shown once and kept as its SHA-256 only; one of role agent is for one node."""
 
-    token_id: str = field(metadata=described("its public name", example="9f86d081884c7d65"))
-    name: str = field(metadata=described("what the audit log calls its holder", example="grafana"))
-    role: Role = field(metadata=described("what it may do"))
-    node_name: str | None = field(default=None, metadata=described("the node whose agent it is for"))
+    token_id: str = field(metadata=describe("its public name", example="9f86d081884c7d65"))
+    name: str = field(metadata=describe("what the audit log calls its holder", example="grafana"))
+    role: Role = field(metadata=describe("what it may do"))
+    node_name: str | None = field(default=None, metadata=describe("the node whose agent it is for"))
     created_at: float = field(
-        default=0.0, metadata=described("when it was made", unit="Unix seconds", example=1700000000.0)
+        default=0.0, metadata=describe("when it was made", unit="Unix seconds", example=1700000000.0)
     )
-    expires_at: float | None = field(default=None, metadata=described("from when it is refused; null for never"))
-    revoked_at: float | None = field(default=None, metadata=described("when it was taken back; null if it was not"))
+    expires_at: float | None = field(default=None, metadata=describe("from when it is refused; null for never"))
+    revoked_at: float | None = field(default=None, metadata=describe("when it was taken back; null if it was not"))
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "role", Role(self.role))
@@ -131,7 +131,7 @@ class Token(Record):
 class NewToken(Token):
     """A token that was just made."""
 
-    token: str = field(default="", metadata=described("shown this once", example="nw_reader_TEXT-THAT-IS-SECRET"))
+    token: str = field(default="", metadata=describe("shown this once", example="nw_reader_TEXT-THAT-IS-SECRET"))
 
 
 @dataclass(frozen=True)
@@ -145,16 +145,16 @@ class TokenList(Record):
 class AuditEntry(Record):
     """One change or refused call; `hash` covers the entry and the hash before it, so none can be taken out."""
 
-    sequence: int = field(metadata=described("grows by one from 1", example=1))
-    at: float = field(metadata=described(unit="Unix seconds", example=1700000000.0))
-    who: str = field(metadata=described("name and id of the token", example="first admin"))
-    address: str = field(metadata=described("where the call came from", example="127.0.0.1"))
-    call: str = field(metadata=described(example="PUT /api/v1/nodes/worker1"))
-    status: int = field(metadata=described("200 for a change, else why it was refused", example=200))
+    sequence: int = field(metadata=describe("grows by one from 1", example=1))
+    at: float = field(metadata=describe(unit="Unix seconds", example=1700000000.0))
+    who: str = field(metadata=describe("name and id of the token", example="first admin"))
+    address: str = field(metadata=describe("where the call came from", example="127.0.0.1"))
+    call: str = field(metadata=describe(example="PUT /api/v1/nodes/worker1"))
+    status: int = field(metadata=describe("200 for a change, else why it was refused", example=200))
     detail: str = field(
-        metadata=described("the body of a change, or why a call was refused", example='{"address": "127.0.1.11:8410"}')
+        metadata=describe("the body of a change, or why a call was refused", example='{"address": "127.0.1.11:8410"}')
     )
-    hash: str = field(metadata=described("SHA-256 of this entry and the hash before it", example="0f" * 32))
+    hash: str = field(metadata=describe("SHA-256 of this entry and the hash before it", example="0f" * 32))
 
 
 @dataclass(frozen=True)
@@ -177,13 +177,13 @@ class Event(Record):
 class WhoCalls(Record):
     """For whom a browser's cookie speaks."""
 
-    name: str = field(metadata=described(example="first admin"))
-    role: Role | None = field(metadata=described("null when reading takes a token", example="admin"))
+    name: str = field(metadata=describe(example="first admin"))
+    role: Role | None = field(metadata=describe("null when reading takes a token", example="admin"))
     csrf_token: str | None = field(
-        default=None, metadata=described("for X-CSRF-Token", example="kJ0b3VwWm1c8bEhsY1VfT2x3c2VyZ2Zk")
+        default=None, metadata=describe("for X-CSRF-Token", example="kJ0b3VwWm1c8bEhsY1VfT2x3c2VyZ2Zk")
     )
     expires_at: float | None = field(
-        default=None, metadata=described("when the session ends", unit="Unix seconds", example=1700043200.0)
+        default=None, metadata=describe("when the session ends", unit="Unix seconds", example=1700043200.0)
     )
 
 
@@ -191,20 +191,20 @@ class WhoCalls(Record):
 class Part(Record):
     """What one value adds to a node's score; without a value the first three are null."""
 
-    data_name: str = field(metadata=described(example="cpu_free_ratio"))
-    data_value: str | None = field(metadata=described("null without any", example="0.93"))
-    age: float | None = field(metadata=described("old; null without any", unit="seconds", example=1.5))
-    state: str | None = field(metadata=described("null without any", example="fresh"))
-    part: float = field(metadata=described("between 0 and 1", example=0.93))
-    weight: float = field(metadata=described(example=1.0))
+    data_name: str = field(metadata=describe(example="cpu_free_ratio"))
+    data_value: str | None = field(metadata=describe("null without any", example="0.93"))
+    age: float | None = field(metadata=describe("old; null without any", unit="seconds", example=1.5))
+    state: str | None = field(metadata=describe("null without any", example="fresh"))
+    part: float = field(metadata=describe("between 0 and 1", example=0.93))
+    weight: float = field(metadata=describe(example=1.0))
 
 
 @dataclass(frozen=True)
 class Condition(Record):
     """What must hold of a node, or it goes last."""
 
-    condition: str = field(metadata=described(example="cpu_free_ratio >= 0.1"))
-    holds: bool = field(metadata=described(example=True))
+    condition: str = field(metadata=describe(example="cpu_free_ratio >= 0.1"))
+    holds: bool = field(metadata=describe(example=True))
 
 
 @dataclass(frozen=True)
@@ -212,8 +212,8 @@ class ScoredNode(Record):
     """How YARN's plug-in judges one node."""
 
     node_name: str = field(metadata=_NODE)
-    score: float = field(metadata=described("between 0 and 1", example=0.87))
-    last: bool = field(metadata=described("whether it goes behind all others", example=False))
+    score: float = field(metadata=describe("between 0 and 1", example=0.87))
+    last: bool = field(metadata=describe("whether it goes behind all others", example=False))
     parts: tuple[Part, ...]
     conditions: tuple[Condition, ...]
 
@@ -222,8 +222,8 @@ class ScoredNode(Record):
 class ExplainedPolicy(Record):
     """One policy of the settings file."""
 
-    policy: str = field(metadata=described(example="first"))
-    nodes: tuple[ScoredNode, ...] = field(metadata=described("from best to worst"))
+    policy: str = field(metadata=describe(example="first"))
+    nodes: tuple[ScoredNode, ...] = field(metadata=describe("from best to worst"))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from infosvc.wire.fields import POSITIVE, Limits, Record, described
+from infosvc.wire.fields import POSITIVE, Limits, Record, describe
 from infosvc.wire.records import LONGEST_VALUE, NODE_NAME, Role
 
 LONGEST_TOKEN = 1024
@@ -15,7 +15,7 @@ class ValueBody(Record):
     """One value that a program writes."""
 
     data_value: str = field(
-        metadata=described(
+        metadata=describe(
             "text or a finite number; a JSON number is taken as its text",
             limits=Limits(longest=LONGEST_VALUE),
             example="0.93",
@@ -27,14 +27,14 @@ class ValueBody(Record):
 class SlotBody(Record):
     """What is wanted of a slot."""
 
-    running: bool = field(default=True, metadata=described("false stops it; its value stays and grows old"))
+    running: bool = field(default=True, metadata=describe("false stops it; its value stays and grows old"))
     interval: float | None = field(
         default=None,
-        metadata=described(
+        metadata=describe(
             "between two runs here; the producer's time_max if left out", unit="seconds", limits=POSITIVE, example=5
         ),
     )
-    lift: bool = field(default=False, metadata=described("true ends its quarantine and starts it afresh"))
+    lift: bool = field(default=False, metadata=describe("true ends its quarantine and starts it afresh"))
 
 
 @dataclass(frozen=True)
@@ -42,22 +42,22 @@ class TokenBody(Record):
     """A token that is to be made."""
 
     name: str = field(
-        metadata=described(
+        metadata=describe(
             "what the audit log calls its holder", limits=Limits(shortest=1, longest=128), example="grafana"
         )
     )
-    role: Role = field(metadata=described("what it may do"))
+    role: Role = field(metadata=describe("what it may do"))
     node_name: str | None = field(
         default=None,
-        metadata=described(
+        metadata=describe(
             "the node whose agent it is for; role agent only", limits=Limits(longest=128, pattern=NODE_NAME.pattern)
         ),
     )
     expires_in: float | None = field(
         default=None,
-        metadata=described("until it is refused; never if left out", unit="seconds", limits=POSITIVE, example=2592000),
+        metadata=describe("until it is refused; never if left out", unit="seconds", limits=POSITIVE, example=2592000),
     )
-    replace: bool = field(default=False, metadata=described("revoke the older tokens of this node"))
+    replace: bool = field(default=False, metadata=describe("revoke the older tokens of this node"))
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class LogIn(Record):
     """A token that a browser shows once."""
 
     token: str = field(
-        metadata=described(
+        metadata=describe(
             limits=Limits(shortest=1, longest=LONGEST_TOKEN), example="nw_reader_24phvwWW7ycEEcBpTyE3VWBVbTz5qfWHY"
         )
     )

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from infosvc.wire.answers import AuditEntry, History, PastRun, Token
-from infosvc.wire.connection import Answer, Call, Connections, encoded, error_from
+from infosvc.wire.connection import Answer, Call, Connections, encode_json, error_from
 from infosvc.wire.errors import InvalidInput, NotReady, Unauthorized
 from infosvc.wire.event_stream import EventStream
 from infosvc.wire.records import Datum, Node, Producer, Receipt, Report, Role, Wanted
@@ -124,7 +124,7 @@ class InfoClient:
 
     def agents_scheme(self) -> str:
         """How the service calls agents: https when it was given their authority, else http."""
-        call = Call("GET", f"{self._connections.base}/readyz", headers=self._shown())
+        call = Call("GET", f"{self._connections.base}/readyz", headers=self._headers())
         return self._read(
             self._json(self._connections.ask(call, self._retries)), lambda said: str(said.get("agents", "http"))
         )
@@ -306,14 +306,14 @@ class InfoClient:
         repeatable: bool = True,
         retries: int | None = None,
     ) -> Answer:
-        sent = {**(headers or {}), **self._shown()}
-        data = None if body is None else encoded(body)
+        sent = {**(headers or {}), **self._headers()}
+        data = None if body is None else encode_json(body)
         if data is not None:
             sent["Content-Type"] = "application/json"
         call = Call(method, self._base + path, data, sent, repeatable)
         return self._connections.ask(call, self._retries if retries is None else retries)
 
-    def _shown(self) -> dict[str, str]:
+    def _headers(self) -> dict[str, str]:
         return {"Accept": "application/json"} | ({"Authorization": f"Bearer {self._token}"} if self._token else {})
 
 

@@ -168,7 +168,7 @@ def error_from(status: int, body: bytes) -> InfoError:
         return kind(f"the information service answered {status} without saying why")
 
 
-def encoded(body: Any) -> bytes:
+def encode_json(body: Any) -> bytes:
     """A body as JSON; InvalidInput when a number in it is none."""
     try:
         return json.dumps(body, allow_nan=False).encode()

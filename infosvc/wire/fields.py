@@ -1,13 +1,13 @@
 """What a field of a record says of itself, in its metadata: help, unit, an example, and what it may be.
 
-    timeout: float = field(default=10.0, metadata=described("until a run is killed", unit="seconds", limits=POSITIVE))
+    timeout: float = field(default=10.0, metadata=describe("until a run is killed", unit="seconds", limits=POSITIVE))
 
 The service makes from it the check of a body, the struct that a report is decoded into, and the OpenAPI document. Text
 without a unit stands in `help` alone; one with a unit is read as "seconds until a run is killed". What an answer works
 out from its fields is a property that says the same of itself:
 
     @property
-    @describe("of the node that worked longest", unit="seconds", example=20.0)
+    @describe_property("of the node that worked longest", unit="seconds", example=20.0)
     def makespan_seconds(self) -> float: ...
 """
 
@@ -81,12 +81,12 @@ class Described:
         return f"{self.unit} {self.help}".strip()
 
 
-def described(help: str = "", **said: Any) -> dict[str, Described]:
+def describe(help: str = "", **said: Any) -> dict[str, Described]:
     """Metadata of a dataclass's field; what can be said stands in Described."""
     return {_KEY: Described(help, **said)}
 
 
-def describe(help: str = "", **said: Any) -> Callable[[F], F]:
+def describe_property(help: str = "", **said: Any) -> Callable[[F], F]:
     """Put a property into the answers beside the fields; it stands in no body."""
 
     def mark(getter: F) -> F:
@@ -107,7 +107,7 @@ class Field:
     described: Described = field(default_factory=Described)
 
     @property
-    def required(self) -> bool:
+    def is_required(self) -> bool:
         """Whether a body must hold it."""
         said = self.described.required
         return self.default is MISSING if said is None else said

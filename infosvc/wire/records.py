@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from infosvc.wire.errors import InvalidInput
-from infosvc.wire.fields import COUNT, LARGEST, POSITIVE, SECONDS, Limits, Record, described
+from infosvc.wire.fields import COUNT, LARGEST, POSITIVE, SECONDS, Limits, Record, describe
 
 NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_.:-]{0,127}$")
 NODE_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$")
@@ -18,8 +18,8 @@ LONGEST_VALUE = 65_535
 MOST_RUNS = 10_000
 MOST_EMITTED = 1_000
 
-_A_NAME = described(example="load_1m")
-_A_NODE = described("HDFS and YARN host name", example="127.0.1.11")
+_A_NAME = describe(example="load_1m")
+_A_NODE = describe("HDFS and YARN host name", example="127.0.1.11")
 _NAMES = Limits(longest=1_000, unique=True)
 _EACH_NAME = Limits(pattern=NAME.pattern)
 _SHA256 = Limits(
@@ -28,13 +28,13 @@ _SHA256 = Limits(
     form="64 hexadecimal digits in lower case, as sha256sum prints them",
 )
 _VALUE = Limits(longest=LONGEST_VALUE)
-_AGENT_VERSION = described(
+_AGENT_VERSION = describe(
     "version of the agent; empty as long as none said it", example="0.1.0", limits=Limits(longest=64)
 )
-_INTERVAL = described("between two runs", unit="seconds", limits=POSITIVE, example=5)
-_TIMEOUT = described("until a run is killed", unit="seconds", limits=POSITIVE, example=10)
-_LAST_OUTCOME = described("of the last run")
-_COMPLAINT = described("what the last run complained")
+_INTERVAL = describe("between two runs", unit="seconds", limits=POSITIVE, example=5)
+_TIMEOUT = describe("until a run is killed", unit="seconds", limits=POSITIVE, example=10)
+_LAST_OUTCOME = describe("of the last run")
+_COMPLAINT = describe("what the last run complained")
 
 
 class Kind(StrEnum):
@@ -100,9 +100,9 @@ class Producer(Record):
     `cmd` never sees a shell. A run of a producer with `emits` prints one `name value` line for each of these names.
     """
 
-    data_name: str = field(metadata=described(example="cpu_count", sent=False))
+    data_name: str = field(metadata=describe(example="cpu_count", sent=False))
     cmd: str = field(
-        metadata=described(
+        metadata=describe(
             "command, split into argv without a shell: an absolute path, or one below what is pushed to the nodes; a "
             "program needs none",
             limits=Limits(longest=4096),
@@ -111,18 +111,16 @@ class Producer(Record):
         )
     )
     time_max: float = field(metadata=_INTERVAL)
-    kind: Kind = field(default=Kind.COLLECTOR, metadata=described("who brings the value"))
-    scope: Scope = field(default=Scope.NODE, metadata=described("cluster: on `replicas` nodes"))
+    kind: Kind = field(default=Kind.COLLECTOR, metadata=describe("who brings the value"))
+    scope: Scope = field(default=Scope.NODE, metadata=describe("cluster: on `replicas` nodes"))
     replicas: int = field(
         default=1,
-        metadata=described(
-            "on how many nodes a cluster producer runs", limits=Limits(least=1, most=100_000), example=1
-        ),
+        metadata=describe("on how many nodes a cluster producer runs", limits=Limits(least=1, most=100_000), example=1),
     )
     timeout: float = field(default=10.0, metadata=_TIMEOUT)
     ttl: float | None = field(
         default=None,
-        metadata=described(
+        metadata=describe(
             "until a value is stale; by default 3 x time_max",
             unit="seconds",
             limits=POSITIVE,
@@ -132,16 +130,16 @@ class Producer(Record):
     )
     unit: str = field(
         default="",
-        metadata=described("unit of the value, in base units", limits=Limits(longest=64), example="processors"),
+        metadata=describe("unit of the value, in base units", limits=Limits(longest=64), example="processors"),
     )
     help: str = field(
         default="",
-        metadata=described("what the value says", limits=Limits(longest=4096), example="Processors that the node has"),
+        metadata=describe("what the value says", limits=Limits(longest=4096), example="Processors that the node has"),
     )
-    keep: float = field(default=0.0, metadata=described("of history", unit="seconds", limits=SECONDS, example=86400))
+    keep: float = field(default=0.0, metadata=describe("of history", unit="seconds", limits=SECONDS, example=86400))
     sha256: str | None = field(
         default=None,
-        metadata=described(
+        metadata=describe(
             "checksum that the command's file must have",
             limits=_SHA256,
             example="0f" * 32,
@@ -149,7 +147,7 @@ class Producer(Record):
     )
     emits: tuple[str, ...] = field(
         default=(),
-        metadata=described(
+        metadata=describe(
             "names of which a run prints lines `name value`; a line of the producer's own name brings its own value, "
             "which without one is how many names came",
             limits=_NAMES,
@@ -159,11 +157,11 @@ class Producer(Record):
     )
     inputs: tuple[str, ...] = field(
         default=(),
-        metadata=described(
+        metadata=describe(
             "names whose changes run it at once", limits=_NAMES, each=_EACH_NAME, example=["cpu_free_ratio"]
         ),
     )
-    version: int = field(default=0, metadata=described("grows with each change; for If-Match", example=1, sent=False))
+    version: int = field(default=0, metadata=describe("grows with each change; for If-Match", example=1, sent=False))
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", Kind(self.kind))
@@ -179,14 +177,14 @@ class Datum(Record):
     """The latest value of one data name on one node, with its age in seconds at the time of the answer."""
 
     data_name: str = field(metadata=_A_NAME)
-    node_name: str = field(metadata=described(example="127.0.1.11"))
-    data_value: str | None = field(metadata=described("as the producer printed it; null as long as no run brought one"))
-    age: float | None = field(metadata=described("since it was true", unit="seconds", example=1.5))
-    ttl: float = field(metadata=described("until it is stale", unit="seconds", example=15))
+    node_name: str = field(metadata=describe(example="127.0.1.11"))
+    data_value: str | None = field(metadata=describe("as the producer printed it; null as long as no run brought one"))
+    age: float | None = field(metadata=describe("since it was true", unit="seconds", example=1.5))
+    ttl: float = field(metadata=describe("until it is stale", unit="seconds", example=15))
     state: State
     outcome: Outcome = field(metadata=_LAST_OUTCOME)
     reason: str | None = field(default=None, metadata=_COMPLAINT)
-    unit: str = field(default="", metadata=described("unit of the value, in base units", example="processes"))
+    unit: str = field(default="", metadata=describe("unit of the value, in base units", example="processes"))
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "state", State(self.state))
@@ -210,23 +208,23 @@ class Datum(Record):
 class Node(Record):
     """A machine: its HDFS and YARN host name, where its agent listens, and what was last heard of it."""
 
-    node_name: str = field(metadata=described("HDFS and YARN host name", example="127.0.1.11", sent=False))
+    node_name: str = field(metadata=describe("HDFS and YARN host name", example="127.0.1.11", sent=False))
     address: str = field(
-        metadata=described("HOST:PORT of the agent", limits=Limits(longest=255), example="127.0.1.11:8410")
+        metadata=describe("HOST:PORT of the agent", limits=Limits(longest=255), example="127.0.1.11:8410")
     )
     state: str = field(
         default="stale",
-        metadata=described("lost after 15 s of silence", limits=Limits(choices=("ready", "stale", "lost")), sent=False),
+        metadata=describe("lost after 15 s of silence", limits=Limits(choices=("ready", "stale", "lost")), sent=False),
     )
     last_seen: float | None = field(
         default=None,
-        metadata=described(
+        metadata=describe(
             "of the last report; null before the first", unit="Unix seconds", example=1700000000.0, sent=False
         ),
     )
     agent_version: str = field(default="", metadata=_AGENT_VERSION)
     dropped: int = field(
-        default=0, metadata=described("runs that the agent has lost since its start", example=0, sent=False)
+        default=0, metadata=describe("runs that the agent has lost since its start", example=0, sent=False)
     )
 
 
@@ -238,24 +236,24 @@ class Slot(Record):
     """
 
     data_name: str = field(metadata=_A_NAME)
-    cmd: str = field(metadata=described(example="scripts/load_1m.sh"))
+    cmd: str = field(metadata=describe(example="scripts/load_1m.sh"))
     interval: float = field(metadata=_INTERVAL)
     timeout: float = field(default=10.0, metadata=_TIMEOUT)
-    running: bool = field(default=True, metadata=described("what is wanted", example=True))
-    sha256: str | None = field(default=None, metadata=described("checksum that the command's file must have"))
+    running: bool = field(default=True, metadata=describe("what is wanted", example=True))
+    sha256: str | None = field(default=None, metadata=describe("checksum that the command's file must have"))
     scope: Scope = Scope.NODE
-    emits: tuple[str, ...] = field(default=(), metadata=described(example=[]))
-    inputs: tuple[str, ...] = field(default=(), metadata=described(example=[]))
-    epoch: int = field(default=0, metadata=described("how often its quarantine was lifted", example=0))
-    skipped: int = field(default=0, metadata=described("ticks that it has missed", example=0))
+    emits: tuple[str, ...] = field(default=(), metadata=describe(example=[]))
+    inputs: tuple[str, ...] = field(default=(), metadata=describe(example=[]))
+    epoch: int = field(default=0, metadata=describe("how often its quarantine was lifted", example=0))
+    skipped: int = field(default=0, metadata=describe("ticks that it has missed", example=0))
     outcome: Outcome | None = field(
-        default=None, metadata=described("of the last run; null before the first", example="ok")
+        default=None, metadata=describe("of the last run; null before the first", example="ok")
     )
     duration: float | None = field(
-        default=None, metadata=described("that the last run took", unit="seconds", example=0.1)
+        default=None, metadata=describe("that the last run took", unit="seconds", example=0.1)
     )
     reason: str | None = field(default=None, metadata=_COMPLAINT)
-    age: float | None = field(default=None, metadata=described("since the last run", unit="seconds", example=1.5))
+    age: float | None = field(default=None, metadata=describe("since the last run", unit="seconds", example=1.5))
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scope", Scope(self.scope))
@@ -273,7 +271,7 @@ class Wanted:
     """
 
     node_name: str = field(metadata=_A_NODE)
-    version: int = field(metadata=described("grows with each change", example=1700000003))
+    version: int = field(metadata=describe("grows with each change", example=1700000003))
     slots: tuple[Slot, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -295,29 +293,29 @@ class Wanted:
 class Run(Record):
     """One run that ended in a slot. What is not registered is left out, so the form of its name needs no check."""
 
-    data_name: str = field(metadata=described(limits=Limits(longest=128), example="load_1m"))
+    data_name: str = field(metadata=describe(limits=Limits(longest=128), example="load_1m"))
     outcome: Outcome
-    duration: float | None = field(metadata=described("the run took", unit="seconds", limits=SECONDS, example=0.1))
+    duration: float | None = field(metadata=describe("the run took", unit="seconds", limits=SECONDS, example=0.1))
     value: str | None = field(
         default=None,
-        metadata=described(
+        metadata=describe(
             "what it printed, with outcome ok; with emits may be left out: the count of values",
             limits=_VALUE,
             example="0.93",
         ),
     )
-    reason: str | None = field(default=None, metadata=described("last lines of stderr", limits=_VALUE))
-    age: float = field(default=0.0, metadata=described("since the run", unit="seconds", limits=SECONDS))
+    reason: str | None = field(default=None, metadata=describe("last lines of stderr", limits=_VALUE))
+    age: float = field(default=0.0, metadata=describe("since the run", unit="seconds", limits=SECONDS))
     exit_status: int | None = field(
-        default=None, metadata=described("negative for a signal", limits=Limits(least=-(2**31), most=2**31 - 1))
+        default=None, metadata=describe("negative for a signal", limits=Limits(least=-(2**31), most=2**31 - 1))
     )
     skipped: int = field(
         default=0,
-        metadata=described("ticks missed since the run before", limits=COUNT),
+        metadata=describe("ticks missed since the run before", limits=COUNT),
     )
     values: Mapping[str, str] | None = field(
         default=None,
-        metadata=described(
+        metadata=describe(
             "what a producer with emits printed: an object of name and text",
             limits=Limits(longest=MOST_EMITTED),
             keys=Limits(longest=128),
@@ -334,20 +332,20 @@ class Report:
     """One batch from an agent."""
 
     boot: str = field(
-        metadata=described("names this start of the agent", limits=Limits(shortest=1, longest=64), example="b1")
+        metadata=describe("names this start of the agent", limits=Limits(shortest=1, longest=64), example="b1")
     )
     sequence: int = field(
-        metadata=described(
+        metadata=describe(
             "grows from 1 within a boot; a repeated one is not taken twice",
             limits=Limits(least=0, most=2**62),
             example=1,
         )
     )
     agent_version: str = field(default="", metadata=_AGENT_VERSION)
-    runs: Sequence[Run] = field(default=(), metadata=described(limits=Limits(longest=MOST_RUNS), required=True))
+    runs: Sequence[Run] = field(default=(), metadata=describe(limits=Limits(longest=MOST_RUNS), required=True))
     dropped: int = field(
         default=0,
-        metadata=described("runs that the agent lost since its start, as it could not send them", limits=COUNT),
+        metadata=describe("runs that the agent lost since its start, as it could not send them", limits=COUNT),
     )
 
     def to_json(self) -> dict[str, Any]:
@@ -365,10 +363,10 @@ class Report:
 class Receipt(Record):
     """The answer to a report; a processor whose input's number grew should run."""
 
-    wanted_version: int = field(metadata=described("the wanted state that is current", example=1700000003))
+    wanted_version: int = field(metadata=describe("the wanted state that is current", example=1700000003))
     inputs: Mapping[str, int] = field(
         default_factory=dict,
-        metadata=described(
+        metadata=describe(
             "how often each input of the node's cluster-wide processors has changed anywhere", example={"load_1m": 12}
         ),
     )

@@ -19,11 +19,11 @@ BEFORE = "before its container started"
 class Work(Protocol):
     """The part of a coordinator that has to know which containers there are."""
 
-    def joined(self, container: Container) -> None: ...
+    def on_start(self, container: Container) -> None: ...
 
-    def ended(self, container: Container, end: End) -> Then: ...
+    def on_end(self, container: Container, end: End) -> Then: ...
 
-    def heard(self, seat: Seat) -> float: ...
+    def last_heard(self, seat: Seat) -> float: ...
 
     def starting(self, seat: Seat) -> None: ...
 
@@ -104,7 +104,7 @@ class Containers:
                 self._blame(place, failure)
         for granted in held:
             if vacant := self._vacant(granted, known.get(granted.container_id)):
-                self._started(granted, vacant, now)
+                self._begin_work(granted, vacant, now)
             else:
                 self._session.release(granted.container_id)
 
@@ -138,7 +138,7 @@ class Containers:
                 place.since += seconds
 
     @property
-    def settled(self) -> bool:
+    def is_settled(self) -> bool:
         """Whether there is nothing that YARN is to do."""
         return all(place.state in ("working", "left out", "done") for place in self._places)
 
@@ -201,12 +201,12 @@ class Containers:
             container = Container(place.seat, granted.container_id, granted.log_address)
             self._fail(place, container, End(Exit.NODE_LOST, 0, str(error)), now)
         else:
-            self._started(granted, place, now)
+            self._begin_work(granted, place, now)
 
-    def _started(self, granted: Granted, place: _Place, now: float) -> None:
+    def _begin_work(self, granted: Granted, place: _Place, now: float) -> None:
         container = Container(place.seat, granted.container_id, granted.log_address)
         place.container, place.since, place.request, place.state = container, now, 0, "working"
-        self._work.joined(container)
+        self._work.on_start(container)
 
     def _end(self, ended: Ended, now: float) -> None:
         place, container = self._holder(ended.container_id)
@@ -230,7 +230,7 @@ class Containers:
         return None, None
 
     def _fail(self, place: _Place, container: Container, end: End, now: float) -> None:
-        then = self._work.ended(container, end)
+        then = self._work.on_end(container, end)
         place.container, place.request, place.since, place.state = None, 0, now, "waiting"
         if then is Then.DONE:
             place.state, place.said = "done", end.text
@@ -262,7 +262,7 @@ class Containers:
         for place in self._places:
             if not place.container or place.role.silence is None:
                 continue
-            heard = self._work.heard(place.seat)
+            heard = self._work.last_heard(place.seat)
             silent = now - max(heard, place.since)
             # What a program needs is laid out and loaded before its first word.
             first_word = max(self._patience.container_wait, place.role.silence)
@@ -274,7 +274,7 @@ class Containers:
         """Nodes whose container is on its way or has just been started are not taken for slow ones."""
         for place in self._places:
             asked = place.state == "starting" and now - place.since <= self._patience.container_wait
-            if asked or (place.container and self._work.heard(place.seat) < place.since):
+            if asked or (place.container and self._work.last_heard(place.seat) < place.since):
                 self._work.starting(place.seat)
 
     def _use_spares(self, now: float) -> None:
@@ -295,9 +295,9 @@ class Containers:
         left = [place for place in self._places if place.state != "done"]
         hopeless = [place for place in left if self._is_hopeless(place, now)]
         if left and (len(hopeless) == len(left) or any(place.role.all_needed for place in hopeless)):
-            raise JobError(self._nothing_left(hopeless))
+            raise JobError(self._explain_nothing_left(hopeless))
 
-    def _nothing_left(self, places: Sequence[_Place]) -> str:
+    def _explain_nothing_left(self, places: Sequence[_Place]) -> str:
         late = f"no container within {self._patience.container_wait:.0f} s, the node is full or lost"
         said = "; ".join(f"{place.seat.node_name}: {place.said or late}" for place in places)
         return (

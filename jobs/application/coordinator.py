@@ -184,11 +184,11 @@ class Coordinator(ABC):
         """Which containers the job needs."""
 
     @abstractmethod
-    def joined(self, container: Container) -> None:
+    def on_start(self, container: Container) -> None:
         """A container was started, or goes on from an earlier attempt."""
 
     @abstractmethod
-    def ended(self, container: Container, end: End) -> Then:
+    def on_end(self, container: Container, end: End) -> Then:
         """A container is no more."""
 
     @abstractmethod
@@ -203,7 +203,7 @@ class Coordinator(ABC):
         """Answer a container; Refused, Gone, or HadoopError, after which it asks again."""
         raise NotImplementedError(call)
 
-    def heard(self, seat: Seat) -> float:  # noqa: ARG002 of those that do not listen
+    def last_heard(self, seat: Seat) -> float:  # noqa: ARG002 of those that do not listen
         """The second at which a container of this seat last said anything, -inf if never."""
         return -math.inf
 

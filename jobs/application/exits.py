@@ -1,4 +1,4 @@
-"""Why a container ended: what YARN's exit status means for its pictures and for its node."""
+"""Why a container ended: what YARN's exit status means for its work and for its node."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Exit(Enum):
 
     @property
     def blames(self) -> bool:
-        """Whether the pictures in work may be the cause: a process that ended by itself, or took too much memory."""
+        """Whether the work itself may be the cause: a process that ended by itself, or took too much memory."""
         return self in (Exit.MEMORY, Exit.KILLED, Exit.CRASHED)
 
     @property

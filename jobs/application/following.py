@@ -46,7 +46,7 @@ class Sight:
         return ", ".join(word for word in (self._doing(), self._attempt(), self.trouble) if word)
 
     def _doing(self) -> str:
-        if self.application.ended:
+        if self.application.has_ended:
             return self.application.final.lower()
         if self.application.state != "RUNNING":
             again = "again" if self.status else ""

@@ -39,7 +39,7 @@ class JobOptions(Settings):
                       the time being; the job ends when no node is left that took less
     """
 
-    queue: str = option("default", help="Of YARN, to run in.")
+    queue: str = option("default", help="YARN queue to run in.")
     node_label: str | None = option(
         None, help="YARN's label of the nodes to run on  [default: nodes that serve any job].", metavar="LABEL"
     )
@@ -48,7 +48,7 @@ class JobOptions(Settings):
     )
     capability_wait: float = option(20.0, help="Seconds for fresh values.", least=0)
     container_wait: float = option(60.0, help="Seconds for a node's container.", least=1)
-    attempts: int = option(2, help="Starts of the application master.", least=1)
+    attempts: int = option(2, help="How often YARN may start the application master.", least=1)
 
 
 @dataclass(frozen=True, kw_only=True)

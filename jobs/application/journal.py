@@ -62,7 +62,7 @@ class Journal:
         filesystem.make_folder(journal._folder)
         for number, name in _attempts(filesystem, folder):
             if number > attempt or (number == attempt and name.endswith(".ended")):
-                raise journal._taken_over()
+                raise journal._taken_over_error()
             if number < attempt:
                 _fence(filesystem, folder, name)
         journal._stream = journal._next_segment()
@@ -152,10 +152,10 @@ class Journal:
             return AppendStream(self._filesystem, f"{self._folder}/{self._segments:06d}")
         except HadoopError:
             if not self._filesystem.exists(self._folder):
-                raise self._taken_over() from None
+                raise self._taken_over_error() from None
             raise
 
-    def _taken_over(self) -> HadoopError:
+    def _taken_over_error(self) -> HadoopError:
         return _TakenOver(
             f"attempt {self._attempt} at this job may record nothing more: a later attempt has taken over {self._root}"
         )

@@ -130,7 +130,7 @@ class JobLogs:
         self._containers: dict[str, _Container] = {}
 
     @property
-    def seen(self) -> int:
+    def bytes_seen(self) -> int:
         """Bytes that were read so far."""
         return sum(stream.seen for one in self._containers.values() for stream in one.streams)
 
@@ -170,7 +170,7 @@ class JobLogs:
         return self._containers[container_id]
 
 
-def printed(logs: JobLogs) -> Iterator[Line]:
+def printed_lines(logs: JobLogs) -> Iterator[Line]:
     """What stands in the logs now; HadoopError when no node keeps any of them."""
     logs.find_masters()
     logs.find_listed(logs.is_running())
@@ -178,7 +178,7 @@ def printed(logs: JobLogs) -> Iterator[Line]:
     for line in (*logs.read(0.0), *logs.last()):
         yield line
         notes += [line.line] if line.stream == NOTE else []
-    if notes and not logs.seen:
+    if notes and not logs.bytes_seen:
         raise HadoopError(f"no log could be read: {notes[0]}")
 
 
@@ -199,7 +199,7 @@ def follow(
             logs.find_listed(alive)
         except HadoopError as error:
             said = str(error)
-            lost = _lost(error, clock() - heard)
+            lost = _lost_error(error, clock() - heard)
         if said and said != trouble and not lost:
             yield said
         trouble = said
@@ -213,7 +213,7 @@ def follow(
         raise lost
 
 
-def _lost(error: HadoopError, silent: float) -> HadoopError | None:
+def _lost_error(error: HadoopError, silent: float) -> HadoopError | None:
     """Why a job cannot be followed any longer, after `silent` seconds without a word of the ResourceManager."""
     if isinstance(error, NotKnown):
         return error

@@ -179,7 +179,7 @@ class Application:
                 containers.step(now, progress.share)
                 self._remember_containers()
                 containers.excuse(self._clock() - now)
-                due = now + (CALM_SECONDS if containers.settled else HEARTBEAT_SECONDS)
+                due = now + (CALM_SECONDS if containers.is_settled else HEARTBEAT_SECONDS)
             time.sleep(HEARTBEAT_SECONDS)
 
     def _say_goodbye(self, containers: Containers) -> None:
@@ -212,7 +212,7 @@ class Application:
             news=tuple(news[-MOST_NEWS:]),
             kind=self._spec.kind,
             unit=progress.unit,
-            containers=tuple(map(_shown, self._started)),
+            containers=tuple(map(_container_status, self._started)),
             section=progress.section,
         )
 
@@ -241,17 +241,17 @@ class _Noting:
     def __init__(self, coordinator: Coordinator, attempt: Attempt, started: list[Container]) -> None:
         self._journal = attempt.journal
         self._started = started
-        self.joined_first = coordinator.joined
-        self.ended: Callable[[Container, End], Then] = coordinator.ended
-        self.heard: Callable[[Seat], float] = coordinator.heard
+        self._tell_start = coordinator.on_start
+        self.on_end: Callable[[Container, End], Then] = coordinator.on_end
+        self.last_heard: Callable[[Seat], float] = coordinator.last_heard
         self.starting: Callable[[Seat], None] = coordinator.starting
 
-    def joined(self, container: Container) -> None:
+    def on_start(self, container: Container) -> None:
         """A container was started, or goes on from an earlier attempt."""
         if container not in self._started:
-            self._journal.append(Record(STARTED, asdict(_shown(container))))
+            self._journal.append(Record(STARTED, asdict(_container_status(container))))
             self._started.append(container)
-        self.joined_first(container)
+        self._tell_start(container)
 
 
 def master_file(spec: JobSpec) -> str:
@@ -281,7 +281,7 @@ def _container(record: Record) -> Container:
     return Container(Seat(one.role, one.index, one.node_name), one.container_id, one.log_address)
 
 
-def _shown(container: Container) -> ContainerStatus:
+def _container_status(container: Container) -> ContainerStatus:
     seat = container.seat
     return ContainerStatus(seat.role, seat.index, seat.node_name, container.container_id, container.log_address)
 

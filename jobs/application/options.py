@@ -1,6 +1,6 @@
 """A job's options, each written once: the field of a dataclass, with what the command line and the checks need.
 
-    batch: int = option(32, help="Pictures per inference.", least=1, most=1024)
+    copies: int = option(1, help="How many copies run.", least=1, most=1024)
 
 The field is what the application master and the containers are told; jobs/commands makes the command line of it.
 """

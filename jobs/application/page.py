@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobs.application.status import JobStatus
-from jobs.reports.report import pages
+from jobs.reports.pages import pages
 
 REFRESH_SECONDS = 2
 

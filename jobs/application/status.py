@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Self, cast
 
-from infosvc.wire.fields import answer_of, describe, described, fields_of
+from infosvc.wire.fields import answer_of, describe, describe_property, fields_of
 
-_A_NODE = described(example="127.0.1.11")
-_SAID = described("why it is so, if anything tells", example="")
+_A_NODE = describe(example="127.0.1.11")
+_SAID = describe("why it is so, if anything tells", example="")
 
 
 @dataclass(frozen=True)
@@ -17,14 +17,14 @@ class NodeStatus:
     """One node of a job. In JSON its units count as `images`, as in jobs that classify."""
 
     node_name: str = field(metadata=_A_NODE)
-    state: str = field(metadata=described("waiting, starting, working, done, lost or left out", example="working"))
-    planned: int = field(metadata=described("units that it was given at first", example=5))
-    done: int = field(metadata=described("units that count", name="images", example=6))
-    errors: int = field(metadata=described("units of these that have an error", example=0))
-    local: int = field(metadata=described("units that came from its own disk", name="local_images", example=5))
-    running: int = field(metadata=described("units that are in work now", example=2))
-    rate: float = field(metadata=described("per second", unit="units", name="images_per_second", example=2.0))
-    failures: int = field(default=0, metadata=described("that speak against it", example=0))
+    state: str = field(metadata=describe("waiting, starting, working, done, lost or left out", example="working"))
+    planned: int = field(metadata=describe("units that it was given at first", example=5))
+    done: int = field(metadata=describe("units that count", name="images", example=6))
+    errors: int = field(metadata=describe("units of these that have an error", example=0))
+    local: int = field(metadata=describe("units that came from its own disk", name="local_images", example=5))
+    running: int = field(metadata=describe("units that are in work now", example=2))
+    rate: float = field(metadata=describe("per second", unit="units", name="images_per_second", example=2.0))
+    failures: int = field(default=0, metadata=describe("that speak against it", example=0))
     said: str = field(default="", metadata=_SAID)
 
     def to_json(self) -> dict[str, Any]:
@@ -41,38 +41,38 @@ class NodeStatus:
 class ContainerStatus:
     """One container that the job started, whatever became of it."""
 
-    role: str = field(metadata=described("what it is for", example="worker"))
-    index: int = field(metadata=described("its number among those of its role", example=0))
+    role: str = field(metadata=describe("what it is for", example="worker"))
+    index: int = field(metadata=describe("its number among those of its role", example=0))
     node_name: str = field(metadata=_A_NODE)
-    container_id: str = field(metadata=described(example="container_1700000000000_0001_01_000002"))
-    log_address: str = field(metadata=described("HOST:PORT of its NodeManager", example="127.0.1.11:8042"))
+    container_id: str = field(metadata=describe(example="container_1700000000000_0001_01_000002"))
+    log_address: str = field(metadata=describe("HOST:PORT of its NodeManager", example="127.0.1.11:8042"))
 
 
 @dataclass(frozen=True)
 class JobStatus:
     """A whole job, as its application master tells it."""
 
-    job_id: str = field(metadata=described(example="application_1700000000000_0001"))
-    state: str = field(metadata=described("planning, running, storing, succeeded or failed", example="running"))
-    attempt: int = field(metadata=described("which start of its application master this is", example=1))
-    of: int = field(metadata=described("units in all", example=40))
-    done: int = field(metadata=described("units that are done", example=10))
-    errors: int = field(metadata=described("units of these that have an error", example=0))
-    seconds: float = field(metadata=described("since it began", unit="seconds", example=5.0))
+    job_id: str = field(metadata=describe(example="application_1700000000000_0001"))
+    state: str = field(metadata=describe("planning, running, storing, succeeded or failed", example="running"))
+    attempt: int = field(metadata=describe("which start of its application master this is", example=1))
+    of: int = field(metadata=describe("units in all", example=40))
+    done: int = field(metadata=describe("units that are done", example=10))
+    errors: int = field(metadata=describe("units of these that have an error", example=0))
+    seconds: float = field(metadata=describe("since it began", unit="seconds", example=5.0))
     seconds_left: float | None = field(
-        metadata=described("that it takes still at the speeds seen; null before any", unit="seconds", example=15.0)
+        metadata=describe("that it takes still at the speeds seen; null before any", unit="seconds", example=15.0)
     )
     nodes: tuple[NodeStatus, ...]
-    news: tuple[str, ...] = field(default=(), metadata=described("sentences, the last one last", example=[]))
-    kind: str = field(default="classify", metadata=described("the kind of job", example="classify"))
-    unit: str = field(default="images", metadata=described("what is counted", example="images"))
+    news: tuple[str, ...] = field(default=(), metadata=describe("sentences, the last one last", example=[]))
+    kind: str = field(default="classify", metadata=describe("the kind of job", example="classify"))
+    unit: str = field(default="images", metadata=describe("what is counted", example="images"))
     containers: tuple[ContainerStatus, ...] = ()
     section: Mapping[str, Any] | None = field(
-        default=None, metadata=described("what the kind of job tells beyond that", example=None)
+        default=None, metadata=describe("what the kind of job tells beyond that", example=None)
     )
 
     @property
-    @describe("the same as `of`", example=40)
+    @describe_property("the same as `of`", example=40)
     def images(self) -> int:
         """`of` under the name that it has where images are counted."""
         return self.of

@@ -163,7 +163,7 @@ class Submitter:
 
     def follow(self, application_id: str, progress: Callable[[Application], None]) -> Application:
         """Wait for the end; JobError carries the application master's sentence when it did not succeed."""
-        while not (application := self.yarn.application(application_id)).ended:
+        while not (application := self.yarn.application(application_id)).has_ended:
             progress(application)
             time.sleep(POLL_SECONDS)
         progress(application)
@@ -177,7 +177,7 @@ class Submitter:
     def kill(self, application_id: str) -> None:
         """End a job with all its containers, take its half-written files away, and the token if it was made here."""
         self.yarn.kill(application_id)
-        while not self.yarn.application(application_id).ended:
+        while not self.yarn.application(application_id).has_ended:
             time.sleep(POLL_SECONDS)
         self._end_token(application_id)
         self.filesystem.delete(self._staging(application_id))

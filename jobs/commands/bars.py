@@ -50,7 +50,7 @@ class Bars:
         self._live.start()
 
     def end(self) -> None:
-        """Leave the last picture where it is."""
+        """Leave the last image where it is."""
         if self._live:
             self._live.stop()
             self._live = None
@@ -94,7 +94,7 @@ class Bars:
         self._progress.update(self._tasks[name], total=total, completed=completed, **fields)
 
     def _print_news(self, news: tuple[str, ...]) -> None:
-        for text in added(self._news, news):
+        for text in new_lines(self._news, news):
             self._console.print(text, style="dim")
         self._news = news
 
@@ -128,7 +128,7 @@ class Lines:
     def show(self, sight: Sight) -> None:
         """Print what is known now, if it is time."""
         status = sight.status
-        for text in added(self._news, status.news) if status else ():
+        for text in new_lines(self._news, status.news) if status else ():
             self._console.print(text, soft_wrap=True)
         self._news = status.news if status else self._news
         state = (sight.application.state, sight.application.final, sight.trouble)
@@ -140,7 +140,7 @@ class Lines:
             self._print_nodes(sight)
 
     def _print_nodes(self, sight: Sight) -> None:
-        for node in sight.status.nodes if sight.status and not sight.application.ended else ():
+        for node in sight.status.nodes if sight.status and not sight.application.has_ended else ():
             text = node_line(node)
             if self._nodes.get(node.node_name) != text:
                 self._nodes[node.node_name] = text
@@ -150,7 +150,7 @@ class Lines:
 def line(sight: Sight) -> str:
     """All that is known of a job, in one line."""
     words = [f"{sight.application.application_id} {sight.headline()}"]
-    if sight.status and sight.status.of and not sight.application.ended:
+    if sight.status and sight.status.of and not sight.application.has_ended:
         fields = total_fields(sight.status)
         words += [fields["done"], fields["rate"], fields["said"], _states(sight.status.nodes)]
     return "; ".join(word for word in words if word)
@@ -192,7 +192,7 @@ def _states(nodes: Sequence[NodeStatus]) -> str:
     return ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
 
 
-def added(before: Sequence[str], now: Sequence[str]) -> Sequence[str]:
+def new_lines(before: Sequence[str], now: Sequence[str]) -> Sequence[str]:
     """What is new in a list that grows at its end and may lose its beginning.
 
     >>> added(["a", "b"], ["b", "c"])

@@ -53,7 +53,7 @@ def env() -> None:
 def publish(home: Path, /, folder: str, source: Path, as_json: bool, **hadoop: Any) -> None:
     """Pack an environment and put it into HDFS; one that is there already is not packed again.
 
-    Left out is what a worker does not need: pip, test programs, tests and headers of packages. Nodes bring
+    It leaves out what a worker does not need: pip, test programs, tests and headers of packages. Nodes bring
     their own Python, of the same version.
 
     \b
@@ -80,8 +80,8 @@ def publish(home: Path, /, folder: str, source: Path, as_json: bool, **hadoop: A
 def pack(file: Path, source: Path, lock: Path | None, as_json: bool) -> None:
     """Write an environment to a file of this machine: the archive that `publish` puts into HDFS.
 
-    It unpacks into any folder of a machine with Debian's Python, of the same version. With --lock, what else is in
-    the environment stays behind: development tools, an editable installation. The same environment makes the same
+    It unpacks into any folder of a machine with Debian's Python, of the same version. With --lock, it leaves out
+    everything else, such as development tools or an editable installation. The same environment always gives the same
     bytes.
 
     \b
@@ -122,7 +122,7 @@ def list_(home: Path, /, folder: str, as_json: bool, **hadoop: Any) -> None:
       nodewise env list --json
     """
     filesystem = _filesystem(home, hadoop)
-    found = store.published(filesystem, _plain(filesystem, folder))
+    found = store.list_published(filesystem, _plain(filesystem, folder))
     table = Table(Column("environment", overflow="fold"), "size", "published", "latest")
     for one in found:
         when = datetime.fromtimestamp(one.published_at).astimezone().isoformat(" ", "seconds")

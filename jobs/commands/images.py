@@ -34,7 +34,7 @@ class Size(click.ParamType[int]):
 
 @click.group()
 def images() -> None:
-    """Make pictures to try a cluster with, and put pictures into HDFS.
+    """Make images to try a cluster with, and put images into HDFS.
 
     \b
     Example:
@@ -46,8 +46,8 @@ def images() -> None:
 
 @images.command()
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
-@click.option("-n", "--count", type=int, default=400, show_default=True, help="How many pictures.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Same seed, same pictures.")
+@click.option("-n", "--count", type=int, default=400, show_default=True, help="How many images.")
+@click.option("--seed", type=int, default=1, show_default=True, help="The same seed makes the same images.")
 def make(directory: Path, count: int, seed: int) -> None:
     """Make JPEGs of ImageNet's usual shape from photographs that ship inside packages.
 
@@ -59,21 +59,21 @@ def make(directory: Path, count: int, seed: int) -> None:
 
     with _bar("making") as advance:
         pictures.make(directory, count, seed, advance)
-    console.print(f"{count} pictures in {directory}")
+    console.print(f"{count} images in {directory}")
 
 
 @images.command()
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
 @click.argument("hdfs_dir")
 @click.option("--overwrite", is_flag=True, help="Replace files of the same name.")
-@click.option("--keep-broken", is_flag=True, help="Upload broken pictures too; a job gives them a row with the error.")
+@click.option("--keep-broken", is_flag=True, help="Upload broken images too; a job gives them a row with the error.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @hadoop_options
 @click.pass_obj
 def load(
     home: Path, /, directory: Path, hdfs_dir: str, overwrite: bool, keep_broken: bool, as_json: bool, **hadoop: Any
 ) -> None:
-    """Upload a folder of pictures; what is no picture is reported and stays behind.
+    """Upload a folder of images; files that are not images are reported and left out.
 
     \b
     Example:
@@ -97,7 +97,7 @@ def load(
     for path, reason in result.broken:
         progress_console.print(f"uploaded although broken: {path}: {reason}", style="yellow")
     body = {"loaded": result.loaded, "skipped": _reasons(result.skipped), "broken": _reasons(result.broken)}
-    show(as_json, body, f"{result.loaded} pictures in {hdfs_dir}, {len(result.skipped)} files left behind")
+    show(as_json, body, f"{result.loaded} images in {hdfs_dir}, {len(result.skipped)} files left behind")
 
 
 @images.command()
@@ -105,7 +105,7 @@ def load(
 @click.argument("hdfs_dir")
 @click.option("--file-size", type=Size(), default="64MB", show_default=True, help="The most that a pack may hold.")
 @click.option("--overwrite", is_flag=True, help="Replace the pack that is there.")
-@click.option("--keep-broken", is_flag=True, help="Pack broken pictures too; a job gives them a row with the error.")
+@click.option("--keep-broken", is_flag=True, help="Pack broken images too; a job gives them a row with the error.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @hadoop_options
 @click.pass_obj
@@ -120,9 +120,10 @@ def pack(
     as_json: bool,
     **hadoop: Any,
 ) -> None:
-    """Pack a folder of pictures into few large files, as MXNet's im2rec does; a job reads them faster than many small.
+    """Pack a folder of images into few large files, as MXNet's im2rec does; a job reads these faster than many small
+    files.
 
-    A class number for each picture is taken from labels.tsv in the folder, where there is one.
+    It takes each image's class number from labels.tsv in the folder, if there is one.
 
     \b
     Example:
@@ -148,7 +149,7 @@ def pack(
         "broken": _reasons(result.broken),
     }
     alone = f", {len(result.alone)} beside them" if result.alone else ""
-    text = f"{result.packed} pictures in {result.files} packs in {hdfs_dir}{alone}, {len(result.skipped)} left behind"
+    text = f"{result.packed} images in {result.files} packs in {hdfs_dir}{alone}, {len(result.skipped)} left behind"
     show(as_json, body, text)
 
 

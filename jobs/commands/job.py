@@ -28,12 +28,12 @@ from jobs.errors import JobError
 from jobs.images import result
 from jobs.images.accuracy import accuracy
 from jobs.kinds.classify import request as classify
-from jobs.reports import report
+from jobs.reports import pages, report
 
 
 @click.group()
 def job() -> None:
-    """Divide pictures in HDFS among the nodes by what the nodes can do, and classify them there.
+    """Divide images in HDFS among the nodes by what the nodes can do, and classify them there.
 
     \b
     Example:
@@ -125,7 +125,7 @@ def kill(home: Path, /, job_id: str, **hadoop: Any) -> None:
     before = submitter.yarn.application(job_id)
     submitter.kill(job_id)
     after = submitter.yarn.application(job_id)
-    if before.ended:
+    if before.has_ended:
         console.print(f"{job_id} had ended already: {before.final.lower()}")
     elif after.final == "KILLED":
         console.print(f"{job_id} killed")
@@ -151,16 +151,16 @@ def logs_(home: Path, /, job_id: str, follows: bool, as_json: bool, **hadoop: An
     where = hadoop_home(home, **hadoop)
     rm_http = resourcemanager_http(where.conf_dir)
 
-    def listed(alive: bool) -> Sequence[ContainerStatus]:
+    def list_containers(alive: bool) -> Sequence[ContainerStatus]:
         seen = following.ask_proxy(rm_http, job_id) if alive else None
         if alive:
             return seen.containers if seen else ()
         record = job_record.load(WebHdfs(namenode_http(where.conf_dir), where.user), job_id)
         return record.status.containers if record else ()
 
-    found = logs.JobLogs(rm_http, job_id, where.user, listed)
+    found = logs.JobLogs(rm_http, job_id, where.user, list_containers)
     try:
-        for line in logs.follow(found) if follows else logs.printed(found):
+        for line in logs.follow(found) if follows else logs.printed_lines(found):
             if isinstance(line, str):
                 progress_console.print(line, style="dim", soft_wrap=True)
             else:
@@ -171,18 +171,18 @@ def logs_(home: Path, /, job_id: str, follows: bool, as_json: bool, **hadoop: An
 
 @job.command("result")
 @click.argument("output")
-@click.option("--errors", is_flag=True, help="Only pictures that could not be classified.")
+@click.option("--errors", is_flag=True, help="Only images that could not be classified.")
 @click.option(
     "--truth",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="labels.tsv",
-    help="Tell how many pictures were recognised, by the table that `nodewise images make` left beside them.",
+    help="Tell how many images were recognised, by the table that `nodewise images make` left beside them.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, with all five classes of each picture.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with all five classes of each image.")
 @hadoop_options
 @click.pass_obj
 def result_(home: Path, /, output: str, errors: bool, truth: Path | None, as_json: bool, **hadoop: Any) -> None:
-    """List what a finished job made of each picture, or how often it was right.
+    """List what a finished job made of each image, or how often it was right.
 
     \b
     Example:
@@ -199,20 +199,22 @@ def result_(home: Path, /, output: str, errors: bool, truth: Path | None, as_jso
         return
     table = Table("picture", "class", "score", "node")
     for row in found:
-        table.add_row(row["path"], *result.seen(row), row["node_name"])
+        table.add_row(row["path"], *result.row_text(row), row["node_name"])
     show(as_json, found, table)
 
 
 @job.command("report")
 @click.argument("outputs", metavar="OUTPUT|JOB...", nargs=-1, required=True)
-@click.option("--html", "html_file", type=click.Path(dir_okay=False, path_type=Path), help="Write a page here.")
+@click.option(
+    "--html", "html_file", type=click.Path(dir_okay=False, path_type=Path), help="Write a page into this file."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @hadoop_options
 @click.pass_obj
 def report_(home: Path, /, outputs: tuple[str, ...], html_file: Path | None, as_json: bool, **hadoop: Any) -> None:
     """Show the report of a finished job, or several side by side.
 
-    A job is named by its output, or by its id: then of a job without output it is shown what became of it.
+    Name a job by its output or by its id. Of a job without output, the id shows what became of it.
 
     \b
     Example:
@@ -222,9 +224,9 @@ def report_(home: Path, /, outputs: tuple[str, ...], html_file: Path | None, as_
     if len(outputs) == 1 and (record := records.of_other_kind(submitter, outputs[0])):
         show(as_json, record.status.to_json() | {"said": record.said}, records.table(record))
         return
-    reports = _show_reports(submitter, [records.output_of(submitter, one) for one in outputs], as_json)
+    reports = _show_reports(submitter, [records.output(submitter, one) for one in outputs], as_json)
     if html_file:
-        page = report.html(reports[0]) if len(reports) == 1 else report.comparison_html(reports)
+        page = pages.html(reports[0]) if len(reports) == 1 else pages.comparison_html(reports)
         _save(html_file, page.encode(), "page")
 
 
@@ -274,7 +276,7 @@ def _save(file: Path, content: bytes, what: str) -> None:
 def _show_summary(submitter: Submitter, output: str, as_json: bool) -> None:
     (one,) = _show_reports(submitter, [output], as_json)
     if not as_json:
-        for text in report.remarks(one):
+        for text in pages.remarks(one):
             console.print(text, soft_wrap=True)
 
 

@@ -10,7 +10,7 @@ import click
 
 from jobs.application.job_spec import JobOptions
 from jobs.commands import attend
-from jobs.commands.made_options import collected, made_options
+from jobs.commands.made_options import collect, made_options
 from jobs.commands.options import hadoop_options, progress_console, session, show
 from jobs.commands.request_options import access
 from jobs.commands.service_options import service_options
@@ -49,7 +49,7 @@ class Resource(click.ParamType[tuple[str, int]]):
     "files",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     multiple=True,
-    help="Laid beside the program; may be given several times.",
+    help="File to lay beside the program; may be given several times.",
 )
 @service_options
 @click.option("--wait", is_flag=True, help="Follow the job until it ends.")
@@ -59,8 +59,8 @@ class Resource(click.ParamType[tuple[str, int]]):
 def run(home: Path, /, argv: Sequence[str], wait: bool, as_json: bool, **options: Any) -> None:
     """Run copies of a program on the best nodes; with --wait, follow them. Ctrl-C then asks whether to detach or kill.
 
-    A program with a slash, as in ./program, travels with the job. Each copy finds its number in COPY, how many there
-    are in COPIES, its node in NODE_NAME. A copy that ends with another exit code than 0 is started again.
+    A program with a slash, as in ./program, travels with the job. Each copy finds its number in COPY, the number of
+    copies in COPIES and its node in NODE_NAME. A copy that ends with another exit code than 0 is started again.
 
     \b
     Example:
@@ -78,5 +78,5 @@ def run(home: Path, /, argv: Sequence[str], wait: bool, as_json: bool, **options
 
 
 def _request(home: Path, argv: Sequence[str], given: dict[str, Any]) -> command.RunRequest:
-    settings = collected(CommandSettings, given, argv=list(argv), resources=dict(given["resources"]))
-    return command.RunRequest(settings, collected(JobOptions, given), access(home, given["service"]), given["files"])
+    settings = collect(CommandSettings, given, argv=list(argv), resources=dict(given["resources"]))
+    return command.RunRequest(settings, collect(JobOptions, given), access(home, given["service"]), given["files"])

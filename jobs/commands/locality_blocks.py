@@ -25,7 +25,7 @@ from infosvc.wire.service_options import ServiceAddress
 from jobs.commands.options import hadoop_home, hadoop_options, progress_console, show
 from jobs.commands.service_options import service_options
 from jobs.division import publishing
-from jobs.division.distribution import Spread, spread
+from jobs.division.distribution import Spread, spread_of
 from jobs.errors import JobError
 
 
@@ -33,9 +33,11 @@ from jobs.errors import JobError
 @click.argument("path")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--arrow", type=click.Path(dir_okay=False, path_type=Path), help="Write one row a block to this file.")
-@click.option("--fresh", is_flag=True, help="List everything, whatever is known from before.")
+@click.option("--fresh", is_flag=True, help="List everything again, even what did not change.")
 @click.option("--publish", is_flag=True, help="Write what each node holds to the information service.")
-@click.option("--every", type=click.FloatRange(1), metavar="SECONDS", help="With --publish: go on, looking this often.")
+@click.option(
+    "--every", type=click.FloatRange(1), metavar="SECONDS", help="With --publish: go on, and look this often."
+)
 @service_options
 @hadoop_options
 @click.pass_obj
@@ -69,7 +71,7 @@ def blocks(
     found = take_current(filesystem, path, kept, fresh)
     if arrow:
         _write(found, arrow)
-    spreading = spread(found)
+    spreading = spread_of(found)
     show(as_json, _body(found, spreading), _text(found, spreading))
     if publish:
         with service.client(home) as client:
@@ -93,7 +95,7 @@ class Publisher:
         enrolled = frozenset(node.node_name for node in self._client.nodes())
         if self._written == (found.digest, enrolled) and now - self._at < self._ttl_seconds / 3:
             return
-        strangers = publishing.publish(self._client, found.path, spread(found).nodes, enrolled, self._ttl_seconds)
+        strangers = publishing.publish(self._client, found.path, spread_of(found).nodes, enrolled, self._ttl_seconds)
         self._written, self._at = (found.digest, enrolled), now
         progress_console.print(f"published {publishing.DATA_NAME} of {found.path}, snapshot {found.digest[:12]}")
         if strangers:

@@ -116,10 +116,10 @@ def _cell(entry: dict[str, Any]) -> str:
 def _summary(found: AccessCost, node: str) -> dict[str, Any]:
     ends = {name: found.best.get(Side(node, *end)) for name, end in ENDS.items()}
     measured = {"disk": found.disks.get(node), **ends}
-    return {"node": node, "rack": found.rack(node), **{name: _known(rate) for name, rate in measured.items()}}
+    return {"node": node, "rack": found.rack(node), **{name: _rate_json(rate) for name, rate in measured.items()}}
 
 
-def _known(rate: Rate | None) -> dict[str, float] | None:
+def _rate_json(rate: Rate | None) -> dict[str, float] | None:
     return None if rate is None else {"bytes_per_second": rate.bytes_per_second, "age_seconds": rate.age}
 
 

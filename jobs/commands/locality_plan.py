@@ -21,10 +21,10 @@ from jobs.commands.service_options import service_options
 from jobs.division import capability as capabilities
 from jobs.division.terms import known_terms
 from jobs.errors import JobError
-from jobs.reports.report import bytes_text, over_optimum_text, ratio_text
+from jobs.reports.texts import bytes_text, over_optimum_text, ratio_text
 from locality.explain import Move, moves
 from locality.policies import POLICIES, policy
-from locality.quality import Quality, judge, optimum_of
+from locality.quality import Quality, measure_quality, optimum_of
 from locality.types import EPSILON, Block, Plan, Terms
 
 MOST_MOVES = 20
@@ -61,7 +61,7 @@ class Tried:
     show_default=True,
     help="How far over the bound a plan may end.",
 )
-@click.option("--explain", is_flag=True, help="Say why each picture that moves does so.")
+@click.option("--explain", is_flag=True, help="Say why each image that is moved is moved.")
 @click.option("--capability-wait", type=float, default=20, show_default=True, help="Seconds for fresh values.")
 @service_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with every move.")
@@ -77,9 +77,9 @@ def plan(
     service: ServiceAddress,
     **options: Any,
 ) -> None:
-    """Show how each policy would divide the pictures of an HDFS path, and start nothing.
+    """Show how each policy would divide the images of an HDFS path, and start nothing.
 
-    The makespan is in seconds when the capability is in pictures per second; the ratios hold in any unit. The optimum
+    The makespan is in seconds when the capability is in images per second; the ratios hold in any unit. The optimum
     is the fewest bytes that any plan moves that ends within epsilon of the bound.
 
     \b
@@ -106,13 +106,13 @@ def plan(
 
 def _try(name: str, known: Snapshot, optimum: int) -> Tried:
     found = policy(name)(known.blocks, known.capability, known.terms)
-    return Tried(name, found, judge(found, known.blocks, known.capability, known.terms, optimum))
+    return Tried(name, found, measure_quality(found, known.blocks, known.capability, known.terms, optimum))
 
 
 def _know(home: Path, submitter: Submitter, client: InfoClient, path: str, options: dict[str, Any]) -> Snapshot:
     stored = take_current(submitter.filesystem, path, home / "blocks")
     if not stored.file_count:
-        raise JobError(f"{path} holds no files", remedy="`nodewise images load` puts pictures there")
+        raise JobError(f"{path} holds no files", remedy="`nodewise images load` puts images there")
     nodes = submitter.yarn.running_nodes()
     values = capabilities.wait(client, options["capability"], nodes, options["capability_wait"])
     return Snapshot(
@@ -174,7 +174,7 @@ def _table(tried: Sequence[Tried]) -> Table:
 
 
 def _shares(tried: Sequence[Tried], known: Snapshot) -> Table:
-    table = Table("node", Column("capability", justify="right"), title="pictures per node")
+    table = Table("node", Column("capability", justify="right"), title="images per node")
     for one in tried:
         table.add_column(one.policy, justify="right", overflow="fold")
     for node, value in sorted(known.capability.items()):

@@ -11,14 +11,20 @@ from rich.table import Column, Table
 from jobs.commands.options import console, hadoop_options, session, show
 from jobs.division import decision_store
 from jobs.division import replay as again
-from jobs.reports.report import bytes_text, over_optimum_text, ratio_text
+from jobs.reports.texts import bytes_text, over_optimum_text, ratio_text
 from locality.policies import POLICIES
 
 
 @click.command()
 @click.argument("record")
 @click.option("--policy", "policies", multiple=True, help=f"One of {', '.join(sorted(POLICIES))}; may be repeated.")
-@click.option("--capability", "capabilities", multiple=True, metavar="NAME|FILE", help="Recorded, or {node: value}.")
+@click.option(
+    "--capability",
+    "capabilities",
+    multiple=True,
+    metavar="NAME|FILE",
+    help="Name of a recorded value, or a JSON file {node: value}.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @hadoop_options
 @click.pass_obj
@@ -43,11 +49,11 @@ def replay(
     decision = decision_store.load(record, lambda: session(home, hadoop))
     tried = policies or ((decision.policy,) if capabilities else tuple(POLICIES))
     judged = {name: again.values_of(decision, name) for name in capabilities or (decision.capability,)}
-    body = again.compared(decision, again.attempts(decision, tried, judged))
+    body = again.comparison(decision, again.attempts(decision, tried, judged))
     show(as_json, body, _table(body))
     if not as_json:
         console.print(
-            f"First the plan of {body['job_id']}, made at {body['made_at']}: {body['images']} pictures in "
+            f"First the plan of {body['job_id']}, made at {body['made_at']}: {body['images']} images in "
             f"{body['blocks']} blocks, {body['nodes']} nodes, judged by {decision.capability}. "
             f"Makespans are {body['makespan_meaning']}."
         )

@@ -23,22 +23,22 @@ def made_options(*kinds: type[Any]) -> Callable[[Command], Command]:
 
     def add(command: Command) -> Command:
         for one, known, hint in reversed(found):
-            command = _made(one, known, hint)(command)
+            command = _make_option(one, known, hint)(command)
         return command
 
     return add
 
 
-def collected(kind: type[T], given: Mapping[str, Any], **others: Any) -> T:
+def collect(kind: type[T], given: Mapping[str, Any], **others: Any) -> T:
     """An instance, from the values of its options and `others`; files become their names."""
     values = {one.name: given[one.name] for one, _ in options_of(kind) if one.name in given}
     named = {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
     return kind(**named, **others)
 
 
-def _made(one: Field[Any], known: Option, hint: Any) -> Callable[[Command], Command]:
+def _make_option(one: Field[Any], known: Option, hint: Any) -> Callable[[Command], Command]:
     flag = f"{known.flag}/{known.opposite}" if known.opposite else known.flag
-    more: dict[str, Any] = {"required": True} if one.default is MISSING else {"default": _shown(one.default)}
+    more: dict[str, Any] = {"required": True} if one.default is MISSING else {"default": _shown_default(one.default)}
     if not known.opposite:
         more["type"] = _type(known, hint)
     shown = known.show_default and one.default is not MISSING and one.default is not None
@@ -57,7 +57,7 @@ def _type(known: Option, hint: Any) -> Any:
     return str
 
 
-def _shown(default: Any) -> Any:
+def _shown_default(default: Any) -> Any:
     """A default as people write it: 20, not 20.0."""
     return int(default) if isinstance(default, float) and default.is_integer() else default
 

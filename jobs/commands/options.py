@@ -23,7 +23,7 @@ progress_console = Console(stderr=True, markup=False, highlight=False)
 def hadoop_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options of every command that speaks to a cluster."""
     for option in (
-        click.option("--user", envvar="HADOOP_USER_NAME", help="Whom HDFS and YARN take you for [default: you]."),
+        click.option("--user", envvar="HADOOP_USER_NAME", help="User name for HDFS and YARN [default: your own]."),
         click.option(
             "--jars",
             type=click.Path(path_type=Path),

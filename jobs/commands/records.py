@@ -21,7 +21,7 @@ def of_other_kind(submitter: Submitter, job: str) -> JobRecord | None:
     return record
 
 
-def output_of(submitter: Submitter, job: str) -> str:
+def output(submitter: Submitter, job: str) -> str:
     """The output of a job that is named by its id; an output stays as it is."""
     if not decision_store.JOB_ID.fullmatch(job):
         return job

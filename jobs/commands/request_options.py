@@ -10,7 +10,7 @@ from infosvc.wire.client import read_token
 from infosvc.wire.service_options import ServiceAddress
 from jobs.application.job_spec import JobOptions
 from jobs.application.submit import InfoAccess
-from jobs.commands.made_options import collected, made_options
+from jobs.commands.made_options import collect, made_options
 from jobs.commands.service_options import service_options
 from jobs.kinds.classify.request import Request
 from jobs.kinds.classify.settings import ClassifySettings
@@ -23,7 +23,7 @@ def request_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def request(home: Path, given: Mapping[str, Any]) -> Request:
     """What the values of the options ask for."""
-    return Request(collected(ClassifySettings, given), collected(JobOptions, given), access(home, given["service"]))
+    return Request(collect(ClassifySettings, given), collect(JobOptions, given), access(home, given["service"]))
 
 
 def access(home: Path, service: ServiceAddress) -> InfoAccess:

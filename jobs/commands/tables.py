@@ -9,11 +9,13 @@ from rich.table import Column, Table
 
 from jobs.division.explained import Explanation
 from jobs.images.accuracy import Accuracy
-from jobs.reports.report import JobReport, bytes_text, ratio_text, refuse_none
+from jobs.reports.pages import refuse_none
+from jobs.reports.report import JobReport
+from jobs.reports.texts import bytes_text, ratio_text
 
 
 def comparison(reports: Sequence[JobReport]) -> Table:
-    """Pictures and seconds per node for each way to judge and divide, then its makespan beside the lower bound.
+    """Images and seconds per node for each way to judge and divide, then its makespan beside the lower bound.
 
     Source: figure 8 of the paper. JobError when there is no report.
     """
@@ -71,5 +73,5 @@ def accuracy_table(known: Accuracy) -> Table:
     ratio = "unknown" if known.ratio is None else f"{known.ratio:.1%}"
     table.add_row("all", str(known.right), str(total), ratio, style="bold")
     if known.unknown:
-        table.caption = f"The truth of {known.unknown} pictures is not known: their names are not in the table."
+        table.caption = f"The truth of {known.unknown} images is not known: their names are not in the table."
     return table

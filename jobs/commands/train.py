@@ -32,18 +32,17 @@ worker_python = click.option(
 @click.argument("directory", type=FOLDER)
 @click.option("--weights", type=FILE, required=True, help="File for the parameters; its name should end in .params.")
 @click.option("--int8/--no-int8", default=True, show_default=True, help="Make the quantized model too.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Same pictures and seed, same weights.")
+@click.option("--seed", type=int, default=1, show_default=True, help="The same images and seed make the same weights.")
 @click.option("--steps", type=click.IntRange(1), help="How long to train [default: minutes on two cores].")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @worker_python
 def train(
     directory: Path, weights: Path, int8: bool, seed: int, steps: int | None, as_json: bool, worker_python: str
 ) -> None:
-    """Teach AlexNet the classes of the pictures in DIRECTORY, as its labels.tsv tells them.
+    """Teach AlexNet the classes of the images in DIRECTORY, as its labels.tsv gives them.
 
-    Beside the weights it writes the names of the classes (.classes.txt), what it measured on pictures that it kept
-    from the network (.json), and the model in 8 bits (.int8.onnx) if that sees the same as the exact one; it says
-    so if not.
+    Beside the weights it writes the names of the classes (.classes.txt), what it measured on images that it kept from
+    the network (.json), and the model in 8 bits (.int8.onnx) if that sees the same as the exact one; it says so if not.
 
     \b
     Example:
@@ -59,23 +58,24 @@ def train(
     _write(Path(made["labels"]), "".join(f"{name}\n" for name in made["classes"]))
     _write(_beside(weights, ".json"), json.dumps(made, indent=1) + "\n")
     right, of = f"{made['accuracy']:.1%}", made["held_out"]
-    said = [f"{weights}: right about {right} of {of} pictures that it had not seen; classes in {made['labels']}"]
-    show(as_json, made, "\n".join(said + ([_quantized(made)] if int8 else [])))
+    said = [f"{weights}: right about {right} of {of} images that it had not seen; classes in {made['labels']}"]
+    show(as_json, made, "\n".join(said + ([_quantized_line(made)] if int8 else [])))
 
 
 @click.command()
 @click.argument("directory", type=FOLDER)
 @click.option("--weights", type=FILE, help="Gluon parameters of alexnet.")
-@click.option("--model", type=FILE, help="Or any classifier as an ONNX file.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Which pictures calibrate, and which judge.")
+@click.option("--model", type=FILE, help="Any other classifier, as an ONNX file.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Chooses the images that calibrate.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @worker_python
 def quantize(
     directory: Path, weights: Path | None, model: Path | None, seed: int, as_json: bool, worker_python: str
 ) -> None:
-    """Make the model in 8 bits of a classifier, for the engine onnx.
+    """Make a classifier's model in 8 bits, for the engine onnx.
 
-    Some pictures of DIRECTORY calibrate it; it is kept only if it agrees with the exact one on 99 % of the others.
+    It calibrates the model with some images of DIRECTORY, and keeps it only if it agrees with the exact one on 99 %
+    of the others.
 
     \b
     Examples:
@@ -88,18 +88,18 @@ def quantize(
     named = f"--weights={weights}" if weights else f"--model={model}"
     call = ["quantize", str(directory), named, f"--seed={seed}"]
     made = _run(worker_python, [*call, f"--int8={_beside(source, '.int8.onnx')}"])
-    show(as_json, made, _quantized(made))
+    show(as_json, made, _quantized_line(made))
 
 
 def _beside(weights: Path, ending: str) -> Path:
     return weights.with_name(weights.name.removesuffix(".params").removesuffix(".onnx") + ending)
 
 
-def _quantized(made: dict[str, Any]) -> str:
+def _quantized_line(made: dict[str, Any]) -> str:
     int8 = made["int8"]
     if int8["weights"] is None:
         return f"no model in 8 bits: {int8['note']}"
-    return f"{int8['weights']}: agrees with float32 on {int8['agreement']:.1%} of {int8['pictures']} pictures"
+    return f"{int8['weights']}: agrees with float32 on {int8['agreement']:.1%} of {int8['pictures']} images"
 
 
 def _write(file: Path, text: str) -> None:
@@ -115,7 +115,7 @@ def _run(python: str, call: list[str]) -> dict[str, Any]:
     with Progress(*columns, console=progress_console) as bar:
         task = bar.add_task("starting", total=None)
 
-        def told(line: dict[str, Any]) -> None:
+        def show_step(line: dict[str, Any]) -> None:
             loss = f", loss {line['loss']:.2f}" if "loss" in line else ""
             bar.update(task, description=line["doing"] + loss, completed=line["step"], total=line["of"])
 
@@ -125,7 +125,7 @@ def _run(python: str, call: list[str]) -> dict[str, Any]:
             if "done" in line:
                 made: dict[str, Any] = line["done"]
                 return made
-            told(line)
+            show_step(line)
     raise AssertionError("a process that ends well has said what it made")
 
 

@@ -19,7 +19,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from jobs.dashboard.calls import Calls, Routed, routed
+from jobs.dashboard.calls import Calls, Routed, make_routes
 from jobs.dashboard.site import Site
 from jobs.dashboard.values import Values
 
@@ -31,4 +31,4 @@ def routes(home: Path, values: Values, note: Callable[[], None] = lambda: None) 
     """
     conf_dir = os.environ.get("HADOOP_CONF_DIR")
     site = Site(home, Path(conf_dir) if conf_dir else None, os.environ.get("HADOOP_USER_NAME"))
-    return routed(Calls(site, values, note))
+    return make_routes(Calls(site, values, note))

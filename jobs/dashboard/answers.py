@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from infosvc.wire.fields import Limits, describe, described
+from infosvc.wire.fields import Limits, describe, describe_property
 from jobs.application.status import JobStatus, NodeStatus
 from jobs.division.explained import Explanation
 from jobs.reports.report import Failure, JobReport, LeaseReport, NodeReport
@@ -13,11 +13,11 @@ from jobs.reports.report import Failure, JobReport, LeaseReport, NodeReport
 JOB = "application_1700000000000_0001"
 CONTAINER = "container_1700000000000_0001_01_000002"
 
-_JOB = described(example=JOB)
-_CONTAINER = described(example=CONTAINER)
-_NODE = described(example="127.0.1.11")
-_ENDED = described("whether it has ended", example=False)
-_WORDS = described("in words", example="0.0 s to 5.0 s: 1 lease, pictures: 5 own disk")
+_JOB = describe(example=JOB)
+_CONTAINER = describe(example=CONTAINER)
+_NODE = describe(example="127.0.1.11")
+_ENDED = describe("whether it has ended", example=False)
+_WORDS = describe("in words", example="0.0 s to 5.0 s: 1 lease, images: 5 own disk")
 
 
 @dataclass(frozen=True)
@@ -25,20 +25,20 @@ class Job:
     """One job of the list: what YARN says of it."""
 
     job_id: str = field(metadata=_JOB)
-    name: str = field(metadata=described(example="nodewise mxnet_alexnet"))
-    user: str = field(metadata=described("who submitted it", example="alice"))
-    queue: str = field(metadata=described("queue of YARN", example="root.default"))
-    state: str = field(metadata=described("YARN's word", example="RUNNING"))
-    final: str = field(metadata=described("YARN's word on how it ended", example="UNDEFINED"))
+    name: str = field(metadata=describe(example="nodewise mxnet_alexnet"))
+    user: str = field(metadata=describe("who submitted it", example="alice"))
+    queue: str = field(metadata=describe("queue of YARN", example="root.default"))
+    state: str = field(metadata=describe("YARN's word", example="RUNNING"))
+    final: str = field(metadata=describe("YARN's word on how it ended", example="UNDEFINED"))
     ended: bool = field(metadata=_ENDED)
-    progress: float = field(metadata=described("0 to 1", example=0.25))
-    started_at: float | None = field(metadata=described("when it started", unit="Unix seconds", example=1700000000.0))
+    progress: float = field(metadata=describe("0 to 1", example=0.25))
+    started_at: float | None = field(metadata=describe("when it started", unit="Unix seconds", example=1700000000.0))
     finished_at: float | None = field(
-        metadata=described("when it ended; null before", unit="Unix seconds", example=None)
+        metadata=describe("when it ended; null before", unit="Unix seconds", example=None)
     )
-    said: str = field(metadata=described("the first line of what YARN says beyond that", example=""))
+    said: str = field(metadata=describe("the first line of what YARN says beyond that", example=""))
     output: str | None = field(
-        metadata=described("folder of its results; null for a kind of job without one", example="/out/run1")
+        metadata=describe("folder of its results; null for a kind of job without one", example="/out/run1")
     )
 
 
@@ -46,7 +46,7 @@ class Job:
 class Jobs:
     """All jobs of nodewise that YARN remembers."""
 
-    jobs: tuple[Job, ...] = field(metadata=described("the newest first"))
+    jobs: tuple[Job, ...] = field(metadata=describe("the newest first"))
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class NodeProgress(NodeStatus):
     """How far one node is, and what it does of others' parts."""
 
     @property
-    @describe("units that it does of others' parts", example=1)
+    @describe_property("units that it does of others' parts", example=1)
     def beyond_plan(self) -> int:
         """What it has done and does now, less what it was given at first."""
         return max(0, self.done + self.running - self.planned)
@@ -71,9 +71,9 @@ class JobProgress(JobStatus):
 class DrawnBar:
     """Leases of one node that are drawn as one bar."""
 
-    begin: float = field(metadata=described("since the work began", unit="seconds", example=0.0))
-    end: float = field(metadata=described("since the work began", unit="seconds", example=5.0))
-    kind: str = field(metadata=described("what most of its pictures were", example="local"))
+    begin: float = field(metadata=describe("since the work began", unit="seconds", example=0.0))
+    end: float = field(metadata=describe("since the work began", unit="seconds", example=5.0))
+    kind: str = field(metadata=describe("what most of its images were", example="local"))
     said: str = field(metadata=_WORDS)
 
 
@@ -82,9 +82,9 @@ class DrawnLane:
     """One node of a time line."""
 
     node_name: str = field(metadata=_NODE)
-    bars: tuple[DrawnBar, ...] = field(metadata=described("what counted"))
-    refused: tuple[DrawnBar, ...] = field(metadata=described("what did not count"))
-    failures: tuple[Failure, ...] = field(metadata=described("what the node lost on the way"))
+    bars: tuple[DrawnBar, ...] = field(metadata=describe("what counted"))
+    refused: tuple[DrawnBar, ...] = field(metadata=describe("what did not count"))
+    failures: tuple[Failure, ...] = field(metadata=describe("what the node lost on the way"))
     said: str = field(metadata=_WORDS)
 
 
@@ -92,8 +92,8 @@ class DrawnLane:
 class DrawnTimeline:
     """The leases of a job as bars."""
 
-    seconds: float = field(metadata=described("at which the last lane ends", unit="seconds", example=20.0))
-    kinds: Mapping[str, str] = field(metadata=described("kinds of bars in words", example={"local": "own disk"}))
+    seconds: float = field(metadata=describe("at which the last lane ends", unit="seconds", example=20.0))
+    kinds: Mapping[str, str] = field(metadata=describe("kinds of bars in words", example={"local": "own disk"}))
     lanes: tuple[DrawnLane, ...]
 
 
@@ -101,7 +101,7 @@ class DrawnTimeline:
 class ReportedNode(NodeReport):
     """What one node did, of others' parts too."""
 
-    stolen_images: int = field(metadata=described("pictures that the plan had given to another node", example=0))
+    stolen_images: int = field(metadata=describe("images that the plan had given to another node", example=0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,14 +109,14 @@ class WholeReport(JobReport):
     """report.json with its leases drawn as bars; `leases` are those of others' parts alone."""
 
     nodes: tuple[ReportedNode, ...]
-    leases: tuple[LeaseReport, ...] = field(default=(), metadata=described(answered=False))
+    leases: tuple[LeaseReport, ...] = field(default=(), metadata=describe(answered=False))
     remarks: tuple[str, ...] = field(
-        metadata=described("sentences on what went otherwise than planned", example=["0 B moved"])
+        metadata=describe("sentences on what went otherwise than planned", example=["0 B moved"])
     )
     timeline: DrawnTimeline
 
     @property
-    @describe("pictures that another node did than the plan said", example=0)
+    @describe_property("images that another node did than the plan said", example=0)
     def stolen_images(self) -> int:
         """As the leases tell."""
         return super().stolen_images
@@ -126,8 +126,8 @@ class WholeReport(JobReport):
 class Ending:
     """A wish to end a job, and what came of it."""
 
-    state: str = field(metadata=described(limits=Limits(choices=("asked", "done", "failed"))))
-    said: str = field(default="", metadata=described("what the command said that ends it", example=""))
+    state: str = field(metadata=describe(limits=Limits(choices=("asked", "done", "failed"))))
+    said: str = field(default="", metadata=describe("what the command said that ends it", example=""))
 
 
 @dataclass(frozen=True)
@@ -143,14 +143,14 @@ class Outcome:
     """What a job left when it ended; nothing before."""
 
     report: WholeReport | None = field(
-        default=None, metadata=described("what it did; null before it has ended", example=None)
+        default=None, metadata=describe("what it did; null before it has ended", example=None)
     )
     no_report: str | None = field(
-        default=None, metadata=described("why there is no report of a job that has ended", example=None)
+        default=None, metadata=describe("why there is no report of a job that has ended", example=None)
     )
     record: JobProgress | None = field(
         default=None,
-        metadata=described(
+        metadata=describe(
             "of a job that has ended, of a kind without output: what its application master said last", example=None
         ),
     )
@@ -160,13 +160,13 @@ class Outcome:
 class WholeJob(Outcome, Job):
     """One job: how far it is while it runs, and what it left."""
 
-    headline: str = field(metadata=described("what it does, in a few words", example="works"))
+    headline: str = field(metadata=describe("what it does, in a few words", example="works"))
     silent_seconds: float | None = field(
-        metadata=described("since its application master answered", unit="seconds", example=0.0)
+        metadata=describe("since its application master answered", unit="seconds", example=0.0)
     )
-    status: JobProgress | None = field(metadata=described("how far it is; null when it does not run"))
+    status: JobProgress | None = field(metadata=describe("how far it is; null when it does not run"))
     ending: Ending | None = field(
-        default=None, metadata=described("the last wish to end it; null when nobody had one", example=None)
+        default=None, metadata=describe("the last wish to end it; null when nobody had one", example=None)
     )
 
 
@@ -176,8 +176,8 @@ class JobContainer:
 
     container_id: str = field(metadata=_CONTAINER)
     node_name: str = field(metadata=_NODE)
-    role: str = field(metadata=described("what it is for", example="worker"))
-    address: str = field(metadata=described(answered=False))
+    role: str = field(metadata=describe("what it is for", example="worker"))
+    address: str = field(metadata=describe(answered=False))
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ class LogContainers:
 
     job_id: str = field(metadata=_JOB)
     ended: bool = field(metadata=_ENDED)
-    streams: tuple[str, ...] = field(metadata=described("what each container may have", example=["stdout", "stderr"]))
+    streams: tuple[str, ...] = field(metadata=describe("what each container may have", example=["stdout", "stderr"]))
     containers: tuple[JobContainer, ...]
 
 
@@ -198,11 +198,11 @@ class LogPiece:
     ended: bool = field(metadata=_ENDED)
     container_id: str = field(metadata=_CONTAINER)
     node_name: str = field(metadata=_NODE)
-    stream: str = field(metadata=described(example="stdout"))
-    offset: int = field(metadata=described("at which the text begins", unit="bytes", example=0))
-    next: int = field(metadata=described("to ask on with, as `offset`", unit="bytes", example=8))
-    more: bool = field(metadata=described("whether there is more already: ask again at once", example=False))
-    text: str = field(metadata=described(example="loading\n"))
+    stream: str = field(metadata=describe(example="stdout"))
+    offset: int = field(metadata=describe("at which the text begins", unit="bytes", example=0))
+    next: int = field(metadata=describe("to ask on with, as `offset`", unit="bytes", example=8))
+    more: bool = field(metadata=describe("whether there is more already: ask again at once", example=False))
+    text: str = field(metadata=describe(example="loading\n"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,5 +210,5 @@ class ExplainedJob(Explanation):
     """What `nodewise job explain ID --json` prints, and its heading."""
 
     heading: tuple[str, ...] = field(
-        metadata=described("sentences", example=["40 pictures of /data/images, divided by maxflow"])
+        metadata=describe("sentences", example=["40 images of /data/images, divided by maxflow"])
     )

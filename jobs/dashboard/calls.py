@@ -64,7 +64,7 @@ class Calls:
         """GET /path."""
         from jobs.dashboard.listing import Listings, Progress
         from jobs.dashboard.path_answers import ListingPath
-        from jobs.dashboard.planning import picture
+        from jobs.dashboard.planning import path_view
 
         path = plain_path(request.args.get("path", ""))
         capability = request.args.get("capability") or None
@@ -75,11 +75,11 @@ class Calls:
         if isinstance(found, Progress):
             return _answer(ListingPath(path, found.files, found.listed)), 202
 
-        def planned() -> dict[str, Any]:
-            return answer_of(picture(found, self._running(place), self._values, capability))
+        def make_view() -> dict[str, Any]:
+            return answer_of(path_view(found, self._running(place), self._values, capability))
 
         key = ("path", place, path, capability, found.listed_at)
-        return jsonify(self._briefly.get(key, LIST_SECONDS, planned))
+        return jsonify(self._briefly.get(key, LIST_SECONDS, make_view))
 
     def jobs(self) -> ResponseReturnValue:
         """GET /jobs."""
@@ -95,13 +95,13 @@ class Calls:
         from jobs.dashboard.showing import Watches, live, outcome
 
         place, watches = self._site.place(), self._once("watches", Watches)
-        known = self._known(place, job_id)
+        known = self._find_job(place, job_id)
 
-        def looked() -> WholeJob:
+        def look() -> WholeJob:
             return live(known, watches.look(known, self._yarn(place).status))
 
-        shown = self._briefly.get(("live", place, job_id), LIVE_SECONDS, looked)
-        key = ("outcome", place, job_id, known.application.ended)
+        shown = self._briefly.get(("live", place, job_id), LIVE_SECONDS, look)
+        key = ("outcome", place, job_id, known.application.has_ended)
         left = self._briefly.get(key, SETTLED_SECONDS, lambda: outcome(self._reader(place), known))
         return _answer(replace(shown, **vars(left), ending=self._endings().of(job_id)))
 
@@ -110,28 +110,30 @@ class Calls:
         from jobs.dashboard import log_pieces
 
         place = self._site.place()
-        known = self._known(place, job_id)
+        known = self._find_job(place, job_id)
         key = ("containers", place, job_id)
 
-        def noted() -> list[JobContainer]:
+        def list_containers() -> list[JobContainer]:
             told = self._reader(place).containers(known)
             yarn = self._yarn(place)
             return log_pieces.containers(place, known.application.application_id, yarn.node_addresses(), told)
 
-        found = self._briefly.get(key, LIST_SECONDS, noted)
+        found = self._briefly.get(key, LIST_SECONDS, list_containers)
         container = request.args.get("container")
         if not container:
-            return _answer(log_pieces.listed(known, found))
+            return _answer(log_pieces.containers_answer(known, found))
         stream, offset = request.args.get("stream", "stdout"), _offset(request.args.get("offset", "0"))
         return _answer(log_pieces.piece(place, known, found, container, stream, offset))
 
     def decision(self, job_id: str) -> ResponseReturnValue:
         """GET /jobs/ID/decision."""
-        from jobs.dashboard.showing import explained
+        from jobs.dashboard.showing import decision_answer
 
         place, node = self._site.place(), request.args.get("node") or None
-        key = ("decision", place, _checked(job_id), node)
-        said = self._briefly.get(key, SETTLED_SECONDS, lambda: explained(self._reader(place).decision(job_id), node))
+        key = ("decision", place, _check_job_id(job_id), node)
+        said = self._briefly.get(
+            key, SETTLED_SECONDS, lambda: decision_answer(self._reader(place).decision(job_id), node)
+        )
         return _answer(said)
 
     def end(self, job_id: str) -> ResponseReturnValue:
@@ -139,15 +141,15 @@ class Calls:
         from jobs.dashboard.answers import EndedJob
 
         place = self._site.place()
-        known = self._yarn(place).known(_checked(job_id))
-        if known.application.ended:
+        known = self._yarn(place).find(_check_job_id(job_id))
+        if known.application.has_ended:
             raise Conflict(f"{job_id} has ended already: {known.application.final.lower()}")
         self._endings().begin(place, job_id, self._note)
         return _answer(EndedJob(job_id, self._endings().of(job_id))), 202
 
-    def _known(self, place: Place, job_id: str) -> Known:
-        ask = self._yarn(place).known
-        return self._briefly.get(("job", place, _checked(job_id)), LIVE_SECONDS, lambda: ask(job_id))
+    def _find_job(self, place: Place, job_id: str) -> Known:
+        ask = self._yarn(place).find
+        return self._briefly.get(("job", place, _check_job_id(job_id)), LIVE_SECONDS, lambda: ask(job_id))
 
     def _running(self, place: Place) -> list[str]:
         return self._briefly.get(("nodes", place), LIST_SECONDS, self._yarn(place).running_nodes)
@@ -190,7 +192,7 @@ class Routed(NamedTuple):
     method: str = "GET"
 
 
-def routed(calls: Calls) -> list[Routed]:
+def make_routes(calls: Calls) -> list[Routed]:
     """All calls."""
     room = threading.BoundedSemaphore(MOST_AT_ONCE)
     found = (
@@ -201,10 +203,10 @@ def routed(calls: Calls) -> list[Routed]:
         Routed("/jobs/<job_id>/logs", "logs", calls.logs),
         Routed("/jobs/<job_id>/decision", "decision", calls.decision),
     )
-    return [one._replace(view=answered(one.view, room)) for one in found]
+    return [one._replace(view=translate_errors(one.view, room)) for one in found]
 
 
-def answered(view: View, room: threading.BoundedSemaphore) -> View:
+def translate_errors(view: View, room: threading.BoundedSemaphore) -> View:
     """The view with what can go wrong in the service's own errors: the one place where Hadoop's become those.
 
     NotReady, at once, when there is no `room` for one more call.
@@ -232,7 +234,7 @@ def _answer(record: Any) -> Response:
     return jsonify(answer_of(record))
 
 
-def _checked(job_id: str) -> str:
+def _check_job_id(job_id: str) -> str:
     if not JOB_ID.fullmatch(job_id):
         raise InvalidInput(f"{job_id!r} is no job id", "job_id", remedy="it looks like application_1700000000000_0001")
     return job_id

@@ -12,7 +12,7 @@ _NO_JOB = {"description": "no job of nodewise has this id"}
 _JOB_ID = {"name": "job_id", "in": "path", "required": True, "type": "string", "x-example": JOB}
 
 
-def _asked(name: str, description: str, example: object, kind: str = "string", required: bool = False) -> Any:
+def _parameter(name: str, description: str, example: object, kind: str = "string", required: bool = False) -> Any:
     found = {"name": name, "in": "query", "type": kind, "description": description, "x-example": example}
     return found | ({"required": True} if required else {})
 
@@ -28,7 +28,7 @@ def _call(summary: str, description: str, *parameters: Any, **responses: Any) ->
     }
 
 
-def _shown(description: str, record: Any) -> dict[str, Any]:
+def _answer(description: str, record: Any) -> dict[str, Any]:
     return {"description": description, "schema": record}
 
 
@@ -42,10 +42,10 @@ BOARD: dict[str, Any] = {
                 "Show a path of HDFS",
                 "Who holds its blocks, what reading costs, and what each policy would do with it judged by a "
                 "capability, before anything runs. While it is listed the answer is 202: ask again in a second.",
-                _asked("path", "a file or folder of HDFS", "/data/images", required=True),
-                _asked("capability", "the data name that judges nodes; without one nothing is planned", "perf_cpu"),
-                on_200=_shown("the path", ShownPath),
-                on_202=_shown("it is being listed", ListingPath),
+                _parameter("path", "a file or folder of HDFS", "/data/images", required=True),
+                _parameter("capability", "the data name that judges nodes; without one nothing is planned", "perf_cpu"),
+                on_200=_answer("the path", ShownPath),
+                on_202=_answer("it is being listed", ListingPath),
                 on_404={"description": "there is no such path"},
                 on_422=_WRONG,
             )
@@ -54,7 +54,7 @@ BOARD: dict[str, Any] = {
             "get": _call(
                 "List jobs",
                 "All of nodewise that YARN remembers, the newest first.",
-                on_200=_shown("the jobs", Jobs),
+                on_200=_answer("the jobs", Jobs),
             )
         },
         "/jobs/{job_id}": {
@@ -62,14 +62,14 @@ BOARD: dict[str, Any] = {
             "get": _call(
                 "Show a job",
                 "How far each node is while it runs, its report after it has ended.",
-                on_200=_shown("the job", WholeJob),
+                on_200=_answer("the job", WholeJob),
                 on_404=_NO_JOB,
                 on_422=_WRONG,
             ),
             "delete": _call(
                 "End a job",
                 "For admins. Asks YARN to end it and all its containers; the job's `ending` tells what came of it.",
-                on_202=_shown("YARN is asked", EndedJob),
+                on_202=_answer("YARN is asked", EndedJob),
                 on_404=_NO_JOB,
                 on_409={"description": "it has ended"},
                 on_422=_WRONG,
@@ -81,10 +81,10 @@ BOARD: dict[str, Any] = {
                 "Read a container's log, piece by piece",
                 "Without a container, which ones there are. Ask again with `offset` as `next` says; lines come whole, "
                 "and of a long log only the last 2 MiB.",
-                _asked("container", "whose log", CONTAINER),
-                _asked("stream", "stdout if left out", "stdout"),
-                _asked("offset", "the byte to go on from", 0, "integer"),
-                on_200=_shown("a piece, or the containers", LogPiece | LogContainers),
+                _parameter("container", "whose log", CONTAINER),
+                _parameter("stream", "stdout if left out", "stdout"),
+                _parameter("offset", "the byte to go on from", 0, "integer"),
+                on_200=_answer("a piece, or the containers", LogPiece | LogContainers),
                 on_404={"description": "no such job, or no such container or stream of it"},
                 on_422=_WRONG,
             ),
@@ -95,8 +95,8 @@ BOARD: dict[str, Any] = {
                 "Explain how a job was divided",
                 "What each node's share was made from, in figures and in sentences: what `nodewise job explain "
                 "ID --json` prints, and its heading.",
-                _asked("node", "only this node", "127.0.1.11"),
-                on_200=_shown("the reasons", ExplainedJob),
+                _parameter("node", "only this node", "127.0.1.11"),
+                on_200=_answer("the reasons", ExplainedJob),
                 on_404={"description": "no such job, or it left no record"},
                 on_422=_WRONG,
             ),

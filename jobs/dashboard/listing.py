@@ -83,7 +83,7 @@ def take(hdfs: WebHdfs, path: str, progress: Progress, clock: Callable[[], float
             raise HadoopError(f"{path} takes longer than {LISTING_SECONDS:.0f} s to list", remedy=f"{_instead(path)}")
 
     racks = hdfs.racks()
-    found = _found(hdfs, path, progress, in_time)
+    found = _find_files(hdfs, path, progress, in_time)
     files: list[StoredFile] = []
     pool = ThreadPoolExecutor(CONNECTIONS, "board-blocks")
     try:
@@ -105,7 +105,7 @@ def as_snapshot(path: str, files: Sequence[StoredFile], racks: Mapping[str, str]
     return Snapshot(path, time.time(), summary, dict(racks), {path: folder}, table)
 
 
-def _found(hdfs: WebHdfs, path: str, progress: Progress, in_time: Callable[[], None]) -> dict[str, dict[str, Any]]:
+def _find_files(hdfs: WebHdfs, path: str, progress: Progress, in_time: Callable[[], None]) -> dict[str, dict[str, Any]]:
     """The FileStatus of each file below a path; `in_time` raises what ends the search."""
     todo, files = [path], dict[str, dict[str, Any]]()
     while todo:

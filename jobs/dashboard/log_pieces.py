@@ -52,10 +52,10 @@ def containers(
     return list(found.values())
 
 
-def listed(known: Known, found: list[JobContainer]) -> LogContainers:
+def containers_answer(known: Known, found: list[JobContainer]) -> LogContainers:
     """The containers as they are answered."""
     application = known.application
-    return LogContainers(application.application_id, application.ended, tuple(STREAMS), tuple(found))
+    return LogContainers(application.application_id, application.has_ended, tuple(STREAMS), tuple(found))
 
 
 def piece(
@@ -74,10 +74,10 @@ def piece(
     node = ResourceManager(place.rm_http).nodemanager(one.address)
     read = read_since(container_id, node, stream, place.user, offset, MOST_TAIL)
     begin, content = (offset, b"") if read is None else (read.begin, read.content)
-    shown = whole_lines(content, MOST_BYTES, known.application.ended)
+    shown = whole_lines(content, MOST_BYTES, known.application.has_ended)
     return LogPiece(
         job_id=known.application.application_id,
-        ended=known.application.ended,
+        ended=known.application.has_ended,
         container_id=container_id,
         node_name=one.node_name,
         stream=stream,

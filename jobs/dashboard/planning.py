@@ -26,12 +26,12 @@ from jobs.dashboard.path_answers import (
 from jobs.dashboard.values import Values, as_client
 from jobs.division import capability as capabilities
 from jobs.division.capability import Capability
-from jobs.division.distribution import NodeShare, Spread, spread
+from jobs.division.distribution import NodeShare, Spread, spread_of
 from jobs.division.terms import known_terms
 from jobs.errors import JobError
 from locality.cost import AccessCost
 from locality.policies import POLICIES
-from locality.quality import judge, optimum_of
+from locality.quality import measure_quality, optimum_of
 from locality.types import Block, Part, PlanError, Terms
 
 MOST_IN_MATRIX = 40
@@ -39,14 +39,14 @@ MOST_IN_MATRIX = 40
 Plans = tuple[PolicyPlan | FailedPlan, ...]
 
 
-def picture(found: Snapshot, running: Sequence[str], values: Values, capability: str | None) -> ShownPath:
+def path_view(found: Snapshot, running: Sequence[str], values: Values, capability: str | None) -> ShownPath:
     """The whole answer; `running` are the nodes that take work. What keeps it from planning stands in `no_plans`."""
     files = list(found.files())
     said: list[str] = []
     terms = known_terms(as_client(values), found.racks, said.append)
-    spreading = spread(found)
+    spreading = spread_of(found)
     nodes = _nodes(spreading, running)
-    judged, made, no_plans = _planned(values, capability, running, files, terms)
+    judged, made, no_plans = _make_plans(values, capability, running, files, terms)
     return ShownPath(
         path=found.path,
         listed_age_seconds=max(0.0, time.time() - found.listed_at),
@@ -69,13 +69,13 @@ def picture(found: Snapshot, running: Sequence[str], values: Values, capability:
     )
 
 
-def _planned(
+def _make_plans(
     values: Values, capability: str | None, running: Sequence[str], files: Sequence[StoredFile], terms: Terms
 ) -> tuple[Mapping[str, Capability], Plans, str | None]:
     """By what each node is judged, each policy's plan, and why there is none."""
     judged: Mapping[str, Capability] = {}
     try:
-        judged = _judged(values, capability, running, files)
+        judged = _read_capability(values, capability, running, files)
         numbers = {node: datum.number() for node, datum in judged.items()}
         blocks = [Block(file.path, 1, file.size_bytes, file.hosts()) for file in files]
         return judged, plans(blocks, numbers, terms), None
@@ -121,13 +121,13 @@ def _nodes(spreading: Spread, running: Sequence[str]) -> tuple[HoldingNode, ...]
     return tuple(HoldingNode(**vars(node), takes_work=name in running) for name, node in sorted(found.items()))
 
 
-def _judged(
+def _read_capability(
     values: Values, capability: str | None, running: Sequence[str], files: Sequence[StoredFile]
 ) -> dict[str, Capability]:
     if not capability:
         raise JobError("name a capability, such as perf_cpu, to see how each policy would divide the files by it")
     if not files:
-        raise JobError("there is nothing to divide", remedy="`nodewise images load` puts pictures into HDFS")
+        raise JobError("there is nothing to divide", remedy="`nodewise images load` puts images into HDFS")
     if not running:
         raise JobError("no node takes work now", remedy="`nodewise cluster status` tells which NodeManagers are up")
     return capabilities.wait(as_client(values), capability, running, 0.0)
@@ -144,7 +144,7 @@ def _plan(
         started = time.perf_counter()
         plan = POLICIES[name](blocks, capability, terms)
         seconds = time.perf_counter() - started
-        quality = judge(plan, blocks, capability, terms, optimum)
+        quality = measure_quality(plan, blocks, capability, terms, optimum)
     except PlanError as error:
         return FailedPlan(name, str(error))
     nodes = tuple(_share(node, parts, capability[node]) for node, parts in sorted(plan.parts.items()))
@@ -152,7 +152,7 @@ def _plan(
 
 
 def _share(node: str, parts: Sequence[Part], capability: float) -> NodePlan:
-    """What one node gets; its makespan is in seconds where the capability is in pictures per second."""
+    """What one node gets; its makespan is in seconds where the capability is in images per second."""
     local = [part for part in parts if part.is_local(node)]
     images = sum(part.items for part in parts)
     size_bytes = round(math.fsum(part.size_bytes for part in parts))

@@ -31,7 +31,8 @@ from jobs.division import decision_store
 from jobs.division.decision import Decision
 from jobs.division.explanation import explanation, heading
 from jobs.errors import JobError
-from jobs.reports.report import JobReport, remarks
+from jobs.reports.pages import remarks
+from jobs.reports.report import JobReport
 from jobs.reports.timeline import KINDS, Bar, Lane, timeline
 
 MOST_WATCHED = 64
@@ -101,7 +102,7 @@ def row(known: Known) -> Job:
         queue=known.queue,
         state=application.state,
         final=application.final,
-        ended=application.ended,
+        ended=application.has_ended,
         progress=application.progress,
         started_at=known.started_at,
         finished_at=known.finished_at,
@@ -112,18 +113,18 @@ def row(known: Known) -> Job:
 
 def live(known: Known, sight: Sight) -> WholeJob:
     """A job with what its application master says."""
-    status = progress(sight.status) if sight.status and not known.application.ended else None
+    status = status_answer(sight.status) if sight.status and not known.application.has_ended else None
     silent = sight.silent if status else None
     return WholeJob(**vars(row(known)), headline=sight.headline(), silent_seconds=silent, status=status)
 
 
-def progress(status: JobStatus) -> JobProgress:
+def status_answer(status: JobStatus) -> JobProgress:
     """A status with what each node does beyond its part."""
     nodes = tuple(NodeProgress(**vars(node)) for node in status.nodes)
     return JobProgress(**vars(status) | {"nodes": nodes})
 
 
-def reported(report: JobReport) -> WholeReport:
+def report_answer(report: JobReport) -> WholeReport:
     """A report with what each node did of others' parts, remarks, and its leases as bars of a time line."""
     stolen = tuple(lease for lease in report.leases if lease.accepted and lease.stolen)
     images = Counter[str]()
@@ -137,7 +138,7 @@ def reported(report: JobReport) -> WholeReport:
     return WholeReport(**kept, remarks=tuple(remarks(report)), timeline=line)
 
 
-def explained(decision: Decision, node: str | None) -> ExplainedJob:
+def decision_answer(decision: Decision, node: str | None) -> ExplainedJob:
     """A decision as `nodewise job explain` explains it, with its heading; JobError for a strange node."""
     said = explanation(decision, node)
     return ExplainedJob(**vars(said), heading=tuple(heading(said)))
@@ -148,13 +149,13 @@ def outcome(reader: Reader, known: Known) -> Outcome:
 
     Of a job of a kind that has no output, what its application master said last.
     """
-    if not known.application.ended:
+    if not known.application.has_ended:
         return Outcome()
     no_output = not decision_store.outputs(known.application.tags)
     if no_output and (record := reader.record(known.application.application_id)):
-        return Outcome(record=progress(record.status))
+        return Outcome(record=status_answer(record.status))
     try:
-        return Outcome(report=reported(reader.report(known)))
+        return Outcome(report=report_answer(reader.report(known)))
     except (HadoopError, JobError) as error:
         return Outcome(no_report=str(error))
 

@@ -70,7 +70,7 @@ class RestYarn:
         rows = self._manager.applications(KIND)
         return sorted(map(parse_known, rows), key=lambda known: known.started_at or 0.0, reverse=True)
 
-    def known(self, application_id: str) -> Known:
+    def find(self, application_id: str) -> Known:
         """One application of ours."""
         row = self._manager.application(application_id)
         if row.get("applicationType") != KIND:
@@ -79,7 +79,7 @@ class RestYarn:
 
     def application(self, application_id: str) -> Application:
         """The same as hadoop.client.yarn tells it."""
-        return self.known(application_id).application
+        return self.find(application_id).application
 
     def node_addresses(self) -> set[str]:
         """Where NodeManagers answer over HTTP (host:port), also those that take no work."""

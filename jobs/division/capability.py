@@ -39,7 +39,7 @@ def wait(
     while True:
         found, missing = _look(client, data_name, nodes)
         if not missing:
-            return _judged(found, _confidences(client, data_name, nodes))
+            return _capabilities(found, _confidences(client, data_name, nodes))
         if time.monotonic() >= deadline:
             raise JobError(_refusal(data_name, missing))
         waiting(sorted(missing))
@@ -81,7 +81,7 @@ def _ratio(datum: Datum) -> float:
     return ratio
 
 
-def _judged(found: Mapping[str, Datum], confidences: Mapping[str, float]) -> dict[str, Capability]:
+def _capabilities(found: Mapping[str, Datum], confidences: Mapping[str, float]) -> dict[str, Capability]:
     return {node: Capability(**vars(datum), confidence=confidences.get(node)) for node, datum in found.items()}
 
 

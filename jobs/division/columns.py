@@ -12,7 +12,7 @@ from locality.types import Block, Part, Plan
 
 Piece = tuple[int, int, int]
 Shares = dict[str, list[int | Piece]]
-"""Node -> its parts in reading order: the number of a whole block, or (number, first picture, pictures) of a piece."""
+"""Node -> its parts in reading order: the number of a whole block, or (number, first image, images) of a piece."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class BlockColumns:
 
 
 def digest(blocks: Sequence[Block]) -> str:
-    """SHA-256 over name, pictures, bytes and replicas of every block, whatever the order of the blocks.
+    """SHA-256 over name, images, bytes and replicas of every block, whatever the order of the blocks.
 
     Nor does the order of replicas count: the NameNode lists those that are equally near in another one each time.
     """
@@ -94,6 +94,6 @@ def _part(said: int | Piece, blocks: Sequence[Block]) -> Part:
     first, images = (0, block.items) if isinstance(said, int) else said[1:]
     if first < 0 or images < 1 or first + images > block.items:
         raise JobError(
-            f"its plan gives pictures {first} to {first + images - 1} of {block.name}, which has {block.items}"
+            f"its plan gives images {first} to {first + images - 1} of {block.name}, which has {block.items}"
         )
     return Part(block, first, images)

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from infosvc.wire.fields import described
+from infosvc.wire.fields import describe
 from jobs.division.columns import BlockColumns, Shares, plan_of, shares_of
 from jobs.errors import JobError
 from locality.balance import check_capability, whole_targets
@@ -28,16 +28,16 @@ VERSION = 1
 class Reading:
     """One value of one node when the plan was made."""
 
-    value: float = field(metadata=described("what the node was judged by", example=0.5))
-    age_seconds: float = field(metadata=described("old when it was read", unit="seconds", example=1.5))
-    state: str = field(metadata=described(example="fresh"))
+    value: float = field(metadata=describe("what the node was judged by", example=0.5))
+    age_seconds: float = field(metadata=describe("old when it was read", unit="seconds", example=1.5))
+    state: str = field(metadata=describe(example="fresh"))
     confidence: float | None = field(
-        default=None, metadata=described("how far to trust it, 0 to 1; null where nothing tells", example=0.8)
+        default=None, metadata=describe("how far to trust it, 0 to 1; null where nothing tells", example=0.8)
     )
 
 
 @dataclass(frozen=True)
-class Judgement:
+class CapabilityReadings:
     """A data name that nodes can be judged by: its unit, what produces it, and its reading on each node."""
 
     unit: str
@@ -53,14 +53,14 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Share:
-    """What a plan gives a node, in pictures and bytes, and what Algorithm 1's formula gives it (`target_images`)."""
+    """What a plan gives a node, in images and bytes, and what Algorithm 1's formula gives it (`target_images`)."""
 
-    node_name: str = field(metadata=described(example="127.0.1.11"))
-    images: int = field(metadata=described("pictures that the plan gives it", example=20))
-    size_bytes: int = field(metadata=described("of these pictures", unit="bytes", example=20000))
-    local_images: int = field(metadata=described("pictures of these that it holds", example=20))
-    local_bytes: int = field(metadata=described("of the pictures that it holds", unit="bytes", example=20000))
-    target_images: int = field(metadata=described("pictures that Algorithm 1's formula gives it", example=20))
+    node_name: str = field(metadata=describe(example="127.0.1.11"))
+    images: int = field(metadata=describe("images that the plan gives it", example=20))
+    size_bytes: int = field(metadata=describe("of these images", unit="bytes", example=20000))
+    local_images: int = field(metadata=describe("images of these that it holds", example=20))
+    local_bytes: int = field(metadata=describe("of the images that it holds", unit="bytes", example=20000))
+    target_images: int = field(metadata=describe("images that Algorithm 1's formula gives it", example=20))
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Decision:
     """One plan with everything that it was made from.
 
     `capability` is the name among `capabilities` that decided; the others were fresh then, so that they can be tried.
-    `speeds` are pictures per second of earlier jobs, as far as any were known; `made_at` is ISO 8601.
+    `speeds` are images per second of earlier jobs, as far as any were known; `made_at` is ISO 8601.
     """
 
     job_id: str
@@ -78,7 +78,7 @@ class Decision:
     batch: int
     policy: str
     capability: str
-    capabilities: Mapping[str, Judgement]
+    capabilities: Mapping[str, CapabilityReadings]
     speeds: Mapping[str, float]
     terms: Terms
     blocks: Sequence[Block]
@@ -87,18 +87,18 @@ class Decision:
     planning_seconds: float
 
     @property
-    def judged(self) -> Judgement:
+    def readings(self) -> CapabilityReadings:
         """The capability that decided."""
         return self.capabilities[self.capability]
 
     @property
     def images(self) -> int:
-        """Pictures in all."""
+        """Images in all."""
         return sum(block.items for block in self.blocks)
 
     def shares(self) -> list[Share]:
         """What each node got, by name."""
-        targets = whole_targets(self.images, self.judged.numbers())
+        targets = whole_targets(self.images, self.readings.numbers())
         return [_share(node, self.plan, targets[node]) for node in sorted(self.plan.parts)]
 
     def to_bytes(self) -> bytes:
@@ -145,7 +145,7 @@ class _Stored:
     quality: Quality
     shares: list[Share] = field(default_factory=list)
     speeds: dict[str, float]
-    capabilities: dict[str, Judgement]
+    capabilities: dict[str, CapabilityReadings]
     cost: dict[str, Any] | None
     plan: Shares
     blocks: BlockColumns

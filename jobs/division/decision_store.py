@@ -81,7 +81,7 @@ def sweep(session: Session) -> None:
 
 def leftovers(folders: Iterable[Entry], known: Iterable[Application], now: float) -> list[str]:
     """Names of the folders, each called as its job, of jobs that YARN says have ended or does not know any more."""
-    ended = {application.application_id: application.ended for application in known}
+    ended = {application.application_id: application.has_ended for application in known}
     return [one.name for one in folders if ended.get(one.name, now - one.modified_at > UNKNOWN_SECONDS)]
 
 

@@ -10,22 +10,20 @@ import pyarrow.compute as pc
 from hadoop.client.arrow_table import blocks_of
 from hadoop.client.blocks import NOT_READABLE, BlockState
 from hadoop.client.snapshots import Snapshot
-from infosvc.wire.fields import described
+from infosvc.wire.fields import describe
 
 
 @dataclass(frozen=True)
 class NodeShare:
     """What one node holds whole; replicas make the sum over the nodes greater than what there is."""
 
-    node_name: str = field(metadata=described(example="127.0.1.11"))
-    rack: str | None = field(
-        metadata=described("null for a node whose DataNode does not live", example="/default-rack")
-    )
-    blocks: int = field(metadata=described("that it holds", example=1))
-    bytes: int = field(metadata=described("of these blocks", unit="bytes", example=1000))
-    files: int = field(metadata=described("of which it holds any block", example=1))
-    held_ratio: float = field(metadata=described("its part of all bytes of the path, 0 to 1", example=1.0))
-    cached_bytes: int = field(metadata=described("of the blocks in its cache", unit="bytes", example=0))
+    node_name: str = field(metadata=describe(example="127.0.1.11"))
+    rack: str | None = field(metadata=describe("null for a node whose DataNode does not live", example="/default-rack"))
+    blocks: int = field(metadata=describe("that it holds", example=1))
+    bytes: int = field(metadata=describe("of these blocks", unit="bytes", example=1000))
+    files: int = field(metadata=describe("of which it holds any block", example=1))
+    held_ratio: float = field(metadata=describe("its part of all bytes of the path, 0 to 1", example=1.0))
+    cached_bytes: int = field(metadata=describe("of the blocks in its cache", unit="bytes", example=0))
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,7 @@ class Spread:
     """Files of which some block has no live replica."""
 
 
-def spread(snapshot: Snapshot) -> Spread:
+def spread_of(snapshot: Snapshot) -> Spread:
     """Count a block on every node that holds it whole; an erasure-coded one in several parts counts on none."""
     table, blocks = snapshot.table, blocks_of(snapshot.table)
     lost = blocks.filter(pc.is_in(blocks["state"], pa.array([state.value for state in NOT_READABLE])))
@@ -55,7 +53,7 @@ def spread(snapshot: Snapshot) -> Spread:
 
 def _nodes(snapshot: Snapshot, blocks: pa.Table) -> list[NodeShare]:
     whole = blocks.filter(pc.not_equal(blocks["state"], BlockState.ERASURE_CODED.value))
-    held, cached = _held(whole, "hosts"), _held(whole, "cached_hosts")
+    held, cached = _count_held(whole, "hosts"), _count_held(whole, "cached_hosts")
     size_bytes = snapshot.size_bytes
     nothing = (0, 0, 0)
     return [
@@ -70,7 +68,7 @@ def _nodes(snapshot: Snapshot, blocks: pa.Table) -> list[NodeShare]:
     ]
 
 
-def _held(blocks: pa.Table, column: str) -> dict[str, tuple[int, int, int]]:
+def _count_held(blocks: pa.Table, column: str) -> dict[str, tuple[int, int, int]]:
     """Node -> blocks, bytes and files of it in a column of node names."""
     blocks = blocks.combine_chunks()
     rows = pc.list_parent_indices(blocks[column])

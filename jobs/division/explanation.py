@@ -9,9 +9,9 @@ from dataclasses import replace
 from jobs.division.columns import digest
 from jobs.division.decision import Decision, Share
 from jobs.division.explained import ExplainedNode, Explanation, Fetched, GivenAway, PlanQuality
-from jobs.division.replay import Yardstick, attempts, compared, yardstick
+from jobs.division.replay import Yardstick, attempts, comparison, yardstick
 from jobs.errors import JobError
-from jobs.reports.report import bytes_text, over_optimum_text, ratio_text
+from jobs.reports.texts import bytes_text, over_optimum_text, ratio_text
 from locality.bounds import rooms
 from locality.explain import Move, Reason, moves
 from locality.types import Part
@@ -24,7 +24,7 @@ REASONS = {
     Reason.HOLDERS_FULL: "whose holders have their shares",
     Reason.AVOIDABLE: "that a holder could have read",
 }
-"""What to say of pictures that move."""
+"""What to say of images that move."""
 
 
 def explanation(decision: Decision, only: str | None = None) -> Explanation:
@@ -43,7 +43,7 @@ def heading(said: Explanation) -> list[str]:
     """What was decided, by what, and how good that is."""
     quality = said.quality
     return [
-        f"{said.job_id}: {said.images} pictures of {said.input}, divided by {said.policy}, judged by "
+        f"{said.job_id}: {said.images} images of {said.input}, divided by {said.policy}, judged by "
         f"{said.capability} at {said.made_at}.",
         f"{said.capability}: {said.help or 'nobody has described it'} ({said.kind}, "
         f"{said.produced_by or 'written by programs'}).",
@@ -52,7 +52,7 @@ def heading(said: Explanation) -> list[str]:
         f"{bytes_text(quality.bytes_moved)} are moved; within {_percent(said.epsilon)} of the bound the fewest "
         f"are {bytes_text(quality.bytes_moved_optimal)}, ratio "
         f"{over_optimum_text(quality.bytes_moved_over_optimal)}. {_percent(quality.locality_ratio)} of the "
-        "pictures stay where they are.",
+        "images stay where they are.",
     ]
 
 
@@ -62,8 +62,8 @@ def sentences(said: Explanation) -> list[str]:
 
 
 def _whole(decision: Decision, nodes: tuple[ExplainedNode, ...]) -> Explanation:
-    judged = decision.judged
-    predicted = compared(decision, attempts(decision, [], {}))
+    judged = decision.readings
+    predicted = comparison(decision, attempts(decision, [], {}))
     return Explanation(
         job_id=decision.job_id,
         made_at=decision.made_at,
@@ -92,7 +92,7 @@ class _Facts:
     def __init__(self, decision: Decision) -> None:
         self.decision = decision
         self.by: Yardstick = yardstick(decision, [decision.plan])
-        self.values = decision.judged.numbers()
+        self.values = decision.readings.numbers()
         self.rooms = rooms(decision.images, self.values, decision.terms.epsilon)
         self.held = dict.fromkeys(decision.plan.parts, 0)
         for block in decision.blocks:
@@ -110,7 +110,7 @@ class _Facts:
         name = share.node_name
         found = ExplainedNode(
             **vars(share),
-            **vars(self.decision.judged.nodes[name]),
+            **vars(self.decision.readings.nodes[name]),
             most_images=self.rooms[name],
             held_images=self.held[name],
             fetched=tuple(Fetched(*counted) for counted in self.fetched[name].largest()),
@@ -118,19 +118,19 @@ class _Facts:
             predicted=share.images / self.by.speeds[name] if share.images and self.by.speeds.get(name) else None,
             why=(),
         )
-        return replace(found, why=(self._judged(found), *self._gets(found), *self._reads(found)))
+        return replace(found, why=(self._value_text(found), *self._gets(found), *self._reads(found)))
 
-    def _judged(self, node: ExplainedNode) -> str:
+    def _value_text(self, node: ExplainedNode) -> str:
         """Value, age, confidence, and the formula with its numbers in it."""
         capability, images = self.decision.capability, self.decision.images
         total = sum(self.values.values())
         exact = images * (node.value / total)
-        unit = f" {self.decision.judged.unit}" if self.decision.judged.unit else ""
+        unit = f" {self.decision.readings.unit}" if self.decision.readings.unit else ""
         trust = "nothing tells its confidence" if node.confidence is None else f"confidence {node.confidence:.2f}"
         return (
             f"its {capability} was {node.value:.4g}{unit}, {node.age_seconds:.0f} s old and {node.state}, "
             f"{trust}. That makes {images} * {node.value:.4g} / {total:.4g} = {exact:.1f} "
-            f"pictures by the formula, {node.target_images} in whole ones."
+            f"images by the formula, {node.target_images} in whole ones."
         )
 
     def _gets(self, node: ExplainedNode) -> list[str]:
@@ -145,7 +145,7 @@ class _Facts:
         if node.value == 0:
             return ["It gets none, because a node whose capability is 0 takes no work."]
         if node.target_images == 0:
-            return ["It gets none, because its share is too small for a whole picture."]
+            return ["It gets none, because its share is too small for a whole image."]
         return [f"It gets none, because {policy} finds all its work at better places: it holds {node.held_images}."]
 
     def _reads(self, node: ExplainedNode) -> list[str]:
@@ -156,13 +156,13 @@ class _Facts:
         given = [f"{move.images} by {move.to}" for move in node.given_away]
         return [
             f"It holds {_pictures(held)} and {reads}.",
-            *([f"It fetches {_listed(fetched)}."] if fetched else []),
-            *([f"Of what it holds, nodes that do not hold it read: {_listed(given)}."] if given else []),
+            *([f"It fetches {_join_some(fetched)}."] if fetched else []),
+            *([f"Of what it holds, nodes that do not hold it read: {_join_some(given)}."] if given else []),
         ]
 
 
 class _Tally:
-    """Pictures and bytes by what they have in common."""
+    """Images and bytes by what they have in common."""
 
     def __init__(self) -> None:
         self._images: Counter[str] = Counter()
@@ -173,7 +173,7 @@ class _Tally:
         self._bytes[key] += round(part.size_bytes)
 
     def largest(self) -> list[tuple[str, int, int]]:
-        """What they have in common, how many pictures and how many bytes, the most pictures first."""
+        """What they have in common, how many images and how many bytes, the most images first."""
         return [(key, images, self._bytes[key]) for key, images in self._images.most_common()]
 
 
@@ -182,7 +182,7 @@ def _why(move: Move) -> str:
     return f"{REASONS[move.reason]}: {move.text}" if move.part.block.replicas else REASONS[move.reason]
 
 
-def _listed(said: Sequence[str]) -> str:
+def _join_some(said: Sequence[str]) -> str:
     more = len(said) - MOST_TOLD
     return "; ".join(said[:MOST_TOLD]) + (f"; and {more} more in --json" if more > 0 else "")
 
@@ -192,4 +192,4 @@ def _percent(ratio: float) -> str:
 
 
 def _pictures(count: int) -> str:
-    return f"{count} picture{'' if count == 1 else 's'}"
+    return f"{count} image{'' if count == 1 else 's'}"

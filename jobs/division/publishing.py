@@ -66,7 +66,7 @@ def publish(
     held = {node.node_name: node for node in nodes}
     written = {datum.node_name: datum.data_value for datum in client.data(DATA_NAME)}
     values = {
-        name: _checked(name, recent(written.get(name), now - ttl_seconds) | {path: _facts(held.get(name), now)})
+        name: _to_value(name, recent(written.get(name), now - ttl_seconds) | {path: _facts(held.get(name), now)})
         for name in enrolled
     }
     for name, value in values.items():
@@ -94,7 +94,7 @@ def _facts(node: NodeShare | None, now: float) -> dict[str, int]:
     return {"blocks": node.blocks if node else 0, "bytes": node.bytes if node else 0, "published_at": int(now)}
 
 
-def _checked(name: str, paths: dict[str, dict[str, int]]) -> str:
+def _to_value(name: str, paths: dict[str, dict[str, int]]) -> str:
     value = json.dumps(paths, separators=(",", ":"), sort_keys=True)
     if len(value) > MOST_BYTES:
         raise JobError(

@@ -14,13 +14,13 @@ from jobs.division.decision import Decision
 from jobs.errors import JobError
 from locality.bounds import makespan_lower_bound
 from locality.policies import policy
-from locality.quality import Quality, judge, optimum_of
+from locality.quality import Quality, measure_quality, optimum_of
 from locality.types import Plan, PlanError
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One plan of the recorded pictures; `quality` is by its own capability, `recorded` that it is the job's."""
+    """One plan of the recorded images; `quality` is by its own capability, `recorded` that it is the job's."""
 
     policy: str
     capability: str
@@ -32,7 +32,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Yardstick:
-    """What all attempts are timed by, pictures per second if `name` is None, else per unit of that capability."""
+    """What all attempts are timed by, images per second if `name` is None, else per unit of that capability."""
 
     speeds: Mapping[str, float]
     name: str | None
@@ -42,10 +42,10 @@ class Yardstick:
         """What it is, for people."""
         if self.name is None:
             return "seconds, at the speeds the nodes had in earlier jobs"
-        return f"pictures per unit of {self.name}, because not all nodes have a known speed"
+        return f"images per unit of {self.name}, because not all nodes have a known speed"
 
     def makespan(self, plan: Plan) -> float | None:
-        """The longest time of any node; None when one with pictures has speed 0, so that it never ends."""
+        """The longest time of any node; None when one with images has speed 0, so that it never ends."""
         loads = {node: load for node, load in plan.loads().items() if load}
         if any(not self.speeds.get(node) for node in loads):
             return None
@@ -59,15 +59,15 @@ def attempts(
     recorded = Attempt(
         decision.policy, decision.capability, decision.plan, decision.quality, decision.planning_seconds, True
     )
-    return [recorded, *chain.from_iterable(_judged_by(decision, policies, *each) for each in capabilities.items())]
+    return [recorded, *chain.from_iterable(_attempts_by(decision, policies, *each) for each in capabilities.items())]
 
 
 def yardstick(decision: Decision, plans: Iterable[Plan]) -> Yardstick:
-    """The known speeds if every node has one that any plan gives pictures, else the capability that decided."""
+    """The known speeds if every node has one that any plan gives images, else the capability that decided."""
     working = {node for plan in plans for node, load in plan.loads().items() if load}
     if all(decision.speeds.get(node) for node in working):
         return Yardstick(decision.speeds, None)
-    return Yardstick(decision.judged.numbers(), decision.capability)
+    return Yardstick(decision.readings.numbers(), decision.capability)
 
 
 def values_of(decision: Decision, named: str) -> dict[str, float]:
@@ -91,7 +91,7 @@ def values_of(decision: Decision, named: str) -> dict[str, float]:
     return values
 
 
-def compared(decision: Decision, made: Sequence[Attempt]) -> dict[str, Any]:
+def comparison(decision: Decision, made: Sequence[Attempt]) -> dict[str, Any]:
     """All attempts as one JSON object, each timed by the same yardstick."""
     by = yardstick(decision, [attempt.plan for attempt in made])
     return {
@@ -106,18 +106,18 @@ def compared(decision: Decision, made: Sequence[Attempt]) -> dict[str, Any]:
     }
 
 
-def _judged_by(
+def _attempts_by(
     decision: Decision, policies: Sequence[str], name: str, values: Mapping[str, float]
 ) -> Iterator[Attempt]:
     """Each policy with one capability; what is possible at best is worked out once."""
-    plans = [(policy_name, *_planned(decision, policy_name, name, values)) for policy_name in policies]
+    plans = [(policy_name, *_time_plan(decision, policy_name, name, values)) for policy_name in policies]
     optimum = optimum_of(decision.blocks, values, decision.terms)
     for policy_name, plan, planning_seconds in plans:
-        quality = judge(plan, decision.blocks, values, decision.terms, optimum)
+        quality = measure_quality(plan, decision.blocks, values, decision.terms, optimum)
         yield Attempt(policy_name, name, plan, quality, planning_seconds)
 
 
-def _planned(decision: Decision, policy_name: str, name: str, values: Mapping[str, float]) -> tuple[Plan, float]:
+def _time_plan(decision: Decision, policy_name: str, name: str, values: Mapping[str, float]) -> tuple[Plan, float]:
     """A policy's plan and the seconds it took; PlanError names both."""
     divide = policy(policy_name)
     try:

@@ -12,7 +12,7 @@ from locality.program_names import speed_name, spellings
 REMEMBERED_SECONDS = 30 * 86400.0
 
 
-def recorded(client: InfoClient, program: str, batch: int) -> dict[str, float]:
+def recorded_speeds(client: InfoClient, program: str, batch: int) -> dict[str, float]:
     """The images per second at which each node last ran a program with this batch; empty when none did.
 
     What stands under a former name of the program counts where there is nothing else. What is no number above 0 is no

@@ -25,14 +25,14 @@ def main(asked: str) -> int:
     batch = body.pop("batch")
     body |= {name: Path(body[name]) for name in FILES if body.get(name)}
     try:
-        print(json.dumps({"fits": _described(load(Network(**body), batch))}), flush=True)
+        print(json.dumps({"fits": _describe(load(Network(**body), batch))}), flush=True)
     except (JobError, ValueError) as error:
         print(json.dumps({"refused": str(error)}), flush=True)
         return 1
     return 0
 
 
-def _described(loaded: Loaded) -> dict[str, Any]:
+def _describe(loaded: Loaded) -> dict[str, Any]:
     found = loaded.description
     return {"image": str(found.image), "row_bytes": row_bytes(loaded.tensors), "notes": list(found.notes)}
 

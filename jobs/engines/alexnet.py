@@ -42,7 +42,7 @@ NETWORK = LayeredNetwork(
 def parameters(file: Path | None) -> dict[str, np.ndarray]:
     """Weights and biases by Gluon's names, float32; ValueError when the file's are not AlexNet's."""
     if file is None:
-        return _seeded()
+        return _seed_parameters()
     try:
         found = gluon_file.read(file)
         _check(found)
@@ -69,11 +69,11 @@ def _check(found: Mapping[str, np.ndarray]) -> None:
         raise ValueError(f"it has also {extra[0]}, which AlexNet has not")
 
 
-def _seeded() -> dict[str, np.ndarray]:
-    return {name: _drawn(name, shape) for name, shape in NETWORK.shapes(CLASSES).items()}
+def _seed_parameters() -> dict[str, np.ndarray]:
+    return {name: _draw(name, shape) for name, shape in NETWORK.shapes(CLASSES).items()}
 
 
-def _drawn(name: str, shape: tuple[int, ...]) -> np.ndarray:
+def _draw(name: str, shape: tuple[int, ...]) -> np.ndarray:
     """Glorot and Bengio's uniform distribution (Xavier), biases 0; each parameter has a generator of its own."""
     if len(shape) == 1:
         return np.zeros(shape, dtype=np.float32)

@@ -14,13 +14,13 @@ REMEDY = "make one with `nodewise job quantize PICTURES --weights FILE.params` o
 
 @dataclass(frozen=True)
 class Gate:
-    """How far the best class was the same as in float32, on so many real pictures."""
+    """How far the best class was the same as in float32, on so many real images."""
 
     agreement: float
     pictures: int
 
     @property
-    def passed(self) -> bool:
+    def has_passed(self) -> bool:
         """Whether the model may be used."""
         return self.agreement >= LEAST_AGREEMENT and self.pictures >= LEAST_PICTURES
 
@@ -31,12 +31,12 @@ class Gate:
 
     def check(self, name: str) -> None:
         """ValueError unless the model of this name passed."""
-        if not self.passed:
-            said = f"agrees with float32 on {self.agreement:.1%} of {self.pictures} pictures" if self.pictures else ""
+        if not self.has_passed:
+            said = f"agrees with float32 on {self.agreement:.1%} of {self.pictures} images" if self.pictures else ""
             raise ValueError(f"{name} {said or 'was never compared with float32'}: {REMEDY}")
 
 
-def was_judged(metadata: Mapping[str, str]) -> bool:
+def has_gate(metadata: Mapping[str, str]) -> bool:
     """Whether a model says how it did."""
     return AGREEMENT in metadata
 

@@ -35,7 +35,7 @@ class Loaded:
     has_softmax: bool
 
     def images(self, contents: Sequence[bytes]) -> np.ndarray:
-        """Files of pictures as the network takes them; ValueError when one is none."""
+        """Files of images as the network takes them; ValueError when one is none."""
         image = self.description.image
         made = np.empty((len(contents), *image.shape), image.dtype)
         for content, place in zip(contents, made, strict=True):
@@ -45,7 +45,7 @@ class Loaded:
     def prepare(self, content: bytes, place: np.ndarray) -> None:
         """The same of one file, into its place."""
         how = self.preparation
-        prepare(decode(content, how.needed), how, self.description.image.planes(place))
+        prepare(decode(content, how.needed_side), how, self.description.image.planes(place))
 
     def probabilities(self, images: np.ndarray) -> np.ndarray:
         """What a classifier makes of images: (images, classes)."""

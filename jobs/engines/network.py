@@ -51,7 +51,7 @@ class Network:
             if isinstance(value := getattr(self, field.name), Path):
                 yield field.name, value
 
-    def staged(self) -> dict[str, str]:
+    def staged_names(self) -> dict[str, str]:
         """The same files by the names under which they lie beside a worker."""
         return {name: f"{name}-{file.name}" for name, file in self.files()}
 

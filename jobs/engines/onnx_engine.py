@@ -10,7 +10,7 @@ import numpy as np
 
 from jobs.engines import alexnet, onnx_file, onnx_graph
 from jobs.engines.description import Description, ImageInput
-from jobs.engines.gate import REMEDY, gate_of, was_judged
+from jobs.engines.gate import REMEDY, gate_of, has_gate
 from jobs.engines.network import ALEXNET_INT8, Network
 from jobs.engines.outputs import describe
 from jobs.engines.preparation_file import PreparationFile
@@ -39,7 +39,7 @@ class OnnxEngine:
         except ValueError as error:
             raise ValueError(f"{error}: {REMEDY}" if network.graph is None else str(error)) from error
         metadata = onnx_file.metadata(model)
-        if network.graph is None or was_judged(metadata):
+        if network.graph is None or has_gate(metadata):
             gate_of(metadata).check(file.name)
         try:
             return self.load_model(model, given)
@@ -50,7 +50,7 @@ class OnnxEngine:
         """What the session gives, in groups if its model takes no other number of images."""
         if self._group is None:
             return [*self._run(images)]
-        groups = [self._padded(images[at : at + self._group]) for at in range(0, len(images), self._group)]
+        groups = [self._infer_padded(images[at : at + self._group]) for at in range(0, len(images), self._group)]
         return [[one for rows in output for one in rows][: len(images)] for output in zip(*groups, strict=True)]
 
     def _load_alexnet(self, network: Network, batch: int) -> Description:
@@ -71,9 +71,9 @@ class OnnxEngine:
         if found.batch is None:
             results, note = self._as_it_is(images)
         else:
-            results, note = self._freed(model, found.batch, images)
+            results, note = self._free_batch(model, found.batch, images)
         names = [one.name for one in self._session.get_outputs()]
-        outputs = describe(names, results, self._fixed())
+        outputs = describe(names, results, self._has_fixed_lengths())
         return Description(found.image, outputs, onnx_file.gives_probability(model), (note,) if note else ())
 
     @property
@@ -89,7 +89,7 @@ class OnnxEngine:
         self._group, self._squeezed = 1, tuple(one.shape[:1] == (len(images),) for one in results)
         return self.infer(images), "an output has no row for each image: the images go through it one by one"
 
-    def _freed(self, model: Any, batch: int, images: np.ndarray) -> tuple[Results, str]:
+    def _free_batch(self, model: Any, batch: int, images: np.ndarray) -> tuple[Results, str]:
         """The same of a model of so many images, which takes any number from now on if it still gives the same then."""
         said = f"its batch is fixed at {batch}"
         if batch > 1 and not all(self._squeezed):
@@ -111,7 +111,7 @@ class OnnxEngine:
         shapes = [one.shape for one in self._session.get_outputs()]
         return tuple(bool(shape) and shape[0] == self._group for shape in shapes)
 
-    def _padded(self, images: np.ndarray) -> Results:
+    def _infer_padded(self, images: np.ndarray) -> Results:
         """One group, filled up with zeros."""
         whole = np.zeros((self._group or 1, *images.shape[1:]), images.dtype)
         whole[: len(images)] = images
@@ -125,7 +125,7 @@ class OnnxEngine:
             raise ValueError(f"it does not run: {str(error).splitlines()[0]}") from error
         return results
 
-    def _fixed(self) -> list[bool]:
+    def _has_fixed_lengths(self) -> list[bool]:
         """Of each output, whether all lengths but the number of images are known before it runs."""
         shapes = [one.shape for one in self._session.get_outputs()]
         counts_images = self._squeezed if self._group else (True,) * len(shapes)

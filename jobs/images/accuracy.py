@@ -1,4 +1,4 @@
-"""How often a job was right about pictures whose truth is known."""
+"""How often a job was right about images whose truth is known."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from jobs.images import labels
 from jobs.images.labels import Label
 
 PACKED = ".rec#"
-"""Stands between the file and the name of a picture that is packed."""
+"""Stands between the file and the name of an image that is packed."""
 UNNAMED = re.compile(r"class \d+")
 """What a class is called by a job that was given no names."""
 
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Pictures: `right`, `wrong` (those with an error too), `unknown` (their truth is not); by class: right, of."""
+    """Images: `right`, `wrong` (those with an error too), `unknown` (their truth is not); by class: right, of."""
 
     right: int
     wrong: int
@@ -34,7 +34,7 @@ class Accuracy:
 
 
 def accuracy(rows: Iterable[Mapping[str, Any]], truth_file: Path) -> Accuracy:
-    """Rows of a job, held against the `labels.tsv` of its pictures; JobError when that is no such table."""
+    """Rows of a job, held against the `labels.tsv` of its images; JobError when that is no such table."""
     truth = labels.read(truth_file)
     unknown = 0
     by_class: dict[str, tuple[int, int]] = {}

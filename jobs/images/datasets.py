@@ -1,4 +1,4 @@
-"""Pictures for a job: make some from photographs that ship inside packages, load a folder into HDFS."""
+"""Images for a job: make some from photographs that ship inside packages, load a folder into HDFS."""
 
 from __future__ import annotations
 
@@ -59,19 +59,19 @@ ADDRESS = re.compile(r"(?:(?P<scheme>[^:/]*):)?(?://(?P<host>[^/]*))?(?P<path>.*
 
 @dataclass(frozen=True)
 class LoadResult:
-    """`loaded` pictures in HDFS, those of `broken` among them; path and reason of what is not, in `skipped`."""
+    """`loaded` images in HDFS, those of `broken` among them; path and reason of what is not, in `skipped`."""
 
     loaded: int
     skipped: tuple[tuple[Path, str], ...]
     broken: tuple[tuple[Path, str], ...] = ()
 
 
-class NoPicture(ValueError):
+class NoImage(ValueError):
     """A file that no engine could read, whatever it holds."""
 
 
 class Broken(ValueError):
-    """A file that is named like a JPEG or begins like a picture, but cannot be decoded."""
+    """A file that is named like a JPEG or begins like an image, but cannot be decoded."""
 
 
 def photographs(folders: Iterable[Path] = DEBIAN) -> list[Path]:
@@ -99,7 +99,7 @@ def make(
     directory that holds something, no photographs, a disk that refuses.
     """
     if count < 1:
-        raise JobError(f"cannot make {count} pictures", remedy="ask for 1 or more")
+        raise JobError(f"cannot make {count} images", remedy="ask for 1 or more")
     try:
         if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
             raise JobError(f"{directory} exists and is not an empty folder", remedy="name a new or empty one")
@@ -113,7 +113,7 @@ def make(
                 on_progress(len(shown), count)
         labels.write(directory, shown, list(dict.fromkeys(ONE_THING.get(name, name) for name, _ in originals)))
     except OSError as error:
-        raise JobError(f"cannot make pictures in {directory}: {error.strerror or error}") from None
+        raise JobError(f"cannot make images in {directory}: {error.strerror or error}") from None
     return count
 
 
@@ -126,10 +126,10 @@ def load(
     overwrite: bool = False,
     keep_broken: bool = False,
 ) -> LoadResult:
-    """Upload every picture below `directory` to the same relative path below `hdfs_dir`, over WebHDFS.
+    """Upload every image below `directory` to the same relative path below `hdfs_dir`, over WebHDFS.
 
     What tells their classes stays where it is.
-    Each file is decoded first. What is no picture, or a broken one, is in `skipped` with the reason; with
+    Each file is decoded first. What is no image, or a broken one, is in `skipped` with the reason; with
     `keep_broken` broken ones are uploaded all the same. JobError: an empty folder, an `hdfs_dir` elsewhere than
     at `namenode_http`, a target file that is there already (unless `overwrite`), an HDFS that does not answer
     or refuses.
@@ -138,7 +138,7 @@ def load(
     target = hdfs_path(hdfs_dir, namenode_http)
     upload = _Upload(hdfs_client(namenode_http, user), directory, target, overwrite, keep_broken)
     results = []
-    with hdfs_failures(f"store pictures in {upload.target} for user {user}", namenode_http):
+    with hdfs_failures(f"store images in {upload.target} for user {user}", namenode_http):
         upload.check_target(files)
         for result in _in_threads(UPLOADS_AT_ONCE, upload, files):
             results.append(result)
@@ -172,7 +172,7 @@ class _Upload:
             check_picture(path, data)
         except OSError as error:
             return path, False, f"cannot be read: {error.strerror or error}"
-        except NoPicture as error:
+        except NoImage as error:
             return path, False, str(error)
         except Broken as error:
             if not self.keep_broken:
@@ -238,7 +238,7 @@ def _open_all(paths: Iterable[Path]) -> list[tuple[str, Image.Image]]:
         with Image.open(path) as image:
             originals.append((path.stem, image.convert("RGB")))
     if not originals:
-        raise JobError("no photographs to make pictures from", remedy="install scikit-image and scikit-learn")
+        raise JobError("no photographs to make images from", remedy="install scikit-image and scikit-learn")
     return originals
 
 
@@ -246,16 +246,16 @@ def _draw(
     directory: Path, originals: Sequence[tuple[str, Image.Image]], seed: int, digits: int, number: int
 ) -> tuple[str, str]:
     """Name of the file it writes, and of the photograph."""
-    # A generator of its own for each picture, so that threads cannot change who draws what.
-    chance = random.Random(f"{seed}/{number}")  # noqa: S311 pictures, not secrets
+    # A generator of its own for each image, so that threads cannot change who draws what.
+    chance = random.Random(f"{seed}/{number}")  # noqa: S311 images, not secrets
     name, original = originals[number % len(originals)]
-    picture = _recoloured(_cropped(original, chance), chance)
+    picture = _recolour(_crop(original, chance), chance)
     file = f"{name}_{number:0{digits}}.jpg"
-    (directory / file).write_bytes(_encoded(picture, chance.randint(*FILE_BYTES)))
+    (directory / file).write_bytes(_encode(picture, chance.randint(*FILE_BYTES)))
     return file, name
 
 
-def _cropped(original: Image.Image, chance: random.Random) -> Image.Image:
+def _crop(original: Image.Image, chance: random.Random) -> Image.Image:
     widest = min(original.width, original.height * SIZE[0] / SIZE[1])
     width = widest * chance.uniform(0.6, 1.0)
     height = width * SIZE[1] / SIZE[0]
@@ -265,13 +265,13 @@ def _cropped(original: Image.Image, chance: random.Random) -> Image.Image:
     return ImageOps.mirror(crop) if chance.random() < 0.5 else crop
 
 
-def _recoloured(picture: Image.Image, chance: random.Random) -> Image.Image:
+def _recolour(picture: Image.Image, chance: random.Random) -> Image.Image:
     for enhance in (ImageEnhance.Brightness, ImageEnhance.Contrast, ImageEnhance.Color):
         picture = enhance(picture).enhance(chance.uniform(0.8, 1.2))
     return picture
 
 
-def _encoded(picture: Image.Image, most_bytes: int) -> bytes:
+def _encode(picture: Image.Image, most_bytes: int) -> bytes:
     """The best quality that fits, by bisection: size grows with quality."""
     low, high = QUALITIES.start, QUALITIES.stop - 1
     best = _jpeg(picture, low)
@@ -313,27 +313,27 @@ def hdfs_path(address: str, namenode_http: str) -> PurePosixPath:
     host, here = (re.sub(r":\d+$", "", name or "") for name in (parts["host"], urlsplit(namenode_http).netloc))
     if host not in ("", here):
         raise JobError(
-            f"{address!r} names the HDFS at {host}, and pictures can go to the one at {here} only",
+            f"{address!r} names the HDFS at {host}, and images can go to the one at {here} only",
             remedy="begin with hdfs:/// and the folder",
         )
     return path
 
 
 def files_below(directory: Path) -> list[Path]:
-    """All files of a folder of pictures, by path, less those that tell the classes; JobError when there are none."""
+    """All files of a folder of images, by path, less those that tell the classes; JobError when there are none."""
     if not directory.is_dir():
-        raise JobError(f"{directory} is not a folder", remedy="name the folder that holds the pictures")
+        raise JobError(f"{directory} is not a folder", remedy="name the folder that holds the images")
     known = {directory / labels.LABELS, directory / labels.CLASSES}
     files = sorted(path for path in directory.rglob("*") if not path.is_dir() and path not in known)
     if not files:
         raise JobError(
-            f"{directory} holds no files", remedy="put pictures there, or make some with `nodewise images make`"
+            f"{directory} holds no files", remedy="put images there, or make some with `nodewise images make`"
         )
     return files
 
 
 def check_picture(path: Path, data: bytes) -> None:
-    """NoPicture or Broken, with the reason, when no engine could make anything of this content."""
+    """NoImage or Broken, with the reason, when no engine could make anything of this content."""
     jpeg = path.suffix.lower() in {".jpg", ".jpeg"} or data.startswith(b"\xff\xd8")
     try:
         with Image.open(io.BytesIO(data)) as image:
@@ -342,10 +342,10 @@ def check_picture(path: Path, data: bytes) -> None:
                 image.load()
     except UnidentifiedImageError:
         if jpeg:
-            raise Broken(f"broken JPEG: {'empty file' if not data else 'no picture begins in it'}") from None
-        raise NoPicture("not a picture") from None
+            raise Broken(f"broken JPEG: {'empty file' if not data else 'no image begins in it'}") from None
+        raise NoImage("not an image") from None
     # Decoders answer damage with many kinds of exception, and a file must not stop the others.
     except Exception as error:
-        raise Broken(f"broken {'JPEG' if jpeg else 'picture'}: {error}") from None
+        raise Broken(f"broken {'JPEG' if jpeg else 'image'}: {error}") from None
     if kind not in FORMATS:
-        raise NoPicture(f"a {kind} picture: convert it to one of {', '.join(sorted(FORMATS))}")
+        raise NoImage(f"a {kind} image: convert it to one of {', '.join(sorted(FORMATS))}")

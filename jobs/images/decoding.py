@@ -1,4 +1,4 @@
-"""From the bytes of a picture to what a network expects."""
+"""From the bytes of an image to what a network expects."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from jobs.images import headers
 from jobs.images.preparation import BGR, GREY, Preparation
 
 MOST_PIXELS = 120_000_000
-"""Of one picture: decoded it has three bytes each, and a container about one GiB."""
+"""Of one image: decoded it has three bytes each, and a container about one GiB."""
 _SURPLUS = "extraneous bytes before marker"
 _SURPLUS_AT_END = f"{_SURPLUS} 0xd9"
 _RESTARTS = b"\xff\xdd"
 
 
 def decode(content: bytes, needed: int) -> np.ndarray:
-    """Pixels (height, width, 3) in RGB, uint8; ValueError says why the bytes are no picture.
+    """Pixels (height, width, 3) in RGB, uint8; ValueError says why the bytes are no image.
 
-    A large picture is shrunk on the way, to a short side of at least `needed`.
+    A large image is shrunk on the way, to a short side of at least `needed`.
     """
     if not content:
         raise ValueError("the file is empty")
@@ -31,7 +31,7 @@ def decode(content: bytes, needed: int) -> np.ndarray:
     except cv2.error as error:
         raise ValueError(f"cannot be decoded: {error.err}") from error
     if decoded is None:
-        raise ValueError("not a picture that can be decoded: it is damaged or cut off")
+        raise ValueError("not an image that can be decoded: it is damaged or cut off")
     pixels: np.ndarray = cv2.cvtColor(_shrunk(decoded, needed), cv2.COLOR_BGR2RGB)
     return pixels
 
@@ -51,19 +51,19 @@ def _jpeg(content: bytes, needed: int) -> np.ndarray:
     behind them.
     """
     try:
-        return _decoded(content, needed, strict=True)
+        return _decode(content, needed, strict=True)
     except ValueError as error:
         if _SURPLUS not in str(error):
             raise
-        tidied = headers.tidied(content)
+        tidied = headers.tidy(content)
         if tidied != content:
             return _jpeg(tidied, needed)
         if _SURPLUS_AT_END not in str(error) or _RESTARTS in content:
             raise
-        return _decoded(content, needed, strict=False)
+        return _decode(content, needed, strict=False)
 
 
-def _decoded(content: bytes, needed: int, strict: bool) -> np.ndarray:
+def _decode(content: bytes, needed: int, strict: bool) -> np.ndarray:
     """Shrunk by a power of two if at all: libjpeg-turbo is slower by any other ratio than without."""
     width, height = _size(content)
     times = next((times for times in (8, 4, 2) if min(width, height) >= times * needed), 1)

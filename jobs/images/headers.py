@@ -1,4 +1,4 @@
-"""What a picture's first bytes claim about its size, before anything is allocated for it."""
+"""What an image's first bytes claim about its size, before anything is allocated for it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import struct
 
 import simplejpeg
 
-UNKNOWN = "not a picture of a known format (JPEG, PNG, BMP, TIFF, WebP and PPM are)"
+UNKNOWN = "not an image of a known format (JPEG, PNG, BMP, TIFF, WebP and PPM are)"
 JPEG = b"\xff\xd8"
 _SCAN, _END = 0xDA, 0xD9
 _MARKER = re.compile(rb"\xff+[^\x00\xff]")
@@ -20,7 +20,7 @@ _PNM_BYTES = 4096
 
 
 def size(content: bytes) -> tuple[int, int]:
-    """(width, height) as the header has them; ValueError when the bytes are no picture of a known format."""
+    """(width, height) as the header has them; ValueError when the bytes are no image of a known format."""
     try:
         if content.startswith(JPEG):
             height, width, _, _ = simplejpeg.decode_jpeg_header(content)
@@ -36,11 +36,11 @@ def size(content: bytes) -> tuple[int, int]:
         if found := _PNM.match(content, 0, _PNM_BYTES):
             return int(found[1]), int(found[2])
     except (struct.error, OverflowError):  # a place behind any end
-        raise ValueError("not a picture: it ends within its header") from None
+        raise ValueError("not an image: it ends within its header") from None
     raise ValueError(UNKNOWN)
 
 
-def tidied(content: bytes) -> bytes:
+def tidy(content: bytes) -> bytes:
     """A JPEG without bytes that stand between the segments of its header, where none belong."""
     parts, place = [JPEG], len(JPEG)
     while (marker := _MARKER.search(content, place)) and content[marker.end() - 1] not in (_SCAN, _END):
@@ -73,7 +73,7 @@ def _tiff(content: bytes) -> tuple[int, int]:
             value = place + 4 + struct.calcsize(place_kind)
             (found[tag],) = struct.unpack_from(order + _TIFF_NUMBERS.get(kind, "I"), content, value)
     if len(found) < 2:
-        raise ValueError("not a picture: a TIFF without width and height")
+        raise ValueError("not an image: a TIFF without width and height")
     return found[_TIFF_WIDTH], found[_TIFF_HEIGHT]
 
 

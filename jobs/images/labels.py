@@ -1,4 +1,4 @@
-"""What pictures show: a table of file names and classes, written beside pictures whose truth is known."""
+"""What images show: a table of file names and classes, written beside images whose truth is known."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from jobs.errors import JobError
 
 LABELS = "labels.tsv"
-"""A picture a line: file name as below the folder, number of its class, name of its class, with tabs between them."""
+"""An image a line: file name as below the folder, number of its class, name of its class, with tabs between them."""
 CLASSES = "classes.txt"
 """A class a line, in the order of their numbers from 0 on."""
 
@@ -35,9 +35,7 @@ def read(file: Path) -> dict[str, Label]:
         lines = file.read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise JobError(
-            f"{file} cannot be read ({reason})", remedy=f"name the {LABELS} of a folder of pictures"
-        ) from None
+        raise JobError(f"{file} cannot be read ({reason})", remedy=f"name the {LABELS} of a folder of images") from None
     return dict(_parse(file, number, line) for number, line in enumerate(lines, start=1) if line.strip())
 
 

@@ -1,4 +1,4 @@
-"""Packs a folder of pictures into RecordIO files in HDFS: few large files instead of many small ones."""
+"""Packs a folder of images into RecordIO files in HDFS: few large files instead of many small ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jobs.images import labels, recordio
 from jobs.images.datasets import (
     UPLOADS_AT_ONCE,
     Broken,
-    NoPicture,
+    NoImage,
     Progress,
     check_picture,
     files_below,
@@ -41,7 +41,7 @@ _MOST_BYTES = recordio.MOST_BYTES - recordio.HEAD_BYTES
 
 @dataclass(frozen=True)
 class PackResult:
-    """`packed` pictures in `files` packs and those `alone`, which are files beside them; path and reason of the rest.
+    """`packed` images in `files` packs and those `alone`, which are files beside them; path and reason of the rest.
 
     `broken` ones are among the packed.
     """
@@ -63,10 +63,10 @@ def pack(
     keep_broken: bool = False,
     overwrite: bool = False,
 ) -> PackResult:
-    """Pack every picture below `directory` into files of at most `file_bytes` in `hdfs_dir`, over WebHDFS.
+    """Pack every image below `directory` into files of at most `file_bytes` in `hdfs_dir`, over WebHDFS.
 
     They keep their names, in the .lst, and get the class numbers of the folder's labels.tsv, if it has one (-1 where
-    it lacks a picture), else 0. Pictures are judged as by `jobs.images.datasets.load`; one in which the mark of a
+    it lacks an image), else 0. Images are judged as by `jobs.images.datasets.load`; one in which the mark of a
     record stands becomes a file of its own. `hdfs_dir` appears when all is there. JobError: as with `load`, and an
     `hdfs_dir` that holds something, unless it is a pack and `overwrite` says to replace it.
     """
@@ -75,7 +75,7 @@ def pack(
     target = hdfs_path(hdfs_dir, namenode_http)
     client = hdfs_client(namenode_http, user)
     with (
-        hdfs_failures(f"store pictures in {target} for user {user}", namenode_http),
+        hdfs_failures(f"store images in {target} for user {user}", namenode_http),
         place(client, target, overwrite) as folder,
     ):
         packer = _Packer(client, folder, _Check(directory, keep_broken), known, file_bytes)
@@ -84,7 +84,7 @@ def pack(
 
 @dataclass(frozen=True)
 class _Checked:
-    """A file that was read: its name below the folder, its bytes if they are a picture, and what is wrong with it."""
+    """A file that was read: its name below the folder, its bytes if they are an image, and what is wrong with it."""
 
     path: Path
     name: str
@@ -111,9 +111,9 @@ class _Check:
 
     def _read(self, path: Path, name: str) -> tuple[bytes, str]:
         if {"\t", "\n", "\r"} & set(name) or name != os.fsencode(name).decode("utf-8", "replace"):
-            raise NoPicture("its name holds a tab or the end of a line, or is not UTF-8: rename the file")
+            raise NoImage("its name holds a tab or the end of a line, or is not UTF-8: rename the file")
         if path.stat().st_size > _MOST_BYTES:
-            raise NoPicture(f"a record holds no more than {_MOST_BYTES} bytes: load it as a file")
+            raise NoImage(f"a record holds no more than {_MOST_BYTES} bytes: load it as a file")
         content = path.read_bytes()
         try:
             check_picture(path, content)
@@ -142,7 +142,7 @@ class _Pack:
 
 @dataclass
 class _Packer:
-    """Writes packs one after another into the folder `staging`; no more is in memory than some pictures and lines."""
+    """Writes packs one after another into the folder `staging`; no more is in memory than some images and lines."""
 
     client: InsecureClient
     staging: PurePosixPath
@@ -165,7 +165,7 @@ class _Packer:
         return PackResult(self.packed, number, tuple(self.alone.values()), tuple(self.skipped), tuple(self.broken))
 
     def _write(self, stem: PurePosixPath, pictures: Iterator[_Checked]) -> _Checked | None:
-        """Write a pack; the picture that did not fit into it any more, or None at the end."""
+        """Write a pack; the image that did not fit into it any more, or None at the end."""
         pack, left = _Pack(), list[_Checked]()
         self.client.write(f"{stem}{REC}", data=self._records(pack, pictures, left))
         for kind, lines in ((IDX, pack.idx), (LST, pack.lst), (LEN, pack.lengths)):

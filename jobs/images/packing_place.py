@@ -19,7 +19,7 @@ from jobs.errors import JobError
 
 NAME = "images-{:05}"
 ALONE = "_alone"
-"""In a folder of packs: the names of those pictures that lie there as files, one a line; there if there are any."""
+"""In a folder of packs: the names of those images that lie there as files, one a line; there if there are any."""
 ABANDONED_S = 86_400.0
 """When nothing new came into a folder for so long, its packing has ended, on whatever machine it ran."""
 _OF_A_PACK = re.compile(r"images-\d{5,}\.(rec|idx|lst|len)")
@@ -49,7 +49,7 @@ def place(client: InsecureClient, target: PurePosixPath, overwrite: bool = False
 
 def _check(client: InsecureClient, target: PurePosixPath, overwrite: bool) -> None:
     if not target.name:
-        raise JobError(f"pictures cannot be packed into {target} itself", remedy="name a folder below it")
+        raise JobError(f"images cannot be packed into {target} itself", remedy="name a folder below it")
     status = client.status(str(target), strict=False)
     if status is None:
         return
@@ -110,11 +110,11 @@ def _clear(client: InsecureClient, target: PurePosixPath, kind: str) -> None:
         return
     for name, status in client.list(str(target.parent), status=True):
         left = pattern.fullmatch(name)
-        if left and _ended(left["machine"], int(left["process"]), status["modificationTime"] / 1000):
+        if left and _has_ended(left["machine"], int(left["process"]), status["modificationTime"] / 1000):
             _take_away(client, target.parent / name)
 
 
-def _ended(machine: str, process: int, changed_at: float) -> bool:
+def _has_ended(machine: str, process: int, changed_at: float) -> bool:
     here = machine == socket.gethostname()
     return (here and not psutil.pid_exists(process)) or time.time() - changed_at > ABANDONED_S
 

@@ -34,7 +34,7 @@ class Preparation:
     channels: str = RGB
 
     @property
-    def needed(self) -> int:
+    def needed_side(self) -> int:
         """An image whose short side is at least so long loses nothing that the network would see."""
         return max(self.crop) if self.resize is None else self.resize
 

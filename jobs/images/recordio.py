@@ -1,12 +1,12 @@
-"""Pictures packed as MXNet's im2rec does it: RecordIO (.rec), its index (.idx) and its list (.lst), and lengths (.len).
+"""Images packed as MXNet's im2rec does it: RecordIO (.rec), its index (.idx) and its list (.lst), and lengths (.len).
 
 A record is, little endian: the magic word; a word of part (3 bits) and length (29 bits); that many bytes; zeros up to a
-multiple of four. The bytes are 24 of header (labels that follow, one label, key, 0), those labels, then the picture.
+multiple of four. The bytes are 24 of header (labels that follow, one label, key, 0), those labels, then the image.
 Where the magic word itself stands in them, at a multiple of four, it is left out and the record is split there: its
 parts 1, 2, 2 ... 3 follow one another, each with a head of its own. An unsplit record is part 0.
 
 .idx has lines `key, first byte of the record`, .lst `key, label ..., path`, and .len, ours, `key, first byte of the
-picture itself, its bytes`; tabs between. MXNet reads the first three, and nothing of it looks at the fourth.
+image itself, its bytes`; tabs between. MXNet reads the first three, and nothing of it looks at the fourth.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class BadPack(ValueError):
 
 
 class Place(NamedTuple):
-    """Where a picture is: its first byte, its length, the end of its record; of a split one the bytes are no range."""
+    """Where an image is: its first byte, its length, the end of its record; of a split one the bytes are no range."""
 
     start: int
     length: int
@@ -82,20 +82,20 @@ def is_whole(picture: bytes) -> bool:
 
 
 def locate(read_at: ReadAt, offset: int) -> Place:
-    """The picture of the record that begins at `offset`; BadPack when none begins there."""
+    """The image of the record that begins at `offset`; BadPack when none begins there."""
     head = read_at(offset, HEAD_BYTES)
     part, length = _head(head, offset)
     if part == _WHOLE:
         skipped = _header_bytes(head[_HEAD.size :], length, offset)
         start = offset + _HEAD.size + skipped
-        return Place(start, length - skipped, _padded(start + length - skipped, offset), is_split=False)
+        return Place(start, length - skipped, _pad(start + length - skipped, offset), is_split=False)
     parts = list(_parts(read_at, offset))
     begin, length = parts[-1]
-    return Place(offset, len(picture(read_at, offset)), _padded(begin + length, offset), is_split=True)
+    return Place(offset, len(picture(read_at, offset)), _pad(begin + length, offset), is_split=True)
 
 
 def picture(read_at: ReadAt, offset: int) -> bytes:
-    """The picture of the record that begins at `offset`, put together again if it is split."""
+    """The image of the record that begins at `offset`, put together again if it is split."""
     content = _MAGIC_BYTES.join(read_at(begin, length) for begin, length in _parts(read_at, offset))
     return content[_header_bytes(content, len(content), offset) :]
 
@@ -119,14 +119,14 @@ def places(lengths: bytes, of: Records) -> Places:
 
 
 def as_places(table: Numbers) -> Places:
-    """A row for each `locate`d picture, as columns; shape (pictures, 4)."""
+    """A row for each `locate`d image, as columns; shape (images, 4)."""
     starts, lengths, ends = (np.ascontiguousarray(table[:, column]) for column in range(3))
     return Places(starts, lengths, ends, frozenset(np.flatnonzero(table[:, 3]).tolist()))
 
 
 @dataclass(frozen=True)
 class Index:
-    """The pictures of one pack in the order of their bytes, about 100 bytes each."""
+    """The images of one pack in the order of their bytes, about 100 bytes each."""
 
     offsets: Numbers
     places: Places
@@ -141,7 +141,7 @@ class Index:
         if len(wrong):
             raise BadPack(
                 f"has an {IDX} that does not name what it holds from byte {min(ends[wrong[0]], begins[wrong[0]])} on: "
-                f"make the {IDX} again, or pack the pictures again"
+                f"make the {IDX} again, or pack the images again"
             )
         return cls(found.offsets, where, Names.of(lst, found))
 
@@ -149,11 +149,11 @@ class Index:
         return len(self.offsets)
 
     def first_at(self, byte: int) -> int:
-        """The number of the first picture whose record begins at this byte or behind it."""
+        """The number of the first image whose record begins at this byte or behind it."""
         return int(np.searchsorted(self.offsets, byte))
 
     def place(self, number: int) -> Place:
-        """Where a picture is."""
+        """Where an image is."""
         starts, lengths, ends, split = self.places
         return Place(int(starts[number]), int(lengths[number]), int(ends[number]), number in split)
 
@@ -175,14 +175,14 @@ class Names:
     @classmethod
     def of(cls, lst: bytes, found: Records) -> Names:
         """The names of these records; a key that the list has twice, or not at all, brings no name."""
-        keys, begins, ends = _listed(lst)
+        keys, begins, ends = _parse_list(lst)
         order = np.argsort(keys, kind="stable")
         keys, begins, ends = (np.append(column[order], 0) for column in (keys, begins, ends))
         keys = keys[:-1]
         at, behind = (np.searchsorted(keys, found.keys, side) for side in ("left", "right"))
         once = behind - at == 1
         begins, ends = np.where(once, begins[at], 0), np.where(once, ends[at], 0)
-        return cls(lst, begins, ends, _shared(lst, begins, ends))
+        return cls(lst, begins, ends, _find_shared(lst, begins, ends))
 
     def __getitem__(self, number: int) -> tuple[str, bool]:
         """The name, and whether no other record has it."""
@@ -190,14 +190,14 @@ class Names:
         return text.decode("utf-8", "backslashreplace"), number not in self.shared
 
 
-def _shared(text: bytes, begins: Numbers, ends: Numbers) -> frozenset[int]:
+def _find_shared(text: bytes, begins: Numbers, ends: Numbers) -> frozenset[int]:
     """The records without a name, and those whose name another one has, too (told by hash, so at worst some more)."""
     hashes = np.fromiter((hash(text[a:b]) for a, b in zip(begins, ends, strict=True)), np.int64, len(begins))
     _, which, counts = np.unique(hashes, return_inverse=True, return_counts=True)
     return frozenset(np.flatnonzero((counts[which] > 1) | (begins == ends)).tolist())
 
 
-def _listed(lst: bytes) -> tuple[Numbers, Numbers, Numbers]:
+def _parse_list(lst: bytes) -> tuple[Numbers, Numbers, Numbers]:
     """Of each line of a list the key, and where the path begins and ends: behind the last tab, at the end."""
     text = np.frombuffer(lst, np.uint8)
     ends = np.flatnonzero(text == ord("\n"))
@@ -251,7 +251,7 @@ def _parts(read_at: ReadAt, offset: int) -> Iterator[tuple[int, int]]:
         yield begin + _HEAD.size, length
         if part in (_WHOLE, _LAST):
             return
-        begin, expected = _padded(begin + _HEAD.size + length, offset), (_MIDDLE, _LAST)
+        begin, expected = _pad(begin + _HEAD.size + length, offset), (_MIDDLE, _LAST)
 
 
 def _head(content: bytes, offset: int) -> tuple[int, int]:
@@ -263,13 +263,13 @@ def _head(content: bytes, offset: int) -> tuple[int, int]:
 
 
 def _header_bytes(content: bytes, length: int, offset: int) -> int:
-    """Bytes of header and labels before the picture in a record of this length."""
+    """Bytes of header and labels before the image in a record of this length."""
     labels = _HEADER.unpack_from(content)[0] if len(content) >= _HEADER.size else 0
     skipped: int = _HEADER.size + 4 * labels
     if length < skipped:
-        raise BadPack(f"holds a record of {length} bytes at byte {offset}, too short for a picture of MXNet's")
+        raise BadPack(f"holds a record of {length} bytes at byte {offset}, too short for an image of MXNet's")
     return skipped
 
 
-def _padded(end: int, offset: int) -> int:
+def _pad(end: int, offset: int) -> int:
     return end + (offset - end) % 4

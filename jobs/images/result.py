@@ -40,8 +40,8 @@ def _rows(content: bytes) -> pa.Table:
     return table.select(SCHEMA.names)
 
 
-def seen(row: Mapping[str, Any]) -> tuple[str, str]:
-    """What a row says of its picture, for a table: the class and its score, or how many numbers there are."""
+def row_text(row: Mapping[str, Any]) -> tuple[str, str]:
+    """What a row says of its image, for a table: the class and its score, or how many numbers there are."""
     if row["error"]:
         return row["error"], ""
     if "class_name" in row:
@@ -57,5 +57,5 @@ def check_classified(output: str, found: Sequence[Mapping[str, Any]]) -> None:
 
 
 def accuracy_json(known: Accuracy) -> dict[str, Any]:
-    """How often a job was right, for programs; `ratio` is None when the truth of no picture is known."""
+    """How often a job was right, for programs; `ratio` is None when the truth of no image is known."""
     return asdict(known) | {"ratio": known.ratio}

@@ -1,4 +1,4 @@
-"""One row per picture, made where it was looked at, and many rows as the Arrow stream that is committed."""
+"""One row per image, made where it was looked at, and many rows as the Arrow stream that is committed."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class Rows(Protocol):
     def of(self, names: Sequence[str], results: Sequence[ImageArrays]) -> bytes:
         """One message of an Arrow stream with a row for each of `names`; `results` is what an engine inferred."""
 
-    def failed(self, reasons: Mapping[str, str]) -> bytes:
-        """One message with a row for each picture that has none of a network, and why."""
+    def failures(self, reasons: Mapping[str, str]) -> bytes:
+        """One message with a row for each image that has none of a network, and why."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,9 @@ class ClassRows:
 
     def of(self, names: Sequence[str], results: Sequence[ImageArrays]) -> bytes:
         """As Rows has it; a classifier has one output."""
-        return self.classified(names, probabilities(results[0], self.has_softmax))
+        return self.of_probabilities(names, probabilities(results[0], self.has_softmax))
 
-    def classified(self, names: Sequence[str], probabilities: np.ndarray) -> bytes:
+    def of_probabilities(self, names: Sequence[str], probabilities: np.ndarray) -> bytes:
         """The same of probabilities (names, classes)."""
         count = min(BEST, probabilities.shape[1])
         best = _best(probabilities, count)
@@ -73,9 +73,9 @@ class ClassRows:
         first = [pa.array(best[:, 0], pa.int32()), classes.take(pa.array(np.arange(0, best.size, count)))]
         return _message(self, names, [*first, pa.array(scores[:, 0]), top5], pa.nulls(len(names), pa.string()))
 
-    def failed(self, reasons: Mapping[str, str]) -> bytes:
+    def failures(self, reasons: Mapping[str, str]) -> bytes:
         """As Rows has it."""
-        return _failed(self, reasons)
+        return _failure_message(self, reasons)
 
     def _class_name(self, class_id: int) -> str:
         if self.labels is not None and class_id < len(self.labels):
@@ -96,17 +96,17 @@ class TensorRows:
         """As Rows has it."""
         columns = self._columns()
         said = [{"column": column, **asdict(one)} for column, one in zip(columns, self.outputs, strict=True)]
-        lists = [(name, pa.list_(_stored(one.dtype))) for name, one in zip(columns, self.outputs, strict=True)]
+        lists = [(name, pa.list_(_stored_type(one.dtype))) for name, one in zip(columns, self.outputs, strict=True)]
         return pa.schema(_PATH + lists + _REST, metadata={TENSORS_KEY: json.dumps(said)})
 
     def of(self, names: Sequence[str], results: Sequence[ImageArrays]) -> bytes:
         """As Rows has it."""
-        lists = [_lists(rows, _stored(one.dtype)) for rows, one in zip(results, self.outputs, strict=True)]
+        lists = [_lists(rows, _stored_type(one.dtype)) for rows, one in zip(results, self.outputs, strict=True)]
         return _message(self, names, lists, pa.nulls(len(names), pa.string()))
 
-    def failed(self, reasons: Mapping[str, str]) -> bytes:
+    def failures(self, reasons: Mapping[str, str]) -> bytes:
         """As Rows has it."""
-        return _failed(self, reasons)
+        return _failure_message(self, reasons)
 
     def _columns(self) -> list[str]:
         """Names of the outputs, changed where they are those of other columns."""
@@ -156,7 +156,7 @@ def stream(schema: pa.Schema, messages: Iterable[bytes]) -> bytes:
     return b"".join((schema.serialize().to_pybytes(), *messages, _END))
 
 
-def _failed(rows: ClassRows | TensorRows, reasons: Mapping[str, str]) -> bytes:
+def _failure_message(rows: ClassRows | TensorRows, reasons: Mapping[str, str]) -> bytes:
     found = list(rows.schema)[len(_PATH) : -len(_REST)]
     nothing = [pa.nulls(len(reasons), column.type) for column in found]
     return _message(rows, list(reasons), nothing, pa.array(list(reasons.values()), pa.string()))
@@ -175,7 +175,7 @@ def _lists(rows: ImageArrays, kind: pa.DataType) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(np.concatenate(flat)).cast(kind))
 
 
-def _stored(dtype: str) -> pa.DataType:
+def _stored_type(dtype: str) -> pa.DataType:
     """Half floats as float32, as few programs read them."""
     return pa.float32() if dtype == "float16" else pa.from_numpy_dtype(np.dtype(dtype))
 
@@ -191,7 +191,7 @@ def probabilities(rows: ImageArrays, has_softmax: bool) -> np.ndarray:
 
 
 def _best(probabilities: np.ndarray, count: int) -> np.ndarray:
-    """The most probable classes of each picture, best first and of equal ones the lower number; (pictures, count)."""
+    """The most probable classes of each image, best first and of equal ones the lower number; (images, count)."""
     some = np.sort(np.argpartition(probabilities, -count, axis=1)[:, -count:], axis=1)
     order = np.argsort(-np.take_along_axis(probabilities, some, axis=1), axis=1, kind="stable")
     return np.take_along_axis(some, order, axis=1).astype(np.int32)

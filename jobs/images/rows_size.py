@@ -1,4 +1,4 @@
-"""How large rows are: a lease has only so many pictures that one commit holds the rows of all."""
+"""How large rows are: a lease has only so many images that one commit holds the rows of all."""
 
 from __future__ import annotations
 

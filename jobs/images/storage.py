@@ -15,7 +15,7 @@ MOST_OPEN = 16
 
 
 class Storage(Protocol):
-    """Where pictures are; one for each process, used by several threads."""
+    """Where images are; one for each process, used by several threads."""
 
     def read(self, path: str, offset: int, length: int | None) -> bytes:
         """So many bytes of a file, or all of them; FileNotFoundError, OSError, or what the client raises."""

@@ -1,4 +1,4 @@
-"""Which container works for which node, and which pictures are to blame when it, or a process of it, ends."""
+"""Which container works for which node, and which items are to blame when it, or a process of it, ends."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jobs.application.journal import Record
-from jobs.itemwork.messages import Group, Picture
+from jobs.itemwork.messages import Group, Item
 from jobs.itemwork.suspects import Suspects
 
 DIED = "died"
@@ -37,7 +37,7 @@ class Death:
 
 
 class Blame:
-    """Not thread-safe; the names given here are those of pictures that the node's container holds."""
+    """Not thread-safe; the names given here are those of items that the node's container holds."""
 
     def __init__(self) -> None:
         self._sites: dict[str, _Site] = {}
@@ -48,11 +48,11 @@ class Blame:
         site = self._sites.get(node)
         return site.container_id if site else None
 
-    def came(self, node: str, container: str) -> None:
+    def set_container(self, node: str, container: str) -> None:
         """A container works for a node from now on."""
         self._sites[node] = _Site(container)
 
-    def went(self, node: str) -> None:
+    def forget_container(self, node: str) -> None:
         """It does no more."""
         self._sites.pop(node, None)
 
@@ -61,12 +61,12 @@ class Blame:
         site = self._sites[node]
         site.announced, site.reported = tuple(names), frozenset()
 
-    def announced(self, node: str, container: str) -> bool:
-        """Whether this container has begun with pictures that are suspected, and is not done with them."""
+    def has_announced(self, node: str, container: str) -> bool:
+        """Whether this container has begun with items that are suspected, and is not done with them."""
         site = self._sites.get(node)
         return site is not None and site.container_id == container and bool(site.announced)
 
-    def process_died(self, node: str, names: Sequence[str], reason: str) -> Death | None:
+    def note_process_death(self, node: str, names: Sequence[str], reason: str) -> Death | None:
         """A process of its container ended during these; None if that was said before, because an answer was lost."""
         site = self._sites[node]
         if site.reported == frozenset(names):
@@ -74,13 +74,13 @@ class Blame:
         site.announced, site.reported = (), frozenset(names)
         return self._death(names, reason, container=False)
 
-    def container_died(self, node: str, held: Iterable[Sequence[str]], reason: str) -> list[Death]:
+    def note_container_death(self, node: str, held: Iterable[Sequence[str]], reason: str) -> list[Death]:
         """Its container ended: during what it had announced, else during anything that needs no announcement."""
         announced = self._sites[node].announced
         groups = [announced] if announced else [[n for n in names if n not in self._suspects] for names in held]
         return [self._death(names, reason, container=True) for names in groups if names]
 
-    def done(self, node: str, names: Sequence[str]) -> None:
+    def clear(self, node: str, names: Sequence[str]) -> None:
         """These have their rows, and are given to nobody any more."""
         site, done = self._sites[node], set(names)
         site.announced = tuple(name for name in site.announced if name not in done)
@@ -91,17 +91,17 @@ class Blame:
         for record in records:
             if record.kind == DIED:
                 death = Death(**record.body)
-                self._suspects.died(death.names, death.reason, death.container)
+                self._suspects.note_death(death.names, death.reason, death.container)
                 self._suspects.convict(death.convicted)
 
-    def split(self, pictures: Sequence[Picture]) -> tuple[Group, ...]:
+    def split(self, items: Sequence[Item]) -> tuple[Group, ...]:
         """In which groups to do them; those convicted are in none."""
-        return self._suspects.split(pictures)
+        return self._suspects.split(items)
 
-    def convicted(self, names: Iterable[str]) -> dict[str, str]:
+    def convictions(self, names: Iterable[str]) -> dict[str, str]:
         """Those of them that nobody is given any more, with the reasons."""
-        reasons = self._suspects.convicted
+        reasons = self._suspects.convictions
         return {name: reasons[name] for name in names if name in reasons}
 
     def _death(self, names: Sequence[str], reason: str, container: bool) -> Death:
-        return Death(names, reason, container, self._suspects.died(names, reason, container))
+        return Death(names, reason, container, self._suspects.note_death(names, reason, container))

@@ -63,16 +63,16 @@ def heartbeat(dealer: Dealer, request: Request) -> dict[str, Any]:
     return {"holding": dealer.heartbeat(said.node_name, said.container_id)}
 
 
-def working(dealer: Dealer, request: Request) -> None:
+def note_begin(dealer: Dealer, request: Request) -> None:
     """POST /working"""
     said = decode_body(request.body, Working)
-    dealer.working(said.node_name, said.container_id, said.lease, said.group)
+    dealer.note_begin(said.node_name, said.container_id, said.lease, said.group)
 
 
-def died(dealer: Dealer, request: Request) -> dict[str, Any]:
+def note_death(dealer: Dealer, request: Request) -> dict[str, Any]:
     """POST /died"""
     said = decode_body(request.body, Died)
-    groups, convicted = dealer.died(said.node_name, said.container_id, said.lease, said.group, said.reason)
+    groups, convicted = dealer.note_death(said.node_name, said.container_id, said.lease, said.group, said.reason)
     return {"groups": [group.to_json() for group in groups], "convicted": convicted}
 
 
@@ -81,8 +81,8 @@ CALLS: Mapping[str, Call] = {
     "/take": take,
     "/commit": commit,
     "/heartbeat": heartbeat,
-    "/working": working,
-    "/died": died,
+    "/working": note_begin,
+    "/died": note_death,
 }
 """By path; each raises Refused when the request is not as it has to be."""
 

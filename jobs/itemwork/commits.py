@@ -1,4 +1,4 @@
-"""What is recorded of every lease that was committed: who did which pictures when, and their rows."""
+"""What is recorded of every lease that was committed: who did which items when, and their rows."""
 
 from __future__ import annotations
 
@@ -12,17 +12,20 @@ import pyarrow as pa
 from jobs.application.calls import Refused
 from jobs.application.journal import Record
 from jobs.images.rows import SCHEMA, is_of_rows
-from jobs.itemwork.messages import Picture
+from jobs.itemwork.messages import Item
 from locality.types import Part, Plan
 
 COMMITTED = "committed"
+_KEYS = {"items": "images", "local_items": "local_images"}
+"""Fields that have another name in the journal, where earlier versions wrote it."""
+_FIELDS = {key: name for name, key in _KEYS.items()}
 
 
 @dataclass(frozen=True)
 class Commit:
     """One lease that counts; times in seconds since the job's work began, `rows` an Arrow stream.
 
-    `parts` are (name of the block, first picture in it, pictures); `moved_bytes` are of pictures that the node holds no
+    `parts` are (name of the block, first item in it, items); `moved_bytes` are of items that the node holds no
     replica of, and `compute_seconds` what the worker measured.
     """
 
@@ -33,9 +36,9 @@ class Commit:
     parts: Sequence[tuple[str, int, int]]
     begin: float
     end: float
-    images: int
+    items: int
     errors: int
-    local_images: int
+    local_items: int
     bytes_read: int
     moved_bytes: int
     compute_seconds: float
@@ -44,25 +47,27 @@ class Commit:
     def to_record(self) -> Record:
         """As it stands in the journal."""
         body: dict[str, Any] = asdict(self)
-        return Record(COMMITTED, body, body.pop("rows"))
+        rows = body.pop("rows")
+        return Record(COMMITTED, {_KEYS.get(name, name): value for name, value in body.items()}, rows)
 
 
 def commits(records: Iterable[Record]) -> Iterator[Commit]:
     """Those of `records` that are commits."""
     for record in records:
         if record.kind == COMMITTED:
-            yield Commit(**record.body, rows=record.payload)
+            fields = {_FIELDS.get(key, key): value for key, value in record.body.items()}
+            yield Commit(**fields, rows=record.payload)
 
 
-def local_and_moved(node: str, parts: Sequence[Part], pictures: Sequence[Picture]) -> tuple[int, int]:
-    """How many of the pictures are on the node's own disk, and the bytes of the others."""
+def local_and_moved(node: str, parts: Sequence[Part], items: Sequence[Item]) -> tuple[int, int]:
+    """How many of the items are on the node's own disk, and the bytes of the others."""
     holders = [part.is_local(node) for part in parts for _ in range(part.items)]
-    moved = sum(picture.length for picture, local in zip(pictures, holders, strict=True) if not local)
+    moved = sum(item.length for item, local in zip(items, holders, strict=True) if not local)
     return sum(holders), moved
 
 
-def errors_in(rows: bytes, pictures: Sequence[Picture]) -> int:
-    """Rows with an error; Refused unless there is exactly one row of the results' schema for every picture."""
+def errors_in(rows: bytes, items: Sequence[Item]) -> int:
+    """Rows with an error; Refused unless there is exactly one row of the results' schema for every item."""
     try:
         table = pa.ipc.open_stream(rows).read_all()
         table.validate(full=True)
@@ -72,19 +77,19 @@ def errors_in(rows: bytes, pictures: Sequence[Picture]) -> int:
         raise Refused(
             f"the columns of the rows are {table.schema.names}, and have to be {SCHEMA.names} of its types, or tensors"
         )
-    told, wanted = Counter(table.column("path").to_pylist()), Counter(picture.name for picture in pictures)
+    told, wanted = Counter(table.column("path").to_pylist()), Counter(item.name for item in items)
     if wrong := (told - wanted) + (wanted - told):
-        raise Refused(f"{table.num_rows} rows for {len(pictures)} pictures, not one for each: see {next(iter(wrong))}")
+        raise Refused(f"{table.num_rows} rows for {len(items)} items, not one for each: see {next(iter(wrong))}")
     errors: int = table.num_rows - table.column("error").null_count
     return errors
 
 
 def remaining(plan: Plan, records: Iterable[Record]) -> Plan:
-    """The plan without the pictures that were committed; nodes that have nothing left are in it, too."""
+    """The plan without the items that were committed; nodes that have nothing left are in it, too."""
     done: dict[str, list[tuple[int, int]]] = {}
     for commit in commits(records):
-        for block, first, images in commit.parts:
-            done.setdefault(block, []).append((first, first + images))
+        for block, first, items in commit.parts:
+            done.setdefault(block, []).append((first, first + items))
     for ranges in done.values():
         ranges.sort()
     return Plan(

@@ -14,14 +14,14 @@ from jobs.errors import JobError
 from jobs.images.recordio import BadPack
 from jobs.itemwork.blame import Blame
 from jobs.itemwork.commits import Commit, commits, errors_in, local_and_moved, remaining
-from jobs.itemwork.lease_ledger import Book, Given, known
-from jobs.itemwork.messages import Group, Picture, Task
-from jobs.itemwork.node_totals import Tally
+from jobs.itemwork.lease_ledger import LeaseLedger, RunningLease, check_names
+from jobs.itemwork.messages import Group, Item, Task
+from jobs.itemwork.node_totals import NodeTotals
 from jobs.reports.report import LeaseReport
 from locality.leases import SOON_SECONDS, Answer, Lease, Leases
 from locality.types import Part, PlanError
 
-__all__ = ["Dealer", "Gone", "Tally", "remaining"]
+__all__ = ["Dealer", "Gone", "NodeTotals", "remaining"]
 
 STORING_SECONDS = 0.1
 """When to ask again while the last rows are being recorded."""
@@ -44,13 +44,13 @@ class Dealer:
     def __init__(
         self,
         leases: Leases,
-        pictures_of: Callable[[Part], Sequence[Picture]],
+        items_of: Callable[[Part], Sequence[Item]],
         journal: Log,
         attempt: int,
         clock: Callable[[], float],
     ) -> None:
         self._leases = leases
-        self._pictures_of = pictures_of
+        self._items_of = items_of
         self._journal = journal
         self._clock = clock
         self._now = self._made = clock()
@@ -59,7 +59,7 @@ class Dealer:
         self._looking_up = threading.Lock()
         self._blame = Blame()
         self._heard: dict[str, float] = {}
-        self._book = Book(attempt)
+        self._ledger = LeaseLedger(attempt)
         self._storing = 0
         self._broken: HadoopError | None = None
 
@@ -68,14 +68,14 @@ class Dealer:
         for record in records:
             self._blame.restore([record])
             for commit in commits([record]):
-                self._book.recorded(commit)
+                self._ledger.add_commit(commit)
 
     def take(self, node: str, container: str, holding: Sequence[str]) -> Task | float | None:
         """A lease, or the seconds to wait, or None when all is done; again what an answer that was lost had given."""
         with self._lock:
             self._hear(node, container)
-            given = self._not_held(node, holding) or self._give(node)
-        return self._task(given) if isinstance(given, Given) else given
+            given = self._find_not_held(node, holding) or self._give(node)
+        return self._task(given) if isinstance(given, RunningLease) else given
 
     def commit(self, node: str, container: str, lease: str, rows: bytes, seconds: float, bytes_read: int) -> Answer:
         """Count the rows of a lease, an Arrow stream, unless it ended; Refused when they are not its rows."""
@@ -84,38 +84,38 @@ class Dealer:
             given = self._running(node, lease)
             if isinstance(given, Answer):
                 return given
-            pictures = given.pictures
-        errors = errors_in(rows, pictures)
+            items = given.items
+        errors = errors_in(rows, items)
         with self._lock:
             now = self._hear(node, container)
             answer = self._leases.commit(given.lease.lease_id, given.lease.token, self._for_leases())
             if answer is not Answer.ACCEPTED:
                 return answer
             self._storing += given.lease.items
-            self._book.committed(given.lease, now)
-            self._blame.done(node, given.names)
+            self._ledger.end_batch(given.lease, now)
+            self._blame.clear(node, given.names)
             commit = self._commit(container, given, rows, errors, (seconds, bytes_read))
         self._record(commit.to_record())
         with self._lock:
-            self._storing -= commit.images
-            self._book.recorded(commit)
+            self._storing -= commit.items
+            self._ledger.add_commit(commit)
         return answer
 
     def heartbeat(self, node: str, container: str) -> list[str]:
         """The leases of this container that still count."""
         with self._lock:
             self._hear(node, container)
-            return [self._book.name(token) for token in sorted(self._leases.heartbeat(node, self._for_leases()))]
+            return [self._ledger.name(token) for token in sorted(self._leases.heartbeat(node, self._for_leases()))]
 
-    def working(self, node: str, container: str, lease: str, names: Sequence[str]) -> None:
+    def note_begin(self, node: str, container: str, lease: str, names: Sequence[str]) -> None:
         """It begins with a group that may end it, or is done with the one before, if there are no names."""
         with self._lock:
             self._hear(node, container)
             given = self._running(node, lease)
-            if isinstance(given, Given):
-                self._blame.announce(node, known(names, given) if names else ())
+            if isinstance(given, RunningLease):
+                self._blame.announce(node, check_names(names, given) if names else ())
 
-    def died(
+    def note_death(
         self, node: str, container: str, lease: str, names: Sequence[str], reason: str
     ) -> tuple[tuple[Group, ...], dict[str, str]]:
         """A process of it ended while it did these: how to go on with them, and who is convicted of them."""
@@ -124,26 +124,26 @@ class Dealer:
             given = self._running(node, lease)
             if isinstance(given, Answer):
                 return (), {}
-            death = self._blame.process_died(node, known(names, given), reason)
-            groups = self._blame.split([picture for picture in given.pictures if picture.name in set(names)])
-            convicted = self._blame.convicted(names)
+            death = self._blame.note_process_death(node, check_names(names, given), reason)
+            groups = self._blame.split([item for item in given.items if item.name in set(names)])
+            convicted = self._blame.convictions(names)
         if death:
             self._record(death.to_record())
         return groups, convicted
 
-    def joined(self, node: str, container: str, capability: float) -> None:
+    def add_container(self, node: str, container: str, capability: float) -> None:
         """A container was started on a node: it is its current one, and may take."""
         with self._lock:
             self._expire()
             if self._blame.container(node) not in (None, container):
                 self._lose(node, "another container took its place")
-            self._blame.came(node, container)
+            self._blame.set_container(node, container)
             try:
                 self._leases.heartbeat(node, self._for_leases())
             except PlanError:
                 self._leases.join(node, capability, self._for_leases())
 
-    def starting(self, node: str) -> None:
+    def note_starting(self, node: str) -> None:
         """A node's container is on its way, or has not said anything yet: what waits for the node stays its own."""
         with self._lock:
             self._expire()
@@ -152,13 +152,13 @@ class Dealer:
             except PlanError:
                 return  # it was lost, and has nothing to keep
 
-    def suspects(self, node: str, container: str) -> bool:
+    def is_suspect(self, node: str, container: str) -> bool:
         """Whether what it works on now is suspected of ending containers."""
         with self._lock:
-            return self._blame.announced(node, container)
+            return self._blame.has_announced(node, container)
 
-    def ended(self, node: str, container: str, blame: bool, reason: str) -> dict[str, str]:
-        """A container is gone, and with `blame` what it did may be why; the pictures convicted by that.
+    def end_container(self, node: str, container: str, blame: bool, reason: str) -> dict[str, str]:
+        """A container is gone, and with `blame` what it did may be why; the items convicted by that.
 
         What it held is given back, and so is the queue of a node that has none. Nothing happens when the node has
         another one by now.
@@ -168,8 +168,8 @@ class Dealer:
             current = self._blame.container(node)
             if current not in (None, container):
                 return {}
-            held = [given.names for given in self._book.of(node)]
-            deaths = self._blame.container_died(node, held, reason) if blame and current else []
+            held = [given.names for given in self._ledger.of(node)]
+            deaths = self._blame.note_container_death(node, held, reason) if blame and current else []
             self._lose(node, reason)
         for death in deaths:
             self._record(death.to_record())
@@ -184,7 +184,7 @@ class Dealer:
 
     @property
     def left(self) -> int:
-        """Pictures that have no recorded row; at 0 the work is done."""
+        """Items that have no recorded row; at 0 the work is done."""
         with self._lock:
             return self._leases.left + self._storing
 
@@ -192,27 +192,27 @@ class Dealer:
     def first_result_seconds(self) -> float:
         """When the first rows were committed, in whichever attempt; 0 before any."""
         with self._lock:
-            return self._book.tallies.first_commit or 0.0
+            return self._ledger.totals.first_commit or 0.0
 
-    def heard(self, node: str) -> float:
+    def last_heard(self, node: str) -> float:
         """The second at which a container of the node said anything, -inf before it did."""
         with self._lock:
             return self._heard.get(node, -math.inf)
 
     def running(self) -> dict[str, int]:
-        """Pictures leased now to each node that has any."""
+        """Items leased now to each node that has any."""
         with self._lock:
-            return self._book.images_running()
+            return self._ledger.items_running()
 
-    def tallies(self) -> dict[str, Tally]:
+    def totals(self) -> dict[str, NodeTotals]:
         """What each node did that ever had a lease."""
         with self._lock:
-            return self._book.tally(self._tick())
+            return self._ledger.totals_at(self._tick())
 
     def timeline(self) -> list[LeaseReport]:
         """Every lease that ended; of earlier attempts, every one that counted."""
         with self._lock:
-            return self._book.tallies.timeline()
+            return self._ledger.totals.timeline()
 
     def _tick(self) -> float:
         self._now = max(self._now, self._clock())
@@ -236,17 +236,17 @@ class Dealer:
     def _expire(self) -> float:
         now = self._tick()
         for lease in self._leases.expire(self._for_leases()):
-            self._book.ended(lease.token, Answer.EXPIRED.value, self._heard.get(lease.node, now))
+            self._ledger.end(lease.token, Answer.EXPIRED.value, self._heard.get(lease.node, now))
         return now
 
-    def _not_held(self, node: str, holding: Sequence[str]) -> Given | None:
-        for given in self._book.of(node):
-            if self._book.name(given.lease.token) not in holding:
+    def _find_not_held(self, node: str, holding: Sequence[str]) -> RunningLease | None:
+        for given in self._ledger.of(node):
+            if self._ledger.name(given.lease.token) not in holding:
                 self._leases.heartbeat(node, self._for_leases())
                 return given
         return None
 
-    def _give(self, node: str) -> Given | float | None:
+    def _give(self, node: str) -> RunningLease | float | None:
         now = self._now
         if self._begun is None:
             self._begun = now
@@ -255,53 +255,55 @@ class Dealer:
             return STORING_SECONDS if self._storing else None
         if not isinstance(offer, Lease):
             return max(SOON_SECONDS, offer.until - self._for_leases())
-        return self._book.give(offer, now)
+        return self._ledger.give(offer, now)
 
-    def _task(self, given: Given) -> Task | float:
-        """The lease with its pictures, which may have to be read first: other takes wait for that, and nothing else."""
+    def _task(self, given: RunningLease) -> Task | float:
+        """The lease with its items, which may have to be read first: other takes wait for that, and nothing else."""
         token = given.lease.token
         with self._looking_up:
-            pictures = given.pictures or tuple(one for part in given.lease.parts for one in self._look_up(part))
+            items = given.items or tuple(one for part in given.lease.parts for one in self._look_up(part))
         with self._lock:
-            if self._book.running(token) is None:
+            if self._ledger.running(token) is None:
                 return SOON_SECONDS
-            given.pictures = pictures
-            return Task(self._book.name(token), self._blame.split(pictures), self._blame.convicted(given.names))
+            given.items = items
+            return Task(self._ledger.name(token), self._blame.split(items), self._blame.convictions(given.names))
 
-    def _look_up(self, part: Part) -> Sequence[Picture]:
+    def _look_up(self, part: Part) -> Sequence[Item]:
         try:
-            pictures = self._pictures_of(part)
+            items = self._items_of(part)
         except BadPack as error:
             raise JobError(f"{part.block.name} {error}") from None
-        if len(pictures) != part.items:
+        if len(items) != part.items:
             raise JobError(
-                f"{part.block.name} has {len(pictures)} pictures where {part.items} were planned",
+                f"{part.block.name} has {len(items)} items where {part.items} were planned",
                 remedy="the input was changed during the job; run it again",
             )
-        return pictures
+        return items
 
-    def _running(self, node: str, lease: str) -> Given | Answer:
+    def _running(self, node: str, lease: str) -> RunningLease | Answer:
         """The lease of this node, or why it does not count."""
-        found = self._book.find(node, lease)
+        found = self._ledger.find(node, lease)
         if isinstance(found, Answer):
             return found
         batch, token = found
-        return self._book.running(token) or self._leases.commit(batch, token, self._for_leases())
+        return self._ledger.running(token) or self._leases.commit(batch, token, self._for_leases())
 
-    def _commit(self, container: str, given: Given, rows: bytes, errors: int, worked: tuple[float, int]) -> Commit:
+    def _commit(
+        self, container: str, given: RunningLease, rows: bytes, errors: int, worked: tuple[float, int]
+    ) -> Commit:
         lease = given.lease
-        local_images, moved_bytes = local_and_moved(lease.node, lease.parts, given.pictures)
+        local_items, moved_bytes = local_and_moved(lease.node, lease.parts, given.items)
         return Commit(
             node_name=lease.node,
             container_id=container,
-            lease=self._book.name(lease.token),
+            lease=self._ledger.name(lease.token),
             origin=lease.origin,
             parts=[(part.block.name, part.first, part.items) for part in lease.parts],
             begin=given.begin,
             end=self._now,
-            images=lease.items,
+            items=lease.items,
             errors=errors,
-            local_images=local_images,
+            local_items=local_items,
             bytes_read=worked[1],
             moved_bytes=moved_bytes,
             compute_seconds=worked[0],
@@ -312,8 +314,8 @@ class Dealer:
         """Give back what a node has, and know its container no more."""
         until = self._heard.get(node, self._now)
         for lease in self._leases.lost(node, self._for_leases()):
-            self._book.ended(lease.token, reason, until)
-        self._blame.went(node)
+            self._ledger.end(lease.token, reason, until)
+        self._blame.forget_container(node)
 
     def _record(self, record: Record) -> None:
         try:

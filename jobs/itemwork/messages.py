@@ -10,11 +10,11 @@ Every call is a POST with `Authorization: Bearer TOKEN`, and names the node and 
     /working    {"node_name", "container_id", "lease", "group"} -> 204: it begins now with a group that may kill it;
                 `group` is [] when it is done with the one that it announced before
     /died       {"node_name", "container_id", "lease", "group", "reason"}
-                -> {"groups": [...], "convicted": {name: reason}}: how to go on with these pictures
+                -> {"groups": [...], "convicted": {name: reason}}: how to go on with these items
     /failed     {"node_name", "container_id", "reason", "everywhere"} -> 204: this worker ends; `everywhere` if every
                 other one would have to, too
 
-A `group` is a list of names of pictures. `answer` is accepted, repeated, superseded, expired or unknown, and `why` says
+A `group` is a list of names of items. `answer` is accepted, repeated, superseded, expired or unknown, and `why` says
 so in words; only accepted and repeated rows count. The same call may be made again when its answer was lost.
 
     400  the call is wrong, and stays so if it is made again; 401 the token is; 413 the body is too large.
@@ -32,7 +32,7 @@ from typing import Any, Self
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class Item:
     """`name` stands in its row; the bytes are `length` from `offset` on of a file in HDFS, or all of it (None)."""
 
     name: str
@@ -41,7 +41,7 @@ class Picture:
     length: int
 
     def to_json(self) -> list[Any]:
-        """A short row, because there are many; a file that is one picture has its path as its name."""
+        """A short row, because there are many; a file that is one item has its path as its name."""
         if self.offset is None and self.name == self.path:
             return [self.path, self.length]
         return [self.path, self.length, self.offset, self.name]
@@ -57,26 +57,26 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Pictures done together; `suspect` when one of them may have ended a process: it is announced, and done apart."""
+    """Items done together; `suspect` when one of them may have ended a process: it is announced, and done apart."""
 
-    pictures: tuple[Picture, ...]
+    items: tuple[Item, ...]
     suspect: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """As it travels."""
-        return {"pictures": [picture.to_json() for picture in self.pictures], "suspect": self.suspect}
+        return {"items": [item.to_json() for item in self.items], "suspect": self.suspect}
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Self:
         """Inverse of `to_json`."""
-        return cls(tuple(Picture.from_json(one) for one in body["pictures"]), bool(body["suspect"]))
+        return cls(tuple(Item.from_json(one) for one in body["items"]), bool(body["suspect"]))
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
     """One lease as a worker sees it; `lease` names it and fences it: attempt and token, as in 1-17.
 
-    Pictures in `convicted` stand in no group: each gets a row with the reason given there. There may be no group left.
+    Items in `convicted` stand in no group: each gets a row with the reason given there. There may be no group left.
     """
 
     lease: str

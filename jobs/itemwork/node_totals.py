@@ -13,15 +13,15 @@ Span = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Tally:
+class NodeTotals:
     """One node: what it committed, and its `busy_seconds`, in which it had at least one lease, whatever became of it.
 
     Times are seconds since the job's work began, None before there are any.
     """
 
-    images: int = 0
+    items: int = 0
     errors: int = 0
-    local_images: int = 0
+    local_items: int = 0
     bytes_read: int = 0
     moved_bytes: int = 0
     busy_seconds: float = 0.0
@@ -36,15 +36,15 @@ class Tally:
         return self.last_commit - self.first_take
 
 
-NOTHING = Tally()
+NOTHING = NodeTotals()
 """Of a node that never had a lease."""
 
 
 @dataclass
 class _Node:
-    images: int = 0
+    items: int = 0
     errors: int = 0
-    local_images: int = 0
+    local_items: int = 0
     bytes_read: int = 0
     moved_bytes: int = 0
     first_take: float | None = None
@@ -52,7 +52,7 @@ class _Node:
     spans: list[Span] = field(default_factory=list)
 
 
-class Tallies:
+class Totals:
     """Leases that have ended, of this and of earlier attempts; not thread-safe."""
 
     def __init__(self) -> None:
@@ -60,50 +60,50 @@ class Tallies:
         self._timeline: list[LeaseReport] = []
         self.first_commit: float | None = None
 
-    def took(self, node_name: str, now: float) -> None:
+    def add_take(self, node_name: str, now: float) -> None:
         """A node got a lease."""
         node = self._nodes.setdefault(node_name, _Node())
         node.first_take = now if node.first_take is None else min(node.first_take, now)
 
-    def ended(self, lease: LeaseReport) -> None:
+    def add_lease(self, lease: LeaseReport) -> None:
         """A lease that counts no more, or that was committed."""
         self._timeline.append(lease)
         node = self._nodes.setdefault(lease.node_name, _Node())
-        node.spans = _merged([*node.spans, (lease.begin, lease.end)])
+        node.spans = _merge([*node.spans, (lease.begin, lease.end)])
 
-    def committed(self, commit: Commit) -> None:
+    def add_commit(self, commit: Commit) -> None:
         """A lease whose rows count."""
-        self.took(commit.node_name, commit.begin)
+        self.add_take(commit.node_name, commit.begin)
         node = self._nodes[commit.node_name]
-        node.images += commit.images
+        node.items += commit.items
         node.errors += commit.errors
-        node.local_images += commit.local_images
+        node.local_items += commit.local_items
         node.bytes_read += commit.bytes_read
         node.moved_bytes += commit.moved_bytes
         node.last_commit = max(commit.end, node.last_commit or 0.0)
         self.first_commit = commit.end if self.first_commit is None else min(commit.end, self.first_commit)
-        self.ended(
+        self.add_lease(
             LeaseReport(
                 node_name=commit.node_name,
                 begin=commit.begin,
                 end=commit.end,
-                images=commit.images,
-                local_images=commit.local_images,
+                images=commit.items,
+                local_images=commit.local_items,
                 outcome=Answer.ACCEPTED.value,
                 origin=commit.origin,
             )
         )
 
-    def of(self, node_name: str, running: Iterable[Span]) -> Tally:
+    def of(self, node_name: str, running: Iterable[Span]) -> NodeTotals:
         """One node's, with the time of leases that have not ended."""
         node = self._nodes.get(node_name, _Node())
-        return Tally(
-            images=node.images,
+        return NodeTotals(
+            items=node.items,
             errors=node.errors,
-            local_images=node.local_images,
+            local_items=node.local_items,
             bytes_read=node.bytes_read,
             moved_bytes=node.moved_bytes,
-            busy_seconds=sum(end - begin for begin, end in _merged([*node.spans, *running])),
+            busy_seconds=sum(end - begin for begin, end in _merge([*node.spans, *running])),
             first_take=node.first_take,
             last_commit=node.last_commit,
         )
@@ -117,7 +117,7 @@ class Tallies:
         return sorted(self._timeline, key=lambda lease: (lease.begin, lease.node_name, lease.end))
 
 
-def _merged(spans: list[Span]) -> list[Span]:
+def _merge(spans: list[Span]) -> list[Span]:
     """The same time in spans that do not touch, in order."""
     merged: list[Span] = []
     for begin, end in sorted(spans):

@@ -1,4 +1,4 @@
-"""Which pictures may have ended a process: found again by halves, and convicted when nothing else can have been it."""
+"""Which items may have ended a process: found again by halves, and convicted when nothing else can have been it."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from types import MappingProxyType
 
-from jobs.itemwork.messages import Group, Picture
+from jobs.itemwork.messages import Group, Item
 
 HALVES, PIECES = 2, 16
 """What a process did is cut into so many groups; a container that ends is dear, so what it did is cut into more."""
 ENOUGH_DEATHS = 2
-"""A picture is convicted when a process died of it alone, and this was at least the so-many-th that died with it."""
+"""An item is convicted when a process died of it alone, and this was at least the so-many-th that died with it."""
 ENOUGH_OF_ANY = 3
-"""The same for containers, and for both together: others than its pictures can end a container."""
+"""The same for containers, and for both together: others than its items can end a container."""
 
 
 class Suspects:
-    """Groups of names under suspicion, each to be done apart from all other pictures; not thread-safe.
+    """Groups of names under suspicion, each to be done apart from all other items; not thread-safe.
 
     A group that was alone when its process died is cut into pieces. A name that was done is cleared.
     """
@@ -31,27 +31,27 @@ class Suspects:
         self._convicted: dict[str, str] = {}
 
     @property
-    def convicted(self) -> Mapping[str, str]:
-        """Why a picture is not given any more, by name."""
+    def convictions(self) -> Mapping[str, str]:
+        """Why an item is not given any more, by name."""
         return MappingProxyType(self._convicted)
 
     def __contains__(self, name: str) -> bool:
         return name in self._group
 
-    def split(self, pictures: Sequence[Picture]) -> tuple[Group, ...]:
-        """The pictures of one lease without those convicted: first all that nobody suspects, then each suspect group.
+    def split(self, items: Sequence[Item]) -> tuple[Group, ...]:
+        """The items of one lease without those convicted: first all that nobody suspects, then each suspect group.
 
         What is suspected comes last, so that the others are done when it ends a process again.
         """
-        groups: dict[int | None, list[Picture]] = {}
-        for picture in pictures:
-            if picture.name not in self._convicted:
-                groups.setdefault(self._group.get(picture.name), []).append(picture)
+        groups: dict[int | None, list[Item]] = {}
+        for item in items:
+            if item.name not in self._convicted:
+                groups.setdefault(self._group.get(item.name), []).append(item)
         fine = groups.pop(None, None)
         suspect = [Group(tuple(together), suspect=True) for together in groups.values()]
         return (Group(tuple(fine)), *suspect) if fine else tuple(suspect)
 
-    def died(self, names: Sequence[str], reason: str, container: bool = False) -> dict[str, str]:
+    def note_death(self, names: Sequence[str], reason: str, container: bool = False) -> dict[str, str]:
         """A process, or a whole container, died while it did `names` and nothing else; the newly convicted and why."""
         names = [name for name in names if name not in self._convicted]
         self._deaths.update(names)
@@ -64,7 +64,7 @@ class Suspects:
         return {}
 
     def convict(self, reasons: Mapping[str, str]) -> dict[str, str]:
-        """Give these pictures to nobody any more; those that were not convicted before."""
+        """Give these items to nobody any more; those that were not convicted before."""
         new = {name: reason for name, reason in reasons.items() if name not in self._convicted}
         self._convicted |= new
         return new

@@ -7,10 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from jobs.reports.report import Failure, JobReport, LeaseReport
+from jobs.reports.report import Failure, JobReport, LeaseReport
 
 KINDS = {
     "local": "own disk",
@@ -27,7 +25,7 @@ LEAST_WIDTH = 2.0
 
 @dataclass(frozen=True)
 class Bar:
-    """Leases of one node that are drawn as one: seconds since the work began, and leases and pictures by kind."""
+    """Leases of one node that are drawn as one: seconds since the work began, and leases and images by kind."""
 
     begin: float
     end: float
@@ -36,10 +34,10 @@ class Bar:
 
     @property
     def kind(self) -> str:
-        """What most of its pictures were."""
+        """What most of its images were."""
         return max(self.images, key=lambda kind: self.images[kind])
 
-    def joined(self, later: Bar) -> Bar:
+    def join(self, later: Bar) -> Bar:
         """Both as one."""
         leases, images = self.leases + later.leases, Counter({**self.images})
         images.update(later.images)
@@ -49,7 +47,7 @@ class Bar:
         """What it stands for, in words."""
         what = ", ".join(f"{self.images[kind]} {KINDS[kind]}" for kind in KINDS if kind in self.images)
         leases = self.leases.total()
-        return f"{self.begin:.1f} s to {self.end:.1f} s: {leases} lease{'s' * (leases != 1)}, pictures: {what}"
+        return f"{self.begin:.1f} s to {self.end:.1f} s: {leases} lease{'s' * (leases != 1)}, images: {what}"
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ class Timeline:
 
 
 def kind(lease: LeaseReport) -> str:
-    """One of KINDS: whose part it was comes before where the pictures lay, for which the greater half counts."""
+    """One of KINDS: whose part it was comes before where the images lay, for which the greater half counts."""
     if not lease.accepted:
         return "refused"
     if lease.stolen:
@@ -115,15 +113,15 @@ def _lane(name: str, leases: Sequence[LeaseReport], failures: tuple[Failure, ...
     whole = None
     for lease in leases:
         bar = _bar(lease, lease.begin)
-        whole = whole.joined(bar) if whole else bar
-    return Lane(name, merged(bars, least), merged(sorted(refused, key=attrgetter("begin")), least), failures, whole)
+        whole = whole.join(bar) if whole else bar
+    return Lane(name, merge(bars, least), merge(sorted(refused, key=attrgetter("begin")), least), failures, whole)
 
 
 def _bar(lease: LeaseReport, begin: float) -> Bar:
     return Bar(begin, lease.end, Counter({kind(lease): 1}), Counter({kind(lease): lease.images}))
 
 
-def merged(bars: Iterable[Bar], least: float) -> tuple[Bar, ...]:
+def merge(bars: Iterable[Bar], least: float) -> tuple[Bar, ...]:
     """Neighbours in time joined until each lasts `least` seconds, those of one kind first; at most two in that time.
 
     A short one between long ones of another kind stays: it is what one looks for.
@@ -131,7 +129,7 @@ def merged(bars: Iterable[Bar], least: float) -> tuple[Bar, ...]:
     found: list[Bar] = []
     for bar in bars:
         if found and _join(found[-1], bar, least):
-            found[-1] = found[-1].joined(bar)
+            found[-1] = found[-1].join(bar)
         else:
             found.append(bar)
     return tuple(found)

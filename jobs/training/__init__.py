@@ -1,1 +1,1 @@
-"""Weights of one's own: AlexNet trained on labelled pictures, and quantized with proof that it still sees the same."""
+"""Weights of one's own: AlexNet trained on labelled images, and quantized with proof that it still sees the same."""

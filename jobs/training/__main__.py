@@ -22,8 +22,8 @@ from jobs.engines import alexnet, onnx_file, onnx_graph
 from jobs.engines.network import choose, preparation_beside
 from jobs.engines.preparation_file import PreparationFile
 from jobs.errors import JobError
-from jobs.training import pictures, writing
-from jobs.training.pictures import Labelled
+from jobs.training import labelled_images, writing
+from jobs.training.labelled_images import Labelled
 from jobs.training.quantize import CALIBRATION, check_count, quantize
 from jobs.training.train import STEPS, train
 
@@ -33,7 +33,7 @@ def main(arguments: list[str]) -> int:
     cv2.setNumThreads(1)
     asked = _parser().parse_args(arguments)
     try:
-        _say(done=_train(asked) if asked.doing == "train" else _quantize(asked))
+        _say(done=_train(asked) if asked.doing == "train" else _quantize_files_of(asked))
     except (JobError, ValueError) as error:
         _say(refused=str(error))
     else:
@@ -43,15 +43,15 @@ def main(arguments: list[str]) -> int:
 
 def _train(asked: argparse.Namespace) -> dict[str, Any]:
     begun = time.monotonic()
-    learned, held = pictures.split(pictures.labelled(asked.folder), asked.seed)
+    learned, held = labelled_images.split(labelled_images.read_labelled(asked.folder), asked.seed)
     if asked.int8:
-        check_count(len(learned.files) + len(held.files), ": add pictures, or train with --no-int8")
+        check_count(len(learned.files) + len(held.files), ": add images, or train with --no-int8")
         writing.check(asked.int8)
 
     def on_step(step: int, of: int, loss: float) -> None:
         _say(doing="training", step=step, of=of, loss=round(loss, 4))
 
-    with writing.written(asked.weights) as file:
+    with writing.open_part(asked.weights) as file:
         trained = train(learned, held, asked.seed, asked.steps, on_step)
         trained.net.save_parameters(str(file))
     made = {
@@ -71,18 +71,18 @@ def _train(asked: argparse.Namespace) -> dict[str, Any]:
 def _beside(asked: argparse.Namespace, learned: Labelled, held: Labelled) -> dict[str, Any]:
     """The model in 8 bits of what was trained; where there can be none, a note why: the weights are good without."""
     asked.int8.unlink(missing_ok=True)  # it belonged to other weights
-    files = _shuffled(learned.files, asked.seed)
+    files = _shuffle(learned.files, asked.seed)
     try:
-        return _quantized(asked, files[:CALIBRATION] + held.files + files[CALIBRATION:])
+        return _quantize(asked, files[:CALIBRATION] + held.files + files[CALIBRATION:])
     except JobError as error:
         return {"weights": None, "note": str(error)}
 
 
-def _quantize(asked: argparse.Namespace) -> dict[str, Any]:
-    return {"int8": _quantized(asked, _shuffled(pictures.found(asked.folder), asked.seed))}
+def _quantize_files_of(asked: argparse.Namespace) -> dict[str, Any]:
+    return {"int8": _quantize(asked, _shuffle(labelled_images.find_files(asked.folder), asked.seed))}
 
 
-def _quantized(asked: argparse.Namespace, files: list[Path]) -> dict[str, Any]:
+def _quantize(asked: argparse.Namespace, files: list[Path]) -> dict[str, Any]:
     """The first of the files calibrate, the others judge."""
     network = choose("onnx", getattr(asked, "model", None), asked.weights)
     if network.graph is None:
@@ -96,7 +96,7 @@ def _quantized(asked: argparse.Namespace, files: list[Path]) -> dict[str, Any]:
     return {"weights": str(made.file), "agreement": made.gate.agreement, "pictures": made.gate.pictures}
 
 
-def _shuffled(files: list[Path], seed: int) -> list[Path]:
+def _shuffle(files: list[Path], seed: int) -> list[Path]:
     return [files[at] for at in np.random.default_rng(seed).permutation(len(files))]
 
 

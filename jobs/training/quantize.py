@@ -18,11 +18,11 @@ from jobs.engines.onnx_engine import OnnxEngine
 from jobs.engines.outputs import count_classes
 from jobs.engines.preparation_file import PreparationFile
 from jobs.errors import JobError
-from jobs.training.pictures import batches
-from jobs.training.writing import written
+from jobs.training.labelled_images import batches
+from jobs.training.writing import open_part
 
 CALIBRATION = 64
-"""Pictures that tell how large the numbers between the layers become."""
+"""Images that tell how large the numbers between the layers become."""
 MOST_PICTURES = 1000
 """That the gate looks at."""
 BATCH = 8
@@ -43,18 +43,18 @@ def quantize(
 ) -> Quantized:
     """Write an ONNX classifier in 8 bits; JobError when it is none or does not pass, and nothing is written then.
 
-    Calibrated with the first pictures, judged by others: by all the rest, or as many as the gate looks at.
+    Calibrated with the first images, judged by others: by all the rest, or as many as the gate looks at.
     """
     check_count(len(pictures))
     calibration, judged = list(pictures[:CALIBRATION]), list(pictures[CALIBRATION : CALIBRATION + MOST_PICTURES])
-    with written(file) as part:
+    with open_part(file) as part:
         exact = _Classifier(model, given)
         quick = _Classifier(_in_8_bits(exact, calibration), given)
         gate = Gate(_agreement(exact, quick, judged, on_step), len(judged))
-        if not gate.passed:
+        if not gate.has_passed:
             raise JobError(
                 f"in 8 bits the network agrees with itself in float32 on {gate.agreement:.1%} of "
-                f"{gate.pictures} pictures, and {LEAST_AGREEMENT:.0%} are needed",
+                f"{gate.pictures} images, and {LEAST_AGREEMENT:.0%} are needed",
                 remedy="train it longer, or use it in float32",
             )
         gate.write_into(quick.model)
@@ -63,7 +63,7 @@ def quantize(
 
 
 class _Classifier:
-    """An ONNX model that runs, and how its pictures are prepared; its batch is changed if that can be done."""
+    """An ONNX model that runs, and how its images are prepared; its batch is changed if that can be done."""
 
     def __init__(self, model: Any, given: PreparationFile) -> None:
         self._engine = OnnxEngine()
@@ -94,10 +94,10 @@ class _Classifier:
 
 
 def check_count(pictures: int, remedy: str = "") -> None:
-    """JobError when so many pictures are too few to calibrate with and to judge by."""
+    """JobError when so many images are too few to calibrate with and to judge by."""
     if pictures < CALIBRATION + LEAST_PICTURES:
         raise JobError(
-            f"{pictures} pictures are too few to quantize with: {CALIBRATION} to calibrate and {LEAST_PICTURES} "
+            f"{pictures} images are too few to quantize with: {CALIBRATION} to calibrate and {LEAST_PICTURES} "
             f"to judge by are needed{remedy}"
         )
 
@@ -173,7 +173,7 @@ def _scratch() -> Iterator[Path]:
 
 
 class _Reader:
-    """Hands pictures to the calibration as it asks for them."""
+    """Hands images to the calibration as it asks for them."""
 
     def __init__(self, exact: _Classifier, files: Sequence[Path]) -> None:
         self._name = exact.name
@@ -187,7 +187,7 @@ class _Reader:
 def _agreement(
     exact: _Classifier, quick: _Classifier, judged: Sequence[Path], on_step: Callable[[int, int], None]
 ) -> float:
-    """Part of the pictures in whose best class both are at one."""
+    """Part of the images in whose best class both are at one."""
     same = done = 0
     for images in exact.batches(judged):
         same += int((exact.best(images) == quick.best(images)).sum())

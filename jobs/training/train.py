@@ -10,10 +10,10 @@ import numpy as np
 
 from jobs.engines import alexnet, gluon_net
 from jobs.engines.preparation_file import PreparationFile
-from jobs.training.pictures import Labelled, batches, varied
+from jobs.training.labelled_images import Labelled, batches, vary
 
 BATCH = 8
-"""Small, because it is the number of steps that counts and not how many pictures each sees."""
+"""Small, because it is the number of steps that counts and not how many images each sees."""
 STEPS = 240
 RATE = 1e-4
 """Of Adam; AlexNet has nothing that normalises, and ten times as much lets it diverge."""
@@ -27,7 +27,7 @@ OnStep = Callable[[int, int, float], None]  # step, of how many, loss
 
 @dataclass(frozen=True)
 class Trained:
-    """A Gluon network, and what it makes of pictures that it has not learned from: (right, of) by class name."""
+    """A Gluon network, and what it makes of images that it has not learned from: (right, of) by class name."""
 
     net: Any
     by_class: dict[str, tuple[int, int]]
@@ -39,7 +39,7 @@ class Trained:
 
 
 def train(learned: Labelled, held: Labelled, seed: int, steps: int, on_step: OnStep) -> Trained:
-    """Teach a new network; the same pictures, seed and number of threads give the same weights."""
+    """Teach a new network; the same images, seed and number of threads give the same weights."""
     import mxnet as mx
 
     mx.random.seed(seed)
@@ -53,7 +53,7 @@ def train(learned: Labelled, held: Labelled, seed: int, steps: int, on_step: OnS
 def _learn(mx: Any, net: Any, learned: Labelled, seed: int, steps: int, on_step: OnStep) -> None:
     trainer = mx.gluon.Trainer(net.collect_params(), "adam", {"learning_rate": RATE})
     loss_of = mx.gluon.loss.SoftmaxCrossEntropyLoss()
-    for step, (pixels, numbers) in enumerate(_shown(learned, seed, steps), start=1):
+    for step, (pixels, numbers) in enumerate(_batches(learned, seed, steps), start=1):
         trainer.set_learning_rate(RATE * (1 - (1 - LAST_RATE) * step / steps))
         with mx.autograd.record():
             loss = loss_of(net(mx.nd.array(pixels)), mx.nd.array(numbers))
@@ -62,15 +62,15 @@ def _learn(mx: Any, net: Any, learned: Labelled, seed: int, steps: int, on_step:
         on_step(step, steps, float(loss.mean().asscalar()))
 
 
-def _shown(learned: Labelled, seed: int, steps: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Batches in an order that chance chooses, each picture once before any is shown again."""
+def _batches(learned: Labelled, seed: int, steps: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Batches in an order that chance chooses, each image once before any is shown again."""
     chance, how = np.random.default_rng(seed), PREPARATION
     waiting: list[int] = []
     for _ in range(steps):
         while len(waiting) < BATCH:
             waiting += chance.permutation(len(learned.files)).tolist()
         chosen, waiting = waiting[:BATCH], waiting[BATCH:]
-        yield np.stack([varied(learned.files[at], how, chance) for at in chosen]), learned.numbers[chosen]
+        yield np.stack([vary(learned.files[at], how, chance) for at in chosen]), learned.numbers[chosen]
 
 
 def _judge(mx: Any, net: Any, held: Labelled) -> dict[str, tuple[int, int]]:

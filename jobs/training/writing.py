@@ -12,10 +12,10 @@ from jobs.errors import JobError
 
 
 @contextmanager
-def written(file: Path) -> Iterator[Path]:
+def open_part(file: Path) -> Iterator[Path]:
     """A file to write into, which becomes `file` at the end; JobError, at once when the place refuses, names it."""
     part = file.with_name(f"{file.name}.part")
-    with _named(file):
+    with _name_errors(file):
         _begin(file, part)
         try:
             yield part
@@ -25,9 +25,9 @@ def written(file: Path) -> Iterator[Path]:
 
 
 def check(file: Path) -> None:
-    """JobError when `written` would refuse at once."""
+    """JobError when `open_part` would refuse at once."""
     part = file.with_name(f"{file.name}.part")
-    with _named(file):
+    with _name_errors(file):
         _begin(file, part)
         part.unlink()
 
@@ -39,7 +39,7 @@ def _begin(file: Path, part: Path) -> None:
 
 
 @contextmanager
-def _named(file: Path) -> Iterator[None]:
+def _name_errors(file: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -1,1 +1,1 @@
-"""What runs in each container: pictures in, classes out."""
+"""What runs in each container: images in, classes out."""

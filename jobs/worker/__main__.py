@@ -50,7 +50,7 @@ def main(
         ready = time.monotonic()
         serve = _serve(loaded, storage, rows, settings)
         with closing(Children(settings.processes, serve, settings.picture_seconds, master.close)) as children:
-            print(_ready(settings, begun, ready), flush=True)
+            print(_ready_line(settings, begun, ready), flush=True)
             Worker(children, master, rows, settings.batch).run()
         return 0
     except NotWanted as ended:
@@ -96,7 +96,7 @@ def _serve(loaded: Loaded, storage: Callable[[], Storage], rows: Rows, settings:
     return serve
 
 
-def _ready(settings: WorkerSettings, begun: float, loaded: float) -> str:
+def _ready_line(settings: WorkerSettings, begun: float, loaded: float) -> str:
     """How long it took since this process was started, and for what."""
     now = time.monotonic()
     ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
@@ -114,7 +114,7 @@ def _fail(master: Master, reason: str, everywhere: bool) -> int:
     try:
         while True:
             now = time.monotonic()
-            if master.reached(now):
+            if master.is_reached(now):
                 try:
                     master.call("/failed", {"reason": reason, "everywhere": everywhere}, now)
                     return 1

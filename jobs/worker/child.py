@@ -19,7 +19,7 @@ import numpy as np
 from jobs.engines.loading import Loaded
 from jobs.images.rows import Rows
 from jobs.images.storage import Storage
-from jobs.itemwork.messages import Picture
+from jobs.itemwork.messages import Item
 from jobs.worker.reading import Fetched, Reader, Stalled, Unreadable
 
 WAITING_SECONDS = 1.0
@@ -28,10 +28,10 @@ _SET_DEATH_SIGNAL = 1
 
 @dataclass(frozen=True)
 class Chunk:
-    """Pictures that one process does in one go; `number` names it."""
+    """Images that one process does in one go; `number` names it."""
 
     number: int
-    pictures: tuple[Picture, ...]
+    items: tuple[Item, ...]
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Done:
 
 @dataclass(frozen=True)
 class Broken:
-    """The process ends because of an error that no single picture explains; `blameless` if none can have caused it."""
+    """The process ends because of an error that no single image explains; `blameless` if none can have caused it."""
 
     reason: str
     blameless: bool = False
@@ -65,7 +65,7 @@ class Pulse:
         self._shared = mmap.mmap(-1, mmap.PAGESIZE)
 
     def beat(self) -> None:
-        """One picture further."""
+        """One image further."""
         struct.pack_into("Q", self._shared, 0, self.count() + 1)
 
     def count(self) -> int:
@@ -81,7 +81,7 @@ def die_with_parent(parent: int) -> None:
 
 
 class Looker:
-    """Looks at pictures, `batch` at a time, without threads but those that read."""
+    """Looks at images, `batch` at a time, without threads but those that read."""
 
     def __init__(self, loaded: Loaded, storage: Storage, rows: Rows, batch: int, pulse: Pulse) -> None:
         self._loaded = loaded
@@ -113,7 +113,7 @@ class Looker:
         try:
             while True:
                 chunk = parent.recv()
-                chunks.put((chunk, self._reader.fetch(chunk.pictures)))
+                chunks.put((chunk, self._reader.fetch(chunk.items)))
         except (EOFError, OSError):
             os._exit(0)
 
@@ -121,7 +121,7 @@ class Looker:
         done = Done(chunk.number, time.monotonic())
         names: list[str] = []
         reasons: dict[str, str] = {}
-        for one in fetched.pictures(WAITING_SECONDS):
+        for one in fetched.items(WAITING_SECONDS):
             self._pulse.beat()
             if one is None:
                 continue
@@ -139,7 +139,7 @@ class Looker:
         if names:
             done.messages.append(self._infer(names))
         if reasons:
-            done.messages.append(self._rows.failed(reasons))
+            done.messages.append(self._rows.failures(reasons))
         done.ended = time.monotonic()
         return done
 

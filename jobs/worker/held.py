@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from jobs.itemwork.messages import Group, Picture, Task
+from jobs.itemwork.messages import Group, Item, Task
 from jobs.worker.child import Done
 
 CHUNK_BYTES = 64 * 1024 * 1024
@@ -22,8 +22,8 @@ class Held:
     """
 
     lease: str
-    waiting: deque[tuple[Picture, ...]] = field(default_factory=deque)
-    suspects: deque[tuple[Picture, ...]] = field(default_factory=deque)
+    waiting: deque[tuple[Item, ...]] = field(default_factory=deque)
+    suspects: deque[tuple[Item, ...]] = field(default_factory=deque)
     running: int = 0
     messages: list[bytes] = field(default_factory=list)
     begun: float | None = None
@@ -41,9 +41,9 @@ class Held:
         """More to do: suspect groups whole, the rest in pieces for all processes."""
         for group in groups:
             if group.suspect:
-                self.suspects.append(group.pictures)
+                self.suspects.append(group.items)
             else:
-                self.waiting.extend(pieces(group.pictures, batch, processes))
+                self.waiting.extend(pieces(group.items, batch, processes))
 
     def finish(self, done: Done) -> None:
         """A piece of it is done."""
@@ -55,7 +55,7 @@ class Held:
 
     @property
     def complete(self) -> bool:
-        """Whether every picture has its row, once the deaths of processes are told."""
+        """Whether every image has its row, once the deaths of processes are told."""
         return not (self.waiting or self.suspects or self.running)
 
     @property
@@ -64,16 +64,16 @@ class Held:
         return 0.0 if self.begun is None else self.ended - self.begun
 
 
-def pieces(pictures: Sequence[Picture], batch: int, processes: int) -> Iterator[tuple[Picture, ...]]:
-    """About equal ones of at most `batch` pictures and CHUNK_BYTES, and one for each process if there are enough."""
+def pieces(pictures: Sequence[Item], batch: int, processes: int) -> Iterator[tuple[Item, ...]]:
+    """About equal ones of at most `batch` images and CHUNK_BYTES, and one for each process if there are enough."""
     count = min(len(pictures), max(processes, -(-len(pictures) // batch)))
     edges = [len(pictures) * number // count for number in range(count + 1)] if count else []
     for first, last in pairwise(edges):
         yield from _of_bytes(pictures[first:last])
 
 
-def _of_bytes(pictures: Sequence[Picture]) -> Iterator[tuple[Picture, ...]]:
-    some: list[Picture] = []
+def _of_bytes(pictures: Sequence[Item]) -> Iterator[tuple[Item, ...]]:
+    some: list[Item] = []
     for picture in pictures:
         if some and sum(one.length for one in some) + picture.length > CHUNK_BYTES:
             yield tuple(some)

@@ -46,7 +46,7 @@ class Master:
         """Whether the last call was not answered, or there was none."""
         return self._away
 
-    def reached(self, now: float) -> bool:
+    def is_reached(self, now: float) -> bool:
         """Whether calls make sense now; else it is looked for.
 
         NotWanted when the job has ended, JobError when nothing was heard of any application master for too long,
@@ -90,7 +90,7 @@ class Master:
         try:
             status, content = self._post(path, body, self._headers | {"Content-Type": kind})
         except (OSError, http.client.HTTPException) as error:
-            raise self._gone_away(f"{type(error).__name__}: {error}", now) from error
+            raise self._go_away(f"{type(error).__name__}: {error}", now) from error
         if status in (200, 204, 400, 410, 413, 503):
             self._heard = now
         if status == 410:
@@ -98,12 +98,12 @@ class Master:
         if status in (400, 413):
             raise JobError(f"the application master refused {path.partition('?')[0]}: {content[:500].decode()}")
         if status not in (200, 204):
-            raise self._gone_away(f"it answered {status} to {path.partition('?')[0]}", now)
+            raise self._go_away(f"it answered {status} to {path.partition('?')[0]}", now)
         self._away = False
         answer: dict[str, Any] = json.loads(content) if content else {}
         return answer
 
-    def _gone_away(self, why: str, now: float) -> Away:
+    def _go_away(self, why: str, now: float) -> Away:
         if not self._away:
             print(f"the application master at {self._address} is away: {why}", file=sys.stderr, flush=True)
         self.close()

@@ -1,4 +1,4 @@
-"""Pictures read ahead, while those before them are looked at."""
+"""Images read ahead, while those before them are looked at."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from concurrent.futures import TimeoutError as NotYet
 from dataclasses import dataclass
 
 from jobs.images.storage import Storage
-from jobs.itemwork.messages import Picture
+from jobs.itemwork.messages import Item
 
 READERS = 4
 """Requests under way at once, in each process."""
 GAP_BYTES = 64 * 1024
-"""Pictures of one file that lie no farther apart are read together."""
+"""Images of one file that lie no farther apart are read together."""
 REQUEST_BYTES = 4 * 1024 * 1024
 MOST_BYTES = 256_000_000
-"""Of one picture; a process holds all of them while it decodes."""
+"""Of one image; a process holds all of them while it decodes."""
 GIVE_UP_SECONDS = 60.0
 LEAST_TRIES = 3
 """What cannot be read is tried again for so long, and so often: one try alone may take longer. Then it has a row that
@@ -29,32 +29,32 @@ STALLED_SECONDS = 240.0
 
 
 class Unreadable(ValueError):
-    """The bytes of a picture cannot be had; the text says why."""
+    """The bytes of an image cannot be had; the text says why."""
 
 
 class Stalled(Exception):
-    """HDFS does not even refuse: no picture is to blame for that."""
+    """HDFS does not even refuse: no image is to blame for that."""
 
 
 @dataclass(frozen=True)
 class _Request:
-    """Bytes of one file, which hold one picture or several neighbours."""
+    """Bytes of one file, which hold one image or several neighbours."""
 
     path: str
     offset: int
     length: int | None
-    pictures: tuple[Picture, ...]
+    items: tuple[Item, ...]
 
 
 class Reader:
-    """Asks for all pictures of a chunk at once; `fetch` returns at once, and its promise is kept by other threads."""
+    """Asks for all images of a chunk at once; `fetch` returns at once, and its promise is kept by other threads."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="read")
         self._answered = 0.0
 
-    def fetch(self, pictures: Sequence[Picture]) -> Fetched:
+    def fetch(self, pictures: Sequence[Item]) -> Fetched:
         """Begin to read all that are not too long."""
         refused = [picture for picture in pictures if picture.length > MOST_BYTES]
         requests = _requests([picture for picture in pictures if picture.length <= MOST_BYTES])
@@ -87,7 +87,7 @@ class Reader:
 
 
 class Fetched:
-    """The pictures of a chunk in the order in which they come, each with its bytes or the reason why there are none.
+    """The images of a chunk in the order in which they come, each with its bytes or the reason why there are none.
 
     Those `refused` are too long; `answered` tells when HDFS last gave bytes, or a reason (monotonic).
     """
@@ -95,15 +95,15 @@ class Fetched:
     def __init__(
         self,
         requests: list[tuple[_Request, Future[bytes]]],
-        refused: Sequence[Picture],
+        refused: Sequence[Item],
         answered: Callable[[], float],
     ) -> None:
         self._requests = requests
         self._refused = refused
         self._answered = answered
 
-    def pictures(self, waiting: float) -> Iterator[tuple[Picture, bytes | Unreadable] | None]:
-        """Each picture once; None after every `waiting` seconds in which none came; Stalled when HDFS is silent."""
+    def items(self, waiting: float) -> Iterator[tuple[Item, bytes | Unreadable] | None]:
+        """Each image once; None after every `waiting` seconds in which none came; Stalled when HDFS is silent."""
         for picture in self._refused:
             yield picture, Unreadable(f"has {picture.length:,} bytes, at most {MOST_BYTES:,} are read")
         for request, future in self._requests:
@@ -117,26 +117,26 @@ class Fetched:
                     yield None
                     continue
                 except Unreadable as error:
-                    yield from ((picture, error) for picture in request.pictures)
+                    yield from ((picture, error) for picture in request.items)
                 else:
                     yield from _cut(request, content)
                 break
 
 
-def _cut(request: _Request, content: bytes) -> Iterator[tuple[Picture, bytes]]:
+def _cut(request: _Request, content: bytes) -> Iterator[tuple[Item, bytes]]:
     if request.length is None:
-        yield request.pictures[0], content
+        yield request.items[0], content
         return
-    for picture in request.pictures:
+    for picture in request.items:
         begin = (picture.offset or 0) - request.offset
         yield picture, content[begin : begin + picture.length]
 
 
-def _requests(pictures: Sequence[Picture]) -> list[_Request]:
+def _requests(pictures: Sequence[Item]) -> list[_Request]:
     """Files one by one, neighbours in a packed file together."""
     whole = [_Request(picture.path, 0, None, (picture,)) for picture in pictures if picture.offset is None]
     packed = sorted((picture for picture in pictures if picture.offset is not None), key=_place)
-    runs: list[list[Picture]] = []
+    runs: list[list[Item]] = []
     for picture in packed:
         if runs and _joins(runs[-1], picture):
             runs[-1].append(picture)
@@ -145,19 +145,19 @@ def _requests(pictures: Sequence[Picture]) -> list[_Request]:
     return whole + [_together(run) for run in runs]
 
 
-def _place(picture: Picture) -> tuple[str, int]:
+def _place(picture: Item) -> tuple[str, int]:
     return picture.path, picture.offset or 0
 
 
-def _end(picture: Picture) -> int:
+def _end(picture: Item) -> int:
     return (picture.offset or 0) + picture.length
 
 
-def _joins(run: list[Picture], picture: Picture) -> bool:
+def _joins(run: list[Item], picture: Item) -> bool:
     near = run[-1].path == picture.path and _place(picture)[1] - _end(run[-1]) <= GAP_BYTES
     return near and _end(picture) - _place(run[0])[1] <= REQUEST_BYTES
 
 
-def _together(run: list[Picture]) -> _Request:
+def _together(run: list[Item]) -> _Request:
     first = _place(run[0])[1]
     return _Request(run[0].path, first, max(_end(picture) for picture in run) - first, tuple(run))

@@ -30,10 +30,12 @@ class InferenceOptions(Settings):
         help=f"Network: {ALEXNET}, or a file (ONNX, or a Gluon symbol)  [default: {ALEXNET}].",
         metavar="NAME|FILE",
     )
-    batch: int = option(32, help="Pictures per inference.", least=1, most=1024)
-    weights: str | None = option(None, help=f"Of {ALEXNET}, see `nodewise job train`  [default: seeded].", is_file=True)
-    labels: str | None = option(None, help="One class a line.", is_file=True)
-    picture_seconds: float = option(60.0, help="A picture that takes longer is given up.", least=1)
+    batch: int = option(32, help="Images per inference.", least=1, most=1024)
+    weights: str | None = option(
+        None, help=f"Weights of {ALEXNET}, see `nodewise job train`  [default: seeded].", is_file=True
+    )
+    labels: str | None = option(None, help="File with one class a line.", is_file=True)
+    picture_seconds: float = option(60.0, help="Seconds after which an image is given up.", least=1)
     graph: str | None = None
     preparation: str | None = None
 

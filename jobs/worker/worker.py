@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from jobs.errors import JobError
 from jobs.images.rows import Rows, stream
-from jobs.itemwork.messages import Group, Picture, Task
+from jobs.itemwork.messages import Group, Item, Task
 from jobs.worker.child import Chunk, Done
 from jobs.worker.children import Children, Died
 from jobs.worker.held import Held
@@ -22,7 +22,7 @@ AWAY_WAIT = 0.1
 LEASES = 2
 """Held at once: one that is computed, and one that is queued."""
 MOST_DEATHS = 12
-"""Processes that die one after the other without a single picture done: then it is not a picture that kills them.
+"""Processes that die one after the other without a single image done: then it is not an image that kills them.
 
 Those that die of suspects do not count: of them it is expected.
 """
@@ -33,12 +33,12 @@ class _Piece:
     """What a chunk in a process is part of."""
 
     lease: str
-    pictures: tuple[Picture, ...]
+    items: tuple[Item, ...]
     suspect: bool
 
     @property
     def names(self) -> list[str]:
-        return [picture.name for picture in self.pictures]
+        return [picture.name for picture in self.items]
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Worker:
     def step(self, now: float) -> bool:
         """Whether there may be more to do; waits at most a second."""
         try:
-            more = not self._master.reached(now) or self._speak(now)
+            more = not self._master.is_reached(now) or self._speak(now)
             self._dispatch(now)
         except Away:
             more = True
@@ -117,7 +117,7 @@ class Worker:
             return True
         held = Held.of(task, self._batch, self._children.size)
         if task.convicted:
-            held.messages.append(self._rows.failed(task.convicted))
+            held.messages.append(self._rows.failures(task.convicted))
         if held.complete:
             self._commit(held, now)
         else:
@@ -125,7 +125,7 @@ class Worker:
         return True
 
     def _commit(self, held: Held, now: float) -> None:
-        """Whatever the answer is, there is nothing more to do for these pictures here."""
+        """Whatever the answer is, there is nothing more to do for these images here."""
         answer = self._master.commit(
             held.lease, held.seconds, held.bytes_read, stream(self._rows.schema, held.messages), now
         )
@@ -147,7 +147,7 @@ class Worker:
         if held := self._held.get(piece.lease):
             held.add([Group.from_json(group) for group in answer["groups"]], self._batch, self._children.size)
             if answer["convicted"]:
-                held.messages.append(self._rows.failed(answer["convicted"]))
+                held.messages.append(self._rows.failures(answer["convicted"]))
 
     def _dispatch(self, now: float) -> None:
         """Give the processes what they can take; Away when a suspect cannot be announced."""
@@ -155,7 +155,7 @@ class Worker:
             number = next(self._numbers)
             self._pieces[number] = piece
             self._held[piece.lease].running += 1
-            child.give(Chunk(number, piece.pictures), time.monotonic())
+            child.give(Chunk(number, piece.items), time.monotonic())
 
     def _next(self, now: float) -> _Piece | None:
         """In the order of the leases; a suspect waits until nothing else runs, and nothing else begins until then."""
@@ -170,7 +170,7 @@ class Worker:
 
     def _announce(self, held: Held, now: float) -> _Piece | None:
         """Say that it begins now with what may kill more than a process."""
-        if not self._master.reached(now):
+        if not self._master.is_reached(now):
             return None
         piece = _Piece(held.lease, held.suspects[0], suspect=True)
         self._master.call("/working", {"lease": piece.lease, "group": piece.names}, now)
@@ -201,7 +201,7 @@ class Worker:
         """It waits again: its process died of something else."""
         if held := self._held.get(piece.lease):
             held.running -= 1
-            (held.suspects if piece.suspect else held.waiting).appendleft(piece.pictures)
+            (held.suspects if piece.suspect else held.waiting).appendleft(piece.items)
 
     def _bury(self, piece: _Piece, reason: str) -> None:
         if held := self._held.get(piece.lease):

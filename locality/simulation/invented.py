@@ -61,11 +61,11 @@ def invent(seed: int, shape: Shape) -> Trial:
     blocks = [Block(f"b{number}", 1, ITEM_BYTES, tuple(draw.sample(names, copies))) for number in range(shape.items)]
     half = Cluster(machines).bound(blocks) / 2
     work = {block.name: draw.lognormvariate(0, shape.noise) for block in blocks}
-    machines |= _harmed(draw.choice(names), machines, shape.fault, half)
+    machines |= _harm(draw.choice(names), machines, shape.fault, half)
     return Trial(blocks, capability, Cluster(machines, work, None, shape.request_seconds, silence_seconds=half / 2))
 
 
-def _harmed(node: str, machines: Mapping[str, Machine], fault: Fault, time: float) -> dict[str, Machine]:
+def _harm(node: str, machines: Mapping[str, Machine], fault: Fault, time: float) -> dict[str, Machine]:
     if fault is Fault.SLOWER:
         return {node: replace(machines[node], slower_at=time, slower_by=SLOWER)}
     return {node: replace(machines[node], lost_at=time)} if fault is Fault.LOST else {}

@@ -18,7 +18,7 @@ from rich.text import Text
 from hadoop.client.jars import JARS
 from infosvc.commands import show
 from infosvc.commands.options import json_option, service_options
-from infosvc.commands.shipping import DIRECTORY, given, ssh_options
+from infosvc.commands.shipping import DIRECTORY, given_options, ssh_options
 from infosvc.wire.service_options import ServiceAddress
 from nodewise.doctor.checks import look
 from nodewise.doctor.finding import Finding, State
@@ -102,7 +102,7 @@ def _logins(home: Path, options: dict[str, Any]) -> Any:
     from infosvc.shipping.remote import RemoteOptions
 
     own = home / "cluster" / "ssh" / "config"
-    return RemoteOptions(**({"ssh_config": own} if own.is_file() else {}) | given(options))
+    return RemoteOptions(**({"ssh_config": own} if own.is_file() else {}) | given_options(options))
 
 
 def _show(findings: Sequence[Finding]) -> None:

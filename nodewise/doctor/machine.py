@@ -116,7 +116,7 @@ def read_jars(folder: Path) -> Jars:
     versions = {found[1] for file in files if (found := _JAR.fullmatch(file.name))}
     # A download that was cut off lacks the directory at its end.
     broken = [file.name for file in files if not zipfile.is_zipfile(file)]
-    return Jars(folder, tuple(sorted(versions)), tuple(broken), _expected())
+    return Jars(folder, tuple(sorted(versions)), tuple(broken), _expected_version())
 
 
 def jars(found: Jars | Problem) -> Finding:
@@ -155,7 +155,7 @@ def disk(found: Disk | Problem) -> Finding:
     return ok("disk", free)
 
 
-def _expected() -> str | None:
+def _expected_version() -> str | None:
     """The version that `scripts/setup` would fetch; None where nodewise was installed without Hadoop's pom.xml."""
     if not _POM.is_file():
         return None

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bench.faults import table
-from bench.faults.__main__ import drawn
+from bench.faults.__main__ import draw_faults
 from bench.faults.faults import FAULTS
 
 RIGHT = {"number": 1, "faults": ["worker", "master"], "missed": [], "seconds": 9.0, "attempts": 2, "wrong": []}
@@ -24,7 +24,7 @@ WRONG = {
 
 @pytest.mark.parametrize("count", [1, 11, 100])
 def test_every_kind_comes_equally_often_up_to_three_in_a_job(count: int) -> None:
-    jobs = drawn(count, 7, ())
+    jobs = draw_faults(count, 7, ())
     times = Counter(kind for job in jobs for kind in job)
 
     assert sum(times.values()) == count
@@ -33,11 +33,11 @@ def test_every_kind_comes_equally_often_up_to_three_in_a_job(count: int) -> None
 
 
 def test_the_same_seed_draws_the_same_faults_and_another_one_others() -> None:
-    assert drawn(100, 1, ()) == drawn(100, 1, ()) != drawn(100, 2, ())
+    assert draw_faults(100, 1, ()) == draw_faults(100, 1, ()) != draw_faults(100, 2, ())
 
 
 def test_chosen_kinds_come_in_turns_one_in_a_job() -> None:
-    assert drawn(3, 1, ("node", "master")) == [["node"], ["master"], ["node"]]
+    assert draw_faults(3, 1, ("node", "master")) == [["node"], ["master"], ["node"]]
 
 
 def test_the_table_names_the_jobs_that_went_wrong() -> None:

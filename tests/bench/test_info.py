@@ -173,10 +173,10 @@ def test_a_row_shows_the_median_of_its_rounds_and_whether_it_is_enough() -> None
 
     row = Row(figure, [9.0, 1.0, 2.0], [4.0])
 
-    assert (row.nodewise, row.ratio, row.met) == (2.0, 0.5, True)
-    assert Row(figure, [9.0, 3.0, 2.0], []).met is False
-    assert Row(Figure("f", "read", "f", least=2.0), [1.9], []).met is False
-    assert Row(figure, [], []).met is None
+    assert (row.nodewise, row.ratio, row.is_met) == (2.0, 0.5, True)
+    assert Row(figure, [9.0, 3.0, 2.0], []).is_met is False
+    assert Row(Figure("f", "read", "f", least=2.0), [1.9], []).is_met is False
+    assert Row(figure, [], []).is_met is None
 
 
 def test_only_parts_that_were_measured_have_rows() -> None:

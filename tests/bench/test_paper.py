@@ -199,8 +199,8 @@ def test_the_picture_has_a_bar_for_each_node_as_long_as_it_worked(tmp_path: Path
 def test_the_same_seed_draws_the_same_levels_and_another_one_others() -> None:
     nodes = [f"worker{number}" for number in range(1, 5)]
 
-    assert levels.drawn(3, nodes) == levels.drawn(3, nodes) != levels.drawn(4, nodes)
-    for share, found in zip(levels.SHARES, sorted(levels.drawn(3, nodes).values(), reverse=True), strict=True):
+    assert levels.draw_shares(3, nodes) == levels.draw_shares(3, nodes) != levels.draw_shares(4, nodes)
+    for share, found in zip(levels.SHARES, sorted(levels.draw_shares(3, nodes).values(), reverse=True), strict=True):
         assert found == pytest.approx(share, rel=levels.SPREAD)
 
 
@@ -209,7 +209,7 @@ def test_loads_are_mended_until_nodes_keep_what_was_drawn() -> None:
     set_now = dict.fromkeys(nodes, 0)
 
     # A load takes half of what it asks for, and a node alone does 16 pictures a second with its 0.4 CPU.
-    found = levels.calibrated(
+    found = levels.calibrate(
         1, nodes, 0.4, set_now.__setitem__, lambda: {name: 16 * (1 - set_now[name] / 200 / 0.4) for name in nodes}
     )
 

@@ -193,9 +193,9 @@ def test_what_must_be_reached_is_asked_of_the_full_bench() -> None:
 def test_our_policy_is_the_one_that_must_reach_the_figures() -> None:
     figure = Figure("f", "bytes", "f", most=1.05)
 
-    assert Row(figure, {OURS: [1.0, 1.04, 2.0], "even": [9.0]}).met is True
-    assert Row(figure, {OURS: [1.0, 1.06, 2.0], "even": [1.0]}).met is False
-    assert Row(figure, {"even": [1.0]}).met is None
+    assert Row(figure, {OURS: [1.0, 1.04, 2.0], "even": [9.0]}).is_met is True
+    assert Row(figure, {OURS: [1.0, 1.06, 2.0], "even": [1.0]}).is_met is False
+    assert Row(figure, {"even": [1.0]}).is_met is None
 
 
 def test_what_never_ends_is_shown_as_such() -> None:

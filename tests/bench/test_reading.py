@@ -61,7 +61,7 @@ def test_a_reader_that_cannot_read_fails_the_bench(tmp_path: Path) -> None:
 def test_pictures_that_come_short_are_never_counted(tmp_path: Path) -> None:
     program = """
 from bench.reading.read import read
-from jobs.itemwork.messages import Picture
+from jobs.itemwork.messages import Item
 from jobs.worker.reading import Reader
 
 class Short:
@@ -70,9 +70,9 @@ class Short:
     def exists(self, path):
         return True
 
-sound = [Picture(name, name, None, 4) for name in "abcdefg"]
+sound = [Item(name, name, None, 4) for name in "abcdefg"]
 print(read(Reader(Short()), [sound[:3], sound[3:]]))
-read(Reader(Short()), [[Picture("/short", "/short", None, 4)]])
+read(Reader(Short()), [[Item("/short", "/short", None, 4)]])
 """
     done = subprocess.run([str(WORKER), "-c", program], capture_output=True, text=True, cwd=ROOT, check=False)
 

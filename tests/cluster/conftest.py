@@ -48,7 +48,7 @@ def cluster(standing: Standing) -> Cluster:
 
 @pytest.fixture(scope="module")
 def site(standing: Standing) -> Site:
-    """A service, agents and pictures on that cluster, as if no module had used them before."""
+    """A service, agents and images on that cluster, as if no module had used them before."""
     return standing.site()
 
 

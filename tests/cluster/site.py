@@ -1,4 +1,4 @@
-"""Everything that a job needs, on the cluster of the tests: the service, agents on all nodes, pictures in HDFS."""
+"""Everything that a job needs, on the cluster of the tests: the service, agents on all nodes, images in HDFS."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from infosvc.wire.client import InfoClient
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 PICTURES = 40
-BROKEN = {"zz_cut.jpg": "", "zz_text.jpg": "not a picture"}
+BROKEN = {"zz_cut.jpg": "", "zz_text.jpg": "not an image"}
 
 
 @dataclass(frozen=True)
 class Site:
-    """A cluster with its service, its agents and pictures in /data/images."""
+    """A cluster with its service, its agents and images in /data/images."""
 
     cluster: Cluster
     url: str

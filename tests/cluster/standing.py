@@ -31,7 +31,7 @@ Catalogue = tuple[dict[str, Producer], dict[str, dict[str, tuple[bool, float]]]]
 
 
 class Standing:
-    """One cluster in a folder of its own, and the service, agents and pictures on it once somebody asks for them."""
+    """One cluster in a folder of its own, and the service, agents and images on it once somebody asks for them."""
 
     def __init__(self, folder: Path) -> None:
         self.home = folder / "home"
@@ -66,7 +66,7 @@ class Standing:
         self._changed = set()
 
     def site(self) -> Site:
-        """The site with its agents, pictures and catalogue as at first."""
+        """The site with its agents, images and catalogue as at first."""
         cluster = self.cluster()
         made = Site(cluster, f"http://{cluster.master}:8400", self.home / "service" / "token")
         if self._first is None or not self._is_mended(made):
@@ -126,7 +126,7 @@ class Standing:
             return False
 
     def _load(self, made: Site) -> None:
-        """Pictures in HDFS, unless they are there."""
+        """Images in HDFS, unless they are there."""
         found = made.hdfs().status(LOADED, strict=False)
         if found and self._bytes and made.hdfs().content(LOADED)["length"] == self._bytes:
             return

@@ -77,8 +77,8 @@ def test_the_record_beside_the_report_tells_what_was_planned_and_from_what(
     }
     assert all(set(block.replicas) <= set(site.cluster.nodes) for block in stored.blocks)
     assert stored.quality.bytes_moved == report["bytes_moved_planned"]
-    assert stored.judged.numbers() == dict(zip(site.cluster.nodes, range(4), strict=True))
-    assert (stored.judged.unit, stored.judged.kind, stored.judged.help) == ("kg", "program", "What we think")
+    assert stored.readings.numbers() == dict(zip(site.cluster.nodes, range(4), strict=True))
+    assert (stored.readings.unit, stored.readings.kind, stored.readings.help) == ("kg", "program", "What we think")
 
 
 def test_a_job_plans_with_the_racks_that_hdfs_tells(site: Site, stored: Decision) -> None:
@@ -95,7 +95,7 @@ def test_other_capabilities_of_these_nodes_are_recorded_with_age_and_confidence(
     configured = stored.capabilities["perf_even"].nodes
     assert set(configured) == set(site.cluster.nodes)
     assert all(reading.confidence == 1 and reading.age_seconds >= 0 for reading in configured.values())
-    assert all(reading.confidence is None for reading in stored.judged.nodes.values())
+    assert all(reading.confidence is None for reading in stored.readings.nodes.values())
 
 
 def test_the_record_is_kept_for_its_owner_alone(site: Site, report: dict[str, Any]) -> None:
@@ -114,7 +114,7 @@ def test_a_share_is_explained_by_job_id_and_by_output(site: Site, report: dict[s
     assert [node["target_images"] for node in by_id["nodes"]] == [0, 7, 14, 21]
     idle, *_, best = by_id["nodes"]
     assert "a node whose capability is 0 takes no work" in " ".join(idle["why"])
-    assert f"{IMAGES} * 3 / 6 = 21.0 pictures by the formula" in " ".join(best["why"])
+    assert f"{IMAGES} * 3 / 6 = 21.0 images by the formula" in " ".join(best["why"])
 
 
 def test_one_node_can_be_asked_for_in_words(site: Site, report: dict[str, Any]) -> None:
@@ -132,7 +132,7 @@ def test_one_node_can_be_asked_for_in_words(site: Site, report: dict[str, Any]) 
 def test_a_downloaded_record_makes_the_same_plan_again_without_a_cluster(
     site: Site, report: dict[str, Any], stored: Decision, tmp_path: Path
 ) -> None:
-    recorded, again = attempts(stored, [stored.policy], {stored.capability: stored.judged.numbers()})
+    recorded, again = attempts(stored, [stored.policy], {stored.capability: stored.readings.numbers()})
     assert again.plan == recorded.plan
 
     record = tmp_path / "decision.json"

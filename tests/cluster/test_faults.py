@@ -1,4 +1,4 @@
-"""Whatever is killed in the middle of a job, every picture has one row in the end, and nothing is left running."""
+"""Whatever is killed in the middle of a job, every image has one row in the end, and nothing is left running."""
 
 from __future__ import annotations
 

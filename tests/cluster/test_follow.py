@@ -30,7 +30,7 @@ from tests.cluster.site import Site, succeed, until
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
 MANY = 160
-"""So many pictures that no node has done its part before its processes are found and stopped."""
+"""So many images that no node has done its part before its processes are found and stopped."""
 PREFIXED = re.compile(r"(\S+) (master|worker) [|!-]")
 
 

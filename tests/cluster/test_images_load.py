@@ -85,10 +85,10 @@ def test_what_is_no_sound_picture_is_reported_and_stays_here(
     assert reasons.pop("headless").startswith("broken JPEG: ")
     assert reasons == {
         "empty.jpg": "broken JPEG: empty file",
-        "named.jpg": "broken JPEG: no picture begins in it",
-        "notes.txt": "not a picture",
+        "named.jpg": "broken JPEG: no image begins in it",
+        "notes.txt": "not an image",
         "a:b.jpg": "HDFS allows no ':' in a name: rename the file",
-        "moving.gif": "a GIF picture: convert it to one of BMP, JPEG, PNG, PPM, TIFF, WEBP",
+        "moving.gif": "a GIF image: convert it to one of BMP, JPEG, PNG, PPM, TIFF, WEBP",
         "dangling.jpg": "cannot be read: No such file or directory",
     }
 

@@ -1,4 +1,4 @@
-"""The main job on a real cluster: pictures in HDFS, values from real agents, containers of YARN, rows in Parquet."""
+"""The main job on a real cluster: images in HDFS, values from real agents, containers of YARN, rows in Parquet."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_broken_picture_has_a_row_with_the_reason(site: Site, first: dict[str,
     errors = {row["path"].rpartition("/")[2]: row["error"] for row in rows(site, "/out/even") if row["error"]}
 
     assert set(errors) == set(BROKEN)
-    assert "not a picture" in errors["zz_text.jpg"]
+    assert "not an image" in errors["zz_text.jpg"]
     assert first["errors"] == len(BROKEN)
 
 
@@ -239,7 +239,7 @@ def test_weights_that_do_not_fit_are_refused_by_name(site: Site, tmp_path: Path)
 
 
 def test_a_container_with_too_little_memory_is_told_apart(site: Site) -> None:
-    """The network alone takes twice as much; whether a few pictures are done before YARN looks is a matter of luck."""
+    """The network alone takes twice as much; whether a few images are done before YARN looks is a matter of luck."""
     done = site.submit("hdfs:///out/cramped", "--memory", "256")
 
     assert "memory kill" in done.stdout + done.stderr

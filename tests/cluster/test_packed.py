@@ -1,4 +1,4 @@
-"""Packing a folder into a real HDFS, and finding every picture again by block, offset and length."""
+"""Packing a folder into a real HDFS, and finding every image again by block, offset and length."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from pathlib import Path
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.jvm import HadoopHome, start
 from jobs.errors import JobError
-from jobs.kinds.classify.listing import Pictures
+from jobs.kinds.classify.listing import ImageListing
 from locality.types import Part
 
 start(HadoopHome(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]))
 filesystem = FileSystem()
 try:
-    blocks = Pictures(filesystem, sys.argv[5] or None).blocks(sys.argv[4])
-    late = Pictures(filesystem, sys.argv[5] or None)  # as a second attempt, which has names of blocks only
+    blocks = ImageListing(filesystem, sys.argv[5] or None).blocks(sys.argv[4])
+    late = ImageListing(filesystem, sys.argv[5] or None)  # as a second attempt, which has names of blocks only
     found = [[b.name, b.images, b.size_bytes, list(b.replicas),
               [[p.name, p.path, p.offset, p.length] for p in late.of(Part(b, 0, b.images))]] for b in blocks]
 except JobError as error:
@@ -76,7 +76,7 @@ def pack_into(cluster: Cluster, directory: Path, target: str, **more: Any) -> Pa
 
 
 def known(cluster: Cluster, path: str, apart: str = "/apart") -> Any:
-    """Blocks of a path with their pictures, or the sentence that refuses it."""
+    """Blocks of a path with their images, or the sentence that refuses it."""
     argv = [sys.executable, "-c", PROGRAM, str(cluster.conf_dir), str(cluster.jars), cluster.user, path, apart]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -129,7 +129,7 @@ def test_every_picture_is_found_by_offset_and_length_in_the_block_that_it_begins
 
 @pytest.fixture
 def labelled(pictures: Path) -> Iterator[None]:
-    """Class 4 for the first picture, class 7 for the others; the last is not named."""
+    """Class 4 for the first image, class 7 for the others; the last is not named."""
     names = sorted(path.name for path in (pictures / "in").iterdir())[:-1]
     lines = [f"in/{name}\t{7 if number else 4}\tanything\n" for number, name in enumerate(names)]
     (pictures / LABELS).write_text("".join(lines))
@@ -214,7 +214,7 @@ def test_a_picture_that_another_program_has_split_is_put_together_once(cluster: 
     assert len(hdfs.list("/apart/split")) == 1
     assert [stored(hdfs, path, offset, length) for _, path, offset, length in found] == contents
     assert [own for own, *_ in found] == [f"/pack/split/a.rec#@{at}" for at in (0, 40, 88)]
-    assert "holds 1 pictures that are split" in known(cluster, "/pack/split", "")
+    assert "holds 1 images that are split" in known(cluster, "/pack/split", "")
 
 
 def test_what_is_no_sound_picture_is_reported_and_stays_here(
@@ -233,11 +233,11 @@ def test_what_is_no_sound_picture_is_reported_and_stays_here(
     reasons = {path.name: reason for path, reason in result.skipped}
     assert result.packed == 1
     assert reasons.pop("cut.jpg").startswith("broken JPEG: ")
-    assert reasons.pop("moving.gif").startswith("a GIF picture: ")
+    assert reasons.pop("moving.gif").startswith("a GIF image: ")
     assert reasons == {
         "dangling.jpg": "cannot be read: No such file or directory",
         "empty.jpg": "broken JPEG: empty file",
-        "no.txt": "not a picture",
+        "no.txt": "not an image",
         "tab\t.jpg": "its name holds a tab or the end of a line, or is not UTF-8: rename the file",
     }
     assert kept.packed == 3

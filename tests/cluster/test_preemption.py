@@ -1,4 +1,4 @@
-"""A queue takes back what a job had borrowed: no picture is lost, and the report tells it from a failure."""
+"""A queue takes back what a job had borrowed: no image is lost, and the report tells it from a failure."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors.agent.outcome import OUTPUT_LIMIT, Verdict, judge, parse_output, parse_values
+from collectors.agent.outcome import OUTPUT_LIMIT, Verdict, classify_run, parse_output, parse_values
 from infosvc.wire.records import Outcome
 
 
@@ -71,14 +71,14 @@ def test_output_that_is_no_value_is_refused_with_the_reason(stdout: bytes, said:
     ],
 )
 def test_a_run_is_judged_by_its_status_first(status: int, stdout: bytes, stderr: bytes, expected: Verdict) -> None:
-    assert judge(status, stdout, stderr, "load") == expected
+    assert classify_run(status, stdout, stderr, "load") == expected
 
 
 NAMES = ("load_1m", "load_5m", "model")
 
 
 def test_named_values_come_in_any_order_and_some_may_be_missing() -> None:
-    verdict = judge(0, b"model Xeon  E5 @ 2 GHz\n\n  load_1m\t0.5 \n", b"", "load", NAMES)
+    verdict = classify_run(0, b"model Xeon  E5 @ 2 GHz\n\n  load_1m\t0.5 \n", b"", "load", NAMES)
 
     assert verdict == Verdict(Outcome.OK, "2", None, {"model": "Xeon  E5 @ 2 GHz", "load_1m": "0.5"})
 
@@ -99,7 +99,7 @@ def test_named_values_come_in_any_order_and_some_may_be_missing() -> None:
 def test_a_bad_line_of_named_values_is_named(stdout: bytes, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         parse_values(stdout, NAMES)
-    assert judge(0, stdout, b"", "load", NAMES).outcome is Outcome.FAILED
+    assert classify_run(0, stdout, b"", "load", NAMES).outcome is Outcome.FAILED
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_a_bad_line_of_named_values_is_named(stdout: bytes, said: str) -> None:
     ],
 )
 def test_a_line_of_the_producer_s_own_name_is_its_own_value(stdout: bytes, own: str, values: dict[str, str]) -> None:
-    assert judge(0, stdout, b"", "load", NAMES) == Verdict(Outcome.OK, own, None, values)
+    assert classify_run(0, stdout, b"", "load", NAMES) == Verdict(Outcome.OK, own, None, values)
 
 
 @pytest.mark.parametrize(
@@ -125,14 +125,14 @@ def test_a_line_of_the_producer_s_own_name_is_its_own_value(stdout: bytes, own: 
     ],
 )
 def test_a_bad_line_of_its_own_is_named(stdout: bytes, said: str) -> None:
-    verdict = judge(0, stdout, b"", "load", NAMES)
+    verdict = classify_run(0, stdout, b"", "load", NAMES)
 
     assert (verdict.outcome, verdict.value, verdict.values) == (Outcome.FAILED, None, None)
     assert re.search(said, verdict.reason or "")
 
 
 def test_without_emits_a_value_is_a_line_whatever_name_it_begins_with() -> None:
-    assert judge(0, b"load 0.7\n", b"", "load") == Verdict(Outcome.OK, "load 0.7")
+    assert classify_run(0, b"load 0.7\n", b"", "load") == Verdict(Outcome.OK, "load 0.7")
 
 
 @given(st.dictionaries(st.sampled_from(NAMES), st.integers().map(str), min_size=1))

@@ -142,7 +142,7 @@ def test_the_budget_comes_back_with_time_and_never_grows_beyond_a_minute_s() -> 
         count = 0
         while True:
             try:
-                with probes.granted(full):
+                with probes.grant(full):
                     count += 1
             except Busy as busy:
                 last.append(busy.retry_after)
@@ -162,13 +162,13 @@ def test_the_budget_comes_back_with_time_and_never_grows_beyond_a_minute_s() -> 
 def test_a_refused_size_costs_nothing_and_keeps_no_place() -> None:
     probes = Probes(lambda: 0.0)
     for _ in range(3):
-        with pytest.raises(InvalidInput), probes.granted("bytes=0"):
+        with pytest.raises(InvalidInput), probes.grant("bytes=0"):
             pass
-    with probes.granted("bytes=1") as size:
+    with probes.grant("bytes=1") as size:
         assert size == 1
-    with pytest.raises(RuntimeError), probes.granted("bytes=1"):
+    with pytest.raises(RuntimeError), probes.grant("bytes=1"):
         raise RuntimeError("the caller went away")
-    with probes.granted("bytes=1") as size:
+    with probes.grant("bytes=1") as size:
         assert size == 1
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from collectors.agent.reports.runlog import KEPT_RUNS, STDERR_LIMIT, RunLog, clipped
+from collectors.agent.reports.runlog import KEPT_RUNS, STDERR_LIMIT, RunLog, clip
 from infosvc.wire.answers import PastRun
 from infosvc.wire.records import Outcome
 
@@ -73,4 +73,4 @@ def test_a_log_that_cannot_be_written_is_said_once_and_ends_nothing(
 
 
 def test_of_what_a_run_complains_the_end_is_kept() -> None:
-    assert clipped(b"\xff" + b"x" * STDERR_LIMIT + b"end") == "x" * (STDERR_LIMIT - 3) + "end"
+    assert clip(b"\xff" + b"x" * STDERR_LIMIT + b"end") == "x" * (STDERR_LIMIT - 3) + "end"

@@ -71,7 +71,7 @@ def test_after_a_first_run_out_of_turn_the_schedule_keeps_its_phase(shell: Any, 
     assert early.due == 23.0
     for slot in (early, late):
         slot.end()
-        wait_for(slot.gone)
+        wait_for(slot.is_gone)
 
 
 def failing(finish: Finish, slot: RunSlot, times: int) -> list[tuple[float, Run]]:
@@ -217,7 +217,7 @@ def test_what_even_sigkill_does_not_end_is_reported_and_keeps_its_slot_until_it_
 
     assert len(shell.starts) == 2
     slot.end()
-    wait_for(slot.gone)
+    wait_for(slot.is_gone)
 
 
 def test_a_background_child_does_not_outlive_its_run_nor_hold_it_up(

@@ -99,7 +99,7 @@ def test_an_agent_that_ends_does_not_wait_for_what_does_not_die(
 
     assert left[0].busy
     left[0].end()
-    wait_for(left[0].gone)
+    wait_for(left[0].is_gone)
 
 
 def test_slots_that_fail_have_one_place_together(
@@ -207,15 +207,15 @@ def test_what_the_service_has_received_runs_the_processors_that_read_it(
         wait_for(lambda: made.step(now) and not made.descriptors)
         return begun
 
-    made.delivered([Run("x", Outcome.OK, 0.1, "1")])
+    made.note_delivered([Run("x", Outcome.OK, 0.1, "1")])
     assert started_at(20.0) == ["p"]
-    made.delivered([Run("x", Outcome.OK, 0.1, "1"), Run("z", Outcome.OK, 0.1, "7")])
+    made.note_delivered([Run("x", Outcome.OK, 0.1, "1"), Run("z", Outcome.OK, 0.1, "7")])
     assert started_at(40.0) == []
-    made.delivered([Run("several", Outcome.OK, 0.1, "2", values={"x": "2", "z": "1"})])
+    made.note_delivered([Run("several", Outcome.OK, 0.1, "2", values={"x": "2", "z": "1"})])
     assert started_at(60.0) == ["p"]
-    made.counted({"y": 5})  # a first count tells no change
+    made.note_counts({"y": 5})  # a first count tells no change
     assert started_at(70.0) == []
-    made.counted({"y": 6})
+    made.note_counts({"y": 6})
     assert started_at(80.0) == ["q"]
 
 

@@ -63,10 +63,10 @@ class Slots:
     def want(self, wanted: Wanted) -> None:
         self.version = wanted.version
 
-    def delivered(self, runs: Sequence[Run]) -> None:
+    def note_delivered(self, runs: Sequence[Run]) -> None:
         self.read += [run.data_name for run in runs]
 
-    def counted(self, counts: Mapping[str, int]) -> None:
+    def note_counts(self, counts: Mapping[str, int]) -> None:
         self.counts = counts
 
 

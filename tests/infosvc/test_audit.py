@@ -256,7 +256,7 @@ def test_what_waits_is_stored_when_the_service_ends(sqlite_url: str, serve: Serv
 
 def test_a_change_that_was_not_stored_leaves_no_line(lite: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as broken:
-        broken.setattr("infosvc.state.database.Store.save", lambda *_: [][0])
+        broken.setattr("infosvc.state.database.Database.save", lambda *_: [][0])
         assert lite.ask("PUT", "/api/v1/nodes/n9", {"address": "h:1"}).status == 503
     lite.client.put_node("n2", "127.0.0.1:9")
     assert [entry.call for entry in lite.client.audit(8)] == ["PUT /api/v1/nodes/n2"]

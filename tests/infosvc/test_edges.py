@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from infosvc.access import audit, body_limit
-from infosvc.access.body_limit import Bodies
+from infosvc.access.body_limit import BodyLimit
 from infosvc.core.service import components_of
 from infosvc.data.events import Broker, Filter
 from infosvc.http.server import Server
@@ -106,7 +106,7 @@ def test_slow_bodies_of_one_caller_hold_up_neither_readers_nor_other_writers(
 
 def test_a_quarter_of_the_threads_read_bodies_and_not_all_of_them_those_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(body_limit, "PATIENCE_SECONDS", 0.01)
-    held, go_on = Bodies(16), threading.Event()
+    held, go_on = BodyLimit(16), threading.Event()
     reading = threading.Semaphore(0)
 
     def slow() -> bytes:

@@ -222,7 +222,7 @@ def test_a_waiting_watcher_looks_up_at_once_when(wake: str) -> None:
         broker.hear(Commit(Configuration(), Configuration(), {("tokens", ("t1",))}, {}))
     waiting.join(20)
     assert not waiting.is_alive()
-    assert watcher.ended == (wake == "the service ends")
+    assert watcher.has_ended == (wake == "the service ends")
 
 
 def test_whoever_falls_behind_is_told_how_much_was_missed(monkeypatch: pytest.MonkeyPatch) -> None:

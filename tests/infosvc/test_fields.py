@@ -17,7 +17,7 @@ from infosvc.http.api.restx import Namespace
 from infosvc.http.openapi.examples import example_of
 from infosvc.http.openapi.schemas import answer_model, answer_schema, body_model
 from infosvc.wire.errors import InvalidInput
-from infosvc.wire.fields import POSITIVE, Limits, answer_of, describe, described, fields_of
+from infosvc.wire.fields import POSITIVE, Limits, answer_of, describe, describe_property, fields_of
 from tests.infosvc.schemas import against
 
 
@@ -28,27 +28,25 @@ class Colour(StrEnum):
 
 @dataclass(frozen=True)
 class Wheel:
-    spokes: int = field(metadata=described(limits=Limits(least=1, most=40), example=28))
+    spokes: int = field(metadata=describe(limits=Limits(least=1, most=40), example=28))
 
 
 @dataclass(frozen=True)
 class Cart:
     """A body of every kind of field."""
 
-    name: str = field(metadata=described("what it is called", limits=Limits(shortest=1, longest=8), example="a"))
+    name: str = field(metadata=describe("what it is called", limits=Limits(shortest=1, longest=8), example="a"))
     colour: Colour
-    size: float = field(metadata=described("from end to end", unit="metres", limits=POSITIVE, example=2.5))
-    built: int = field(default=0, metadata=described(sent=False, example=1900))
-    seats: int = field(default=2, metadata=described(limits=Limits(least=0, most=9)))
-    load: float | None = field(default=None, metadata=described(limits=Limits(least=0)))
+    size: float = field(metadata=describe("from end to end", unit="metres", limits=POSITIVE, example=2.5))
+    built: int = field(default=0, metadata=describe(sent=False, example=1900))
+    seats: int = field(default=2, metadata=describe(limits=Limits(least=0, most=9)))
+    load: float | None = field(default=None, metadata=describe(limits=Limits(least=0)))
     open: bool = False
-    code: str = field(
-        default="", metadata=described(limits=Limits(longest=3, pattern="^[a-z]*$", form="small letters"))
-    )
+    code: str = field(default="", metadata=describe(limits=Limits(longest=3, pattern="^[a-z]*$", form="small letters")))
     notes: Mapping[str, str] | None = field(
-        default=None, metadata=described(limits=Limits(longest=2), keys=Limits(longest=2), each=Limits(longest=3))
+        default=None, metadata=describe(limits=Limits(longest=2), keys=Limits(longest=2), each=Limits(longest=3))
     )
-    wheels: Sequence[Wheel] = field(default=(), metadata=described(limits=Limits(longest=2), required=True))
+    wheels: Sequence[Wheel] = field(default=(), metadata=describe(limits=Limits(longest=2), required=True))
 
 
 GOOD: dict[str, Any] = {"name": "cart", "colour": "red", "size": 2.5, "wheels": [{"spokes": 28}]}
@@ -135,13 +133,13 @@ def test_an_answer_has_every_field() -> None:
 class Trip:
     """An answer that works something out, calls a field otherwise, keeps one back, and may hold one of two records."""
 
-    metres: float = field(metadata=described(unit="metres", name="length", example=3.0))
-    driver: str = field(metadata=described(answered=False))
+    metres: float = field(metadata=describe(unit="metres", name="length", example=3.0))
+    driver: str = field(metadata=describe(answered=False))
     stops: tuple[Wheel | Cart, ...]
-    wheel: Wheel | None = field(metadata=described("the one that broke", example=None))
+    wheel: Wheel | None = field(metadata=describe("the one that broke", example=None))
 
     @property
-    @describe("of the way", unit="kilometres", example=0.003)
+    @describe_property("of the way", unit="kilometres", example=0.003)
     def kilometres(self) -> float:
         return self.metres / 1000
 

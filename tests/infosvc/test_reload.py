@@ -24,7 +24,7 @@ from infosvc.registration.producers import delete_producer, put_producer
 from infosvc.settings import Ack, Clock, Settings
 from infosvc.state.configuration import Configuration
 from infosvc.state.current_values import CurrentValues, Value
-from infosvc.state.database import Store, parse_url
+from infosvc.state.database import Database, parse_url
 from infosvc.state.transaction import Transaction
 from infosvc.state.views import Latest
 from infosvc.state.writer import Writer
@@ -88,7 +88,7 @@ class Reloads(RuleBasedStateMachine):
         self.start()
 
     def start(self) -> None:
-        self.store = Store(parse_url(self.settings.database), self.clock)
+        self.store = Database(parse_url(self.settings.database), self.clock)
         self.latest = Latest(*self.store.load(), self.settings, self.clock)
         self.writer = Writer(self.latest, self.store, self.settings, [])
 
@@ -169,7 +169,7 @@ class Reloads(RuleBasedStateMachine):
         allowed = producer is not None and producer.kind.in_slot and bool(here or free)
         self.write(lambda transaction: cluster_slots.place(transaction, name, True, None, lambda _: True), allowed)
         if allowed and producer is not None:
-            placed = set(cluster_slots.placed(self.latest.configuration, name))
+            placed = set(cluster_slots.find_placed(self.latest.configuration, name))
             assert len(placed) == min(producer.replicas, len(here | free))
             assert placed <= here | free and (here <= placed or placed <= here)
             self.model.placed[name] = placed

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 from flask import Flask
 
-from infosvc.access.roles import needed, needs, open_to_all
+from infosvc.access.roles import needs, open_to_all, required_role
 from infosvc.core.service import components_of
 from infosvc.wire.errors import Forbidden
 from infosvc.wire.records import Producer, Role
@@ -219,6 +219,11 @@ def test_a_declaration_counts_for_its_method_alone() -> None:
     def page() -> None: ...
 
     view.__dict__["view_class"] = Resource
-    assert needed("x", view, "HEAD") is needed("x", view, "OPTIONS") is Role.READER
-    assert needed("x", view, "PUT") is needed("x", view, "PATCH") is needed("x", page, "GET") is Role.ADMIN
-    assert needed("x", open_to_all(page), "GET") is None
+    assert required_role("x", view, "HEAD") is required_role("x", view, "OPTIONS") is Role.READER
+    assert (
+        required_role("x", view, "PUT")
+        is required_role("x", view, "PATCH")
+        is required_role("x", page, "GET")
+        is Role.ADMIN
+    )
+    assert required_role("x", open_to_all(page), "GET") is None

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from infosvc.access.roles import sha256
-from infosvc.management.agent_client import Agents
+from infosvc.management.agent_client import AgentClient
 from infosvc.settings import Settings
 from infosvc.wire.answers import PastRun
 from infosvc.wire.errors import InvalidInput, NotFound, NotReady
@@ -196,4 +196,4 @@ def test_an_authority_that_is_none_is_refused_before_anything_starts(tmp_path: P
         if text:
             file.write_text(text)
         with pytest.raises(InvalidInput, match=r"agents' authority .*ca.pem cannot be used"):
-            Agents(Settings(agent_ca=str(file)))
+            AgentClient(Settings(agent_ca=str(file)))

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from infosvc.access.rate_limit import MOST_KEYS, Rates
+from infosvc.access.rate_limit import MOST_KEYS, RateLimit
 from infosvc.wire.records import Producer, Role
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def lite(sqlite_url: str, serve: Serving, hands: Hands) -> Iterator[Served]:
 
 
 def test_a_bucket_lets_two_seconds_worth_through_and_then_one_at_a_time() -> None:
-    rates = Rates(5)
+    rates = RateLimit(5)
     assert [rates.take("a", 100.0) for _ in range(10)] == [0] * 10
     assert rates.take("a", 100.0) == pytest.approx(0.2)
     assert rates.wait("a", 100.1) == pytest.approx(0.1)
@@ -48,18 +48,18 @@ def test_a_bucket_lets_two_seconds_worth_through_and_then_one_at_a_time() -> Non
 
 
 def test_a_bucket_for_less_than_one_call_a_second_still_lets_one_through() -> None:
-    rates = Rates(0.1)
+    rates = RateLimit(0.1)
     assert [rates.take("a", 0.0) > 0 for _ in range(2)] == [False, True]
     assert rates.take("a", 10.1) == 0
 
 
 def test_no_limit_is_no_limit() -> None:
-    rates = Rates(0)
+    rates = RateLimit(0)
     assert not any(rates.take("a", 0.0) for _ in range(1000))
 
 
 def test_buckets_of_many_callers_take_bounded_memory() -> None:
-    rates = Rates(1)
+    rates = RateLimit(1)
     for number in range(3 * MOST_KEYS):
         rates.take(str(number), 0.0)
         assert len(rates._full_at) <= MOST_KEYS
@@ -178,7 +178,7 @@ def test_rows_of_one_answer_are_limited(lite: Served, query: str) -> None:
         ("infosvc.state.current_values.CurrentValues.answer", "GET", "/api/v1/data/cpu"),
         ("infosvc.data.agent_report._decoder", "POST", "/api/v1/nodes/n1/report"),
         ("infosvc.access.authenticator.Authenticator._authenticate", "GET", "/api/v1/data/cpu"),
-        ("infosvc.state.database.Store.audit", "GET", "/api/v1/audit"),
+        ("infosvc.state.database.Database.audit", "GET", "/api/v1/audit"),
         ("infosvc.access.tokens.make", "POST", "/api/v1/tokens"),
     ],
 )

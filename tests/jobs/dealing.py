@@ -1,4 +1,4 @@
-"""A job for the dealer, without HDFS and without a worker: pictures, a clock, a journal, rows."""
+"""A job for the dealer, without HDFS and without a worker: images, a clock, a journal, rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jobs.images.rows import SCHEMA
 from jobs.itemwork.calls import CALLS, LARGEST
 from jobs.itemwork.commits import commits
 from jobs.itemwork.dealer import Dealer, remaining
-from jobs.itemwork.messages import Picture
+from jobs.itemwork.messages import Item
 from locality.leases import Leases
 from locality.rules import Rules
 from locality.types import Block, Part, Plan
@@ -28,13 +28,13 @@ def block(name: str, images: int, *replicas: str) -> Block:
     return Block(name, images, images * PICTURE_BYTES, replicas)
 
 
-def pictures_of(part: Part) -> tuple[Picture, ...]:
-    """A block of one picture is a file, others are packed."""
+def pictures_of(part: Part) -> tuple[Item, ...]:
+    """A block of one image is a file, others are packed."""
     name = part.block.name
     if part.block.items == 1:
-        return (Picture(name, name, None, PICTURE_BYTES),)
+        return (Item(name, name, None, PICTURE_BYTES),)
     numbers = range(part.first, part.first + part.items)
-    return tuple(Picture(f"{name}#{n}", name, n * PICTURE_BYTES, PICTURE_BYTES) for n in numbers)
+    return tuple(Item(f"{name}#{n}", name, n * PICTURE_BYTES, PICTURE_BYTES) for n in numbers)
 
 
 def rows(node: str, names: Iterable[str], errors: Mapping[str, str] | None = None) -> bytes:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from jobs.division.decision import Decision, Judgement, Reading
+from jobs.division.decision import CapabilityReadings, Decision, Reading
 from locality.policies import policy
-from locality.quality import judge
+from locality.quality import measure_quality
 from locality.types import NO_TERMS, Block, Terms
 
 NODES = ("alpha", "beta", "gamma")
@@ -23,10 +23,10 @@ def make_blocks(count: int = 40, images: int = 1) -> list[Block]:
     ]
 
 
-def capability(values: Mapping[str, float], confidence: float | None = 0.8) -> Judgement:
+def capability(values: Mapping[str, float], confidence: float | None = 0.8) -> CapabilityReadings:
     """Readings that are 12 seconds old."""
     readings = {node: Reading(value, 12.0, "fresh", confidence) for node, value in values.items()}
-    return Judgement("images/second", "processor", "processors/judge.py", "What a node does", readings)
+    return CapabilityReadings("images/second", "processor", "processors/judge.py", "What a node does", readings)
 
 
 def decide(
@@ -55,6 +55,6 @@ def decide(
         terms=terms,
         blocks=list(blocks),
         plan=plan,
-        quality=judge(plan, blocks, weights, terms),
+        quality=measure_quality(plan, blocks, weights, terms),
         planning_seconds=0.001,
     )

@@ -72,7 +72,7 @@ class Script:
             if isinstance(one, BaseException):
                 raise one
             progress(one)
-            if one.ended:
+            if one.has_ended:
                 return one
         raise AssertionError("the script has no end")
 

@@ -18,7 +18,7 @@ FILES = {f"{number}.jpg": NODES[number % 3] for number in range(6)}
 
 
 class Hadoop:
-    """A NameNode with pictures, a ResourceManager with one job, its NodeManager, all at one address."""
+    """A NameNode with images, a ResourceManager with one job, its NodeManager, all at one address."""
 
     def __init__(self) -> None:
         self.app: dict[str, Any] = {

@@ -52,9 +52,9 @@ class Worker:
 
 @pytest.fixture
 def job() -> Job:
-    """Twelve pictures on a, whose container is a1, four on b."""
+    """Twelve images on a, whose container is a1, four on b."""
     job = two_nodes([block("/p", 12, "a")], [block("/q", 4, "b")])
-    job.dealer.joined("a", "a1", 1.0)
+    job.dealer.add_container("a", "a1", 1.0)
     return job
 
 
@@ -79,7 +79,7 @@ def worker(listener: Listener) -> Iterator[Worker]:
 
 
 def names(task: Task) -> list[str]:
-    return [picture.name for group in task.groups for picture in group.pictures]
+    return [picture.name for group in task.groups for picture in group.items]
 
 
 def test_a_worker_takes_and_commits_until_nothing_is_left(worker: Worker, job: Job) -> None:
@@ -96,7 +96,7 @@ def test_a_worker_takes_and_commits_until_nothing_is_left(worker: Worker, job: J
         )
 
     assert (job.dealer.left, told) == (0, {"done": True})
-    assert job.dealer.tallies()["a"].images == 16
+    assert job.dealer.totals()["a"].items == 16
 
 
 def test_a_worker_that_has_to_wait_hears_how_long(worker: Worker, job: Job) -> None:
@@ -123,7 +123,7 @@ def test_a_group_that_died_is_cut_and_in_the_end_convicted(worker: Worker, job: 
 
     status, told = worker("/died", lease=task.lease, group=two, reason="signal 11")
     assert (status, told["convicted"]) == (200, {})
-    assert [[picture[3] for picture in group["pictures"]] for group in told["groups"]] == [two[:1], two[1:]]
+    assert [[picture[3] for picture in group["items"]] for group in told["groups"]] == [two[:1], two[1:]]
     assert worker("/working", lease=task.lease, group=two[:1]) == (204, None)
     status, told = worker("/died", lease=task.lease, group=two[:1], reason="signal 11")
     assert told == {"groups": [], "convicted": {two[0]: "signal 11"}}
@@ -237,7 +237,7 @@ def test_rows_that_are_not_those_of_the_lease_are_refused(worker: Worker, job: J
     task = Task.from_json(worker("/take", holding=[])[1]["lease"])
 
     status, told = worker.commit(task.lease, rows("a", names(task)[1:]))
-    assert (status, "7 rows for 8 pictures" in told["error"]) == (400, True)
+    assert (status, "7 rows for 8 items" in told["error"]) == (400, True)
     assert job.dealer.left == 16
 
 
@@ -256,7 +256,7 @@ def test_a_fault_of_ours_reaches_the_main_loop(
 ) -> None:
     early.serve(Answering(job.dealer), lambda: STATUS, lambda: "")
     worker = Worker(early)
-    monkeypatch.setattr(job.dealer, "_pictures_of", lambda part: ())
+    monkeypatch.setattr(job.dealer, "_items_of", lambda part: ())
 
     assert worker("/take", holding=[])[0] == 500
     with pytest.raises(JobError, match="the input was changed"):

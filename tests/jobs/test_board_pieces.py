@@ -15,7 +15,7 @@ from jobs.dashboard.listing import as_snapshot, stored_file
 from jobs.dashboard.log_pieces import whole_lines
 from jobs.dashboard.path_answers import PolicyPlan, ReplicaCount
 from jobs.dashboard.planning import matrix, plans, replicas
-from jobs.dashboard.showing import reported
+from jobs.dashboard.showing import report_answer
 from jobs.dashboard.yarn import parse_known
 from locality.cost import AccessCost
 from locality.policies import POLICIES
@@ -93,7 +93,7 @@ def test_a_piece_ends_with_a_line(content: bytes, most: int, ended: bool, shown:
 
 
 def test_what_a_node_stole_is_counted_and_leases_become_bars() -> None:
-    body = answer_of(reported(make_report()))
+    body = answer_of(report_answer(make_report()))
 
     assert {node["node_name"]: node["stolen_images"] for node in body["nodes"]} == {"alpha": 1, "beta": 0}
     assert [bar["kind"] for bar in body["timeline"]["lanes"][0]["bars"]] == ["local", "stolen"]

@@ -15,7 +15,7 @@ from hadoop.rest.webhdfs import WebHdfs
 from infosvc.wire.errors import NotReady
 from jobs.dashboard.answers import Ending
 from jobs.dashboard.briefly import KEPT_SECONDS, Briefly
-from jobs.dashboard.calls import answered
+from jobs.dashboard.calls import translate_errors
 from jobs.dashboard.ending import Endings
 from jobs.dashboard.listing import LISTING_SECONDS, Progress, take
 from jobs.dashboard.site import Place
@@ -113,17 +113,17 @@ def test_a_hadoop_that_hangs_holds_up_only_so_many_calls(monkeypatch: pytest.Mon
         assert go_on.wait(10)
         return "found"
 
-    threads = [threading.Thread(target=answered(hanging, room)) for _ in range(2)]
+    threads = [threading.Thread(target=translate_errors(hanging, room)) for _ in range(2)]
     for thread in threads:
         thread.start()
     begun.wait(10)
     with pytest.raises(NotReady, match="2 calls wait for Hadoop"):
-        answered(lambda: "never", room)()
+        translate_errors(lambda: "never", room)()
     go_on.set()
     for thread in threads:
         thread.join(10)
 
-    assert answered(lambda: "again", room)() == "again"
+    assert translate_errors(lambda: "again", room)() == "again"
 
 
 def test_folders_that_take_too_long_are_given_up() -> None:

@@ -62,19 +62,19 @@ class Noted:
         self.suspected: set[str] = set()
         self.zero_is_done = False
 
-    def joined(self, container: Container) -> None:
+    def on_start(self, container: Container) -> None:
         self.joins.append((container.seat.node_name, container.container_id))
 
     def starting(self, seat: Seat) -> None:
         self.kept.append(seat.node_name)
 
-    def ended(self, container: Container, end: End) -> Then:
+    def on_end(self, container: Container, end: End) -> Then:
         self.ends.append((container.seat.node_name, container.container_id, end.exit.blames, end.text))
         if end.status == 0 and end.exit is Exit.FINISHED and self.zero_is_done:
             return Then.DONE
         return Then.EXPECTED if container.container_id in self.suspected else Then.AGAIN
 
-    def heard(self, seat: Seat) -> float:
+    def last_heard(self, seat: Seat) -> float:
         return self.last.get(seat.node_name, float("-inf"))
 
 
@@ -145,10 +145,10 @@ def test_a_container_that_is_given_is_started_and_may_work(scene: Scene) -> None
 
 def test_nothing_is_left_for_yarn_once_every_node_works_or_is_left_out(scene: Scene) -> None:
     scene.grant("a")
-    assert not scene.containers.settled
+    assert not scene.containers.is_settled
     for _ in range(PATIENCE.failures):
         scene.end(scene.grant("b"), 1)
-        assert scene.containers.settled == (scene.state("b") == "left out")
+        assert scene.containers.is_settled == (scene.state("b") == "left out")
 
 
 @pytest.mark.parametrize(

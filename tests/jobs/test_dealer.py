@@ -14,9 +14,9 @@ from jobs.application.journal import Record
 from jobs.errors import JobError
 from jobs.images.recordio import BadPack
 from jobs.itemwork.blame import DIED
-from jobs.itemwork.commits import COMMITTED
-from jobs.itemwork.dealer import Dealer, Tally, remaining
-from jobs.itemwork.messages import Picture, Task
+from jobs.itemwork.commits import COMMITTED, Commit, commits
+from jobs.itemwork.dealer import Dealer, NodeTotals, remaining
+from jobs.itemwork.messages import Item, Task
 from locality.leases import Answer, Leases
 from locality.types import Part, Plan
 from tests.jobs.dealing import LEASE_SECONDS, Job, block, one_node, pictures_of, rows, stored_rows, two_nodes
@@ -29,7 +29,7 @@ def take(job: Job, node: str = "a", container: str = "", holding: tuple[str, ...
 
 
 def names(task: Task) -> list[str]:
-    return [picture.name for group in task.groups for picture in group.pictures]
+    return [picture.name for group in task.groups for picture in group.items]
 
 
 def commit(job: Job, task: Task, node: str = "a", container: str = "") -> Answer:
@@ -39,7 +39,7 @@ def commit(job: Job, task: Task, node: str = "a", container: str = "") -> Answer
 
 def take_all(job: Job, container: str) -> list[Task]:
     """What a new container of a gets until it has to wait."""
-    job.dealer.joined("a", container, 1.0)
+    job.dealer.add_container("a", container, 1.0)
     held: list[Task] = []
     while isinstance(offer := job.dealer.take("a", container, [task.lease for task in held]), Task):
         held.append(offer)
@@ -48,10 +48,10 @@ def take_all(job: Job, container: str) -> list[Task]:
 
 @pytest.fixture
 def job() -> Job:
-    """Twelve pictures on a, four on b; containers a1 and b1; 8 pictures at most a lease."""
+    """Twelve images on a, four on b; containers a1 and b1; 8 images at most a lease."""
     job = two_nodes([block("/f", 1, "a"), block("/p", 11, "a")], [block("/q", 4, "b")])
-    job.dealer.joined("a", "a1", 1.0)
-    job.dealer.joined("b", "b1", 1.0)
+    job.dealer.add_container("a", "a1", 1.0)
+    job.dealer.add_container("b", "b1", 1.0)
     return job
 
 
@@ -77,15 +77,15 @@ def test_a_container_that_is_not_the_current_one_has_to_end(job: Job) -> None:
     with pytest.raises(Gone, match="container a2 is not the one that works for a"):
         job.dealer.take("a", "a2", [])
     task = take(job)
-    job.dealer.joined("a", "a2", 1.0)
+    job.dealer.add_container("a", "a2", 1.0)
     assert job.dealer.running() == {}
 
     for call in (
         lambda: job.dealer.take("a", "a1", []),
         lambda: commit(job, task),
         lambda: job.dealer.heartbeat("a", "a1"),
-        lambda: job.dealer.died("a", "a1", task.lease, names(task)[:1], "x"),
-        lambda: job.dealer.working("a", "a1", task.lease, names(task)[:1]),
+        lambda: job.dealer.note_death("a", "a1", task.lease, names(task)[:1], "x"),
+        lambda: job.dealer.note_begin("a", "a1", task.lease, names(task)[:1]),
         lambda: job.dealer.take("c", "c1", []),
     ):
         with pytest.raises(Gone):
@@ -116,7 +116,7 @@ def test_rows_that_come_after_their_lease_has_ended_are_refused(job: Job) -> Non
 def test_of_two_nodes_with_the_same_pictures_the_first_one_counts() -> None:
     job = two_nodes([block("/p", 2, "a")], [block("/q", 1, "b")])
     for node in ("a", "b"):
-        job.dealer.joined(node, f"{node}1", 1.0)
+        job.dealer.add_container(node, f"{node}1", 1.0)
     slow, quick = take(job), take(job, "b")
     job.now += 1
     commit(job, quick, "b")
@@ -163,7 +163,7 @@ def test_rows_have_to_be_exactly_those_of_the_lease(job: Job) -> None:
         "one of another lease": [*own[1:], "/p#9"],
     }
     for told in wrong.values():
-        with pytest.raises(Refused, match=f"{len(told)} rows for 8 pictures"):
+        with pytest.raises(Refused, match=f"{len(told)} rows for 8 items"):
             job.dealer.commit("a", "a1", task.lease, rows("a", told), 1, 1)
     with pytest.raises(Refused, match="no Arrow stream"):
         job.dealer.commit("a", "a1", task.lease, b"PAR1", 1, 1)
@@ -195,14 +195,14 @@ def test_what_cannot_be_recorded_counts_only_if_it_is_found_later(job: Job, keep
     assert job.dealer.left == 16
 
     job.restart()
-    job.dealer.joined("a", "a1", 1.0)
+    job.dealer.add_container("a", "a1", 1.0)
     assert job.dealer.left == (8 if keeps else 16)
     assert commit(job, task) is Answer.EXPIRED
 
 
 def test_nobody_is_told_that_all_is_done_before_it_is_recorded() -> None:
     job = one_node(block("/p", 2, "a"))
-    job.dealer.joined("a", "a1", 1.0)
+    job.dealer.add_container("a", "a1", 1.0)
     seen = []
 
     class Watching:
@@ -232,28 +232,28 @@ def test_time_passes_for_leases_only_from_the_first_one_on(job: Job) -> None:
 def test_what_a_container_held_is_given_to_others_when_it_ends(job: Job) -> None:
     task, other = take(job), take(job, "b")
     job.now += 1
-    job.dealer.ended("a", "a0", True, "of an earlier one")
+    job.dealer.end_container("a", "a0", True, "of an earlier one")
     assert job.dealer.running() == {"a": 8, "b": 4}
 
-    assert job.dealer.ended("a", "a1", False, "preempted") == {}
+    assert job.dealer.end_container("a", "a1", False, "preempted") == {}
 
     assert job.dealer.running() == {"b": 4}
     given = take(job, "b", holding=(other.lease,))
     assert set(names(given)) <= {*names(task), *(f"/p#{n}" for n in range(7, 11))}
     assert [group.suspect for group in given.groups] == [False], "nobody is to blame"
     assert [(lease.outcome, lease.images) for lease in job.dealer.timeline()] == [("preempted", 8)]
-    job.dealer.joined("a", "a2", 1.0)
+    job.dealer.add_container("a", "a2", 1.0)
     assert isinstance(job.dealer.take("a", "a2", []), Task)
 
 
 def test_a_node_that_never_got_a_container_gives_its_part_back() -> None:
     job = two_nodes([block("/p", 4, "a")], [block("/q", 1, "b")], steal=False)
-    job.dealer.joined("b", "b1", 1.0)
+    job.dealer.add_container("b", "b1", 1.0)
     task = take(job, "b")
     commit(job, task, "b")
     assert isinstance(job.dealer.take("b", "b1", []), float)
 
-    job.dealer.ended("a", "", False, "lost")
+    job.dealer.end_container("a", "", False, "lost")
 
     assert names(take(job, "b")) == [f"/p#{n}" for n in range(4)]
 
@@ -261,15 +261,15 @@ def test_a_node_that_never_got_a_container_gives_its_part_back() -> None:
 def test_a_process_that_died_gets_its_group_in_halves_until_one_is_convicted(job: Job) -> None:
     task = take(job)
     own = names(task)
-    groups, convicted = job.dealer.died("a", "a1", task.lease, own[:4], "signal 11")
-    assert [[one.name for one in group.pictures] for group in groups] == [own[:2], own[2:4]]
+    groups, convicted = job.dealer.note_death("a", "a1", task.lease, own[:4], "signal 11")
+    assert [[one.name for one in group.items] for group in groups] == [own[:2], own[2:4]]
     assert [group.suspect for group in groups] == [True, True]
 
-    job.dealer.working("a", "a1", task.lease, own[:2])
-    groups, convicted = job.dealer.died("a", "a1", task.lease, own[:2], "signal 11")
-    assert [[one.name for one in group.pictures] for group in groups] == [[own[0]], [own[1]]]
-    job.dealer.working("a", "a1", task.lease, own[1:2])
-    groups, convicted = job.dealer.died("a", "a1", task.lease, own[1:2], "signal 11")
+    job.dealer.note_begin("a", "a1", task.lease, own[:2])
+    groups, convicted = job.dealer.note_death("a", "a1", task.lease, own[:2], "signal 11")
+    assert [[one.name for one in group.items] for group in groups] == [[own[0]], [own[1]]]
+    job.dealer.note_begin("a", "a1", task.lease, own[1:2])
+    groups, convicted = job.dealer.note_death("a", "a1", task.lease, own[1:2], "signal 11")
 
     assert (groups, convicted) == ((), {own[1]: "signal 11"})
     again = take(job)
@@ -277,48 +277,48 @@ def test_a_process_that_died_gets_its_group_in_halves_until_one_is_convicted(job
     assert sorted(names(again)) == sorted(set(own) - {own[1]})
     assert commit(job, again) is Answer.ACCEPTED
     assert (own[1], "signal 11") in stored_rows(job.paper.records)
-    assert job.dealer.tallies()["a"].errors == 1
+    assert job.dealer.totals()["a"].errors == 1
 
 
 def test_a_death_that_is_told_twice_because_the_answer_was_lost_counts_once(job: Job) -> None:
     task = take(job)
     one = names(task)[:1]
 
-    first = job.dealer.died("a", "a1", task.lease, one, "signal 9")
+    first = job.dealer.note_death("a", "a1", task.lease, one, "signal 9")
 
-    assert job.dealer.died("a", "a1", task.lease, one, "signal 9") == first
+    assert job.dealer.note_death("a", "a1", task.lease, one, "signal 9") == first
     assert len(job.paper.records) == 1
-    job.dealer.working("a", "a1", task.lease, one)
-    assert job.dealer.died("a", "a1", task.lease, one, "signal 9")[1] == {one[0]: "signal 9"}
+    job.dealer.note_begin("a", "a1", task.lease, one)
+    assert job.dealer.note_death("a", "a1", task.lease, one, "signal 9")[1] == {one[0]: "signal 9"}
 
 
 def test_a_group_has_to_be_of_its_lease(job: Job) -> None:
     task = take(job)
     for group in ([], ["/q#0"], [names(task)[0], "/elsewhere"]):
-        with pytest.raises(Refused, match="the group has to be of pictures of its lease"):
-            job.dealer.died("a", "a1", task.lease, group, "x")
-    with pytest.raises(Refused, match="the group has to be of pictures of its lease"):
-        job.dealer.working("a", "a1", task.lease, ["/q#0"])
-    assert job.dealer.died("a", "a1", "0-1", ["/q#0"], "x") == ((), {}), "of a lease that ended nothing is kept"
+        with pytest.raises(Refused, match="the group has to be of items of its lease"):
+            job.dealer.note_death("a", "a1", task.lease, group, "x")
+    with pytest.raises(Refused, match="the group has to be of items of its lease"):
+        job.dealer.note_begin("a", "a1", task.lease, ["/q#0"])
+    assert job.dealer.note_death("a", "a1", "0-1", ["/q#0"], "x") == ((), {}), "of a lease that ended nothing is kept"
 
 
 def test_a_container_that_ends_by_its_pictures_makes_suspects_of_what_it_announced(job: Job) -> None:
     task = take(job)
     own = names(task)
-    job.dealer.died("a", "a1", task.lease, own[:2], "signal 9")
-    assert not job.dealer.suspects("a", "a1")
-    job.dealer.working("a", "a1", task.lease, own[:1])
+    job.dealer.note_death("a", "a1", task.lease, own[:2], "signal 9")
+    assert not job.dealer.is_suspect("a", "a1")
+    job.dealer.note_begin("a", "a1", task.lease, own[:1])
 
-    assert job.dealer.suspects("a", "a1")
-    assert not job.dealer.suspects("a", "a2")
-    assert job.dealer.ended("a", "a1", True, "memory kill") == {}
+    assert job.dealer.is_suspect("a", "a1")
+    assert not job.dealer.is_suspect("a", "a2")
+    assert job.dealer.end_container("a", "a1", True, "memory kill") == {}
     held = take_all(job, "a2")
     (lease,) = {task.lease for task in held if own[0] in names(task)}
-    job.dealer.working("a", "a2", lease, own[:1])
-    assert job.dealer.ended("a", "a2", True, "memory kill") == {own[0]: "memory kill"}
+    job.dealer.note_begin("a", "a2", lease, own[:1])
+    assert job.dealer.end_container("a", "a2", True, "memory kill") == {own[0]: "memory kill"}
 
     given = take_all(job, "a3")
-    suspects = {one.name for task in given for group in task.groups if group.suspect for one in group.pictures}
+    suspects = {one.name for task in given for group in task.groups if group.suspect for one in group.items}
     assert suspects == {own[1]}
     assert {name: why for task in given for name, why in task.convicted.items()} == {own[0]: "memory kill"}
 
@@ -326,11 +326,11 @@ def test_a_container_that_ends_by_its_pictures_makes_suspects_of_what_it_announc
 def test_a_container_that_announced_nothing_makes_suspects_of_all_that_needed_no_announcement(job: Job) -> None:
     task = take(job)
     own = names(task)
-    job.dealer.died("a", "a1", task.lease, own[:1], "signal 9")
-    job.dealer.working("a", "a1", task.lease, own[:1])
-    job.dealer.working("a", "a1", task.lease, [])
+    job.dealer.note_death("a", "a1", task.lease, own[:1], "signal 9")
+    job.dealer.note_begin("a", "a1", task.lease, own[:1])
+    job.dealer.note_begin("a", "a1", task.lease, [])
 
-    assert job.dealer.ended("a", "a1", True, "memory kill") == {}
+    assert job.dealer.end_container("a", "a1", True, "memory kill") == {}
 
     death = job.paper.records[-1].body
     assert (sorted(death["names"]), death["reason"]) == (sorted(own[1:]), "memory kill")
@@ -340,10 +340,10 @@ def test_an_announcement_ends_when_its_group_died(job: Job) -> None:
     task = take(job)
     own = names(task)
     for group in (own[:4], own[:2]):
-        job.dealer.working("a", "a1", task.lease, group)
-        job.dealer.died("a", "a1", task.lease, group, "signal 9")
+        job.dealer.note_begin("a", "a1", task.lease, group)
+        job.dealer.note_death("a", "a1", task.lease, group, "signal 9")
 
-    job.dealer.ended("a", "a1", True, "memory kill")
+    job.dealer.end_container("a", "a1", True, "memory kill")
 
     assert job.paper.records[-1].body["names"] == own[4:]
 
@@ -351,11 +351,11 @@ def test_an_announcement_ends_when_its_group_died(job: Job) -> None:
 def test_an_announcement_ends_with_its_lease(job: Job) -> None:
     task = take(job)
     other = take(job, holding=(task.lease,))
-    job.dealer.died("a", "a1", other.lease, names(other)[:1], "signal 9")
-    job.dealer.working("a", "a1", other.lease, names(other)[:1])
+    job.dealer.note_death("a", "a1", other.lease, names(other)[:1], "signal 9")
+    job.dealer.note_begin("a", "a1", other.lease, names(other)[:1])
     commit(job, other)
 
-    job.dealer.ended("a", "a1", True, "memory kill")
+    job.dealer.end_container("a", "a1", True, "memory kill")
 
     assert job.paper.records[-1].body["names"] == names(task)
 
@@ -365,7 +365,7 @@ def test_a_conviction_of_an_earlier_attempt_stands_whatever_led_to_it(job: Job) 
     job.paper.records.append(Record(DIED, body))
     job.restart()
 
-    job.dealer.joined("a", "a1", 1.0)
+    job.dealer.add_container("a", "a1", 1.0)
     assert take(job).convicted == {"/f": "hung"}
 
 
@@ -383,21 +383,21 @@ def test_what_happened_is_added_up_for_each_node(job: Job) -> None:
     job.now = 9.0
     commit(job, stolen)
 
-    assert job.dealer.tallies()["a"] == Tally(
-        images=14,
+    assert job.dealer.totals()["a"] == NodeTotals(
+        items=14,
         errors=0,
-        local_images=12,
+        local_items=12,
         bytes_read=300,
         moved_bytes=200,
         busy_seconds=5.0,
         first_take=2.0,
         last_commit=9.0,
     )
-    assert job.dealer.tallies()["a"].seconds == 7.0
+    assert job.dealer.totals()["a"].seconds == 7.0
     assert job.dealer.first_result_seconds == 5.0
     told = [(one.begin, one.end, one.images, one.local_images, one.origin) for one in job.dealer.timeline()]
     assert told == [(2.0, 6.0, 8, 8, "a"), (3.0, 5.0, 4, 4, "a"), (8.0, 9.0, 2, 0, "b")]
-    assert (job.dealer.heard("a"), job.dealer.heard("b")) == (9.0, -math.inf)
+    assert (job.dealer.last_heard("a"), job.dealer.last_heard("b")) == (9.0, -math.inf)
 
 
 def test_a_lease_of_a_silent_node_ends_when_it_was_heard_last(job: Job) -> None:
@@ -409,27 +409,36 @@ def test_a_lease_of_a_silent_node_ends_when_it_was_heard_last(job: Job) -> None:
 
     (lease,) = job.dealer.timeline()
     assert (lease.begin, lease.end, lease.outcome) == (0.0, 3.0, Answer.EXPIRED.value)
-    assert job.dealer.tallies()["a"].busy_seconds == 3.0
+    assert job.dealer.totals()["a"].busy_seconds == 3.0
 
 
 def test_another_attempt_knows_what_was_committed_and_who_is_suspect(job: Job) -> None:
     task = take(job)
     own = names(task)
     for group in (own[:2], own[:1]):
-        job.dealer.working("a", "a1", task.lease, group)
-        job.dealer.died("a", "a1", task.lease, group, "signal 9")
+        job.dealer.note_begin("a", "a1", task.lease, group)
+        job.dealer.note_death("a", "a1", task.lease, group, "signal 9")
     other = take(job, holding=(task.lease,))
     commit(job, other)
-    before = (job.dealer.tallies()["a"].images, job.dealer.timeline(), job.dealer.first_result_seconds)
+    before = (job.dealer.totals()["a"].items, job.dealer.timeline(), job.dealer.first_result_seconds)
 
     job.restart()
 
-    assert (job.dealer.tallies()["a"].images, job.dealer.timeline(), job.dealer.first_result_seconds) == before
+    assert (job.dealer.totals()["a"].items, job.dealer.timeline(), job.dealer.first_result_seconds) == before
     assert job.dealer.left == 12
-    job.dealer.joined("a", "a1", 1.0)
+    job.dealer.add_container("a", "a1", 1.0)
     again = take(job)
     assert again.lease.startswith("2-")
     assert (again.convicted, [group.suspect for group in again.groups]) == ({own[0]: "signal 9"}, [False, True])
+
+
+def test_the_journal_counts_under_the_names_that_earlier_versions_read() -> None:
+    commit = Commit("a", "a1", "1-1", "a", [("/f", 0, 3)], 1.0, 2.0, 3, 1, 2, 30, 10, 0.5, b"rows")
+    record = commit.to_record()
+
+    assert (record.body["images"], record.body["local_images"]) == (3, 2)
+    assert not {"items", "local_items", "rows"} & set(record.body)
+    assert list(commits([record])) == [commit]
 
 
 def test_what_is_left_is_the_plan_without_what_was_committed() -> None:
@@ -454,18 +463,18 @@ def test_what_is_left_is_the_plan_without_what_was_committed() -> None:
 def test_an_input_that_was_changed_ends_the_job(job: Job) -> None:
     leases = Leases(job.plan, {"a": 1.0}, 0.0)
     dealer = Dealer(leases, lambda part: pictures_of(part)[1:], job.paper, 1, lambda: 0.0)
-    dealer.joined("a", "a1", 1.0)
+    dealer.add_container("a", "a1", 1.0)
 
-    with pytest.raises(JobError, match="/f has 0 pictures where 1 were planned"):
+    with pytest.raises(JobError, match="/f has 0 items where 1 were planned"):
         dealer.take("a", "a1", [])
 
 
 def test_a_pack_that_is_damaged_ends_the_job_with_its_sentence(job: Job) -> None:
-    def look_up(part: Part) -> tuple[Picture, ...]:
+    def look_up(part: Part) -> tuple[Item, ...]:
         raise BadPack("holds no record at byte 8")
 
     dealer = Dealer(Leases(job.plan, {"a": 1.0}, 0.0), look_up, job.paper, 1, lambda: 0.0)
-    dealer.joined("a", "a1", 1.0)
+    dealer.add_container("a", "a1", 1.0)
 
     with pytest.raises(JobError, match="/f holds no record at byte 8"):
         dealer.take("a", "a1", [])
@@ -474,16 +483,16 @@ def test_a_pack_that_is_damaged_ends_the_job_with_its_sentence(job: Job) -> None
 @pytest.mark.parametrize("kept", [True, False])
 def test_a_node_whose_container_is_starting_keeps_its_part_and_nobody_else_does(kept: bool) -> None:
     job = two_nodes([block("/p", 4, "a")], [block("/q", 1, "b")], steal=False)
-    job.dealer.joined("b", "b1", 1.0)
+    job.dealer.add_container("b", "b1", 1.0)
     commit(job, take(job, "b"), "b")
     for _ in range(40):
         job.now += 1
         if kept:
-            job.dealer.starting("a")
+            job.dealer.note_starting("a")
         offer = job.dealer.take("b", "b1", [])
     assert isinstance(offer, float) == kept
 
-    job.dealer.starting("nobody")
+    job.dealer.note_starting("nobody")
     job.now += 3 * LEASE_SECONDS
     assert isinstance(job.dealer.take("b", "b1", []), Task), "not for ever"
 
@@ -498,7 +507,7 @@ def test_a_lease_whose_pictures_could_not_be_read_is_given_when_they_can(job: Jo
         return pictures_of(part)
 
     dealer = Dealer(leases, look_up, job.paper, 1, lambda: 0.0)  # type: ignore[arg-type]
-    dealer.joined("a", "a1", 1.0)
+    dealer.add_container("a", "a1", 1.0)
     with pytest.raises(HadoopError):
         dealer.take("a", "a1", [])
 

@@ -1,4 +1,4 @@
-"""Whatever happens in whatever order, every picture ends with exactly one row, and only poison is convicted."""
+"""Whatever happens in whatever order, every image ends with exactly one row, and only poison is convicted."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def chunks(task: Task) -> list[Group]:
     """What nobody suspects is done in batches, each suspect group apart."""
     found = []
     for group in task.groups:
-        size = len(group.pictures) if group.suspect else CHUNK
-        found += [Group(group.pictures[at : at + size], group.suspect) for at in range(0, len(group.pictures), size)]
+        size = len(group.items) if group.suspect else CHUNK
+        found += [Group(group.items[at : at + size], group.suspect) for at in range(0, len(group.items), size)]
     return found
 
 
@@ -87,7 +87,7 @@ class Chaos(RuleBasedStateMachine):
             self.old.append(self.current[node])
         self.started += 1
         self.current[node] = Container(node, f"{node}{self.started}")
-        self.job.dealer.joined(node, self.current[node].name, 1.0)
+        self.job.dealer.add_container(node, self.current[node].name, 1.0)
 
     @rule(node=st.sampled_from(NODES), lost=FEW)
     def take(self, node: str, lost: bool) -> None:
@@ -109,9 +109,9 @@ class Chaos(RuleBasedStateMachine):
             self.commit(worker, doing, lost)
             return
         group = doing.groups.pop(0)
-        names = [picture.name for picture in group.pictures]
+        names = [picture.name for picture in group.items]
         if group.suspect:
-            self.job.dealer.working(node, worker.name, doing.task.lease, names)
+            self.job.dealer.note_begin(node, worker.name, doing.task.lease, names)
         if self.strong & set(names):
             self.end(worker, blame=True)
         elif self.poison & set(names):
@@ -119,7 +119,7 @@ class Chaos(RuleBasedStateMachine):
         else:
             doing.done += names
             if group.suspect:
-                self.job.dealer.working(node, worker.name, doing.task.lease, [])
+                self.job.dealer.note_begin(node, worker.name, doing.task.lease, [])
 
     @rule(node=st.sampled_from(NODES))
     def hear(self, node: str) -> None:
@@ -142,7 +142,7 @@ class Chaos(RuleBasedStateMachine):
         """Another attempt of the application master; the containers go on."""
         self.job.restart()
         for worker in self.current.values():
-            self.job.dealer.joined(worker.node, worker.name, 1.0)
+            self.job.dealer.add_container(worker.node, worker.name, 1.0)
 
     @rule(keeps=st.booleans())
     def break_journal(self, keeps: bool) -> None:
@@ -162,7 +162,7 @@ class Chaos(RuleBasedStateMachine):
         """A container that was given up still says something."""
         worker = next(worker for worker in self.old if worker.holds)
         doing = worker.holds.pop(next(iter(worker.holds)))
-        names = [picture.name for group in doing.task.groups for picture in group.pictures]
+        names = [picture.name for group in doing.task.groups for picture in group.items]
         try:
             told = rows(worker.node, [*names, *doing.convicted])
             self.job.dealer.commit(worker.node, worker.name, doing.task.lease, told, 1, 1)
@@ -201,9 +201,9 @@ class Chaos(RuleBasedStateMachine):
         assert {name for name, error in told.items() if error} == self.poison | self.strong
         for worker in self.current.values():
             assert self.job.dealer.take(worker.node, worker.name, list(worker.holds)) is None
-        done = self.job.dealer.tallies().values()
-        assert sum(tally.images for tally in done) == len(self.names)
-        assert sum(tally.errors for tally in done) == len(self.poison | self.strong)
+        done = self.job.dealer.totals().values()
+        assert sum(total.items for total in done) == len(self.names)
+        assert sum(total.errors for total in done) == len(self.poison | self.strong)
 
     def commit(self, worker: Container, doing: Doing, lost: bool) -> None:
         told = rows(worker.node, [*doing.done, *doing.convicted], doing.convicted)
@@ -216,13 +216,13 @@ class Chaos(RuleBasedStateMachine):
 
     def die(self, worker: Container, doing: Doing, names: list[str], lost: bool) -> None:
         call = (worker.node, worker.name, doing.task.lease, names, "signal 11")
-        groups, convicted = self.job.dealer.died(*call)
+        groups, convicted = self.job.dealer.note_death(*call)
         if lost:
-            assert self.job.dealer.died(*call) == (groups, convicted)
+            assert self.job.dealer.note_death(*call) == (groups, convicted)
         if doing.task.lease not in self.job.dealer.heartbeat(worker.node, worker.name):
             del worker.holds[doing.task.lease]
             return
-        told = {picture.name for group in groups for picture in group.pictures} | set(convicted)
+        told = {picture.name for group in groups for picture in group.items} | set(convicted)
         assert told == set(names)
         doing.groups += groups
         doing.convicted |= convicted
@@ -230,7 +230,7 @@ class Chaos(RuleBasedStateMachine):
     def end(self, worker: Container, blame: bool) -> None:
         del self.current[worker.node]
         self.old.append(worker)
-        self.job.dealer.ended(worker.node, worker.name, blame, "memory kill")
+        self.job.dealer.end_container(worker.node, worker.name, blame, "memory kill")
 
 
 TestChaos = Chaos.TestCase
@@ -242,7 +242,7 @@ def test_threads_that_hammer_and_steal_lose_and_double_nothing() -> None:
     rules = Rules(lease_seconds=LEASE_SECONDS, most_items=5)
     job = Job(Plan({"a": (Part(whole, 0, 400),), "b": ()}), {"a": 1.0, "b": 1.0}, rules)
     for node in ("a", "b"):
-        job.dealer.joined(node, f"{node}1", 1.0)
+        job.dealer.add_container(node, f"{node}1", 1.0)
     faults: list[BaseException] = []
 
     def work(node: str) -> None:
@@ -250,7 +250,7 @@ def test_threads_that_hammer_and_steal_lose_and_double_nothing() -> None:
             while (offer := job.dealer.take(node, f"{node}1", [])) is not None:
                 job.dealer.heartbeat(node, f"{node}1")
                 if isinstance(offer, Task):
-                    names = [picture.name for group in offer.groups for picture in group.pictures]
+                    names = [picture.name for group in offer.groups for picture in group.items]
                     job.dealer.commit(node, f"{node}1", offer.lease, rows(node, names), 1, 1)
         except BaseException as error:
             faults.append(error)

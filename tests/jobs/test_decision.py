@@ -127,7 +127,7 @@ BAD = {
     "a column is short": (spoilt(lambda body: body["blocks"]["names"].pop()), "columns of blocks"),
     "a host is missing": (spoilt(lambda body: body["blocks"]["hosts"].pop()), "columns of blocks"),
     "an unknown block": (spoilt(lambda body: body["plan"]["alpha"].append(4000)), "block 4000 of 40"),
-    "pictures no block has": (spoilt(lambda body: body["plan"]["alpha"].append([0, 0, 2])), "000.jpg"),
+    "images no block has": (spoilt(lambda body: body["plan"]["alpha"].append([0, 0, 2])), "000.jpg"),
     "no value that decided": (spoilt(lambda body: body["capabilities"].pop("weight")), "weight"),
     "a node without a value": (spoilt(lambda body: body["capabilities"]["weight"]["nodes"].pop("beta")), "weight"),
     "only zeros": (

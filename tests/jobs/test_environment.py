@@ -50,14 +50,14 @@ import json, sys
 from pathlib import Path
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.jvm import HadoopHome, start
-from jobs.application.environments.store import named
+from jobs.application.environments.store import resolve
 from jobs.errors import JobError
 
 start(HadoopHome(Path(sys.argv[1]), Path(sys.argv[2]), "somebody"))
 found = []
 for env, folder in json.loads(sys.argv[3]):
     try:
-        found.append(named(FileSystem(), env, folder))
+        found.append(resolve(FileSystem(), env, folder))
     except JobError as error:
         found.append(str(error))
 print("found", json.dumps(found))

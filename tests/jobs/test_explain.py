@@ -34,7 +34,7 @@ def test_a_share_is_the_formula_with_its_numbers() -> None:
     said = why(decide(), "gamma")
 
     assert "its weight was 5 images/second, 12 s old and fresh, confidence 0.80." in said
-    assert "40 * 5 / 8 = 25.0 pictures by the formula, 25 in whole ones. It gets these 25." in said
+    assert "40 * 5 / 8 = 25.0 images by the formula, 25 in whole ones. It gets these 25." in said
 
 
 @pytest.mark.parametrize("name", sorted(POLICIES))
@@ -61,7 +61,7 @@ def test_what_is_read_by_others_is_told_on_both_sides() -> None:
     )
 
     assert node(decision, "alpha")["given_away"] == [{"to": "beta", "images": 3, "size_bytes": 3000}]
-    assert "It fetches 3 pictures whose holders take no work: held by alpha, where nothing may run." in why(
+    assert "It fetches 3 images whose holders take no work: held by alpha, where nothing may run." in why(
         decision, "beta"
     )
     assert "nodes that do not hold it read: 3 by beta" in why(decision, "alpha")
@@ -71,7 +71,7 @@ def test_what_is_read_by_others_is_told_on_both_sides() -> None:
     ("policy", "weights", "said"),
     [
         ("algorithm1", {"alpha": 1.0, "idle": 0.0}, "a node whose capability is 0 takes no work"),
-        ("algorithm1", {"alpha": 1.0, "idle": 0.001}, "its share is too small for a whole picture"),
+        ("algorithm1", {"alpha": 1.0, "idle": 0.001}, "its share is too small for a whole image"),
         ("local_only", {"alpha": 1.0, "idle": 1.0}, "local_only finds all its work at better places: it holds 0"),
     ],
 )
@@ -83,7 +83,7 @@ def test_a_node_without_work_is_told_why(policy: str, weights: dict[str, float],
 
 
 def test_a_share_that_is_not_the_formula_s_says_so() -> None:
-    assert "It gets 20: local_only departs from the formula; up to 5 pictures end within 2 % of the bound." in why(
+    assert "It gets 20: local_only departs from the formula; up to 5 images end within 2 % of the bound." in why(
         decide("local_only"), "alpha"
     )
 
@@ -93,9 +93,9 @@ def test_the_heading_says_how_good_the_plan_is_and_in_what() -> None:
     unknown = " ".join(heading(explanation(decide())))
 
     assert "Predicted makespan 6.2, lower bound 5.0, ratio 1.25; in seconds" in known
-    assert "ratio 1.00; in pictures per unit of weight" in unknown
+    assert "ratio 1.00; in images per unit of weight" in unknown
     assert (
-        "7.17 kB are moved; within 2 % of the bound the fewest are 0 B, ratio \N{INFINITY}. 82.5 % of the pictures stay"
+        "7.17 kB are moved; within 2 % of the bound the fewest are 0 B, ratio \N{INFINITY}. 82.5 % of the images stay"
         in known
     )
 
@@ -110,11 +110,11 @@ def test_why_pictures_are_fetched_is_told_in_words() -> None:
         plan=Plan({"alpha": (), "beta": part["/0"] + part["/1"]}),
     )
 
-    assert "fetches 2 pictures whose holders have their shares: held by alpha (2 of its own, its share" in why(
+    assert "fetches 2 images whose holders have their shares: held by alpha (2 of its own, its share" in why(
         full, "beta"
     )
-    assert "It fetches 1 picture that no live node holds." in why(lost, "beta")
-    assert "It fetches 2 pictures that a holder could have read: held by alpha (0 of its share of 1" in why(
+    assert "It fetches 1 image that no live node holds." in why(lost, "beta")
+    assert "It fetches 2 images that a holder could have read: held by alpha (0 of its share of 1" in why(
         avoidable, "beta"
     )
 

@@ -23,7 +23,7 @@ from hadoop.errors import HadoopError
 from jobs.application.following import ASK_SECONDS, PATIENCE_SECONDS, Sight, Watch, ask, follow
 from jobs.application.status import JobStatus
 from jobs.commands.attend import INTERRUPTED, attend, watch
-from jobs.commands.bars import Bars, Lines, added, duration, line, snapshot
+from jobs.commands.bars import Bars, Lines, duration, line, new_lines, snapshot
 from jobs.errors import JobError
 from tests.jobs.following import JOB, NODES, RUNNING, STATUS, SUCCEEDED, WAITING, Master, Script
 
@@ -228,7 +228,7 @@ def test_news_are_printed_once(master: Master) -> None:
     ],
 )
 def test_what_is_new_in_a_list_that_moves_on(before: Sequence[str], now: Sequence[str], new: Sequence[str]) -> None:
-    assert added(before, now) == new
+    assert new_lines(before, now) == new
 
 
 def test_a_duration_is_never_sixty_seconds() -> None:

@@ -15,16 +15,16 @@ from locality.program_names import speed_name
 
 
 def test_speeds_are_known_per_program_and_batch(client: InfoClient) -> None:
-    assert speed_history.recorded(client, "engine", 32) == {}
+    assert speed_history.recorded_speeds(client, "engine", 32) == {}
 
     for batch in (8, 32):
         speed_history.prepare(client, "engine", batch)
     speed_history.record(client, "engine", 32, {"a": 10.5, "b": 3})
     speed_history.record(client, "engine", 32, {"a": 11})
 
-    assert speed_history.recorded(client, "engine", 32) == {"a": 11, "b": 3}
-    assert speed_history.recorded(client, "engine", 8) == {}
-    assert speed_history.recorded(client, "other", 32) == {}
+    assert speed_history.recorded_speeds(client, "engine", 32) == {"a": 11, "b": 3}
+    assert speed_history.recorded_speeds(client, "engine", 8) == {}
+    assert speed_history.recorded_speeds(client, "other", 32) == {}
 
 
 def test_what_is_no_speed_is_not_taken_for_one(client: InfoClient) -> None:
@@ -33,7 +33,7 @@ def test_what_is_no_speed_is_not_taken_for_one(client: InfoClient) -> None:
     for node, said in odd.items():
         client.put_value(speed_name("engine", 32), node, said)
 
-    assert speed_history.recorded(client, "engine", 32) == {"d": 2.5}
+    assert speed_history.recorded_speeds(client, "engine", 32) == {"d": 2.5}
 
 
 def test_every_job_in_a_row_is_a_point_of_the_history(client: InfoClient) -> None:
@@ -87,5 +87,5 @@ def test_speeds_under_a_former_name_count_where_there_are_no_newer_ones(client: 
     speed_history.record(client, "mxnet.alexnet", 32, {"b": 25})
 
     for name in ("mxnet.alexnet", "mxnet_alexnet"):
-        assert speed_history.recorded(client, name, 32) == {"a": 10, "b": 25}
-    assert speed_history.recorded(client, "onnx.alexnet", 32) == {}
+        assert speed_history.recorded_speeds(client, name, 32) == {"a": 10, "b": 25}
+    assert speed_history.recorded_speeds(client, "onnx.alexnet", 32) == {}

@@ -1,4 +1,4 @@
-"""Pictures made from packaged photographs, and which files of a folder are pictures at all."""
+"""Images made from packaged photographs, and which files of a folder are images at all."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_the_packages_bring_colour_photographs_without_a_download() -> None:
 def test_large_photographs_of_other_folders_are_used_too(tmp_path: Path) -> None:
     Image.new("RGB", (500, 375)).save(tmp_path / "large.jpg")
     Image.new("RGB", (499, 375)).save(tmp_path / "small.jpg")
-    (tmp_path / "text.jpg").write_text("no picture")
+    (tmp_path / "text.jpg").write_text("no image")
     found = photographs(folders=(tmp_path, tmp_path / "missing"))
     assert [path.name for path in found if path.parent == tmp_path] == ["large.jpg"]
 
@@ -106,7 +106,7 @@ def test_progress_counts_to_the_end(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("count", [0, -4])
 def test_a_count_below_one_is_refused(count: int, tmp_path: Path) -> None:
-    with pytest.raises(JobError, match=f"cannot make {count} pictures: ask for 1 or more"):
+    with pytest.raises(JobError, match=f"cannot make {count} images: ask for 1 or more"):
         make(tmp_path / "new", count)
     assert not (tmp_path / "new").exists()
 
@@ -121,7 +121,7 @@ def test_a_folder_that_holds_something_is_not_touched(tmp_path: Path) -> None:
 
 
 def test_a_place_that_cannot_be_written_is_one_sentence() -> None:
-    with pytest.raises(JobError, match="cannot make pictures in /proc/pictures"):
+    with pytest.raises(JobError, match="cannot make images in /proc/pictures"):
         make(Path("/proc/pictures"), 1)
 
 

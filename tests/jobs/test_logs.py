@@ -14,7 +14,7 @@ import pytest
 from hadoop.errors import HadoopError
 from hadoop.rest.container_logs import OVERLAP_BYTES, Piece, parse_tail, read_since
 from jobs.application.following import PATIENCE_SECONDS
-from jobs.application.logs import AWAY_SECONDS, NOTE, JobLogs, Line, follow, parse_started, printed
+from jobs.application.logs import AWAY_SECONDS, NOTE, JobLogs, Line, follow, parse_started, printed_lines
 from jobs.application.status import ContainerStatus
 
 JOB = "application_17_0001"
@@ -106,7 +106,7 @@ def test_containers_that_the_application_master_lists_are_read_by_their_role(dae
     daemon.write(MASTER, "plan\n")
     daemon.write(WORKER, "hello\n")
 
-    found = list(printed(daemon.found(ContainerStatus("copy", 0, "n", WORKER, daemon.address))))
+    found = list(printed_lines(daemon.found(ContainerStatus("copy", 0, "n", WORKER, daemon.address))))
 
     assert [(line.role, line.line) for line in found] == [("master", "plan"), ("copy", "hello")]
 
@@ -134,7 +134,7 @@ def test_a_finished_job_is_printed_container_by_container(daemon: Daemon, other:
     other.write(WORKER, "ready\nno end of line")
     other.write(WORKER, "a warning\n", "stderr")
 
-    assert told(printed(daemon.found())) == [
+    assert told(printed_lines(daemon.found())) == [
         "127.0.0.1 master | plan",
         f"127.0.0.1 master | started {WORKER} at {other.address}",
         "127.0.0.1 worker | ready",
@@ -148,14 +148,14 @@ def test_all_attempts_of_the_application_master_are_printed(daemon: Daemon, othe
     daemon.write(MASTER, "first\n")
     other.write(SECOND_MASTER, "second\n")
 
-    assert told(printed(daemon.found())) == ["127.0.0.1 master | first", "127.0.0.1 master | second"]
+    assert told(printed_lines(daemon.found())) == ["127.0.0.1 master | first", "127.0.0.1 master | second"]
 
 
 def test_a_log_that_looks_like_the_frame_is_printed_as_it_is(daemon: Daemon) -> None:
     text = "LogLength:3\nLogContents:\nEnd of LogType:stdout.\n"
     daemon.write(MASTER, text)
 
-    assert told(printed(daemon.found())) == [f"127.0.0.1 master | {line}" for line in text.splitlines()]
+    assert told(printed_lines(daemon.found())) == [f"127.0.0.1 master | {line}" for line in text.splitlines()]
     assert parse_tail(daemon.framed("stdout", text.encode(), -4), 4) == (len(text), text[-4:].encode())
 
 
@@ -336,7 +336,7 @@ def test_a_dead_node_does_not_keep_the_others_from_being_printed(daemon: Daemon,
     other.close()
     daemon.write(MASTER, log_line(WORKER, other.address) + "\n")
 
-    lines = told(printed(daemon.found()))
+    lines = told(printed_lines(daemon.found()))
     assert lines[0].startswith("127.0.0.1 master | started")
     assert "does not answer" in lines[1]
     other.back()
@@ -347,14 +347,14 @@ def test_when_no_log_at_all_can_be_read_that_is_an_error(daemon: Daemon, other: 
     daemon.masters = [(MASTER, other.address)]
 
     with pytest.raises(HadoopError, match="no log could be read"):
-        told(printed(daemon.found()))
+        told(printed_lines(daemon.found()))
     other.back()
 
 
 def test_a_job_that_nobody_knows_is_an_error(daemon: Daemon) -> None:
     unknown = JobLogs(f"http://{daemon.address}", "application_17_0002", "me")
 
-    for lines in (printed(unknown), follow(unknown)):
+    for lines in (printed_lines(unknown), follow(unknown)):
         with pytest.raises(HadoopError, match=r"nodewise job list"):
             told(lines)
 

@@ -72,7 +72,7 @@ def test_the_newest_parameters_beside_a_symbol_are_taken(tmp_path: Path) -> None
 
     found = choose("mxnet", str(tmp_path), labels=Path("l"))
 
-    assert found.staged() == {
+    assert found.staged_names() == {
         "graph": "graph-net-symbol.json",
         "weights": "weights-net-0012.params",
         "preparation": "preparation-net.toml",
@@ -92,8 +92,8 @@ def test_a_job_with_another_network_is_not_planned_by_alexnet_s_speeds(client: I
     speed_history.record(client, choose("onnx", None).program, 32, {"a": 40, "b": 10})
     own = choose("onnx", str(onnx)).program
 
-    assert speed_history.recorded(client, own, 32) == {}
+    assert speed_history.recorded_speeds(client, own, 32) == {}
     speed_history.prepare(client, own, 32)
     speed_history.record(client, own, 32, {"a": 5})
-    assert speed_history.recorded(client, own, 32) == {"a": 5}
-    assert speed_history.recorded(client, "onnx_alexnet", 32) == {"a": 40, "b": 10}
+    assert speed_history.recorded_speeds(client, own, 32) == {"a": 5}
+    assert speed_history.recorded_speeds(client, "onnx_alexnet", 32) == {"a": 40, "b": 10}

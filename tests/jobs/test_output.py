@@ -1,4 +1,4 @@
-"""A result is complete and has every picture once, or there is none."""
+"""A result is complete and has every image once, or there is none."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_anything_else_is_refused(rows: dict[str, list[str]]) -> None:
 )
 def test_an_output_of_another_one_is_refused_with_the_remedy(files: dict[str, bytes]) -> None:
     with pytest.raises(JobError, match=r"/out exists already and is not of this job: .* another --output"):
-        Output(Written(files), SPEC, "/out", 1).stored()  # type: ignore[arg-type]
+        Output(Written(files), SPEC, "/out", 1).find_stored()  # type: ignore[arg-type]
 
 
 def test_what_this_job_has_stored_is_its_report() -> None:
@@ -72,8 +72,8 @@ def test_what_this_job_has_stored_is_its_report() -> None:
     report = JobReport(job, job, "e", "p", "c", 0, 0, "2026-01-02T03:04:05Z", 0, 0, 0, (), (), Weights("seeded"))
     files = Written({"/out/report.json": json.dumps(report.to_json()).encode()})
 
-    assert Output(files, SPEC, "/out", 1).stored() == report  # type: ignore[arg-type]
-    assert Output(Written(), SPEC, "/out", 1).stored() is None  # type: ignore[arg-type]
+    assert Output(files, SPEC, "/out", 1).find_stored() == report  # type: ignore[arg-type]
+    assert Output(Written(), SPEC, "/out", 1).find_stored() is None  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("site", [None, "<configuration/>", "<configuration>"])

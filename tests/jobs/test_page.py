@@ -60,7 +60,7 @@ def test_the_job_s_own_figures_stand_above() -> None:
     text = "".join(Page(replace(STATUS, attempt=2, news=("worker2 was lost",))).text.split())
 
     assert "Staterunning,attempt2" in text
-    assert "Pictures70of200,2withanerror" in text
+    assert "Images70of200,2withanerror" in text
     assert "Timeleft6.50safter12.0s" in text
     assert "worker2waslost" in text
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from jobs.division.decision import Decision
-from jobs.division.replay import attempts, compared, values_of, yardstick
+from jobs.division.replay import attempts, comparison, values_of, yardstick
 from jobs.errors import JobError
 from locality.policies import POLICIES
 from locality.types import Part, Plan
@@ -22,7 +22,7 @@ SPEEDS = {"alpha": 2.0, "beta": 2.0, "gamma": 4.0}
 
 
 def plans(decision: Decision, *policies: str, **capabilities: dict[str, float]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = compared(decision, attempts(decision, policies, capabilities))["plans"]
+    found: list[dict[str, Any]] = comparison(decision, attempts(decision, policies, capabilities))["plans"]
     return found
 
 
@@ -41,7 +41,7 @@ def test_all_plans_are_timed_at_the_known_speeds() -> None:
 
     recorded, even = plans(decision, "even", weight=WEIGHTS)
 
-    # 40 pictures: 5, 10, 25 by weight, and 14, 13, 13
+    # 40 images: 5, 10, 25 by weight, and 14, 13, 13
     assert (recorded["makespan"], even["makespan"]) == (25 / 4, 14 / 2)
     assert recorded["lower_bound"] == even["lower_bound"] == 40 / 8
     assert even["makespan_over_bound"] == pytest.approx(1.4)
@@ -52,7 +52,7 @@ def test_without_a_known_speed_of_every_working_node_the_capability_is_the_yards
     alone = decide("even", weights={"alpha": 1.0, "beta": 0.0, "gamma": 0.0}, speeds={"alpha": 2.0})
 
     assert yardstick(partly, [partly.plan]).name == "weight"
-    assert compared(partly, attempts(partly, [], {}))["makespan_unit"] == "pictures / weight"
+    assert comparison(partly, attempts(partly, [], {}))["makespan_unit"] == "pictures / weight"
     assert yardstick(alone, [alone.plan]).name is None
     assert plans(alone)[0]["makespan"] == 20
 

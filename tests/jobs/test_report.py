@@ -17,8 +17,9 @@ from rich.console import Console
 
 from jobs.commands.tables import comparison
 from jobs.errors import JobError
-from jobs.reports.report import Failure, JobReport, LeaseReport, NodeReport, comparison_html, html, remarks
-from jobs.reports.timeline import KINDS, Bar, kind, merged, timeline
+from jobs.reports.pages import comparison_html, html, remarks
+from jobs.reports.report import Failure, JobReport, LeaseReport, NodeReport
+from jobs.reports.timeline import KINDS, Bar, kind, merge, timeline
 
 SAMPLE: dict[str, Any] = json.loads(
     (Path(__file__).parent.parent / "fixtures/report_sample.json").read_text(encoding="utf-8")
@@ -181,8 +182,8 @@ def test_the_policy_stands_beside_the_capability_in_table_and_page(report: JobRe
     assert ["maxflow", "127.0.1.12", "116", "8.2"] in table_rows([report, other])
     assert ["maxflow"] in table_rows([replace(other, nodes=())])
     page = Page(comparison_html([report, other])).text
-    assert "perf_history, algorithm1: pictures" in page
-    assert "perf_history, maxflow: pictures" in page
+    assert "perf_history, algorithm1: images" in page
+    assert "perf_history, maxflow: images" in page
 
 
 def test_comparing_nothing_is_refused() -> None:
@@ -223,7 +224,7 @@ def lease(node: str, begin: float, end: float, **other: Any) -> LeaseReport:
         (lease("a", 0, 1, local_images=3), "moved"),
         (lease("a", 0, 1, origin="b"), "stolen"),
         (lease("a", 0, 1, origin=None), "stolen"),
-        (lease("a", 0, 1, outcome="this lease has ended, and its pictures were given back"), "refused"),
+        (lease("a", 0, 1, outcome="this lease has ended, and its images were given back"), "refused"),
     ],
 )
 def test_a_lease_is_drawn_as_what_it_was(made: LeaseReport, expected: str) -> None:
@@ -274,7 +275,7 @@ def test_a_short_bar_among_long_ones_of_another_kind_stays_visible() -> None:
         return Bar(begin, end, Counter({what: 1}), Counter({what: 8}))
 
     bars = [bar(0, 50, "local"), bar(50, 50.1, "stolen"), bar(50.1, 90, "local"), bar(90, 90.1, "local")]
-    kinds = [one.kind for one in merged(bars, 1.0)]
+    kinds = [one.kind for one in merge(bars, 1.0)]
 
     assert kinds == ["local", "stolen", "local"]
 
@@ -282,7 +283,7 @@ def test_a_short_bar_among_long_ones_of_another_kind_stays_visible() -> None:
 def test_a_pause_that_can_be_seen_is_not_bridged() -> None:
     bars = [Bar(at, at + 0.1, Counter({"local": 1}), Counter({"local": 8})) for at in (0.0, 0.1, 5.0)]
 
-    assert [(bar.begin, bar.end) for bar in merged(bars, 1.0)] == [(0.0, 0.2), (5.0, 5.1)]
+    assert [(bar.begin, bar.end) for bar in merge(bars, 1.0)] == [(0.0, 0.2), (5.0, 5.1)]
 
 
 def timeline_drawing(report: JobReport) -> ElementTree.Element:
@@ -331,7 +332,7 @@ def test_what_went_otherwise_than_planned_is_told_in_one_line_each(report: JobRe
 
     assert remarks(several) == [
         "2.61 MB moved; by the plan 2.41 MB, at least 0 B for what each node did",
-        f"{report.stolen_images} pictures were done by another node than planned",
+        f"{report.stolen_images} images were done by another node than planned",
         "the application master was started 2 times",
         "127.0.1.14 at 5.5 s: memory kill: 1.3 GB of 1.2 GB physical memory used",
         "b at 9.0 s: lost node",

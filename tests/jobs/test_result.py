@@ -42,7 +42,7 @@ def test_accuracy_is_told_by_class_and_in_all() -> None:
     assert "cat 8 10 80.0%" in lines
     assert "dog 1 2 50.0%" in lines
     assert "all 9 12 75.0%" in lines
-    assert "The truth of 2 pictures is not known" in " ".join(lines)
+    assert "The truth of 2 images is not known" in " ".join(lines)
     assert json.loads(json.dumps(accuracy_json(KNOWN))) == {
         "right": 9,
         "wrong": 3,

@@ -12,7 +12,7 @@ from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Kind, Producer
 from jobs.division.capability import wait
 from jobs.division.decision import Decision
-from jobs.kinds.classify.snapshot import _alike, judgements, note
+from jobs.kinds.classify.snapshot import _all_alike, judgements, note
 from tests.jobs.decisions import WEIGHTS, decide, make_blocks
 from tests.jobs.stored import SETTINGS
 
@@ -49,7 +49,7 @@ def test_numbers_that_judge_are_read_and_objects_are_not(client: InfoClient, ask
 
 def test_a_later_attempt_knows_from_the_decision_why_all_nodes_were_alike() -> None:
     settings = replace(SETTINGS, fallback="even")
-    known = _alike(make_blocks(), list(WEIGHTS), {}, settings, "weight is known nowhere")
+    known = _all_alike(make_blocks(), list(WEIGHTS), {}, settings, "weight is known nowhere")
     decision = replace(decide("even"), policy=known.policy, capabilities=known.judgements)
 
     again = Decision.from_bytes(decision.to_bytes(), "decision.json")

@@ -1,4 +1,4 @@
-"""A picture that ends processes is found by halves; all others get through."""
+"""An image that ends processes is found by halves; all others get through."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.itemwork.messages import Group, Picture
+from jobs.itemwork.messages import Group, Item
 from jobs.itemwork.suspects import Suspects
 
 REASON = "signal 9"
 
 
-def pictures(*names: str) -> list[Picture]:
-    return [Picture(name, name, None, 10) for name in names]
+def pictures(*names: str) -> list[Item]:
+    return [Item(name, name, None, 10) for name in names]
 
 
 def names(groups: tuple[Group, ...]) -> list[tuple[list[str], bool]]:
-    return [([picture.name for picture in group.pictures], group.suspect) for group in groups]
+    return [([picture.name for picture in group.items], group.suspect) for group in groups]
 
 
 def test_what_nobody_suspects_is_one_group() -> None:
@@ -30,7 +30,7 @@ def test_what_nobody_suspects_is_one_group() -> None:
 def test_a_group_that_died_comes_again_in_halves_after_everything_else() -> None:
     suspects = Suspects()
 
-    assert suspects.died(["b", "c", "d"], REASON) == {}
+    assert suspects.note_death(["b", "c", "d"], REASON) == {}
 
     assert names(suspects.split(pictures("a", "b", "c", "d", "e"))) == [
         (["a", "e"], False),
@@ -41,18 +41,18 @@ def test_a_group_that_died_comes_again_in_halves_after_everything_else() -> None
 
 def test_a_picture_is_convicted_when_it_dies_alone_after_its_group() -> None:
     suspects = Suspects()
-    suspects.died(["a", "b"], REASON)
+    suspects.note_death(["a", "b"], REASON)
 
-    assert suspects.died(["a"], "hung") == {"a": "hung"}
-    assert suspects.convicted == {"a": "hung"}
+    assert suspects.note_death(["a"], "hung") == {"a": "hung"}
+    assert suspects.convictions == {"a": "hung"}
     assert names(suspects.split(pictures("a", "b", "c"))) == [(["c"], False), (["b"], True)]
 
 
 def test_a_picture_that_was_alone_from_the_beginning_has_to_die_twice() -> None:
     suspects = Suspects()
 
-    assert suspects.died(["a"], REASON) == {}
-    assert suspects.died(["a"], REASON) == {"a": REASON}
+    assert suspects.note_death(["a"], REASON) == {}
+    assert suspects.note_death(["a"], REASON) == {"a": REASON}
 
 
 @pytest.mark.parametrize(
@@ -70,35 +70,35 @@ def test_a_picture_that_was_alone_from_the_beginning_has_to_die_twice() -> None:
 def test_containers_have_to_die_once_more_than_processes(containers: list[bool], convicts: bool) -> None:
     suspects = Suspects()
     for container in containers[:-1]:
-        assert suspects.died(["a"], REASON, container) == {}
+        assert suspects.note_death(["a"], REASON, container) == {}
 
-    assert bool(suspects.died(["a"], REASON, containers[-1])) == convicts
+    assert bool(suspects.note_death(["a"], REASON, containers[-1])) == convicts
 
 
 def test_a_picture_that_was_done_starts_anew() -> None:
     suspects = Suspects()
-    suspects.died(["a", "b"], REASON)
+    suspects.note_death(["a", "b"], REASON)
 
     suspects.clear(["a", "c"])
 
     assert names(suspects.split(pictures("a", "b"))) == [(["a"], False), (["b"], True)]
-    assert suspects.died(["a"], REASON) == {}
+    assert suspects.note_death(["a"], REASON) == {}
 
 
 def test_more_pieces_find_it_with_fewer_deaths() -> None:
     suspects = Suspects()
-    suspects.died([f"{n:02d}" for n in range(64)], REASON, container=True)
+    suspects.note_death([f"{n:02d}" for n in range(64)], REASON, container=True)
 
-    assert {len(group.pictures) for group in suspects.split(pictures(*(f"{n:02d}" for n in range(64))))} == {4}
+    assert {len(group.items) for group in suspects.split(pictures(*(f"{n:02d}" for n in range(64))))} == {4}
 
 
 def test_the_convicted_die_no_more() -> None:
     suspects = Suspects()
     suspects.convict({"a": "first"})
 
-    assert suspects.died(["a"], "second") == {}
+    assert suspects.note_death(["a"], "second") == {}
     assert suspects.convict({"a": "third"}) == {}
-    assert suspects.convicted == {"a": "first"}
+    assert suspects.convictions == {"a": "first"}
 
 
 @given(
@@ -116,15 +116,15 @@ def test_exactly_the_poison_is_convicted_and_within_few_deaths(
         for begin, end in pairwise(borders):
             lease = pictures(*(str(n) for n in range(begin, end) if n in left))
             for group in suspects.split(lease):
-                done = {int(picture.name) for picture in group.pictures}
+                done = {int(picture.name) for picture in group.items}
                 if poison & done:
                     deaths += 1
-                    suspects.died([picture.name for picture in group.pictures], REASON, container)
+                    suspects.note_death([picture.name for picture in group.items], REASON, container)
                 else:
                     left -= done
-                    suspects.clear([picture.name for picture in group.pictures])
-            left -= {int(name) for name in suspects.convicted}
+                    suspects.clear([picture.name for picture in group.items])
+            left -= {int(name) for name in suspects.convictions}
         borders = [0, 40]
         assert deaths <= 8 * len(poison)
 
-    assert {int(name) for name in suspects.convicted} == poison
+    assert {int(name) for name in suspects.convictions} == poison

@@ -50,14 +50,14 @@ def test_weights_classes_and_what_was_measured_lie_beside_each_other(folder: Pat
 
 
 def test_too_few_pictures_for_8_bits_are_told_before_anything_is_learned(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(JobError, match=r"^10 pictures are too few .* 100 to judge by are needed: .* with --no-int8$"):
+    with pytest.raises(JobError, match=r"^10 images are too few .* 100 to judge by are needed: .* with --no-int8$"):
         call(train, folder, "--weights", tmp_path / "w.params", "--steps", 1)
     assert {path.name for path in tmp_path.iterdir()} == {"pictures"}
 
 
 @pytest.fixture
 def faint(tmp_path: Path) -> Path:
-    """Pictures of nearly one colour among a few loud ones, beside which 8 bits are too few to tell them apart."""
+    """Images of nearly one colour among a few loud ones, beside which 8 bits are too few to tell them apart."""
     made, chance = tmp_path / "faint", np.random.default_rng(1)
     made.mkdir()
     for at in range(164):
@@ -76,11 +76,11 @@ def test_a_network_that_8_bits_change_is_kept_with_a_note(faint: Path, tmp_path:
 
     assert result.exit_code == 0
     said = " ".join(result.stdout.split())
-    assert "of 32 pictures that it had not seen" in said
+    assert "of 32 images that it had not seen" in said
     assert "no model in 8 bits: in 8 bits the network agrees with itself in float32 on" in said
     made = json.loads((tmp_path / "w.json").read_text())
     assert made["int8"]["weights"] is None
-    assert "of 100 pictures, and 99% are needed: train it longer" in made["int8"]["note"]
+    assert "of 100 images, and 99% are needed: train it longer" in made["int8"]["note"]
     assert {path.name for path in tmp_path.glob("w.*")} == {"w.params", "w.classes.txt", "w.json"}
 
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from locality.bounds import fewest_bytes_moved, moved, rooms
+from locality.bounds import fewest_bytes_moved, moved_load, rooms
 from locality.policies import POLICIES, policy
 from locality.types import Block, PlanError, Terms
 from tests.locality.instances import assert_divides
@@ -89,7 +89,7 @@ def test_moves_the_fewest_bytes_where_all_access_costs_the_same(
 ) -> None:
     room = rooms(sum(b.items for b in blocks), capability, Terms().epsilon)
     assert fewest_bytes_moved(blocks, room) == fewest
-    assert moved(policy(name)(blocks, capability)).size_bytes == fewest
+    assert moved_load(policy(name)(blocks, capability)).size_bytes == fewest
 
 
 REFUSED = [

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locality.bounds import fewest_bytes_moved, makespan_lower_bound, moved, rooms
+from locality.bounds import fewest_bytes_moved, makespan_lower_bound, moved_load, rooms
 from locality.policies import POLICIES
 from locality.types import Block, Part, Plan, PlanError
 
@@ -34,7 +34,7 @@ def problems(draw: st.DrawFn) -> tuple[list[Block], dict[str, float]]:
 def test_no_policy_moves_fewer_bytes_than_the_fewest(name: str, problem: tuple[list[Block], dict[str, float]]) -> None:
     blocks, capability = problem
     plan = POLICIES[name](blocks, capability)
-    assert moved(plan).size_bytes >= fewest_bytes_moved(blocks, plan.loads())
+    assert moved_load(plan).size_bytes >= fewest_bytes_moved(blocks, plan.loads())
 
 
 def test_items_already_accepted_make_room_for_others() -> None:
@@ -73,7 +73,7 @@ def test_too_little_room_is_refused(room: dict[str, int]) -> None:
 def test_moved_counts_what_a_node_reads_from_others() -> None:
     stored, elsewhere = Block("a", 4, 1000, ("n1",)), Block("b", 4, 400, ("n3", "n2"))
     plan = Plan({"n1": (Part(stored, 0, 3),), "n2": (Part(stored, 3, 1), Part(elsewhere, 0, 4))})
-    assert (moved(plan).items, moved(plan).size_bytes) == (1, 250)
+    assert (moved_load(plan).items, moved_load(plan).size_bytes) == (1, 250)
 
 
 def test_the_makespan_bound_is_items_over_the_sum_of_the_speeds() -> None:

@@ -15,7 +15,7 @@ from functools import cache
 import pytest
 
 from locality import local_reads
-from locality.bounds import fewest_bytes_moved, moved, rooms
+from locality.bounds import fewest_bytes_moved, moved_load, rooms
 from locality.policies import min_cost, policy
 from tests.locality.instances import KINDS, Instance, Size, assert_divides, instance
 from tests.locality.linear_programs import access_seconds, fewest_access_seconds, fewest_bytes, shortest_makespan
@@ -55,7 +55,7 @@ def test_maxflow_moves_the_fewest_bytes_and_gives_no_node_more_than_its_room(kin
         plan = policy("maxflow")(what.blocks, what.capability, what.terms)
         assert_divides(plan, what.blocks, what.capability)
         assert all(load <= room[node] for node, load in plan.loads().items()), str(what)
-        assert moved(plan).size_bytes == same_bytes(fewest), str(what)
+        assert moved_load(plan).size_bytes == same_bytes(fewest), str(what)
 
 
 def latest_end(what: Instance) -> Fraction:
@@ -91,8 +91,8 @@ def test_algorithm1_replicas_has_the_loads_of_algorithm1_and_moves_the_fewest_by
         plan = policy("algorithm1_replicas")(what.blocks, what.capability, what.terms)
         assert_divides(plan, what.blocks, what.capability)
         assert plan.loads() == first.loads(), str(what)
-        assert moved(plan).size_bytes <= moved(first).size_bytes, str(what)
-        assert moved(plan).size_bytes == same_bytes(fewest_bytes(what.blocks, first.loads())), str(what)
+        assert moved_load(plan).size_bytes <= moved_load(first).size_bytes, str(what)
+        assert moved_load(plan).size_bytes == same_bytes(fewest_bytes(what.blocks, first.loads())), str(what)
 
 
 @every_kind
@@ -128,7 +128,7 @@ def test_a_hundred_nodes_and_a_thousand_blocks(kind: str, seed: int) -> None:
     assert_divides(plan, what.blocks, what.capability)
     assert all(load <= room[node] for node, load in plan.loads().items())
     assert fewest_bytes_moved(what.blocks, room) == same_bytes(fewest)
-    assert moved(plan).size_bytes <= 1.05 * fewest + 1
+    assert moved_load(plan).size_bytes <= 1.05 * fewest + 1
 
 
 @every_kind
@@ -143,7 +143,7 @@ def test_beyond_what_is_searched_exactly_the_bytes_stay_near_the_fewest_and_the_
         plan = policy("maxflow")(what.blocks, what.capability, what.terms)
         assert_divides(plan, what.blocks, what.capability)
         assert all(load <= room[node] for node, load in plan.loads().items()), str(what)
-        assert moved(plan).size_bytes <= 1.02 * fewest + 1, str(what)
+        assert moved_load(plan).size_bytes <= 1.02 * fewest + 1, str(what)
         assert fewest_bytes_moved(what.blocks, room) <= fewest * (1 + 1e-9) + 1, str(what)
 
 

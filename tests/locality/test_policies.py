@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from locality.balance import whole_targets
-from locality.bounds import moved
+from locality.bounds import moved_load
 from locality.policies import POLICIES, policy
 from locality.types import Block, PlanError, Terms
 from tests.locality.instances import KINDS, Size, assert_divides, instance
@@ -84,7 +84,7 @@ def test_the_order_of_the_blocks_changes_no_bytes(
     name: str, blocks: list[Block], capability: dict[str, float], data: st.DataObject
 ) -> None:
     shuffled = data.draw(st.permutations(blocks))
-    one, other = (moved(policy(name)(these, capability)).size_bytes for these in (blocks, shuffled))
+    one, other = (moved_load(policy(name)(these, capability)).size_bytes for these in (blocks, shuffled))
     assert abs(one - other) <= 1  # whole bytes from fractions of them
 
 
@@ -172,8 +172,8 @@ def test_algorithm1_leaves_a_balanced_distribution_alone() -> None:
 
 def test_algorithm1_replicas_starts_from_the_replicas_that_need_the_fewest_moves() -> None:
     blocks, capability = [block("a", 4, "n1", "n2"), block("b", 4, "n1")], {"n1": 1.0, "n2": 1.0}
-    assert moved(policy("algorithm1")(blocks, capability)).items == 4
-    assert moved(policy("algorithm1_replicas")(blocks, capability)).items == 0
+    assert moved_load(policy("algorithm1")(blocks, capability)).items == 4
+    assert moved_load(policy("algorithm1_replicas")(blocks, capability)).items == 0
 
 
 def test_local_only_moves_nothing_however_uneven() -> None:

@@ -15,7 +15,7 @@ from locality.balance import quickest_shares
 from locality.bounds import rooms
 from locality.explain import Reason, moves
 from locality.policies import POLICIES, policy
-from locality.quality import judge
+from locality.quality import measure_quality
 from locality.types import Block, Part, Plan, PlanError, Terms
 from tests.locality.instances import KINDS, Instance, Size, instance
 from tests.locality.linear_programs import access_seconds, fewest_bytes
@@ -45,7 +45,7 @@ def part_bytes(part: Part) -> float:
 @every_policy
 def test_loads_and_makespan_are_those_of_the_plan(name: str) -> None:
     for what, plan in planned(name):
-        quality = judge(plan, what.blocks, what.capability, what.terms)
+        quality = measure_quality(plan, what.blocks, what.capability, what.terms)
         loads: Counter[str] = Counter()
         for node, part in given_out(plan):
             loads[node] += part.items
@@ -60,7 +60,7 @@ def test_loads_and_makespan_are_those_of_the_plan(name: str) -> None:
 @every_policy
 def test_bytes_and_seconds_of_reading_are_those_of_the_plan(name: str) -> None:
     for what, plan in planned(name):
-        quality = judge(plan, what.blocks, what.capability, what.terms)
+        quality = measure_quality(plan, what.blocks, what.capability, what.terms)
         parts = given_out(plan)
         foreign = [part for node, part in parts if node not in part.block.replicas]
         went = math.fsum(map(part_bytes, foreign))
@@ -75,7 +75,7 @@ def test_bytes_and_seconds_of_reading_are_those_of_the_plan(name: str) -> None:
 @every_policy
 def test_the_optimum_beside_the_bytes_is_that_of_the_linear_program(name: str) -> None:
     for what, plan in planned(name):
-        quality = judge(plan, what.blocks, what.capability, what.terms)
+        quality = measure_quality(plan, what.blocks, what.capability, what.terms)
         room = rooms(what.items, what.capability, what.terms.epsilon)
         assert quality.bytes_moved_optimal == pytest.approx(fewest_bytes(what.blocks, room), rel=1e-9, abs=1), str(what)
         if quality.bytes_moved_optimal:
@@ -86,15 +86,15 @@ def test_the_optimum_beside_the_bytes_is_that_of_the_linear_program(name: str) -
 
 
 def test_bytes_that_need_not_move_have_no_ratio_to_the_optimum() -> None:
-    wasteful = judge(policy("algorithm1")(STORED, EQUAL), STORED, EQUAL)
+    wasteful = measure_quality(policy("algorithm1")(STORED, EQUAL), STORED, EQUAL)
     assert (wasteful.bytes_moved, wasteful.bytes_moved_optimal, wasteful.bytes_moved_over_optimal) == (400, 0, None)
-    best = judge(policy("maxflow")(STORED, EQUAL), STORED, EQUAL)
+    best = measure_quality(policy("maxflow")(STORED, EQUAL), STORED, EQUAL)
     assert (best.bytes_moved, best.bytes_moved_over_optimal, best.locality_ratio) == (0, 1.0, 1.0)
 
 
 def test_a_plan_that_ends_late_may_move_less_than_the_optimum() -> None:
     blocks = [Block("b", 4, 400, ("n1",))]
-    quality = judge(policy("local_only")(blocks, EQUAL), blocks, EQUAL)
+    quality = measure_quality(policy("local_only")(blocks, EQUAL), blocks, EQUAL)
     assert (quality.makespan_over_bound, quality.bytes_moved, quality.bytes_moved_optimal) == (2.0, 0, 200)
     assert quality.bytes_moved_over_optimal == 0.0
 
@@ -115,7 +115,7 @@ FAR = [
 def test_every_number_is_one_that_json_can_say(
     name: str, blocks: list[Block], capability: dict[str, float], terms: Terms
 ) -> None:
-    quality = judge(policy(name)(blocks, capability, terms), blocks, capability, terms)
+    quality = measure_quality(policy(name)(blocks, capability, terms), blocks, capability, terms)
     json.dumps(asdict(quality), allow_nan=False)
     assert 0 <= quality.locality_ratio <= 1
     assert quality.makespan_over_bound >= 1 - 1e-9
@@ -131,7 +131,7 @@ def test_every_number_is_one_that_json_can_say(
 )
 def test_a_plan_of_something_else_is_refused(plan: Plan, sentence: str) -> None:
     with pytest.raises(PlanError, match=sentence):
-        judge(plan, STORED, EQUAL | {"n0": 0.0})
+        measure_quality(plan, STORED, EQUAL | {"n0": 0.0})
 
 
 @every_policy

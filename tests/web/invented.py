@@ -79,7 +79,7 @@ class Invented:
         """GET /path."""
         if request.args["path"] != "/data/images":
             raise NotFound(f"{request.args['path']} is not in HDFS")
-        return _answer(planning.picture(_snapshot(), NODES, latest(), request.args.get("capability")))
+        return _answer(planning.path_view(_snapshot(), NODES, latest(), request.args.get("capability")))
 
     def all(self) -> ResponseReturnValue:
         """GET /jobs."""
@@ -88,17 +88,17 @@ class Invented:
     def job(self, job_id: str) -> ResponseReturnValue:
         """GET /jobs/ID."""
         known = self._known(job_id)
-        status = _status(self.done) if job_id == RUNNING and not known.application.ended else None
+        status = _status(self.done) if job_id == RUNNING and not known.application.has_ended else None
         shown = showing.live(known, Sight(known.application, status))
-        report = showing.reported(_report()) if job_id == ENDED else None
-        none = None if report or not known.application.ended else "only a job that succeeded has a report"
-        record = showing.progress(COPIES) if job_id == COPIED else None
+        report = showing.report_answer(_report()) if job_id == ENDED else None
+        none = None if report or not known.application.has_ended else "only a job that succeeded has a report"
+        record = showing.status_answer(COPIES) if job_id == COPIED else None
         ending = self.ending if job_id == RUNNING else None
         return _answer(replace(shown, report=report, no_report=none, record=record, ending=ending))
 
     def logs(self, job_id: str) -> ResponseReturnValue:
         """GET /jobs/ID/logs."""
-        ended = self._known(job_id).application.ended
+        ended = self._known(job_id).application.has_ended
         master = JobContainer("container_1_0003_01_000001", "n1", "master", "")
         if "container" not in request.args:
             return _answer(LogContainers(job_id, ended, ("stdout", "stderr"), (master,)))
@@ -109,7 +109,7 @@ class Invented:
     def decision(self, job_id: str) -> ResponseReturnValue:
         """GET /jobs/ID/decision."""
         self._known(job_id)
-        return _answer(showing.explained(decide(), None))
+        return _answer(showing.decision_answer(decide(), None))
 
     def end(self, job_id: str) -> ResponseReturnValue:
         """DELETE /jobs/ID."""
@@ -158,7 +158,7 @@ def _status(done: int) -> JobStatus:
         NodeStatus("n1", "working", 20, done, 0, done, 2, 4.5),
         NodeStatus("n2", "lost", 20, 0, 0, 0, 0, 0.0, 1, "its container was lost"),
     )
-    news = ("n2 was lost, its pictures go to the others",)
+    news = ("n2 was lost, its images go to the others",)
     return JobStatus(RUNNING, "running", 1, 40, done, 0, 30.0, 60.0, nodes, news)
 
 

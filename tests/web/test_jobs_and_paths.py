@@ -44,12 +44,12 @@ def test_a_job_that_ends_is_seen_without_loading_anew(tabs: Tabs, known: Known, 
 
 def test_a_running_job_shows_how_far_each_node_is(tabs: Tabs, known: Known, board: Invented) -> None:
     page = tabs.open(known.url, f"#/job/{RUNNING}")
-    expect(page.get_by_text("12 of 40 pictures")).to_be_visible()
+    expect(page.get_by_text("12 of 40 images")).to_be_visible()
     expect(row(page, "Progress of each node", "n2")).to_contain_text("its container was lost")
-    expect(page.get_by_text("n2 was lost, its pictures go to the others")).to_be_visible()
+    expect(page.get_by_text("n2 was lost, its images go to the others")).to_be_visible()
     with Unreloaded(page):
         board.done = 25
-        expect(page.get_by_text("25 of 40 pictures")).to_be_visible()
+        expect(page.get_by_text("25 of 40 images")).to_be_visible()
 
 
 def test_a_job_that_counts_something_else_than_images_is_shown_in_its_own_words(tabs: Tabs, known: Known) -> None:
@@ -122,7 +122,7 @@ def test_a_job_is_ended_by_keyboard_after_a_question(tabs: Tabs, known: Known, b
 
 def test_a_viewer_cannot_end_a_job(tabs: Tabs, known: Known) -> None:
     page = tabs.open(known.url, f"#/job/{RUNNING}", known.viewer)
-    expect(page.get_by_text("12 of 40 pictures")).to_be_visible()
+    expect(page.get_by_text("12 of 40 images")).to_be_visible()
 
     expect(page.get_by_role("button", name="End this job")).to_be_hidden()
     expect(page.locator("[data-role]:visible")).to_have_count(0)

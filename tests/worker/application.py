@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pyarrow as pa
 
 from jobs.images.rows import SCHEMA
-from jobs.itemwork.messages import Picture, Task
+from jobs.itemwork.messages import Item, Task
 from jobs.itemwork.suspects import Suspects
 
 TOKEN = "secret"
@@ -21,9 +21,9 @@ TOKEN = "secret"
 class Application:
     """Leases given one after the other, each until its rows are committed; `refuses` answers instead, if it does."""
 
-    def __init__(self, leases: dict[str, Sequence[Picture]], suspects: Suspects | None = None) -> None:
+    def __init__(self, leases: dict[str, Sequence[Item]], suspects: Suspects | None = None) -> None:
         self.waiting = dict(leases)
-        self.given: dict[str, Sequence[Picture]] = {}
+        self.given: dict[str, Sequence[Item]] = {}
         self.most = 0
         self.suspects = suspects or Suspects()
         self.rows: list[dict[str, Any]] = []
@@ -66,7 +66,7 @@ class Application:
             lease = next(iter(self.waiting))
             pictures = self.given[lease] = self.waiting.pop(lease)
             self.most = max(self.most, len(self.given))
-            convicted = {one.name: why for one in pictures if (why := self.suspects.convicted.get(one.name))}
+            convicted = {one.name: why for one in pictures if (why := self.suspects.convictions.get(one.name))}
             return {"lease": Task(lease, self.suspects.split(pictures), convicted).to_json()}
         return {"wait": 0.05} if self.given else {"done": True}
 
@@ -91,7 +91,7 @@ class Application:
         pass
 
     def died(self, body: dict[str, Any]) -> dict[str, Any]:
-        convicted = self.suspects.died(body["group"], body["reason"])
+        convicted = self.suspects.note_death(body["group"], body["reason"])
         pictures = [one for one in self.given[body["lease"]] if one.name in body["group"]]
         return {"groups": [one.to_json() for one in self.suspects.split(pictures)], "convicted": convicted}
 

@@ -1,4 +1,4 @@
-"""Weights that mean something, and the real pictures they were learned from: made once for all tests here."""
+"""Weights that mean something, and the real images they were learned from: made once for all tests here."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import pytest
 from jobs.engines import alexnet, gluon_file, onnx_graph
 from jobs.engines.loading import Loaded, load
 from jobs.engines.network import choose
-from jobs.training.pictures import batches
+from jobs.training.labelled_images import batches
 from jobs.training.train import PREPARATION
 from locality.program_names import FORMER
 from tests.worker.trained import Trained
@@ -224,7 +224,7 @@ def test_every_kind_of_number_that_mxnet_saves_is_read_as_it_is(tmp_path: Path) 
 def test_a_model_that_was_not_compared_or_failed_is_refused(trained: Trained, tmp_path: Path) -> None:
     import onnx
 
-    for agreement, said in ((None, "was never compared"), ("0.98", "agrees with float32 on 98.0% of 101 pictures")):
+    for agreement, said in ((None, "was never compared"), ("0.98", "agrees with float32 on 98.0% of 101 images")):
         model = onnx.load(trained.int8)
         del model.metadata_props[:]
         if agreement:

@@ -1,4 +1,4 @@
-"""Decoding and preparing pictures as the worker does it, in the worker's own environment."""
+"""Decoding and preparing images as the worker does it, in the worker's own environment."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from jobs.images import decoding
-from jobs.images.headers import size, tidied
+from jobs.images.headers import size, tidy
 from jobs.images.preparation import MEAN, STD, Preparation
 
 USUAL = Preparation((224, 224), 256)
 
 
 def decode(content: bytes) -> np.ndarray:
-    return decoding.decode(content, USUAL.needed)
+    return decoding.decode(content, USUAL.needed_side)
 
 
 def prepare(pixels: np.ndarray, how: Preparation = USUAL) -> np.ndarray:
@@ -52,10 +52,10 @@ def test_a_large_jpeg_is_decoded_smaller_but_never_below_what_is_needed() -> Non
     ("content", "reason"),
     [
         (b"", "empty"),
-        (b"no picture at all", "not a picture"),
+        (b"no image at all", "not an image"),
         (encoded(RED, ".jpg")[:2000], ""),
         (b"\xff\xd8" + b"\x00" * 500, ""),
-        (encoded(RED, ".png")[:40], "not a picture"),
+        (encoded(RED, ".png")[:40], "not an image"),
     ],
     ids=["empty", "text", "truncated jpeg", "jpeg header only", "truncated png"],
 )
@@ -78,7 +78,7 @@ def test_a_long_strip_needs_no_more_memory_than_a_square() -> None:
 
 
 def with_size(kind: str, width: int, height: int) -> bytes:
-    """A picture of a format whose header claims another size than it has."""
+    """An image of a format whose header claims another size than it has."""
     content = bytearray(encoded(np.zeros((40, 60, 3), dtype=np.uint8), kind))
     if kind == ".png":
         content[16:24] = struct.pack(">II", width, height)
@@ -186,7 +186,7 @@ def test_a_header_that_was_tidied_stays_as_it_is() -> None:
 
     for _ in range(100):
         content = b"\xff\xd8" + chance.choice([0, 2, 0xC4, 0xE0, 0xFF], 200_000).astype(np.uint8).tobytes()
-        assert tidied(tidied(content)) == tidied(content)
+        assert tidy(tidy(content)) == tidy(content)
 
 
 COLOURS = bytes(range(60))
@@ -224,7 +224,7 @@ def test_a_portable_picture_that_claims_too_many_pixels_is_refused(content: byte
 
 @pytest.mark.parametrize("content", [b"P6", b"P6 5", b"P5\n5 four ", b"P7\n5 4\n255\n", b"Pictures 5 4 "])
 def test_what_only_begins_like_a_portable_picture_is_none(content: bytes) -> None:
-    with pytest.raises(ValueError, match="not a picture of a known format"):
+    with pytest.raises(ValueError, match="not an image of a known format"):
         decode(content)
 
 

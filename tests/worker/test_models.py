@@ -116,7 +116,7 @@ def test_a_detector_gives_all_its_outputs_as_lists(tmp_path: Path) -> None:
     assert network.tensors is not None
     assert [(one.name, one.shape) for one in network.tensors] == [("boxes", (4, 96)), ("path", (4, 8, 12))]
     rows = TensorRows("worker1", "onnx.abc", network.tensors)
-    table = pa.ipc.open_stream(stream(rows.schema, [rows.of(["/a", "/b", "/c"], results), rows.failed({"/d": "no"})]))
+    table = pa.ipc.open_stream(stream(rows.schema, [rows.of(["/a", "/b", "/c"], results), rows.failures({"/d": "no"})]))
     found = table.read_all()
     found.validate(full=True)
     assert is_of_rows(found.schema)
@@ -304,7 +304,7 @@ def test_any_classifier_can_be_brought_to_8_bits(trained: Trained, tmp_path: Pat
     file = tmp_path / "own.int8.onnx"
     gate = quantize(onnx.load(tmp_path / "own.onnx"), PreparationFile(), trained.pictures, file, lambda *_: None).gate
 
-    assert gate.passed
+    assert gate.has_passed
     assert file.stat().st_size < (tmp_path / "own.onnx").stat().st_size / 3
     quick = loaded(file)
     images = network.images([picture.read_bytes() for picture in trained.pictures[:16]])

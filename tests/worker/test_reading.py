@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from jobs.itemwork.messages import Picture
+from jobs.itemwork.messages import Item
 from jobs.worker import reading
 from jobs.worker.reading import GAP_BYTES, LEAST_TRIES, MOST_BYTES, REQUEST_BYTES, Reader, Stalled, Unreadable
 
@@ -35,8 +35,8 @@ class Shelf:
         return path in self._files
 
 
-def read(shelf: Shelf, *pictures: Picture) -> dict[str, bytes | Unreadable]:
-    return {one[0].name: one[1] for one in Reader(shelf).fetch(pictures).pictures(10) if one}
+def read(shelf: Shelf, *pictures: Item) -> dict[str, bytes | Unreadable]:
+    return {one[0].name: one[1] for one in Reader(shelf).fetch(pictures).items(10) if one}
 
 
 def test_neighbours_in_a_file_are_read_together_and_cut_apart() -> None:
@@ -45,7 +45,7 @@ def test_neighbours_in_a_file_are_read_together_and_cut_apart() -> None:
     far = 100 + GAP_BYTES + 1
     places = {"b": (50, 50), "a": (10, 20), "c": (far, 30)}
 
-    found = read(shelf, *[Picture(name, "/a.rec", first, length) for name, (first, length) in places.items()])
+    found = read(shelf, *[Item(name, "/a.rec", first, length) for name, (first, length) in places.items()])
 
     assert found == {name: content[first : first + length] for name, (first, length) in places.items()}
     assert sorted(shelf.asked) == [("/a.rec", 10, 90), ("/a.rec", far, 30)]
@@ -55,7 +55,7 @@ def test_one_request_does_not_grow_without_end() -> None:
     half = REQUEST_BYTES // 2 + 1
     shelf = Shelf({"/a.rec": b"x" * 2 * half})
 
-    read(shelf, Picture("a", "/a.rec", 0, half), Picture("b", "/a.rec", half, half))
+    read(shelf, Item("a", "/a.rec", 0, half), Item("b", "/a.rec", half, half))
 
     assert sorted(shelf.asked) == [("/a.rec", 0, half), ("/a.rec", half, half)]
 
@@ -63,13 +63,13 @@ def test_one_request_does_not_grow_without_end() -> None:
 def test_neighbours_of_different_files_are_not_mixed() -> None:
     shelf = Shelf({"/a": b"abc", "/b": b"abc"})
 
-    assert read(shelf, Picture("a", "/a", 0, 2), Picture("b", "/b", 2, 1)) == {"a": b"ab", "b": b"c"}
+    assert read(shelf, Item("a", "/a", 0, 2), Item("b", "/b", 2, 1)) == {"a": b"ab", "b": b"c"}
 
 
 def test_what_cannot_be_read_for_a_moment_is_read_again() -> None:
     shelf = Shelf({"/a": b"abc"}, fails=[RuntimeError("All DataNodes failed"), OSError("reset")])
 
-    assert read(shelf, Picture("/a", "/a", None, 3)) == {"/a": b"abc"}
+    assert read(shelf, Item("/a", "/a", None, 3)) == {"/a": b"abc"}
     assert len(shelf.asked) == 3
 
 
@@ -77,7 +77,7 @@ def test_what_cannot_be_read_at_all_says_why(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(reading, "GIVE_UP_SECONDS", 0.5)
     shelf = Shelf({"/a": b"abc"}, fails=[RuntimeError("All DataNodes failed\nat java")] * 9)
 
-    said = str(read(shelf, Picture("/a", "/a", None, 3))["/a"])
+    said = str(read(shelf, Item("/a", "/a", None, 3))["/a"])
 
     assert said == "cannot be read from HDFS: RuntimeError: All DataNodes failed"
     assert 1 < len(shelf.asked) < 9
@@ -87,13 +87,13 @@ def test_one_try_that_takes_all_the_time_is_not_the_last(monkeypatch: pytest.Mon
     monkeypatch.setattr(reading, "GIVE_UP_SECONDS", 0.0)
     fails: list[Exception] = [RuntimeError("All DataNodes failed")] * (LEAST_TRIES - 1)
 
-    assert read(Shelf({"/a": b"abc"}, fails), Picture("/a", "/a", None, 3)) == {"/a": b"abc"}
+    assert read(Shelf({"/a": b"abc"}, fails), Item("/a", "/a", None, 3)) == {"/a": b"abc"}
 
 
 @pytest.mark.parametrize("offset", [None, 0])
 def test_a_picture_that_is_too_long_is_not_read(offset: int | None) -> None:
     shelf = Shelf({"/a": b"abc"})
-    long, fine = Picture("long", "/a", offset, MOST_BYTES + 1), Picture("fine", "/a", 1, 2)
+    long, fine = Item("long", "/a", offset, MOST_BYTES + 1), Item("fine", "/a", 1, 2)
 
     found = read(shelf, long, fine)
 
@@ -105,7 +105,7 @@ def test_a_picture_that_is_too_long_is_not_read(offset: int | None) -> None:
 def test_no_bytes_are_not_asked_for() -> None:
     shelf = Shelf({"/a.rec": b"abc"})
 
-    assert read(shelf, Picture("a", "/a.rec", 3, 0)) == {"a": b""}
+    assert read(shelf, Item("a", "/a.rec", 3, 0)) == {"a": b""}
     assert not shelf.asked
 
 
@@ -113,7 +113,7 @@ def test_a_read_that_never_returns_is_noticed(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(reading, "STALLED_SECONDS", 0.1)
     shelf = Shelf({"/a": b"abc"})
     shelf.open.clear()
-    pictures = Reader(shelf).fetch([Picture("/a", "/a", None, 3)]).pictures(0.01)
+    pictures = Reader(shelf).fetch([Item("/a", "/a", None, 3)]).items(0.01)
 
     with pytest.raises(Stalled, match="no read of HDFS has returned"):
         list(pictures)
@@ -125,7 +125,7 @@ def test_a_read_that_is_refused_again_and_again_is_an_answer(monkeypatch: pytest
         monkeypatch.setattr(reading, name, seconds)
     shelf = Shelf({"/a": b"abc"}, fails=[OSError("refused")] * 20)
 
-    pictures = Reader(shelf).fetch([Picture("/a", "/a", None, 3)]).pictures(0.01)
+    pictures = Reader(shelf).fetch([Item("/a", "/a", None, 3)]).items(0.01)
 
     assert [one[1] for one in pictures if one] == [b"abc"]
 
@@ -133,14 +133,14 @@ def test_a_read_that_is_refused_again_and_again_is_an_answer(monkeypatch: pytest
 def test_a_file_that_is_gone_is_not_asked_for_again() -> None:
     shelf = Shelf({})
 
-    assert "not there any more" in str(read(shelf, Picture("/a", "/a", None, 3))["/a"])
+    assert "not there any more" in str(read(shelf, Item("/a", "/a", None, 3))["/a"])
     assert len(shelf.asked) == 1
 
 
 def test_waiting_for_bytes_is_no_hanging() -> None:
     shelf = Shelf({"/a": b"abc"})
     shelf.open.clear()
-    pictures = Reader(shelf).fetch([Picture("/a", "/a", None, 3)]).pictures(0.01)
+    pictures = Reader(shelf).fetch([Item("/a", "/a", None, 3)]).items(0.01)
 
     assert next(pictures) is None
     assert next(pictures) is None

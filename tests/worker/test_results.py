@@ -24,7 +24,7 @@ def test_five_classes_best_first_and_of_equal_ones_the_lower_number() -> None:
     probabilities[0, [7, 3, 900, 5, 11, 12]] = [0.2, 0.3, 0.1, 0.3, 0.05, 0.02]
     probabilities[1, 999] = 1
 
-    first, second = read(ClassRows("worker1", "e", ["zero", "one"]).classified(["/a", "/b"], probabilities))
+    first, second = read(ClassRows("worker1", "e", ["zero", "one"]).of_probabilities(["/a", "/b"], probabilities))
 
     assert [best["class_id"] for best in first["top5"]] == [3, 5, 7, 900, 11]
     assert [best["score"] for best in first["top5"]] == pytest.approx([0.3, 0.3, 0.2, 0.1, 0.05])
@@ -39,7 +39,9 @@ def test_five_classes_best_first_and_of_equal_ones_the_lower_number() -> None:
 
 def test_labels_name_the_classes_and_few_classes_make_short_lists() -> None:
     (row,) = read(
-        ClassRows("worker1", "e", ["cat", "dog"]).classified(["/a"], np.array([[0.1, 0.7, 0.2]], dtype=np.float32))
+        ClassRows("worker1", "e", ["cat", "dog"]).of_probabilities(
+            ["/a"], np.array([[0.1, 0.7, 0.2]], dtype=np.float32)
+        )
     )
 
     assert [(best["class_id"], best["class_name"]) for best in row["top5"]] == [(1, "dog"), (2, "class 2"), (0, "cat")]
@@ -49,12 +51,13 @@ def test_rows_with_reasons_stand_beside_the_others() -> None:
     rows = ClassRows("worker1", "e")
 
     found = read(
-        rows.classified(["/a"], np.eye(9, dtype=np.float32)[:1]), rows.failed({"/b": "no picture", "/c": "gone"})
+        rows.of_probabilities(["/a"], np.eye(9, dtype=np.float32)[:1]),
+        rows.failures({"/b": "no image", "/c": "gone"}),
     )
 
     assert [(row["path"], row["error"], row["class_id"]) for row in found] == [
         ("/a", None, 0),
-        ("/b", "no picture", None),
+        ("/b", "no image", None),
         ("/c", "gone", None),
     ]
 

@@ -16,10 +16,10 @@ from jobs.engines import alexnet, onnx_graph
 from jobs.engines.preparation_file import PreparationFile
 from jobs.errors import JobError
 from jobs.images import labels
-from jobs.training import pictures
+from jobs.training import labelled_images
 from jobs.training.quantize import CALIBRATION, quantize
 from jobs.training.train import PREPARATION, train
-from jobs.training.writing import written
+from jobs.training.writing import open_part
 from tests.worker.conftest import ROOT
 from tests.worker.trained import Trained
 
@@ -32,7 +32,7 @@ def run(*arguments: object) -> tuple[int, list[dict[str, object]]]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Two classes, five small pictures each."""
+    """Two classes, five small images each."""
     made = tmp_path / "pictures"
     made.mkdir()
     shown = {}
@@ -67,7 +67,7 @@ def test_it_tells_every_step(trained: Trained) -> None:
 def test_the_same_seed_gives_the_same_weights_and_another_seed_others(folder: Path, tmp_path: Path) -> None:
     assert run("train", folder, f"--weights={tmp_path / 'w'}", "--steps=1")[0] == 0
     made = alexnet.parameters(tmp_path / "w")
-    learned, held = pictures.split(pictures.labelled(folder), seed=1)
+    learned, held = labelled_images.split(labelled_images.read_labelled(folder), seed=1)
 
     nets = (train(learned, held, seed, 1, lambda step, of, loss: None).net for seed in (1, 2))
     same, other = (net.features[9].weight.data().asnumpy() for net in nets)
@@ -79,9 +79,9 @@ def test_the_same_seed_gives_the_same_weights_and_another_seed_others(folder: Pa
 
 
 def test_no_picture_that_is_held_out_is_learned_from(folder: Path) -> None:
-    everything = pictures.labelled(folder)
+    everything = labelled_images.read_labelled(folder)
 
-    learned, held = pictures.split(everything, seed=1)
+    learned, held = labelled_images.split(everything, seed=1)
 
     assert not set(learned.files) & set(held.files)
     assert sorted(learned.files + held.files) == sorted(everything.files)
@@ -92,7 +92,7 @@ def test_no_picture_that_is_held_out_is_learned_from(folder: Path) -> None:
 def test_a_varied_picture_is_of_the_network_s_shape_and_never_twice_the_same(trained: Trained) -> None:
     chance = np.random.default_rng(1)
 
-    one, other = (pictures.varied(trained.pictures[0], PREPARATION, chance) for _ in range(2))
+    one, other = (labelled_images.vary(trained.pictures[0], PREPARATION, chance) for _ in range(2))
 
     assert one.shape == other.shape == (3, 224, 224)
     assert np.abs(one - other).max() > 0.1
@@ -102,7 +102,7 @@ def refusals(folder: Path) -> Iterator[tuple[str, str]]:
     table = (folder / labels.LABELS).read_text()
     yield table.replace("light", "dark").replace("\t1\t", "\t0\t"), "names 1 classes"
     yield table + "11.png\t0\tdark\n", r"11\.png is not there"
-    yield "\n".join(table.splitlines()[:8]), "class dark has 4 pictures: at least 5"
+    yield "\n".join(table.splitlines()[:8]), "class dark has 4 images: at least 5"
     yield table.replace("\t1\t", "\t9999\t"), "class number 9999 for 2 classes"
 
 
@@ -110,7 +110,7 @@ def test_folders_that_cannot_teach_are_refused(folder: Path) -> None:
     for table, reason in list(refusals(folder)):
         (folder / labels.LABELS).write_text(table)
         with pytest.raises(JobError, match=reason):
-            pictures.split(pictures.labelled(folder), seed=1)
+            labelled_images.split(labelled_images.read_labelled(folder), seed=1)
 
 
 def test_a_broken_picture_is_named(folder: Path, tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_a_broken_picture_is_named(folder: Path, tmp_path: Path) -> None:
     status, said = run("train", folder, f"--weights={tmp_path / 'w'}", "--steps=2")
 
     assert status == 1
-    assert ".png cannot be used (not a picture of a known format" in str(said[-1]["refused"])
+    assert ".png cannot be used (not an image of a known format" in str(said[-1]["refused"])
 
 
 def test_a_place_that_refuses_weights_is_one_sentence_before_any_step(folder: Path, tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_place_that_refuses_weights_is_one_sentence_before_any_step(folder: Pa
 def test_too_few_pictures_to_judge_by_are_refused(trained: Trained, tmp_path: Path) -> None:
     model = onnx_graph.model(alexnet.NETWORK, alexnet.parameters(trained.weights))
 
-    with pytest.raises(JobError, match="100 pictures are too few to quantize with: 64 to calibrate and 100 to judge"):
+    with pytest.raises(JobError, match="100 images are too few to quantize with: 64 to calibrate and 100 to judge"):
         quantize(model, PreparationFile(), trained.pictures[:100], tmp_path / "q.onnx", lambda step, of: None)
 
 
@@ -143,7 +143,7 @@ def test_a_network_that_8_bits_change_does_not_pass_the_gate(trained: Trained, t
     values["features.9.weight"][0], values["features.9.bias"][0] = 0, -1
     values["features.11.weight"][:, 0] = 1e4
 
-    with pytest.raises(JobError, match=r"agrees with itself in float32 on .* of 101 pictures, and 99% are needed"):
+    with pytest.raises(JobError, match=r"agrees with itself in float32 on .* of 101 images, and 99% are needed"):
         quantize(
             onnx_graph.model(alexnet.NETWORK, values),
             PreparationFile(),
@@ -168,12 +168,12 @@ def test_a_file_stands_under_its_name_only_when_it_is_whole(tmp_path: Path) -> N
     file = tmp_path / "q.onnx"
     file.write_text("old")
 
-    with pytest.raises(KeyboardInterrupt), written(file) as part:
+    with pytest.raises(KeyboardInterrupt), open_part(file) as part:
         part.write_text("half of the n")
         raise KeyboardInterrupt
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"q.onnx": "old"}
 
-    with written(file) as part:
+    with open_part(file) as part:
         part.write_text("new")
         assert file.read_text() == "old"
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"q.onnx": "new"}

@@ -16,7 +16,7 @@ import cv2
 import numpy as np
 import pytest
 
-from jobs.itemwork.messages import Picture
+from jobs.itemwork.messages import Item
 from jobs.itemwork.suspects import Suspects
 from jobs.worker.lookout import Lookout
 from jobs.worker.master import Master
@@ -38,7 +38,7 @@ def until(condition: Callable[[], object], seconds: float = 20) -> None:
 
 
 class Place:
-    """A folder with pictures in the place of HDFS, and workers that read it."""
+    """A folder with images in the place of HDFS, and workers that read it."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -50,15 +50,15 @@ class Place:
         new.write_text(json.dumps({"address": application.address}))
         new.rename(self.root / MASTER)
 
-    def picture(self, grey: int, number: int) -> Picture:
+    def picture(self, grey: int, number: int) -> Item:
         path = self.root / f"{number:03}-{grey}.png"
         path.write_bytes(bytes(cv2.imencode(".png", np.full((40, 50, 3), grey, dtype=np.uint8))[1]))
-        return Picture(f"/{path.name}", f"/{path.name}", None, path.stat().st_size)
+        return Item(f"/{path.name}", f"/{path.name}", None, path.stat().st_size)
 
-    def pictures(self, *greys: int) -> list[Picture]:
+    def pictures(self, *greys: int) -> list[Item]:
         return [self.picture(grey, number) for number, grey in enumerate(greys)]
 
-    def silence(self, *pictures: Picture) -> None:
+    def silence(self, *pictures: Item) -> None:
         """Their first read never returns."""
         (self.root / "silent").mkdir()
         for picture in pictures:
@@ -120,7 +120,7 @@ def alive(pid: int) -> bool:
     return False
 
 
-def job(place: Place, *leases: list[Picture]) -> Application:
+def job(place: Place, *leases: list[Item]) -> Application:
     application = Application({f"1-{number}": lease for number, lease in enumerate(leases)})
     place.point_to(application)
     return application
@@ -156,7 +156,7 @@ def test_packed_pictures_are_cut_out_of_their_file(place: Place) -> None:
     (place.root / "packed.rec").write_bytes(b"head" + b"between".join(contents))
     offset, packed = 4, []
     for number, content in enumerate(contents):
-        packed.append(Picture(f"/packed.rec#{number}.png", "/packed.rec", offset, len(content)))
+        packed.append(Item(f"/packed.rec#{number}.png", "/packed.rec", offset, len(content)))
         offset += len(content) + len(b"between")
     application = job(place, packed)
     place.start()
@@ -211,7 +211,7 @@ def test_a_suspect_whose_read_never_returns_stays_one(place: Place) -> None:
     pictures = place.pictures(*range(101, 105))
     place.silence(pictures[0])
     suspects = Suspects()
-    suspects.died([picture.name for picture in pictures], "ended by SIGKILL")
+    suspects.note_death([picture.name for picture in pictures], "ended by SIGKILL")
     application = Application({"1-0": pictures}, suspects)
     place.point_to(application)
     place.start(stalled=0.5)
@@ -302,14 +302,14 @@ def test_what_was_computed_beside_a_death_is_not_computed_again(place: Place) ->
 def test_pictures_that_are_none_cost_their_own_row_only(place: Place) -> None:
     (place.root / "empty").write_bytes(b"")
     (place.root / "text").write_bytes(b"not at all")
-    odd = [Picture(f"/{name}", f"/{name}", None, 10) for name in ("empty", "text", "vanished")]
+    odd = [Item(f"/{name}", f"/{name}", None, 10) for name in ("empty", "text", "vanished")]
     application = job(place, [*odd, *place.pictures(101, 102)])
     place.start()
 
     assert place.end()[0] == 0
     errors = {row["path"]: row["error"] or "" for row in application.rows}
     assert errors["/empty"] == "the file is empty"
-    assert errors["/text"].startswith("not a picture")
+    assert errors["/text"].startswith("not an image")
     assert errors["/vanished"] == "cannot be read from HDFS: the file is not there any more"
     assert sum(not error for error in errors.values()) == 2
 
@@ -403,7 +403,7 @@ def test_what_is_done_before_an_application_master_is_looked_for_is_no_silence(p
     lookout = Lookout(f"/{MASTER}", lambda: Folder(place.root), lambda: None, started)
     master = Master(lookout, TOKEN, "worker1", "container_1", 60.0, started)
     try:
-        until(lambda: master.reached(time.monotonic()))
+        until(lambda: master.is_reached(time.monotonic()))
         assert master.call("/heartbeat", {}, time.monotonic()) == {"holding": []}
     finally:
         lookout.close()

@@ -1,4 +1,4 @@
-"""Weights that mean something, and real pictures: made once for all tests of the worker's environment."""
+"""Weights that mean something, and real images: made once for all tests of the worker's environment."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Trained:
-    """Files that `jobs.training` wrote, what it said of them, and the pictures of `folder`."""
+    """Files that `jobs.training` wrote, what it said of them, and the images of `folder`."""
 
     folder: Path
     weights: Path

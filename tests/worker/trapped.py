@@ -1,4 +1,4 @@
-"""A worker as a process of its own, whose engine is caught by pictures of certain greys, and whose HDFS is a folder.
+"""A worker as a process of its own, whose engine is caught by images of certain greys, and whose HDFS is a folder.
 
 python -m tests.worker.trapped worker.json FOLDER
 """
@@ -23,7 +23,7 @@ from jobs.worker import reading
 from jobs.worker.__main__ import main
 
 KILLS, EXITS, HANGS, RAISES, SLOW = 10, 20, 30, 40, 50
-"""Greys; every other one is a picture."""
+"""Greys; every other one is an image."""
 CLASSES = 256
 
 
@@ -56,7 +56,7 @@ def note(what: str, greys: np.ndarray) -> None:
 
 
 class Trap:
-    """The class of a picture is its grey. Engines of other names than `trap` do not load, or end every process."""
+    """The class of an image is its grey. Engines of other names than `trap` do not load, or end every process."""
 
     def __init__(self, name: str) -> None:
         self._name = name

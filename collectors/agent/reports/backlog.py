@@ -59,7 +59,7 @@ class Backlog:
         self._directory = directory
         self._limit = limit
         self._clocks = clocks
-        self._segments = _found(directory)
+        self._segments = _find_segments(directory)
         self._full = False
         self.dropped = 0
 
@@ -72,7 +72,7 @@ class Backlog:
     def keep(self, runs: Sequence[Ended]) -> int:
         """Write runs to the end of the queue in one step, return the number of their segment; the oldest may go."""
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        text = self._written(runs)
+        text = self._to_bytes(runs)
         number = self._segments[-1].number + 1 if self._segments else 1
         segment = Segment(number, len(runs), _on_disk(len(text)))
         new = self._directory / "new"
@@ -116,7 +116,7 @@ class Backlog:
         with suppress(OSError):
             (self._directory / segment.name).unlink()
 
-    def _written(self, runs: Sequence[Ended]) -> bytes:
+    def _to_bytes(self, runs: Sequence[Ended]) -> bytes:
         head = {"boot": self._clocks.boot, "monotonic": self._clocks.monotonic(), "wall": self._clocks.wall()}
         lines = [head, *([ended, run.to_json()] for run, ended in runs)]
         return "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines).encode()
@@ -146,7 +146,7 @@ def _on_disk(size: int) -> int:
     return max(size, _BLOCK_BYTES)
 
 
-def _found(directory: Path) -> list[Segment]:
+def _find_segments(directory: Path) -> list[Segment]:
     """What an agent before left there, in order."""
     segments = []
     with suppress(OSError):

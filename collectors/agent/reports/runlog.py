@@ -47,7 +47,7 @@ class RunLog:
 
     def runs(self, data_name: str) -> list[PastRun]:
         """The last runs of a slot, newest first."""
-        return [run for line in reversed(_last_lines(self._file(data_name))) for run in _parsed(line)][:KEPT_RUNS]
+        return [run for line in reversed(_last_lines(self._file(data_name))) for run in _parse_line(line)][:KEPT_RUNS]
 
     def keep_only(self, data_names: Collection[str]) -> None:
         """Remove the logs of all other slots; from the thread that calls `add`."""
@@ -75,7 +75,7 @@ class RunLog:
         return self._directory / f"{data_name}.jsonl"
 
 
-def clipped(stderr: bytes) -> str:
+def clip(stderr: bytes) -> str:
     """The end of what a run complained, as the log keeps it."""
     return stderr[-STDERR_LIMIT:].decode("utf-8", "replace")
 
@@ -89,7 +89,7 @@ def _last_lines(file: Path) -> list[str]:
     return []
 
 
-def _parsed(line: str) -> list[PastRun]:
+def _parse_line(line: str) -> list[PastRun]:
     """The run of a line; nothing for one that a full disk cut off."""
     try:
         return [PastRun.from_json(json.loads(line))]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from collectors.agent.reports.backlog import Backlog, Ended
-from collectors.agent.slot_request import checked
+from collectors.agent.slot_request import check_wanted
 from infosvc.wire.errors import Conflict, InfoError, InvalidInput, Revoked, TooLarge
 from infosvc.wire.records import Receipt, Report, Run, Wanted
 
@@ -44,10 +44,10 @@ class Slotted(Protocol):
     def want(self, wanted: Wanted) -> None:
         """Take a new wanted state."""
 
-    def delivered(self, runs: Sequence[Run]) -> None:
+    def note_delivered(self, runs: Sequence[Run]) -> None:
         """The service has these runs."""
 
-    def counted(self, counts: Mapping[str, int]) -> None:
+    def note_counts(self, counts: Mapping[str, int]) -> None:
         """How often each input of cluster-wide processors has changed."""
 
 
@@ -169,7 +169,7 @@ class Spool:
     def _fetch(self) -> None:
         """Take the wanted state, unless it is wrong: then the slots stay, and reports go on."""
         try:
-            self._slots.want(checked(self._service.slots(self._node_name), self._node_name))
+            self._slots.want(check_wanted(self._service.slots(self._node_name), self._node_name))
         except (InvalidInput, Conflict) as error:
             if self._refused != str(error):
                 log.error("the wanted state is refused, so the slots stay as they are: %s", error)
@@ -202,8 +202,8 @@ class Spool:
                 self._forget(self._batch or batch)
                 self._batch = None
             self._behind = receipt.wanted_version != self._slots.version
-            self._slots.delivered(runs)
-            self._slots.counted(receipt.inputs)
+            self._slots.note_delivered(runs)
+            self._slots.note_counts(receipt.inputs)
         self._heartbeat = now + HEARTBEAT_SECONDS
 
     def _divide(self, batch: _Batch, error: InfoError) -> None:
@@ -248,9 +248,9 @@ class Spool:
         try:
             with self._turn:
                 if self._batch:
-                    self._batch = self._stored(self._batch)
+                    self._batch = self._store(self._batch)
                 for place, part in enumerate(self._parts):
-                    self._parts[place] = self._stored(part)
+                    self._parts[place] = self._store(part)
                 while runs := self._take():
                     self._keep(runs)
                 self._forget_dropped()
@@ -260,7 +260,7 @@ class Spool:
                 log.warning("the spool cannot be written (%s): runs wait in memory", error.strerror)
             self._disk_complained = True
 
-    def _stored(self, batch: _Batch) -> _Batch:
+    def _store(self, batch: _Batch) -> _Batch:
         """The batch with a segment of its own, if it has none."""
         if batch.segment is not None or not batch.runs:
             return batch

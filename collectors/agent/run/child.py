@@ -58,7 +58,7 @@ class Child:
         """What to wait for: each can be read when there is something for `finished` to do."""
         return [self._ended, *(stream.fileno() for stream in self._open)]
 
-    def finished(self) -> bool:
+    def has_finished(self) -> bool:
         """True once the process has ended; then its group is killed, its output complete and its status known."""
         self._drain()
         if self._floods() and not self._killed:

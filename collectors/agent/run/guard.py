@@ -52,10 +52,10 @@ class Guard:
         It waits until the guard of an agent before has done its work, which would else end this agent's runs, too;
         OSError when that agent still works.
         """
-        lock = _locked(state_dir)
+        lock = _take_lock(state_dir)
         read_end, write_end = os.pipe()
         try:
-            return cls(write_end, _started(state_dir, read_end, lock))
+            return cls(write_end, _start_shell(state_dir, read_end, lock))
         finally:
             os.close(read_end)
             os.close(lock)
@@ -85,7 +85,7 @@ def kill_group(group: int, number: int) -> None:
         os.killpg(group, number)
 
 
-def _started(state_dir: Path, read_end: int, lock: int) -> subprocess.Popen[bytes]:
+def _start_shell(state_dir: Path, read_end: int, lock: int) -> subprocess.Popen[bytes]:
     """The shell in a session of its own, so that it shares neither signals nor sockets with the agent.
 
     It keeps the lock. The text of the last program goes with it: by then the agent's file may be another one.
@@ -109,7 +109,7 @@ def _source() -> str:
     return str(loader.get_source(marked.__name__))
 
 
-def _locked(state_dir: Path) -> int:
+def _take_lock(state_dir: Path) -> int:
     """A descriptor whose lock says that this state directory is in use, until its last copy is closed."""
     lock = os.open(state_dir / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     deadline = time.monotonic() + LOCK_SECONDS

@@ -90,14 +90,14 @@ def _copy(path: str, check: Callable[[int], None] | None, follow: bool) -> tuple
             raise OSError(0, f"it has more than {COPY_LIMIT} bytes: start it from a script")
         if check is not None:
             check(source)
-        copy, digest, size = _sealed(source)
+        copy, digest, size = _seal(source)
         file = str(Path(f"/proc/self/fd/{source}").readlink())
         return _identity(status), Copy(copy, file, digest, bool(status.st_mode & 0o111), size)
     finally:
         os.close(source)
 
 
-def _sealed(source: int) -> tuple[int, str, int]:
+def _seal(source: int) -> tuple[int, str, int]:
     digest, size = hashlib.sha256(), 0
     copy = _memory_file()
     try:

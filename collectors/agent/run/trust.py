@@ -67,7 +67,7 @@ class Trust:
         """The program of a command, checked just now; Refused with the reason otherwise."""
         words = _words(cmd)
         own = words[0].startswith("/")
-        copy = self._own(words[0]) if own else self._shipped(words[0])
+        copy = self._own(words[0]) if own else self._find_shipped(words[0])
         if sha256 is not None and copy.sha256 != sha256.lower():
             raise Refused(f"{words[0]} is not the file that was registered: its SHA-256 differs")
         if copy.file.endswith(".py"):
@@ -86,18 +86,18 @@ class Trust:
 
     def _with_agent(self, argv: tuple[str, ...], copy: Copy) -> Program:
         """A program that may import the agent's modules, above all InfoClient."""
-        agent = self._shipped(AGENT)
-        return Program(argv, (copy.descriptor, agent.descriptor), _told(copy) | {"PYTHONPATH": agent.path})
+        agent = self._find_shipped(AGENT)
+        return Program(argv, (copy.descriptor, agent.descriptor), _environment(copy) | {"PYTHONPATH": agent.path})
 
     def _script(self, words: Sequence[str], copy: Copy) -> Program:
         argv = (_SHELL, copy.path, *words[1:])
         library = str(PurePosixPath(words[0]).parent / LIBRARY)
         if library not in self._pushed.manifest:
-            return Program(argv, (copy.descriptor,), _told(copy))
-        lib = self._shipped(library)
-        return Program(argv, (copy.descriptor, lib.descriptor), _told(copy) | {"LIB": lib.path})
+            return Program(argv, (copy.descriptor,), _environment(copy))
+        lib = self._find_shipped(library)
+        return Program(argv, (copy.descriptor, lib.descriptor), _environment(copy) | {"LIB": lib.path})
 
-    def _shipped(self, name: str) -> Copy:
+    def _find_shipped(self, name: str) -> Copy:
         if name not in self._pushed.manifest:
             raise Refused(f"{name!r} is not among the files pushed to this node, nor an absolute path")
         try:
@@ -127,7 +127,7 @@ def _words(cmd: str) -> list[str]:
     return words
 
 
-def _told(copy: Copy) -> dict[str, str]:
+def _environment(copy: Copy) -> dict[str, str]:
     return {"PROGRAM_DIR": str(Path(copy.file).parent)}
 
 

@@ -55,7 +55,7 @@ class Fields:
         """What the body holds for a field of a record, or the field's default; null is as good as left out."""
         value, kind = self._found.get(one.name), one.type
         if value is None:
-            if one.required:
+            if one.is_required:
                 raise InvalidInput(f"{one.name} is missing", one.name)
             return None if one.default is MISSING else one.default
         if get_origin(kind) is tuple:
@@ -64,7 +64,7 @@ class Fields:
             return self._choice(one, value)
         return {bool: self._flag, int: self._whole, float: self._number, str: self._text}[kind](one, value)
 
-    def given(self, name: str) -> Any:
+    def get(self, name: str) -> Any:
         """The field as it came, None when it is missing or null."""
         return self._found.get(name)
 

@@ -212,7 +212,7 @@ def _too_many(data_name: str, most: int) -> Conflict:
 
 def _value(given: Fields) -> str:
     """A value as text; a number is taken as its text."""
-    value = given.given("data_value")
+    value = given.get("data_value")
     if isinstance(value, int | float) and not isinstance(value, bool):
         return check_text(repr(value), "data_value")
     return check_text(read(ValueBody, given).data_value, "data_value")

@@ -70,7 +70,7 @@ class Events(Resource):
         """
         broker: Broker = components_of(current_app).broker
         authenticator, caller = components_of(current_app).authenticator, g.caller
-        watcher = broker.watch(_asked(), _last_id(), caller.token_id or request.remote_addr or "")
+        watcher = broker.watch(_requested_filter(), _last_id(), caller.token_id or request.remote_addr or "")
         answer = Response(_Stream(watcher, lambda: authenticator.still_valid(caller)), mimetype="text/event-stream")
         answer.headers["Cache-Control"] = "no-store"
         answer.headers["X-Accel-Buffering"] = "no"  # proxies that collect answers would hold events back
@@ -91,7 +91,7 @@ class _Stream(Iterator[bytes]):
 def _parts(watcher: Watcher, valid: Callable[[], bool]) -> Iterator[bytes]:
     yield b"id: %d\n\n" % (watcher.place - 1)  # where a caller goes on that breaks off before the first event
     said = time.monotonic()
-    while not watcher.ended and valid():
+    while not watcher.has_ended and valid():
         silence = time.monotonic() - said
         told = b"".join(encode(event) for event in watcher.events(max(0.0, HEARTBEAT_SECONDS - silence)))
         if told or time.monotonic() - said >= HEARTBEAT_SECONDS:
@@ -109,7 +109,7 @@ def encode(event: Event) -> bytes:
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (event.id, event.type.encode(), msgspec.json.encode(event.data))
 
 
-def _asked() -> Filter:
+def _requested_filter() -> Filter:
     args = request.args
     types = frozenset(args.getlist("type"))
     unknown = types - set(TYPES)

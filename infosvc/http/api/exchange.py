@@ -36,12 +36,12 @@ def write(change: Callable[[Transaction], T]) -> T:
     """
     seal, method = _audit_line(), request.method
 
-    def audited(transaction: Transaction) -> T:
+    def apply_and_seal(transaction: Transaction) -> T:
         done = change(transaction)
         seal(transaction, _status(method, done))
         return done
 
-    return _writer().write(audited)
+    return _writer().write(apply_and_seal)
 
 
 def record_call() -> None:

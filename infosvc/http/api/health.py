@@ -16,7 +16,7 @@ def _live() -> Response:
     return jsonify({"status": "ok"})
 
 
-def _ready() -> Response:
+def _readiness() -> Response:
     components_of(current_app).readiness.check()
     agents = "https" if components_of(current_app).settings.agent_ca else "http"
     return jsonify({"status": "ready", "agents": agents, "version": _version()})
@@ -32,5 +32,5 @@ def _version() -> str:
 
 
 calls = CallGroup(
-    "health", routes=(Route("/healthz", "live", _live, None), Route("/readyz", "ready", _ready, Role.READER))
+    "health", routes=(Route("/healthz", "live", _live, None), Route("/readyz", "ready", _readiness, Role.READER))
 )

@@ -15,7 +15,7 @@ from infosvc.http.api.restx import Namespace, Resource
 from infosvc.http.openapi.document import DATA_NAME, NODE_NAME
 from infosvc.http.openapi.schemas import answer_model, body_model
 from infosvc.management import cluster_slots
-from infosvc.management.agent_client import Agents
+from infosvc.management.agent_client import AgentClient
 from infosvc.management.cluster_slots import ANYWHERE
 from infosvc.management.slots import delete_slot, lift_slot, set_slot
 from infosvc.state.transaction import Transaction
@@ -67,7 +67,7 @@ class OneSlot(Resource):
 
         Outcome, duration, reason and age are those of the last run, null before the first.
         """
-        return _shown(node_name, data_name)
+        return _slot_view(node_name, data_name)
 
     @ns.expect(slot_body)
     @ns.response(200, "changed, or as it was; under * a Placement", slot_said)
@@ -100,7 +100,7 @@ class OneSlot(Resource):
             return cluster_slots.place(transaction, data_name, asked.running, asked.interval, is_ready)
 
         new = write(change)
-        return _shown(node_name, data_name), 201 if new else 200
+        return _slot_view(node_name, data_name), 201 if new else 200
 
     @ns.response(204, "removed")
     @ns.response(404, "no such node, or no such slot on it")
@@ -135,11 +135,11 @@ class SlotLog(Resource):
         """
         configuration = latest().configuration
         configuration.slot_request(node_name, data_name)
-        agents: Agents = components_of(current_app).agents
+        agents: AgentClient = components_of(current_app).agents
         return answers.SlotLog(node_name, data_name, tuple(agents.runs(configuration, node_name, data_name))).to_json()
 
 
-def _shown(node_name: str, data_name: str) -> dict[str, Any]:
+def _slot_view(node_name: str, data_name: str) -> dict[str, Any]:
     if node_name == ANYWHERE:
         return cluster_slots.placement(latest().configuration, data_name).to_json()
     return latest().slot(node_name, data_name).to_json()

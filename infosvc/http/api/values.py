@@ -18,12 +18,12 @@ from infosvc.wire.records import Datum
 def answer(names: Sequence[str], *, several: bool) -> Response:
     """The values of some names in the form that the caller asked for; NotFound when one is not registered."""
     if request.accept_mimetypes.best_match(["application/json", arrow.MEDIA_TYPE]) == arrow.MEDIA_TYPE:
-        found = [datum for name in names for datum in _filtered(name)]
+        found = [datum for name in names for datum in _find_data(name)]
         return Response(arrow.stream(found), mimetype=arrow.MEDIA_TYPE)
     if "node" in request.args or "max_age" in request.args:
-        said = [_as_answer(name, _filtered(name)) for name in names]
+        said = [_as_answer(name, _find_data(name)) for name in names]
         return _json(msgspec.json.encode({"data": said} if several else said[0]))
-    return _whole([_cached(name) for name in names], several)
+    return _whole([_current_answer(name) for name in names], several)
 
 
 def _whole(answers: Sequence[Answer], several: bool) -> Response:
@@ -38,13 +38,13 @@ def _whole(answers: Sequence[Answer], several: bool) -> Response:
     return response
 
 
-def _cached(data_name: str) -> Answer:
+def _current_answer(data_name: str) -> Answer:
     found = latest()
     producer = found.configuration.producer(data_name)
     return found.current_values.answer(producer, found.clock.monotonic(), found.clock.wall())
 
 
-def _filtered(data_name: str) -> list[Datum]:
+def _find_data(data_name: str) -> list[Datum]:
     return latest().data(data_name, request.args.get("node"), query_number("max_age"))
 
 

@@ -53,7 +53,7 @@ def _model(models: Models, record: type, name: str, *, sent: bool, without: Coll
     """A reference to the model of a record, which is added to `models`."""
     fields = [one for one in fields_of(record) if one.name not in without and _is_in(one, sent)]
     schema: Schema = {"type": "object", "properties": {one.answer_name: _field(models, one, sent) for one in fields}}
-    required = [one.answer_name for one in fields if one.required or not sent]
+    required = [one.answer_name for one in fields if one.is_required or not sent]
     schema |= {"required": required} if required else {}
     if models.setdefault(name, schema) != schema:
         raise ValueError(f"two models have the name {name}")
@@ -97,16 +97,16 @@ def _type(models: Models, one: Field, plain: Any, limits: Limits, sent: bool) ->
     if origin is None and issubclass(plain, StrEnum):
         return {"type": "string", "enum": [each.value for each in plain]}
     if origin is None:
-        return {"type": _PLAIN[plain]} | _limited(limits, _OF_TEXTS if plain is str else _OF_NUMBERS)
+        return {"type": _PLAIN[plain]} | _limits_schema(limits, _OF_TEXTS if plain is str else _OF_NUMBERS)
     if origin in (Union, UnionType):
         return _one_of(models, [_type(models, one, each, limits, sent) for each in inner])
     if issubclass(origin, Mapping):
         values = _type(models, one, inner[1], one.described.each, sent)
-        return {"type": "object", "additionalProperties": values} | _limited(limits, _OF_MAPPINGS)
+        return {"type": "object", "additionalProperties": values} | _limits_schema(limits, _OF_MAPPINGS)
     if Ellipsis not in inner and origin is tuple:  # so many values of different types
         return {"type": "array", "items": {}, "minItems": len(inner), "maxItems": len(inner)}
     items = _type(models, one, inner[0], one.described.each, sent)
-    return {"type": "array", "items": items} | _limited(limits, _OF_LISTS)
+    return {"type": "array", "items": items} | _limits_schema(limits, _OF_LISTS)
 
 
 def _one_of(models: Models, forms: list[Schema]) -> Schema:
@@ -117,7 +117,7 @@ def _one_of(models: Models, forms: list[Schema]) -> Schema:
     return {"type": "object", "properties": properties, "required": required, "x-oneOf": forms}
 
 
-def _limited(limits: Limits, words: Mapping[str, str]) -> Schema:
+def _limits_schema(limits: Limits, words: Mapping[str, str]) -> Schema:
     """Limits in the words of JSON Schema."""
     found = {words[name]: getattr(limits, name) for name in words if getattr(limits, name) != getattr(FREE, name)}
     return found | ({"exclusiveMinimum": True} if limits.above is not None and "above" in words else {})

@@ -15,7 +15,7 @@ const EVERY_MS = 1500;
 const AFTER_TROUBLE_MS = 5000;
 const REPORT_AGAIN_MS = 20_000; // HDFS may be away for a while just when a job ends
 const NOW = ["Node", "State", "Planned", "Done", "Beyond its part", "Own disk", "Errors"];
-const DONE = ["Node", "Capability", "Planned", "Done", "Stolen", "Own disk", "Seconds", "Pictures/s"];
+const DONE = ["Node", "Capability", "Planned", "Done", "Stolen", "Own disk", "Seconds", "Images/s"];
 
 /**
  * @param {HTMLElement} main
@@ -94,17 +94,12 @@ function fact([name, value]) {
   return h("div", null, h("dt", null, name), h("dd", null, value));
 }
 
-/** What a job counts, as a word: jobs that classify images say pictures. */
-function unitsOf(status) {
-  return status.unit === "images" ? "pictures" : status.unit;
-}
-
 function capital(word) {
   return word.charAt(0).toUpperCase() + word.slice(1);
 }
 
 function liveOf(status, title = "Progress") {
-  const units = unitsOf(status);
+  const units = status.unit;
   const left = status.seconds_left === null ? "" : `, about ${status.seconds_left.toFixed(0)} s left`;
   const errors = status.errors ? `, ${status.errors} with an error` : "";
   return [
@@ -157,7 +152,7 @@ function figuresOf(report) {
     ["Engine", report.engine],
     ["Divided by", report.policy],
     ["Judged by", report.capability],
-    ["Pictures", report.errors ? `${report.images}, ${report.errors} with an error` : report.images],
+    ["Images", report.errors ? `${report.images}, ${report.errors} with an error` : report.images],
     ["Makespan", `${report.makespan_seconds.toFixed(1)} s`],
     ["Lower bound", `${report.lower_bound_seconds.toFixed(1)} s`],
     ["Over the bound", over === null ? "unknown" : over.toFixed(2)],

@@ -31,14 +31,14 @@ export async function show(main, { query }, signal) {
   await poll(async () => {
     try {
       const params = { path: asked.path, capability: asked.capability || null };
-      const picture = await get("/path", { params, signal });
+      const view = await get("/path", { params, signal });
       problem.say(null);
-      if (picture.state === "listing") {
-        setText(state, `Listing ${picture.path}${far(picture)}\u2026`);
+      if (view.state === "listing") {
+        setText(state, `Listing ${view.path}${far(view)}\u2026`);
         return AGAIN_MS;
       }
-      setText(state, summary(picture));
-      fill(found, ...pictureOf(picture));
+      setText(state, summary(view));
+      fill(found, ...sectionsOf(view));
       return null;
     } catch (error) {
       if (isAbort(error)) return null;
@@ -99,39 +99,39 @@ async function suggest(names, signal) {
   }
 }
 
-function summary(picture) {
-  const files = `${counted(picture.files, "file")}, ${counted(picture.blocks, "block")}, ${bytes(picture.size_bytes)}`;
-  const open = picture.open_files ? `, ${picture.open_files} being written` : "";
-  const coded = picture.erasure_coded_files ? `, ${picture.erasure_coded_files} erasure-coded` : "";
-  return `${picture.path}: ${files}${open}${coded}; listed ${picture.listed_age_seconds.toFixed(0)} s ago.`;
+function summary(view) {
+  const files = `${counted(view.files, "file")}, ${counted(view.blocks, "block")}, ${bytes(view.size_bytes)}`;
+  const open = view.open_files ? `, ${view.open_files} being written` : "";
+  const coded = view.erasure_coded_files ? `, ${view.erasure_coded_files} erasure-coded` : "";
+  return `${view.path}: ${files}${open}${coded}; listed ${view.listed_age_seconds.toFixed(0)} s ago.`;
 }
 
-function pictureOf(picture) {
-  const holders = picture.replicas.map((one) => [one.replicas, one.blocks]);
+function sectionsOf(view) {
+  const holders = view.replicas.map((one) => [one.replicas, one.blocks]);
   return [
-    missing(picture),
+    missing(view),
     h("h2", null, "Where the blocks are"),
     h(
       "div",
       { class: "beside" },
-      table("What each node holds", HELD, picture.nodes.map((node) => held(node))),
+      table("What each node holds", HELD, view.nodes.map((node) => held(node))),
       table("Live holders of the blocks", ["Holders", "Blocks"], holders),
     ),
     h("h2", null, "What reading costs"),
-    cost(picture.access_cost, picture.nodes.length),
+    cost(view.access_cost, view.nodes.length),
     h("h2", null, "What each policy would do"),
-    planned(picture),
+    planned(view),
   ];
 }
 
-function missing(picture) {
-  if (!picture.missing_files) return null;
-  const rest = picture.missing_files - picture.missing.length;
+function missing(view) {
+  if (!view.missing_files) return null;
+  const rest = view.missing_files - view.missing.length;
   return h(
     "div",
     { class: "problem", role: "alert" },
-    h("p", null, `Blocks that no live node holds, in ${counted(picture.missing_files, "file")}:`),
-    h("ul", null, picture.missing.map((name) => h("li", null, name)), rest > 0 && h("li", null, `and ${rest} more`)),
+    h("p", null, `Blocks that no live node holds, in ${counted(view.missing_files, "file")}:`),
+    h("ul", null, view.missing.map((name) => h("li", null, name)), rest > 0 && h("li", null, `and ${rest} more`)),
   );
 }
 
@@ -175,19 +175,19 @@ function basis(entry) {
   return `${entry.basis}, ${age < 120 ? `${age.toFixed(0)} s` : `${(age / 60).toFixed(0)} min`} old`;
 }
 
-function planned(picture) {
-  if (picture.no_plans) return h("p", null, picture.no_plans);
-  const good = picture.plans.filter((plan) => !plan.error);
-  const bad = picture.plans.filter((plan) => plan.error);
-  const nodes = Object.keys(picture.values).sort();
+function planned(view) {
+  if (view.no_plans) return h("p", null, view.no_plans);
+  const good = view.plans.filter((plan) => !plan.error);
+  const bad = view.plans.filter((plan) => plan.error);
+  const nodes = Object.keys(view.values).sort();
   const heads = ["Node", "Capability", ...good.map((plan) => plan.policy)];
-  const shares = nodes.map((name) => [name, valueOf(picture.values[name]), ...good.map((plan) => shareOf(plan, name))]);
+  const shares = nodes.map((name) => [name, valueOf(view.values[name]), ...good.map((plan) => shareOf(plan, name))]);
   return [
     h(
       "p",
       null,
-      "Makespans are in seconds where the capability is in pictures per second; the ratios hold in any unit. ",
-      "A file counts as one picture.",
+      "Makespans are in seconds where the capability is in images per second; the ratios hold in any unit. ",
+      "A file counts as one image.",
     ),
     table("The policies side by side", PLANS, good.map(planCells)),
     table("What each node gets: files, bytes, and bytes that it fetches", heads, shares),

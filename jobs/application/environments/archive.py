@@ -85,7 +85,7 @@ def contents(environment: Path, lock: Path | None = None) -> Contents:
     version = packages[0].parent.name.removeprefix("python")
     members = tuple(
         Member(f"lib/python{version}/site-packages/{name}", packages[0] / name, (packages[0] / name).stat().st_size)
-        for name in sorted(_needed(packages[0]) if lock is None else _locked(packages[0], lock))
+        for name in sorted(_needed_names(packages[0]) if lock is None else _locked_names(packages[0], lock))
     )
     for member in members:
         _check_movable(member)
@@ -113,7 +113,7 @@ def pack(found: Contents, sink: BinaryIO, progress: Callable[[int, int], None]) 
         for member in found.members:
             content = member.path.read_bytes()
             _add(archive, member.name, content)
-            if compiled := _compiled(member, content):
+            if compiled := _compile(member, content):
                 _add(archive, *compiled)
             done += member.size_bytes
             progress(done, found.size_bytes)
@@ -134,7 +134,7 @@ def pack_file(found: Contents, target: Path, progress: Callable[[int, int], None
     return size_bytes
 
 
-def _needed(packages: Path) -> Iterator[str]:
+def _needed_names(packages: Path) -> Iterator[str]:
     """Names below `packages` of all that a program needs to run."""
     for path in packages.rglob("*"):
         name = path.relative_to(packages).as_posix()
@@ -142,7 +142,7 @@ def _needed(packages: Path) -> Iterator[str]:
             yield name
 
 
-def _locked(packages: Path, lock: Path) -> Iterator[str]:
+def _locked_names(packages: Path, lock: Path) -> Iterator[str]:
     """The same for what a requirements file names, which wants a test program's part only when it says so."""
     for name in locked_files(packages, lock):
         if _is_needed(PurePosixPath(name), _INSTALLERS) and (packages / name).is_file():
@@ -185,7 +185,7 @@ def _pyvenv(found: Contents) -> str:
     return f"home = {home}\ninclude-system-site-packages = false\nversion = {found.version}\n"
 
 
-def _compiled(member: Member, source: bytes) -> tuple[str, bytes] | None:
+def _compile(member: Member, source: bytes) -> tuple[str, bytes] | None:
     """Name and content of a module's compiled form, so that no process has to compile it; None when there is none.
 
     The times of unpacked files mean nothing, so it is made to be taken without a look at the source.

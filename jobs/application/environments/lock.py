@@ -20,12 +20,12 @@ def locked_files(packages: Path, lock: Path) -> frozenset[str]:
     installed = {_plain(found.name): found for found in distributions(path=[str(packages)])}
     return frozenset(
         name
-        for project, version in _pinned(lock).items()
-        for name in _recorded(_of_version(installed.get(project), project, version, lock), packages)
+        for project, version in _pinned_versions(lock).items()
+        for name in _recorded_files(_of_version(installed.get(project), project, version, lock), packages)
     )
 
 
-def _pinned(lock: Path) -> dict[str, str]:
+def _pinned_versions(lock: Path) -> dict[str, str]:
     try:
         found = {_plain(name): version for name, version in _PINNED.findall(lock.read_text())}
     except (OSError, UnicodeDecodeError) as error:
@@ -45,7 +45,7 @@ def _of_version(found: Distribution | None, project: str, version: str, lock: Pa
     return found
 
 
-def _recorded(found: Distribution, packages: Path) -> Iterator[str]:
+def _recorded_files(found: Distribution, packages: Path) -> Iterator[str]:
     """The files of one package; programs and data beside site-packages are no part of what is imported."""
     if found.files is None:
         raise JobError(

@@ -82,7 +82,7 @@ def latest(filesystem: FileSystem, folder: str = FOLDER) -> str | None:
     return path if filesystem.exists(path) else None
 
 
-def named(filesystem: FileSystem, env: str, folder: str = FOLDER) -> str:
+def resolve(filesystem: FileSystem, env: str, folder: str = FOLDER) -> str:
     """The path that a user means by `env`: the latest environment, or a path itself; JobError when there is none."""
     path = latest(filesystem, folder) if env == _LATEST else env
     if path is None:
@@ -94,7 +94,7 @@ def named(filesystem: FileSystem, env: str, folder: str = FOLDER) -> str:
     return path
 
 
-def published(filesystem: FileSystem, folder: str = FOLDER) -> list[Published]:
+def list_published(filesystem: FileSystem, folder: str = FOLDER) -> list[Published]:
     """All environments in HDFS, the oldest first."""
     newest = latest(filesystem, folder)
     found = [
@@ -111,7 +111,7 @@ def remove(filesystem: FileSystem, name: str, folder: str = FOLDER) -> str:
     Containers that have it keep it; those that start later on another node cannot.
     """
     path = f"{folder}/{name.rpartition('/')[2]}"
-    if path not in [one.path for one in published(filesystem, folder)]:
+    if path not in [one.path for one in list_published(filesystem, folder)]:
         raise JobError(
             f"there is no environment {name} in {folder}", remedy="`nodewise env list` shows those there are"
         )

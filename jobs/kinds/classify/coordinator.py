@@ -37,7 +37,7 @@ from jobs.itemwork.dealer import Dealer, remaining
 from jobs.itemwork.node_totals import NOTHING
 from jobs.itemwork.rows import rows_by_node
 from jobs.kinds.classify.launches import Launches
-from jobs.kinds.classify.listing import Pictures
+from jobs.kinds.classify.listing import ImageListing
 from jobs.kinds.classify.output import Output, report_url
 from jobs.kinds.classify.settings import ClassifySettings
 from jobs.kinds.classify.snapshot import Snapshot, know, note
@@ -45,14 +45,14 @@ from jobs.kinds.classify.summary import Course, summarise
 from jobs.reports.report import JobReport
 from locality.leases import Leases
 from locality.policies import policy
-from locality.quality import judge
+from locality.quality import measure_quality
 from locality.rules import Rules
 
 SILENCES = 6
 """A worker that is silent for so many times the length of a lease is ended and asked for again."""
 UNIT = "images"
 FULL_BATCHES = 2
-"""The most pictures of a lease, in full batches of each process: one is computed while the other waits."""
+"""The most images of a lease, in full batches of each process: one is computed while the other waits."""
 LEAST_SECONDS = 0.25
 """Of work in a lease, where a full batch takes longer; giving and taking one costs some hundredths of a second."""
 
@@ -72,41 +72,41 @@ class Classify(Coordinator):
 
     def roles(self, knowledge: Knowledge) -> Sequence[Role]:
         """One worker on each node that can do anything; none when an earlier attempt has put the results in place."""
-        self._stored = self._output.stored()
+        self._stored = self._output.find_stored()
         if self._stored:
             return ()
         spec, settings = self._attempt.spec, self._settings
         launches = Launches(self._attempt.filesystem, spec, settings)
         launches.publish()
-        pictures = Pictures(self._attempt.filesystem, f"{spec.staging}/apart")
-        self._decision = self._decided(pictures, knowledge)
+        pictures = ImageListing(self._attempt.filesystem, f"{spec.staging}/apart")
+        self._decision = self._find_decision(pictures, knowledge)
         self._work = self._dealer(pictures)
-        nodes = [node for node, value in sorted(self._decision.judged.numbers().items()) if value > 0]
+        nodes = [node for node, value in sorted(self._decision.readings.numbers().items()) if value > 0]
         return (Role("worker", nodes, launches.of, SILENCES * settings.lease_seconds),)
 
-    def joined(self, container: Container) -> None:
+    def on_start(self, container: Container) -> None:
         """A worker may take leases from now on."""
         node = container.seat.node_name
-        self._work.joined(node, container.container_id, self._decision.judged.nodes[node].value)
+        self._work.add_container(node, container.container_id, self._decision.readings.nodes[node].value)
 
-    def ended(self, container: Container, end: End) -> Then:
+    def on_end(self, container: Container, end: End) -> Then:
         """What it held is given back; images that are suspected of ending workers speak for its node."""
         node, container_id = container.seat.node_name, container.container_id
-        expected = end.exit.blames and self._work.suspects(node, container_id)
-        self._work.ended(node, container_id, end.exit.blames, end.text)
+        expected = end.exit.blames and self._work.is_suspect(node, container_id)
+        self._work.end_container(node, container_id, end.exit.blames, end.text)
         return Then.EXPECTED if expected else Then.AGAIN
 
     def hear(self, call: str, request: Request) -> Mapping[str, Any] | None:
         """Answer a worker."""
         return CALLS[call](self._work, request)
 
-    def heard(self, seat: Seat) -> float:
+    def last_heard(self, seat: Seat) -> float:
         """When the worker of a node last said anything."""
-        return self._work.heard(seat.node_name)
+        return self._work.last_heard(seat.node_name)
 
     def starting(self, seat: Seat) -> None:
         """A node keeps its part until its worker can begin."""
-        self._work.starting(seat.node_name)
+        self._work.note_starting(seat.node_name)
 
     def tick(self) -> None:
         """Take back what silent nodes hold."""
@@ -116,17 +116,17 @@ class Classify(Coordinator):
         """Images that have their rows."""
         if self._stored:
             return Progress(self._stored.images, self._stored.images, UNIT)
-        tallies, running, of = self._work.tallies(), self._work.running(), self._decision.images
+        totals, running, of = self._work.totals(), self._work.running(), self._decision.images
         nodes = {}
         for name, planned in self._decision.plan.loads().items():
-            tally = tallies.get(name, NOTHING)
+            total = totals.get(name, NOTHING)
             nodes[name] = NodeProgress(
                 planned=planned,
-                done=tally.images,
-                errors=tally.errors,
-                local=tally.local_images,
+                done=total.items,
+                errors=total.errors,
+                local=total.local_items,
                 running=running.get(name, 0),
-                rate=tally.images / tally.busy_seconds if tally.busy_seconds else 0.0,
+                rate=total.items / total.busy_seconds if total.busy_seconds else 0.0,
             )
         return Progress(of - self._work.left, of, UNIT, nodes)
 
@@ -159,11 +159,11 @@ class Classify(Coordinator):
             terms=terms,
             blocks=known.blocks,
             plan=plan,
-            quality=judge(plan, known.blocks, numbers, terms),
+            quality=measure_quality(plan, known.blocks, numbers, terms),
             planning_seconds=planning_seconds,
         )
 
-    def _decided(self, pictures: Pictures, knowledge: Knowledge) -> Decision:
+    def _find_decision(self, pictures: ImageListing, knowledge: Knowledge) -> Decision:
         """What an earlier attempt decided, or a decision of this one."""
         if decision := self._output.decision():
             return decision
@@ -172,25 +172,25 @@ class Classify(Coordinator):
         say(decision.job_id, f"plan: {decision.plan.loads()}")
         return decision
 
-    def _dealer(self, pictures: Pictures) -> Dealer:
+    def _dealer(self, pictures: ImageListing) -> Dealer:
         """What is not done yet, dealt by lease."""
         attempt, decision = self._attempt, self._decision
         plan = remaining(decision.plan, attempt.earlier)
         rules = rules_of(self._settings)
-        leases = Leases(plan, decision.judged.numbers(), attempt.clock(), rules, decision.terms.cost)
+        leases = Leases(plan, decision.readings.numbers(), attempt.clock(), rules, decision.terms.cost)
         dealer = Dealer(leases, pictures.of, attempt.journal, attempt.number, attempt.clock)
         dealer.restore(attempt.earlier)
         return dealer
 
     def _store(self, decision: Decision, work: Dealer) -> JobReport:
-        if stored := self._output.stored():
+        if stored := self._output.find_stored():
             return stored
         attempt = self._attempt
         records = read(attempt.filesystem, attempt.journal_folder)
         self._output.store(rows_by_node(records), decision.images)
         course = Course(
             started_at=datetime.fromtimestamp(attempt.began_at, UTC).isoformat(timespec="milliseconds"),
-            tallies=work.tallies(),
+            totals=work.totals(),
             leases=work.timeline(),
             failures=tuple(attempt.failures),
             attempts=attempt.number,
@@ -202,7 +202,7 @@ class Classify(Coordinator):
         try:
             self._output.commit(report)
         except HadoopError:  # an attempt that was taken for dead may have been faster, or the answer was lost
-            if stored := self._output.stored():
+            if stored := self._output.find_stored():
                 return stored
             raise
         return report

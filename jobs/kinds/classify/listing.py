@@ -1,4 +1,4 @@
-"""The pictures of a job: what is divided (blocks), and where the bytes of each picture are."""
+"""The images of a job: what is divided (blocks), and where the bytes of each image are."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hadoop.client.ranges import Ranges
 from jobs.errors import JobError
 from jobs.images import recordio
 from jobs.images.recordio import IDX, LEN, LST, REC, BadPack, Index, Numbers, Records
-from jobs.itemwork.messages import Picture
+from jobs.itemwork.messages import Item
 from locality.types import Block, Part
 
 READERS = 8
@@ -25,10 +25,10 @@ NEW = ".new"
 PACKED_BLOCK = re.compile(rf"(?P<path>.+{re.escape(REC)})@(?P<byte>\d+)", re.DOTALL)
 
 
-class Pictures:
-    """Files that are a picture each, and packed ones; knows blocks by their names alone. Safe for several threads.
+class ImageListing:
+    """Files that are an image each, and packed ones; knows blocks by their names alone. Safe for several threads.
 
-    A packed picture that MXNet has split is put together and written below `apart` when it is asked for; without that
+    A packed image that MXNet has split is put together and written below `apart` when it is asked for; without that
     folder, a pack that holds one is refused.
     """
 
@@ -39,12 +39,12 @@ class Pictures:
         self._indexes: dict[str, Index] = {}
 
     def blocks(self, input_path: str) -> list[Block]:
-        """All pictures of a folder or file: a file of its own is a block, and each block of HDFS in which packed ones
-        begin. JobError when a pack cannot be read as it is: none of its pictures must be forgotten.
+        """All images of a folder or file: a file of its own is a block, and each block of HDFS in which packed ones
+        begin. JobError when a pack cannot be read as it is: none of its images must be forgotten.
         """
         files = without_indexes(list_files(self._filesystem, input_path))
         with ThreadPoolExecutor(READERS, thread_name_prefix="index") as readers:
-            indexes = dict(readers.map(self._checked, (file for file in files if file.path.endswith(REC))))
+            indexes = dict(readers.map(self._check_index, (file for file in files if file.path.endswith(REC))))
         self._indexes.update(indexes)
         found: list[Block] = []
         for file in files:
@@ -54,25 +54,25 @@ class Pictures:
                 found.append(_file_block(file))
         return found
 
-    def of(self, part: Part) -> tuple[Picture, ...]:
-        """The pictures of a part of a block, in their order; JobError when the pack does not hold them any more."""
+    def of(self, part: Part) -> tuple[Item, ...]:
+        """The images of a part of a block, in their order; JobError when the pack does not hold them any more."""
         name = PACKED_BLOCK.fullmatch(part.block.name)
         if name is None:
-            return (Picture(part.block.name, part.block.name, None, part.block.size_bytes),)
+            return (Item(part.block.name, part.block.name, None, part.block.size_bytes),)
         path, index = name["path"], self._index(name["path"])
         first = index.first_at(int(name["byte"])) + part.first
         if first + part.items > len(index):
             raise JobError(f"{path} has changed since the job began", remedy="submit it again")
         return tuple(self._picture(path, index, number) for number in range(first, first + part.items))
 
-    def _picture(self, path: str, index: Index, number: int) -> Picture:
+    def _picture(self, path: str, index: Index, number: int) -> Item:
         name, place = f"{path}#{index.name(number)}", index.place(number)
         if place.is_split:
-            return Picture(name, self._join(path, int(index.offsets[number])), None, place.length)
-        return Picture(name, path, place.start, place.length)
+            return Item(name, self._join(path, int(index.offsets[number])), None, place.length)
+        return Item(name, path, place.start, place.length)
 
     def _join(self, path: str, offset: int) -> str:
-        """The file with the picture of a split record, made at the first call; the same one for every attempt."""
+        """The file with the image of a split record, made at the first call; the same one for every attempt."""
         file = f"{self._apart}/{sha256(f'{path}@{offset}'.encode()).hexdigest()[:32]}"
         with self._lock:
             if not self._filesystem.exists(file):
@@ -91,11 +91,11 @@ class Pictures:
                 self._indexes[path] = self._read(path)
             return self._indexes[path]
 
-    def _checked(self, file: StoredFile) -> tuple[str, Index]:
+    def _check_index(self, file: StoredFile) -> tuple[str, Index]:
         index = self._read(file.path)
         if index.places.split and self._apart is None:
             raise JobError(
-                f"{file.path} holds {len(index.places.split)} pictures that are split, because the mark "
+                f"{file.path} holds {len(index.places.split)} images that are split, because the mark "
                 "of a record stands in them",
                 remedy="pack them with `nodewise images pack`",
             )
@@ -106,7 +106,7 @@ class Pictures:
             with Ranges(self._filesystem, path) as ranges:
                 found = recordio.records(self._beside(path, IDX))
                 lengths = self._beside(path, LEN)
-                where = recordio.places(lengths, found) if lengths else _located(path, ranges, found)
+                where = recordio.places(lengths, found) if lengths else _locate(path, ranges, found)
                 return Index.of(found, where, self._beside(path, LST), ranges.size)
         except BadPack as error:
             raise JobError(f"{path} {error}") from None
@@ -119,14 +119,14 @@ class Pictures:
         if kind == IDX:
             raise JobError(
                 f"{path} has no {name.rpartition('/')[2]} beside it",
-                remedy="MXNet's tools/rec2idx.py makes it, or pack the pictures with `nodewise images pack`",
+                remedy="MXNet's tools/rec2idx.py makes it, or pack the images with `nodewise images pack`",
             )
         return b""
 
 
 def without_indexes(files: Iterable[StoredFile]) -> list[StoredFile]:
-    """The files that hold pictures: what stands beside a pack and belongs to it does not; JobError when its pack is
-    not there, because then pictures may be missing.
+    """The files that hold images: what stands beside a pack and belongs to it does not; JobError when its pack is
+    not there, because then images may be missing.
     """
     holding: list[StoredFile] = []
     beside: list[StoredFile] = []
@@ -138,7 +138,7 @@ def without_indexes(files: Iterable[StoredFile]) -> list[StoredFile]:
         if pack not in packs:
             raise JobError(
                 f"{file.path} has no {pack.rpartition('/')[2]} beside it",
-                remedy="copy the pack whole, or rename the file if it is a picture",
+                remedy="copy the pack whole, or rename the file if it is an image",
             )
     return holding
 
@@ -157,8 +157,8 @@ def _packed_blocks(file: StoredFile, index: Index) -> Iterator[Block]:
             yield Block(f"{file.path}@{stored.offset}", behind - first, size, stored.local_hosts)
 
 
-def _located(path: str, ranges: Ranges, found: Records) -> recordio.Places:
-    """Where the pictures of a pack made elsewhere are, one small read each."""
+def _locate(path: str, ranges: Ranges, found: Records) -> recordio.Places:
+    """Where the images of a pack made elsewhere are, one small read each."""
     offsets = found.offsets
     print(f"{path} has no {LEN} beside it: reading the heads of its {len(offsets)} records", flush=True)
 

@@ -1,4 +1,4 @@
-"""The results of a job: every picture's row once, made from the journal, or not there at all."""
+"""The results of a job: every image's row once, made from the journal, or not there at all."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from jobs.division import decision_store
 from jobs.division.decision import Decision
 from jobs.errors import JobError
 from jobs.images.rows import SCHEMA
-from jobs.reports.report import JobReport, html
+from jobs.reports.pages import html
+from jobs.reports.report import JobReport
 
 
 class Output:
@@ -53,7 +54,7 @@ class Output:
             return None
         return Decision.from_bytes(self._filesystem.read(self._decision), self._decision)
 
-    def stored(self) -> JobReport | None:
+    def find_stored(self) -> JobReport | None:
         """The report of this very job, if an earlier attempt ended after its results had been put in place.
 
         JobError when the output is another's: it was put there after this job had been submitted.
@@ -79,7 +80,7 @@ class Output:
         count = 0
         for node_name, tables in rows.items():
             content = io.BytesIO()
-            joined = list(_joined(tables))
+            joined = list(_join(tables))
             with pq.ParquetWriter(content, joined[0].schema if joined else SCHEMA) as writer:
                 for table in joined:
                     count += table.num_rows
@@ -88,7 +89,7 @@ class Output:
             self._filesystem.write(f"{self._work}/part-{node_name}.parquet", content.getvalue())
         if not count == len(paths) == images:
             raise JobError(
-                f"there are {count} rows of {len(paths)} pictures for {images} pictures",
+                f"there are {count} rows of {len(paths)} images for {images} images",
                 remedy="nothing was stored; run the job again and report this",
             )
 
@@ -119,7 +120,7 @@ def _job_of(report: bytes) -> object:
     return body.get("job_id") if isinstance(body, dict) else None
 
 
-def _joined(tables: Iterable[pa.Table], rows: int = 65_536) -> Iterator[pa.Table]:
+def _join(tables: Iterable[pa.Table], rows: int = 65_536) -> Iterator[pa.Table]:
     """Small tables as larger ones, because each becomes a row group."""
     waiting: list[pa.Table] = []
     for table in tables:

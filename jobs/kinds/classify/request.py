@@ -52,7 +52,7 @@ def check(submitter: Submitter, request: Request) -> Request:
     if not filesystem.exists(settings.input):
         raise JobError(
             f"{settings.input} is not in HDFS",
-            remedy=f"`nodewise images load DIR {settings.input}` puts pictures there",
+            remedy=f"`nodewise images load DIR {settings.input}` puts images there",
         )
     if filesystem.exists(settings.output):
         raise JobError(
@@ -70,15 +70,15 @@ def check(submitter: Submitter, request: Request) -> Request:
     except (InfoError, JobError) as error:
         if settings.fallback is None:
             raise
-        submitter.say(f"{error}; {settings.fallback} will divide the pictures instead")
+        submitter.say(f"{error}; {settings.fallback} will divide the images instead")
     return replace(request, settings=replace(settings, row_bytes=row_bytes))
 
 
 def order(submitter: Submitter, request: Request) -> Order:
     """The job as it is submitted; JobError when there is no such environment."""
     given = request.settings
-    env = given.environment and submitter.path(store.named(submitter.filesystem, given.environment))
-    network, staged = request.network, request.network.staged()
+    env = given.environment and submitter.path(store.resolve(submitter.filesystem, given.environment))
+    network, staged = request.network, request.network.staged_names()
     settings = replace(
         given,
         input=submitter.path(given.input),

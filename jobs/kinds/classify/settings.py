@@ -25,7 +25,7 @@ class ClassifySettings(InferenceOptions):
     row_bytes         about the most bytes of a row
     """
 
-    input: str = option(help="Folder of pictures in HDFS.")
+    input: str = option(help="Folder of images in HDFS.")
     output: str = option(help="Folder in HDFS for the results; must not exist yet.")
     capability: str = option(help="Data name that tells what a node can do.", metavar="NAME")
     policy: str = option("algorithm1", help=f"One of {', '.join(sorted(POLICIES))}.")
@@ -39,10 +39,10 @@ class ClassifySettings(InferenceOptions):
         envvar="NODEWISE_WORKER_PYTHON",
         show_default=False,
     )
-    lease_seconds: float = option(10.0, help="After so much silence work is given to others.", least=5)
-    steal: bool = option(True, help="Idle nodes take of what others still have.", opposite="--no-steal")
+    lease_seconds: float = option(10.0, help="Seconds of silence after which a node's work goes to others.", least=5)
+    steal: bool = option(True, help="Let idle nodes take work that others still have.", opposite="--no-steal")
     fallback: str | None = option(
-        None, help="Policy if the capability cannot be had  [default: refuse].", metavar="POLICY"
+        None, help="Policy to use when the capability is not available  [default: refuse].", metavar="POLICY"
     )
     environment: str | None = option(
         None,

@@ -1,4 +1,4 @@
-"""What the application master knows when it plans: one snapshot of pictures, nodes, values, speeds and terms."""
+"""What the application master knows when it plans: one snapshot of images, nodes, values, speeds and terms."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from infosvc.wire.records import Datum, Kind, Producer, State
 from jobs.application.coordinator import Knowledge
 from jobs.division import speed_history
 from jobs.division.capability import Capability, wait
-from jobs.division.decision import Decision, Judgement, Reading
+from jobs.division.decision import CapabilityReadings, Decision, Reading
 from jobs.division.terms import known_terms
 from jobs.errors import JobError
-from jobs.kinds.classify.listing import Pictures
+from jobs.kinds.classify.listing import ImageListing
 from jobs.kinds.classify.settings import ClassifySettings
 from locality.cost import AccessCost
 from locality.types import Block, Terms
@@ -31,38 +31,38 @@ JSON = "json"
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One snapshot: the pictures and where they are, values and speeds of the nodes, the terms.
+    """One snapshot: the images and where they are, values and speeds of the nodes, the terms.
 
     `judgements` has, by data name, the values that decide and whatever else the nodes could have been judged by;
     `policy` divides: the one that was asked for, or the one in its place.
     """
 
     blocks: Sequence[Block]
-    judgements: Mapping[str, Judgement]
+    judgements: Mapping[str, CapabilityReadings]
     speeds: Mapping[str, float]
     terms: Terms
     policy: str
 
 
-def know(knowledge: Knowledge, pictures: Pictures, settings: ClassifySettings) -> Snapshot:
+def know(knowledge: Knowledge, pictures: ImageListing, settings: ClassifySettings) -> Snapshot:
     """Blocks from HDFS in bulk, nodes from YARN, everything else from the information service.
 
     Where that gives no capability, all nodes are alike to the policy that the user named for it, if any.
     """
     blocks = pictures.blocks(settings.input)
     if not blocks:
-        raise JobError(f"{settings.input} holds no pictures", remedy="`nodewise images load` puts some there")
+        raise JobError(f"{settings.input} holds no images", remedy="`nodewise images load` puts some there")
     nodes, racks = knowledge.nodes(), knowledge.racks()
     try:
-        return _judged(knowledge.client, blocks, nodes, racks, settings)
+        return _from_service(knowledge.client, blocks, nodes, racks, settings)
     except (InfoError, JobError) as error:
         if settings.fallback is None:
             raise
         _say(f"{error}; divided by {settings.fallback} instead")
-        return _alike(blocks, nodes, racks, settings, str(error))
+        return _all_alike(blocks, nodes, racks, settings, str(error))
 
 
-def _judged(
+def _from_service(
     client: InfoClient,
     blocks: Sequence[Block],
     nodes: Sequence[str],
@@ -70,7 +70,7 @@ def _judged(
     settings: ClassifySettings,
 ) -> Snapshot:
     values = wait(client, settings.capability, nodes, VALUE_SECONDS)
-    speeds = speed_history.recorded(client, settings.network.program, settings.batch)
+    speeds = speed_history.recorded_speeds(client, settings.network.program, settings.batch)
     return Snapshot(
         blocks=blocks,
         judgements=judgements(client, settings.capability, values),
@@ -80,13 +80,13 @@ def _judged(
     )
 
 
-def _alike(
+def _all_alike(
     blocks: Sequence[Block], nodes: Sequence[str], racks: Mapping[str, str], settings: ClassifySettings, why: str
 ) -> Snapshot:
     readings = {node: Reading(1.0, 0.0, FALLBACK) for node in nodes}
     return Snapshot(
         blocks=blocks,
-        judgements={settings.capability: Judgement("", FALLBACK, "", why, readings)},
+        judgements={settings.capability: CapabilityReadings("", FALLBACK, "", why, readings)},
         speeds={},
         terms=Terms(AccessCost(racks=racks)),
         policy=str(settings.fallback),
@@ -95,27 +95,27 @@ def _alike(
 
 def note(decision: Decision) -> str:
     """What the report has to say of a division, whichever attempt made it: nothing if it is what was asked for."""
-    judged, name = decision.judged, decision.capability
+    judged, name = decision.readings, decision.capability
     if judged.kind != FALLBACK:
         return ""
     return f"Divided by {decision.policy} with all nodes alike, because there was no {name}: {judged.help}"
 
 
-def judgements(client: InfoClient, capability: str, values: Mapping[str, Capability]) -> dict[str, Judgement]:
+def judgements(client: InfoClient, capability: str, values: Mapping[str, Capability]) -> dict[str, CapabilityReadings]:
     """By data name, the `values` of the capability that decides, and what else judges these nodes."""
-    return {capability: _chosen(client, capability, values), **_others(client, capability, values)}
+    return {capability: _readings_of(client, capability, values), **_others(client, capability, values)}
 
 
 def _say(line: str) -> None:
     print(line, flush=True)
 
 
-def _chosen(client: InfoClient, data_name: str, values: Mapping[str, Capability]) -> Judgement:
+def _readings_of(client: InfoClient, data_name: str, values: Mapping[str, Capability]) -> CapabilityReadings:
     readings = {node: _reading(value, value.confidence) for node, value in values.items()}
     return _judgement(client.producer(data_name), readings)
 
 
-def _others(client: InfoClient, capability: str, nodes: Iterable[str]) -> dict[str, Judgement]:
+def _others(client: InfoClient, capability: str, nodes: Iterable[str]) -> dict[str, CapabilityReadings]:
     """Every other fresh number of these nodes that a processor or a program has brought, so that it can be tried.
 
     What cannot be read now is left out: nobody asked for it, and the plan does not need it. What is JSON is not even
@@ -160,5 +160,5 @@ def _reading(datum: Datum, confidence: float | None) -> Reading:
     return Reading(datum.number(), float(datum.age or 0.0), datum.state.value, confidence)
 
 
-def _judgement(producer: Producer, readings: Mapping[str, Reading]) -> Judgement:
-    return Judgement(producer.unit, producer.kind.value, producer.cmd, producer.help, readings)
+def _judgement(producer: Producer, readings: Mapping[str, Reading]) -> CapabilityReadings:
+    return CapabilityReadings(producer.unit, producer.kind.value, producer.cmd, producer.help, readings)

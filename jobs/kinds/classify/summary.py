@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from jobs.division.decision import Decision
-from jobs.itemwork.node_totals import NOTHING, Tally
+from jobs.itemwork.node_totals import NOTHING, NodeTotals
 from jobs.kinds.classify.settings import ClassifySettings
 from jobs.reports.report import SEEDED, Failure, InputValue, JobReport, LeaseReport, NodeReport, Weights
-from locality.bounds import fewest_bytes_moved, moved
+from locality.bounds import fewest_bytes_moved, moved_load
 from locality.types import Part
 
 
@@ -18,7 +18,7 @@ class Course:
     """How the work went: what each node did, every lease, every failure; `attempts` of the application master."""
 
     started_at: str
-    tallies: Mapping[str, Tally]
+    totals: Mapping[str, NodeTotals]
     leases: Sequence[LeaseReport]
     failures: Sequence[Failure]
     attempts: int
@@ -28,24 +28,24 @@ class Course:
 
 
 def summarise(settings: ClassifySettings, decision: Decision, course: Course) -> JobReport:
-    """The report of a job of whose pictures each has its row.
+    """The report of a job of whose images each has its row.
 
     `bytes_moved_optimal` is the fewest bytes that any division with the loads that came out moves.
     """
-    done = course.tallies
-    loads = {node: done.get(node, NOTHING).images for node in decision.plan.parts}
+    done = course.totals
+    loads = {node: done.get(node, NOTHING).items for node in decision.plan.parts}
     return JobReport(
         job_id=decision.job_id,
         application_id=decision.job_id,
         engine=settings.network.program,
         policy=decision.policy,
         capability=settings.capability,
-        images=sum(tally.images for tally in done.values()),
-        errors=sum(tally.errors for tally in done.values()),
+        images=sum(total.items for total in done.values()),
+        errors=sum(total.errors for total in done.values()),
         started_at=course.started_at,
-        bytes_read=sum(tally.bytes_read for tally in done.values()),
-        bytes_moved=sum(tally.moved_bytes for tally in done.values()),
-        bytes_moved_planned=moved(decision.plan).size_bytes,
+        bytes_read=sum(total.bytes_read for total in done.values()),
+        bytes_moved=sum(total.moved_bytes for total in done.values()),
+        bytes_moved_planned=moved_load(decision.plan).size_bytes,
         bytes_moved_optimal=fewest_bytes_moved(list(decision.blocks), loads),
         nodes=tuple(
             _node(decision, node_name, parts, done.get(node_name, NOTHING))
@@ -69,22 +69,22 @@ def _weights(settings: ClassifySettings) -> Weights:
     return Weights(settings.network.file.name.partition("-")[2])
 
 
-def _node(decision: Decision, node_name: str, parts: tuple[Part, ...], tally: Tally) -> NodeReport:
-    busy = tally.busy_seconds
+def _node(decision: Decision, node_name: str, parts: tuple[Part, ...], total: NodeTotals) -> NodeReport:
+    busy = total.busy_seconds
     return NodeReport(
         node_name=node_name,
-        capability=decision.judged.nodes[node_name].value,
+        capability=decision.readings.nodes[node_name].value,
         planned_images=sum(part.items for part in parts),
-        images=tally.images,
-        local_images=tally.local_images,
-        seconds=tally.seconds,
-        images_per_second=tally.images / busy if busy else 0.0,
-        known_images_per_second=0.0 if tally.images else decision.speeds.get(node_name, 0.0),
+        images=total.items,
+        local_images=total.local_items,
+        seconds=total.seconds,
+        images_per_second=total.items / busy if busy else 0.0,
+        known_images_per_second=0.0 if total.items else decision.speeds.get(node_name, 0.0),
     )
 
 
 def _inputs(capability: str, decision: Decision) -> list[InputValue]:
-    judged = decision.judged
+    judged = decision.readings
     return [
         InputValue(capability, node, f"{one.value:g}", one.age_seconds, judged.unit, one.state)
         for node, one in sorted(judged.nodes.items())

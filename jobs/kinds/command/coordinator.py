@@ -55,18 +55,18 @@ class Command(Coordinator):
 
     def roles(self, knowledge: Knowledge) -> Sequence[Role]:
         """A copy on each of the best nodes that has not ended well; the others are spares."""
-        nodes, copies = self._planned(knowledge), self._settings.copies
+        nodes, copies = self._plan_nodes(knowledge), self._settings.copies
         for record in self._attempt.earlier:
             if record.kind == EXITED:
                 self._copies[record.body["copy"]] = _Copy(record.body["node_name"], done=True, said="exit code 0")
         done = frozenset(index for index, copy in self._copies.items() if copy.done)
         return (Role("copy", nodes[:copies], self._launch, spares=nodes[copies:], all_needed=True, done=done),)
 
-    def joined(self, container: Container) -> None:
+    def on_start(self, container: Container) -> None:
         """A copy runs."""
         self._copies[container.seat.index] = _Copy(container.seat.node_name)
 
-    def ended(self, container: Container, end: End) -> Then:
+    def on_end(self, container: Container, end: End) -> Then:
         """Exit code 0 is a good end; with any other one the copy is started again as often as was asked for."""
         copy, node = container.seat.index, container.seat.node_name
         if end.exit is Exit.FINISHED:
@@ -99,7 +99,7 @@ class Command(Coordinator):
         """Nothing is left to be put in place: what copies leave is theirs."""
         return Outcome(f"{self._settings.copies} copies ended with exit code 0")
 
-    def _planned(self, knowledge: Knowledge) -> list[str]:
+    def _plan_nodes(self, knowledge: Knowledge) -> list[str]:
         """All nodes, the best first: as an earlier attempt found them, so that no copy runs twice."""
         for record in self._attempt.earlier:
             if record.kind == PLANNED:

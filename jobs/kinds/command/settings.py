@@ -19,13 +19,11 @@ class CommandSettings(Settings):
     """
 
     argv: Sequence[str]
-    copies: int = option(1, help="Each on a node of its own.", least=1)
-    capability: str | None = option(
-        None, help="Data name by which nodes are the best ones  [default: any node].", metavar="NAME"
-    )
-    memory_mb: int = option(512, flag="--memory", help="MB of each copy.", least=64)
+    copies: int = option(1, help="How many copies run, each on a node of its own.", least=1)
+    capability: str | None = option(None, help="Data name that ranks the nodes  [default: any node].", metavar="NAME")
+    memory_mb: int = option(512, flag="--memory", help="Memory of each copy in MB.", least=64)
     vcores: int = option(1, help="Cores of each copy.", least=1)
-    priority: int = option(1, help="Of what a job asks for, YARN gives the lowest first.", least=0)
-    restarts: int = option(2, help="Of a copy that fails.", least=0)
+    priority: int = option(1, help="Priority of its requests: YARN serves a job's lowest number first.", least=0)
+    restarts: int = option(2, help="How often a copy that fails is started again.", least=0)
     resources: Mapping[str, int] = field(default_factory=dict)
     files: Sequence[str] = ()

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from infosvc.commands.shipping import bundled
+from infosvc.commands.shipping import temporary_bundle
 from infosvc.shipping import bundle
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Forbidden, InvalidInput, NotReady, Unauthorized
@@ -160,7 +160,7 @@ def test_without_the_operator_s_token_nothing_happens(hand: Hand, served: Served
 
 def test_what_is_pushed_needs_a_home_that_can_be_written(tmp_path: Path) -> None:
     (tmp_path / "full").write_text("")
-    with pytest.raises(NotReady, match="cannot be written below"), bundled(tmp_path / "full"):
+    with pytest.raises(NotReady, match="cannot be written below"), temporary_bundle(tmp_path / "full"):
         pass
 
 

@@ -1,4 +1,4 @@
-"""Pictures found again from the names of blocks alone, by Hadoop's client on a folder of this machine."""
+"""Images found again from the names of blocks alone, by Hadoop's client on a folder of this machine."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from pathlib import Path
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.jvm import HadoopHome, start
 from jobs.errors import JobError
-from jobs.kinds.classify.listing import Pictures
+from jobs.kinds.classify.listing import ImageListing
 from locality.types import Block, Part
 
 start(HadoopHome(Path(sys.argv[1]), Path(sys.argv[2]), "somebody"))
-pictures, found = Pictures(FileSystem(), sys.argv[3]), []
+pictures, found = ImageListing(FileSystem(), sys.argv[3]), []
 for name, images, first, count in json.loads(sys.argv[4]):
     if not count:
         Path(name).write_bytes(bytes(images))

@@ -1,4 +1,4 @@
-"""Pictures to learn from, to calibrate with and to judge by: found in a folder, cut anew each time they are shown."""
+"""Images to learn from, to calibrate with and to judge by: found in a folder, cut anew each time they are shown."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from jobs.images.decoding import decode, prepare
 from jobs.images.preparation import Preparation
 
 HELD_OUT = 5
-"""One picture of so many of each class is kept for judging."""
+"""One image of so many of each class is kept for judging."""
 SMALLEST_CUT = 0.7
-"""Of a picture's shorter side."""
+"""Of an image's shorter side."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class Labelled:
         return Labelled([self.files[at] for at in chosen], self.numbers[chosen], self.classes)
 
 
-def labelled(folder: Path) -> Labelled:
-    """The pictures that the folder's table names; JobError when they are not enough to learn from."""
+def read_labelled(folder: Path) -> Labelled:
+    """The images that the folder's table names; JobError when they are not enough to learn from."""
     table = labels.read(folder / labels.LABELS)
     names = {label.number: label.name for label in table.values()}
     count = max(names, default=-1) + 1
@@ -61,7 +61,7 @@ def split(pictures: Labelled, seed: int) -> tuple[Labelled, Labelled]:
         places = chance.permutation(np.flatnonzero(pictures.numbers == number))
         if len(places) < HELD_OUT:
             raise JobError(
-                f"class {pictures.classes[number]} has {len(places)} pictures",
+                f"class {pictures.classes[number]} has {len(places)} images",
                 remedy=f"at least {HELD_OUT} of each are needed",
             )
         held += places[: len(places) // HELD_OUT].tolist()
@@ -69,18 +69,18 @@ def split(pictures: Labelled, seed: int) -> tuple[Labelled, Labelled]:
     return pictures.of(learned), pictures.of(held)
 
 
-def found(folder: Path) -> list[Path]:
-    """Every file below a folder that may be a picture, by path."""
+def find_files(folder: Path) -> list[Path]:
+    """Every file below a folder that may be an image, by path."""
     known = {folder / labels.LABELS, folder / labels.CLASSES}
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path not in known)
     if not files:
-        raise JobError(f"{folder} holds no pictures", remedy="make some with `nodewise images make`")
+        raise JobError(f"{folder} holds no images", remedy="make some with `nodewise images make`")
     return files
 
 
-def varied(file: Path, how: Preparation, chance: np.random.Generator) -> np.ndarray:
-    """A square of the picture at a place and of a size that chance chooses, mirrored or not, as `prepare` gives it."""
-    pixels = _decoded(file, how)
+def vary(file: Path, how: Preparation, chance: np.random.Generator) -> np.ndarray:
+    """A square of the image at a place and of a size that chance chooses, mirrored or not, as `prepare` gives it."""
+    pixels = _decode(file, how)
     height, width = pixels.shape[:2]
     side = max(1, int(min(height, width) * chance.uniform(SMALLEST_CUT, 1)))
     top, left = chance.integers(height - side + 1), chance.integers(width - side + 1)
@@ -102,12 +102,12 @@ def batches(
         some = files[first : first + size]
         images = np.empty((len(some), *kind.shape), kind.dtype)
         for file, place in zip(some, images, strict=True):
-            prepare(_decoded(file, how), how, kind.planes(place))
+            prepare(_decode(file, how), how, kind.planes(place))
         yield images
 
 
-def _decoded(file: Path, how: Preparation) -> np.ndarray:
+def _decode(file: Path, how: Preparation) -> np.ndarray:
     try:
-        return decode(file.read_bytes(), how.needed)
+        return decode(file.read_bytes(), how.needed_side)
     except (OSError, ValueError) as error:
         raise JobError(f"{file} cannot be used ({error})", remedy="take it out of the folder") from None
