@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from hadoop.local import lifecycle
 from hadoop.local.lifecycle import Cluster
+from hadoop.rest.pages import NoAnswer
 from tests.cluster.site import Site
 from tests.cluster.standing import Standing
 
@@ -63,11 +65,14 @@ def own_home(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def eventually() -> Eventually:
-    """Wait until a condition holds, and fail when it does not in time."""
+    """Wait until a condition holds, or fail in time; a daemon that is silent for now is asked again."""
 
     def wait(condition: Callable[[], object], seconds: float = 30.0) -> None:
         deadline = time.monotonic() + seconds
-        while not condition():
+        while True:
+            with suppress(NoAnswer):
+                if condition():
+                    return
             assert time.monotonic() < deadline, f"still not so after {seconds} s"
             time.sleep(0.05)
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from hdfs import InsecureClient
 
 from hadoop.local.lifecycle import Cluster
+from hadoop.rest.pages import NoAnswer
 from infosvc.wire.client import InfoClient
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -51,11 +53,14 @@ def nodewise(home: Path, *words: str, url: str = "http://127.0.0.1:1") -> subpro
 
 
 def until(condition: Callable[[], Any], seconds: float = 60) -> Any:
+    """What a condition gives once it holds; a daemon that is silent for now is asked again."""
     deadline = time.monotonic() + seconds
-    while not (found := condition()):
+    while True:
+        with suppress(NoAnswer):
+            if found := condition():
+                return found
         assert time.monotonic() < deadline, "the condition did not come true in time"
-        time.sleep(0.2)
-    return found
+        time.sleep(0.1)
 
 
 def succeed(done: subprocess.CompletedProcess[str]) -> str:
