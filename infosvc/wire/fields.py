@@ -1,19 +1,27 @@
 """What a field of a record says of itself, in its metadata: help, unit, an example, and what it may be.
 
-    timeout: float = field(default=10.0, metadata=described("until a run is killed", unit="seconds", limits=POSITIVE))
+    timeout: float = field(default=10.0, metadata=describe("until a run is killed", unit="seconds", limits=POSITIVE))
 
 The service makes from it the check of a body, the struct that a report is decoded into, and the OpenAPI document. Text
-without a unit stands in `help` alone; one with a unit is read as "seconds until a run is killed".
+without a unit stands in `help` alone; one with a unit is read as "seconds until a run is killed". What an answer works
+out from its fields is a property that says the same of itself:
+
+    @property
+    @describe_property("of the node that worked longest", unit="seconds", example=20.0)
+    def makespan_seconds(self) -> float: ...
 """
 
 from __future__ import annotations
 
 import types
-from collections.abc import Collection, Mapping
-from dataclasses import MISSING, asdict, dataclass, field, fields
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from enum import Enum
-from functools import cache
-from typing import Any, Self, Union, get_args, get_origin, get_type_hints
+from functools import cache, reduce
+from operator import or_
+from typing import Any, Self, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 LARGEST = 1e15
 NO_EXAMPLE: Any = object()
@@ -49,8 +57,9 @@ class Described:
     """The description of one field; `each` and `keys` are the limits of a list's items, a mapping's values and keys.
 
     A body must hold a `required` field; by default that is one without a default. A field that is not `sent` stands in
-    answers alone. `nullable` is said of a field whose None never leaves the record. Records in a list may leave fields
-    out that stand once above them: then `row` is the name of what is left, and those fields.
+    answers alone, one that is not `answered` in none. `name` is what an answer calls it, if not as the record does.
+    `nullable` is said of a field whose None never leaves the record. Records in a list may leave fields out that stand
+    once above them: then `row` is the name of what is left, and those fields.
     """
 
     help: str = ""
@@ -61,6 +70,8 @@ class Described:
     keys: Limits = FREE
     required: bool | None = None
     sent: bool = True
+    answered: bool = True
+    name: str = ""
     nullable: bool | None = None
     row: tuple[str, Collection[str]] | None = None
 
@@ -75,9 +86,19 @@ def describe(help: str = "", **said: Any) -> dict[str, Described]:
     return {_KEY: Described(help, **said)}
 
 
+def describe_property(help: str = "", **said: Any) -> Callable[[F], F]:
+    """Put a property into the answers beside the fields; it stands in no body."""
+
+    def mark(getter: F) -> F:
+        setattr(getter, _KEY, Described(help, sent=False, **said))
+        return getter
+
+    return mark
+
+
 @dataclass(frozen=True)
 class Field:
-    """One field of a record: its type without None, whether it may be None, and what it says of itself."""
+    """One field or described property of a record: its type without None, whether it may be None, its description."""
 
     name: str
     type: Any
@@ -90,6 +111,11 @@ class Field:
         """Whether a body must hold it."""
         said = self.described.required
         return self.default is MISSING if said is None else said
+
+    @property
+    def answer_name(self) -> str:
+        """What an answer calls it."""
+        return self.described.name or self.name
 
 
 class Record:
@@ -111,15 +137,49 @@ class Record:
 
 @cache
 def fields_of(record: type) -> tuple[Field, ...]:
-    """The fields of a record, in its order."""
+    """The fields of a record, in its order, and its described properties after them."""
     hints = get_type_hints(record)
-    return tuple(_field(one, hints[one.name]) for one in fields(record))
+    found = [_field(one, hints[one.name]) for one in fields(record)]
+    for name, getter in _getters(record).items():
+        found.append(_make(name, get_type_hints(getter)["return"], MISSING, getattr(getter, _KEY)))
+    return tuple(found)
+
+
+def answer_of(record: Any) -> dict[str, Any]:
+    """The JSON object that answers with a record: everything that is described as answered, records within it too."""
+    found = [one for one in fields_of(cast(type, type(record))) if one.described.answered]
+    return {one.answer_name: _plain(getattr(record, one.name)) for one in found}
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return answer_of(value)
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(each) for each in value]
+    return value
+
+
+def _getters(record: type) -> dict[str, Callable[..., Any]]:
+    """The getters of the described properties of a record and of what it inherits from, in that order of writing."""
+    found = [(name, one.fget) for each in reversed(record.__mro__) for name, one in vars(each).items() if _is_said(one)]
+    return {name: getter for name, getter in found if getter}
+
+
+def _is_said(found: Any) -> bool:
+    return isinstance(found, property) and hasattr(found.fget, _KEY)
 
 
 def _field(found: Any, hint: Any) -> Field:
+    default = found.default if found.default_factory is MISSING else found.default_factory()
+    return _make(found.name, hint, default, found.metadata.get(_KEY, Described()))
+
+
+def _make(name: str, hint: Any, default: Any, said: Described) -> Field:
     parts = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
     kept = [part for part in parts if part is not type(None)]
-    said = found.metadata.get(_KEY, Described())
-    default = found.default if found.default_factory is MISSING else found.default_factory()
     nullable = len(kept) < len(parts) if said.nullable is None else said.nullable
-    return Field(found.name, kept[0], nullable, default, said)
+    return Field(name, reduce(or_, kept), nullable, default, said)

@@ -3,84 +3,83 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Self
+from dataclasses import dataclass, field, fields
+from typing import Any, Self, cast
 
-_OLD_NAMES = {"done": "images", "local": "local_images", "rate": "images_per_second"}
-"""Of a node's fields in JSON, as jobs have them that count images."""
+from infosvc.wire.fields import answer_of, describe, describe_property, fields_of
+
+_A_NODE = describe(example="127.0.1.11")
+_SAID = describe("why it is so, if anything tells", example="")
 
 
 @dataclass(frozen=True)
 class NodeStatus:
-    """One node: `state` is waiting, starting, working, done, lost or left out; `said` tells why, if anything does.
+    """One node of a job. In JSON its units count as `images`, as in jobs that classify."""
 
-    `done` units count, `local` of them came from its own disk; `running` are in work now, at `rate` units per second.
-    `planned` is what the node was given at first.
-    """
-
-    node_name: str
-    state: str
-    planned: int
-    done: int
-    errors: int
-    local: int
-    running: int
-    rate: float
-    failures: int = 0
-    said: str = ""
+    node_name: str = field(metadata=_A_NODE)
+    state: str = field(metadata=describe("waiting, starting, working, done, lost or left out", example="working"))
+    planned: int = field(metadata=describe("units that it was given at first", example=5))
+    done: int = field(metadata=describe("units that count", name="images", example=6))
+    errors: int = field(metadata=describe("units of these that have an error", example=0))
+    local: int = field(metadata=describe("units that came from its own disk", name="local_images", example=5))
+    running: int = field(metadata=describe("units that are in work now", example=2))
+    rate: float = field(metadata=describe("per second", unit="units", name="images_per_second", example=2.0))
+    failures: int = field(default=0, metadata=describe("that speak against it", example=0))
+    said: str = field(default="", metadata=_SAID)
 
     def to_json(self) -> dict[str, Any]:
         """As it travels."""
-        return {_OLD_NAMES.get(name, name): value for name, value in asdict(self).items()}
+        return answer_of(self)
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Self:
         """Inverse of `to_json`."""
-        return cls(**{one.name: body[_OLD_NAMES.get(one.name, one.name)] for one in fields(cls)})
+        return cls(**{one.name: body[one.answer_name] for one in fields_of(cast(type, cls)) if one.described.sent})
 
 
 @dataclass(frozen=True)
 class ContainerStatus:
-    """One container that the job started, whatever became of it: `log_address` is its NodeManager's host:port."""
+    """One container that the job started, whatever became of it."""
 
-    role: str
-    index: int
-    node_name: str
-    container_id: str
-    log_address: str
+    role: str = field(metadata=describe("what it is for", example="worker"))
+    index: int = field(metadata=describe("its number among those of its role", example=0))
+    node_name: str = field(metadata=_A_NODE)
+    container_id: str = field(metadata=describe(example="container_1700000000000_0001_01_000002"))
+    log_address: str = field(metadata=describe("HOST:PORT of its NodeManager", example="127.0.1.11:8042"))
 
 
 @dataclass(frozen=True)
 class JobStatus:
-    """A whole job: `state` is planning, running, storing, succeeded or failed; `done` of `of` units are done.
+    """A whole job, as its application master tells it."""
 
-    `seconds_left` is at the speeds seen, None before any. `section` is what the kind of job tells beyond that.
-    """
-
-    job_id: str
-    state: str
-    attempt: int
-    of: int
-    done: int
-    errors: int
-    seconds: float
-    seconds_left: float | None
+    job_id: str = field(metadata=describe(example="application_1700000000000_0001"))
+    state: str = field(metadata=describe("planning, running, storing, succeeded or failed", example="running"))
+    attempt: int = field(metadata=describe("which start of its application master this is", example=1))
+    of: int = field(metadata=describe("units in all", example=40))
+    done: int = field(metadata=describe("units that are done", example=10))
+    errors: int = field(metadata=describe("units of these that have an error", example=0))
+    seconds: float = field(metadata=describe("since it began", unit="seconds", example=5.0))
+    seconds_left: float | None = field(
+        metadata=describe("that it takes still at the speeds seen; null before any", unit="seconds", example=15.0)
+    )
     nodes: tuple[NodeStatus, ...]
-    news: tuple[str, ...] = ()
-    kind: str = "classify"
-    unit: str = "images"
+    news: tuple[str, ...] = field(default=(), metadata=describe("sentences, the last one last", example=[]))
+    kind: str = field(default="classify", metadata=describe("the kind of job", example="classify"))
+    unit: str = field(default="images", metadata=describe("what is counted", example="images"))
     containers: tuple[ContainerStatus, ...] = ()
-    section: Mapping[str, Any] | None = None
+    section: Mapping[str, Any] | None = field(
+        default=None, metadata=describe("what the kind of job tells beyond that", example=None)
+    )
+
+    @property
+    @describe_property("the same as `of`", example=40)
+    def images(self) -> int:
+        """`of` under the name that it has where images are counted."""
+        return self.of
 
     def to_json(self) -> dict[str, Any]:
-        """As it travels; `images` is `of` under the name that it has where images are counted."""
-        body = {one.name: getattr(self, one.name) for one in fields(self)}
-        return body | {
-            "images": self.of,
-            "nodes": [node.to_json() for node in self.nodes],
-            "news": list(self.news),
-            "containers": [asdict(one) for one in self.containers],
-        }
+        """As it travels."""
+        return answer_of(self)
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Self:

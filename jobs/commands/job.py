@@ -14,6 +14,7 @@ from rich.table import Column, Table
 from hadoop.client.yarn import Application
 from hadoop.rest.addresses import namenode_http, resourcemanager_http
 from hadoop.rest.webhdfs import WebHdfs
+from infosvc.wire.fields import answer_of
 from jobs.application import following, job_record, logs
 from jobs.application.status import ContainerStatus
 from jobs.application.submit import Submitter
@@ -246,14 +247,14 @@ def explain(home: Path, /, job: str, node: str | None, save: Path | None, as_jso
       nodewise job explain application_1700000000000_0001 --node worker1
     """
     decision = decision_store.load(job, lambda: session(home, hadoop))
-    body = explanation.explanation(decision, node)
+    said = explanation.explanation(decision, node)
     if as_json:
-        click.echo(json.dumps(body, indent=1))
+        click.echo(json.dumps(answer_of(said), indent=1))
     else:
-        for line in explanation.heading(body):
+        for line in explanation.heading(said):
             console.print(line, soft_wrap=True)
-        console.print(tables.shares_table(body))
-        for line in explanation.sentences(body):
+        console.print(tables.shares_table(said))
+        for line in explanation.sentences(said):
             console.print(line, soft_wrap=True)
     if save:
         _save(save, decision.to_bytes(), "record")

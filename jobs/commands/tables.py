@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
-from typing import Any
 
 from rich.table import Column, Table
 
+from jobs.division.explained import Explanation
 from jobs.images.accuracy import Accuracy
 from jobs.reports.pages import refuse_none
 from jobs.reports.report import JobReport
@@ -42,21 +42,21 @@ def _makespan(report: JobReport) -> tuple[str, ...]:
     )
 
 
-def shares_table(body: Mapping[str, Any]) -> Table:
+def shares_table(said: Explanation) -> Table:
     """The nodes of an explanation, one a row."""
     found = Table(Column("node", no_wrap=True))
     for heading in ("value", "age", "confidence", "formula", "gets", "own\ndisk", "fetches"):
         found.add_column(heading, justify="right", no_wrap=True)
-    for node in body["nodes"]:
+    for node in said.nodes:
         found.add_row(
-            node["node_name"],
-            f"{node['value']:.4g}",
-            f"{node['age_seconds']:.0f} s",
-            "unknown" if node["confidence"] is None else f"{node['confidence']:.2f}",
-            str(node["target_images"]),
-            str(node["images"]),
-            str(node["local_images"]),
-            bytes_text(node["size_bytes"] - node["local_bytes"]),
+            node.node_name,
+            f"{node.value:.4g}",
+            f"{node.age_seconds:.0f} s",
+            "unknown" if node.confidence is None else f"{node.confidence:.2f}",
+            str(node.target_images),
+            str(node.images),
+            str(node.local_images),
+            bytes_text(node.size_bytes - node.local_bytes),
         )
     return found
 

@@ -9,7 +9,8 @@
 `nodewise.board` hands them to the service, which answers an InfoError in its own form.
 
 Nothing here starts a JVM in this process: YARN is asked over its REST interface, HDFS over WebHDFS, and a job is ended
-by the command that a person would type, in a process of its own. The calls and their JSON stand in `calls`.
+by the command that a person would type, in a process of its own. The calls stand in `calls`, their JSON in
+`answers` and `path_answers`.
 """
 
 from __future__ import annotations

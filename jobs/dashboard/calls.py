@@ -1,65 +1,9 @@
-"""The calls of the board below /api/v1, and what they answer. Whoever may read may call them; DELETE is for admins.
+"""The calls of the board below /api/v1. Whoever may read may call them; DELETE is for admins.
 
-Refusals have the form of all others, {"error": {"code", "message", "field"}}: 503 when Hadoop is away or no cluster is
-known here (the sentence says what to set), 404 for a path or a job that is not there, 422 for a parameter that is
-wrong, 409 for ending a job that has ended. Times are Unix seconds, ages and durations seconds, sizes bytes, ratios 0
-to 1.
-
-    GET /path?path=/x[&capability=NAME]
-        202 {"state": "listing", "path", "files", "listed"}                  ask again in a second
-        200 {"state": "ready", "path", "listed_age_seconds", "files", "size_bytes", "blocks", "open_files",
-             "erasure_coded_files", "missing_files", "missing": [PATH, at most 100],
-             "replicas": [{"replicas", "blocks"}],
-             "nodes": [{"node_name", "rack" | null, "blocks", "bytes", "files", "held_ratio", "cached_bytes",
-                        "takes_work"}],
-             "access_cost": {"measured", "nodes", "most_nodes", "said": [SENTENCE],
-                             "entries": [{"reader", "holder", "seconds_per_byte",
-                                          "basis": "measured" | "estimated" | "assumed", "age_seconds" | null}]},
-             "capability" | null, "values": {NODE: {"value", "unit", "age_seconds", "state", "confidence" | null}},
-             "epsilon", "images",
-             "plans": [{"policy", "error" | null, "makespan_seconds", "lower_bound_seconds", "makespan_over_bound",
-                        "bytes_moved", "bytes_moved_optimal", "bytes_moved_over_optimal" | null, "locality_ratio",
-                        "loads": {NODE: FILES}, "access_seconds", "planning_seconds",
-                        "nodes": [{"node_name", "images", "size_bytes", "local_images", "moved_bytes", "makespan"}]}],
-             "no_plans": SENTENCE | null}
-        A file counts as one image. A plan with an `error` has only that and its policy. Makespans are in seconds
-        when the capability is in images per second. `access_cost.entries` is empty beyond `most_nodes` nodes.
-
-    GET /jobs
-        200 {"jobs": [JOB, the newest first]}
-        JOB = {"job_id", "name", "user", "queue", "state", "final", "ended", "progress", "started_at" | null,
-               "finished_at" | null, "said", "output" | null}
-
-    GET /jobs/ID
-        200 JOB and {"headline", "silent_seconds" | null,
-             "status": null | {"job_id", "state", "attempt", "images", "done", "errors", "seconds",
-                               "seconds_left" | null, "news": [SENTENCE], "kind", "unit", "of",
-                               "section": what the kind of job tells beyond that | null,
-                               "containers": [{"role", "index", "node_name", "container_id", "log_address"}],
-                               "nodes": [{"node_name", "state", "planned", "images", "errors", "local_images",
-                                          "running", "images_per_second", "failures", "said", "beyond_plan"}]},
-             "report": null | report.json without leases, and {"stolen_images", "remarks": [SENTENCE],
-                       "nodes": [... "stolen_images"],
-                       "timeline": {"seconds", "kinds": {KIND: WORDS},
-                                    "lanes": [{"node_name", "said", "bars": [BAR], "refused": [BAR], "failures"}]}},
-             "no_report": SENTENCE | null, "record": null | as status,
-             "ending": null | {"state": "asked" | "done" | "failed", "said"}}
-        BAR = {"begin", "end", "kind", "said"}
-        `status` while the job runs, `report` or `no_report` after it; `record` instead where a kind of job has no
-        output. `beyond_plan` is what a node does of others' parts.
-
-    GET /jobs/ID/logs
-        200 {"job_id", "ended", "streams", "containers": [{"container_id", "node_name", "role"}]}
-    GET /jobs/ID/logs?container=C[&stream=stdout][&offset=0]
-        200 {"job_id", "ended", "container_id", "node_name", "stream", "offset", "next", "more", "text"}
-        Ask again with offset=`next`, at once if `more`. Lines come whole, and of a long log only the last 2 MiB:
-        `offset` says where the text begins.
-
-    GET /jobs/ID/decision[?node=NAME]
-        200 what `nodewise job explain ID --json` prints, and {"heading": [SENTENCE]}
-
-    DELETE /jobs/ID
-        202 {"job_id", "ending": {"state": "asked", "said": ""}}             GET /jobs/ID tells what came of it
+What they answer stands in `answers` and `path_answers`, field by field, and how they are called in `document`. Refusals
+have the form of all others, {"error": {"code", "message", "field"}}: 503 when Hadoop is away or no cluster is known
+here (the sentence says what to set), 404 for a path or a job that is not there, 422 for a parameter that is wrong, 409
+for ending a job that has ended. Times are Unix seconds, ages and durations seconds, sizes bytes, ratios 0 to 1.
 """
 
 from __future__ import annotations
@@ -67,16 +11,18 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from flask import jsonify, request
+from flask import Response, jsonify, request
 from flask.typing import ResponseReturnValue
 
 from hadoop.errors import HadoopError
 from hadoop.rest.pages import NotKnown
 from hadoop.rest.webhdfs import WebHdfs
 from infosvc.wire.errors import Conflict, InvalidInput, NotFound, NotReady
+from infosvc.wire.fields import answer_of
 from infosvc.wire.records import Role, check_name
 from jobs.dashboard.briefly import Briefly
 from jobs.dashboard.hdfs import plain_path
@@ -85,6 +31,7 @@ from jobs.dashboard.values import Values
 from jobs.errors import JobError
 
 if TYPE_CHECKING:
+    from jobs.dashboard.answers import JobContainer, WholeJob
     from jobs.dashboard.showing import Reader
     from jobs.dashboard.yarn import Known, RestYarn
 
@@ -116,6 +63,7 @@ class Calls:
     def path(self) -> ResponseReturnValue:
         """GET /path."""
         from jobs.dashboard.listing import Listings, Progress
+        from jobs.dashboard.path_answers import ListingPath
         from jobs.dashboard.planning import path_view
 
         path = plain_path(request.args.get("path", ""))
@@ -125,21 +73,22 @@ class Calls:
         place = self._site.place()
         found = self._once("listings", Listings).get(self._hdfs(place), place.namenode_http, path, LISTING_WAIT_SECONDS)
         if isinstance(found, Progress):
-            return jsonify({"state": "listing", "path": path, "files": found.files, "listed": found.listed}), 202
+            return _answer(ListingPath(path, found.files, found.listed)), 202
 
         def make_view() -> dict[str, Any]:
-            return path_view(found, self._running(place), self._values, capability)
+            return answer_of(path_view(found, self._running(place), self._values, capability))
 
         key = ("path", place, path, capability, found.listed_at)
         return jsonify(self._briefly.get(key, LIST_SECONDS, make_view))
 
     def jobs(self) -> ResponseReturnValue:
         """GET /jobs."""
+        from jobs.dashboard.answers import Jobs
         from jobs.dashboard.showing import row
 
         place = self._site.place()
         found = self._briefly.get(("jobs", place), LIST_SECONDS, self._yarn(place).all)
-        return jsonify({"jobs": [row(known) for known in found]})
+        return _answer(Jobs(tuple(map(row, found))))
 
     def job(self, job_id: str) -> ResponseReturnValue:
         """GET /jobs/ID."""
@@ -148,13 +97,13 @@ class Calls:
         place, watches = self._site.place(), self._once("watches", Watches)
         known = self._find_job(place, job_id)
 
-        def look() -> dict[str, Any]:
+        def look() -> WholeJob:
             return live(known, watches.look(known, self._yarn(place).status))
 
-        body = self._briefly.get(("live", place, job_id), LIVE_SECONDS, look)
+        shown = self._briefly.get(("live", place, job_id), LIVE_SECONDS, look)
         key = ("outcome", place, job_id, known.application.has_ended)
-        told = self._briefly.get(key, SETTLED_SECONDS, lambda: outcome(self._reader(place), known))
-        return jsonify(body | told | {"ending": self._endings().of(job_id)})
+        left = self._briefly.get(key, SETTLED_SECONDS, lambda: outcome(self._reader(place), known))
+        return _answer(replace(shown, **vars(left), ending=self._endings().of(job_id)))
 
     def logs(self, job_id: str) -> ResponseReturnValue:
         """GET /jobs/ID/logs."""
@@ -164,7 +113,7 @@ class Calls:
         known = self._find_job(place, job_id)
         key = ("containers", place, job_id)
 
-        def list_containers() -> list[log_pieces.Container]:
+        def list_containers() -> list[JobContainer]:
             told = self._reader(place).containers(known)
             yarn = self._yarn(place)
             return log_pieces.containers(place, known.application.application_id, yarn.node_addresses(), told)
@@ -172,29 +121,31 @@ class Calls:
         found = self._briefly.get(key, LIST_SECONDS, list_containers)
         container = request.args.get("container")
         if not container:
-            return jsonify(log_pieces.containers_json(known, found))
+            return _answer(log_pieces.containers_answer(known, found))
         stream, offset = request.args.get("stream", "stdout"), _offset(request.args.get("offset", "0"))
-        return jsonify(log_pieces.piece(place, known, found, container, stream, offset))
+        return _answer(log_pieces.piece(place, known, found, container, stream, offset))
 
     def decision(self, job_id: str) -> ResponseReturnValue:
         """GET /jobs/ID/decision."""
-        from jobs.dashboard.showing import decision_json
+        from jobs.dashboard.showing import decision_answer
 
         place, node = self._site.place(), request.args.get("node") or None
         key = ("decision", place, _check_job_id(job_id), node)
-        body = self._briefly.get(
-            key, SETTLED_SECONDS, lambda: decision_json(self._reader(place).decision(job_id), node)
+        said = self._briefly.get(
+            key, SETTLED_SECONDS, lambda: decision_answer(self._reader(place).decision(job_id), node)
         )
-        return jsonify(body)
+        return _answer(said)
 
     def end(self, job_id: str) -> ResponseReturnValue:
         """DELETE /jobs/ID."""
+        from jobs.dashboard.answers import EndedJob
+
         place = self._site.place()
         known = self._yarn(place).find(_check_job_id(job_id))
         if known.application.has_ended:
             raise Conflict(f"{job_id} has ended already: {known.application.final.lower()}")
         self._endings().begin(place, job_id, self._note)
-        return jsonify({"job_id": job_id, "ending": self._endings().of(job_id)}), 202
+        return _answer(EndedJob(job_id, self._endings().of(job_id))), 202
 
     def _find_job(self, place: Place, job_id: str) -> Known:
         ask = self._yarn(place).find
@@ -277,6 +228,10 @@ def translate_errors(view: View, room: threading.BoundedSemaphore) -> View:
             room.release()
 
     return call
+
+
+def _answer(record: Any) -> Response:
+    return jsonify(answer_of(record))
 
 
 def _check_job_id(job_id: str) -> str:

@@ -6,10 +6,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from infosvc.wire.errors import NotReady
+from jobs.dashboard.answers import Ending
 from jobs.dashboard.site import Place
 
 COMMAND = (sys.executable, "-m", "nodewise")
@@ -17,14 +17,6 @@ PATIENCE_SECONDS = 90.0
 MOST_AT_ONCE = 2
 """Each is a JVM for some seconds."""
 MOST_KEPT = 64
-
-
-@dataclass(frozen=True)
-class Ending:
-    """A wish to end a job: `state` is asked, done or failed; `said` what the command said."""
-
-    state: str
-    said: str = ""
 
 
 class Endings:
@@ -36,10 +28,9 @@ class Endings:
         self._lock = threading.Lock()
         self._endings: dict[str, Ending] = {}
 
-    def of(self, job_id: str) -> dict[str, str] | None:
+    def of(self, job_id: str) -> Ending | None:
         """What became of the last wish to end a job, None when nobody had one."""
-        ending = self._endings.get(job_id)
-        return asdict(ending) if ending else None
+        return self._endings.get(job_id)
 
     def begin(self, place: Place, job_id: str, note: Callable[[], None] = lambda: None) -> None:
         """Have a job ended, unless that is being done already; NotReady when too many are.

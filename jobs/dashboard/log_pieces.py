@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from typing import Any
 
 from hadoop.errors import HadoopError
 from hadoop.rest.container_logs import read_since
@@ -12,6 +11,7 @@ from hadoop.rest.resourcemanager import ResourceManager
 from infosvc.wire.errors import InvalidInput, NotFound
 from jobs.application.logs import STREAMS, parse_started
 from jobs.application.status import ContainerStatus
+from jobs.dashboard.answers import JobContainer, LogContainers, LogPiece
 from jobs.dashboard.site import Place
 from jobs.dashboard.yarn import Known
 
@@ -22,19 +22,17 @@ MOST_TAIL = 2 * 1024 * 1024
 MOST_OF_MASTER = 16 * 1024 * 1024
 """Of what a master prints, in which it notes its workers."""
 
-Container = dict[str, str]
-
 
 def containers(
     place: Place, job_id: str, node_addresses: Collection[str], told: Iterable[ContainerStatus] = ()
-) -> list[Container]:
+) -> list[JobContainer]:
     """The application masters of a job, and the containers `told` by them, or noted in what they print; HadoopError.
 
     Masters of the version before note their workers in their output, and one whose node does not answer hides those
     that only it has noted. What a job tells is its owner's word, so what is no container of this job, or at none of the
     `node_addresses` of YARN, is passed over: this service must neither ask for other pages nor show what others print.
     """
-    found: dict[str, Container] = {}
+    found: dict[str, JobContainer] = {}
     own = re.compile(rf"container_(e[0-9]{{1,10}}_)?{job_id.removeprefix('application_')}_[0-9]{{1,10}}_[0-9]{{1,20}}")
     manager = ResourceManager(place.rm_http, place.user)
     masters = manager.master_containers(job_id)
@@ -54,46 +52,40 @@ def containers(
     return list(found.values())
 
 
-def containers_json(known: Known, found: list[Container]) -> dict[str, Any]:
+def containers_answer(known: Known, found: list[JobContainer]) -> LogContainers:
     """The containers as they are answered."""
-    shown = [{key: one[key] for key in ("container_id", "node_name", "role")} for one in found]
-    return {
-        "job_id": known.application.application_id,
-        "ended": known.application.has_ended,
-        "streams": list(STREAMS),
-        "containers": shown,
-    }
+    application = known.application
+    return LogContainers(application.application_id, application.has_ended, tuple(STREAMS), tuple(found))
 
 
 def piece(
-    place: Place, known: Known, found: list[Container], container_id: str, stream: str, offset: int
-) -> dict[str, Any]:
+    place: Place, known: Known, found: list[JobContainer], container_id: str, stream: str, offset: int
+) -> LogPiece:
     """What a container wrote to `stream` from byte `offset` on; NotFound for a strange one, HadoopError.
 
-    `next` is the offset to go on with; `more` tells that there is more already. A log that was begun anew is answered
-    from its beginning: `offset` then is 0. What lies more than MOST_TAIL before the end is passed over: `offset` then
-    is larger than the one that was asked for.
+    A log that was begun anew is answered from its beginning: its `offset` then is 0. What lies more than MOST_TAIL
+    before the end is passed over: its `offset` then is larger than the one that was asked for.
     """
     if stream not in STREAMS:
         raise InvalidInput(f"stream is {stream!r}: it must be one of {', '.join(STREAMS)}", "stream")
-    one = next((each for each in found if each["container_id"] == container_id), None)
+    one = next((each for each in found if each.container_id == container_id), None)
     if one is None:
         raise NotFound(f"{known.application.application_id} has no container {container_id!r}", "container")
-    node = ResourceManager(place.rm_http).nodemanager(one["address"])
+    node = ResourceManager(place.rm_http).nodemanager(one.address)
     read = read_since(container_id, node, stream, place.user, offset, MOST_TAIL)
     begin, content = (offset, b"") if read is None else (read.begin, read.content)
     shown = whole_lines(content, MOST_BYTES, known.application.has_ended)
-    return {
-        "job_id": known.application.application_id,
-        "ended": known.application.has_ended,
-        "container_id": container_id,
-        "node_name": one["node_name"],
-        "stream": stream,
-        "offset": begin,
-        "next": begin + len(shown),
-        "more": len(content) > MOST_BYTES,
-        "text": shown.decode(errors="replace"),
-    }
+    return LogPiece(
+        job_id=known.application.application_id,
+        ended=known.application.has_ended,
+        container_id=container_id,
+        node_name=one.node_name,
+        stream=stream,
+        offset=begin,
+        next=begin + len(shown),
+        more=len(content) > MOST_BYTES,
+        text=shown.decode(errors="replace"),
+    )
 
 
 def whole_lines(content: bytes, most: int, ended: bool) -> bytes:
@@ -111,10 +103,5 @@ def whole_lines(content: bytes, most: int, ended: bool) -> bytes:
     return shown[:end]
 
 
-def _container(container_id: str, address: str, role: str) -> Container:
-    return {
-        "container_id": container_id,
-        "node_name": address.rpartition(":")[0],
-        "role": role,
-        "address": address,
-    }
+def _container(container_id: str, address: str, role: str) -> JobContainer:
+    return JobContainer(container_id, address.rpartition(":")[0], role, address)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import Any
 
 from hadoop.errors import HadoopError
@@ -14,6 +13,19 @@ from jobs.application import job_record
 from jobs.application.following import Sight, Watch
 from jobs.application.job_record import JobRecord
 from jobs.application.status import ContainerStatus, JobStatus
+from jobs.dashboard.answers import (
+    DrawnBar,
+    DrawnLane,
+    DrawnTimeline,
+    ExplainedJob,
+    Job,
+    JobProgress,
+    NodeProgress,
+    Outcome,
+    ReportedNode,
+    WholeJob,
+    WholeReport,
+)
 from jobs.dashboard.yarn import Known, RestYarn
 from jobs.division import decision_store
 from jobs.division.decision import Decision
@@ -21,7 +33,7 @@ from jobs.division.explanation import explanation, heading
 from jobs.errors import JobError
 from jobs.reports.pages import remarks
 from jobs.reports.report import JobReport
-from jobs.reports.timeline import KINDS, Bar, timeline
+from jobs.reports.timeline import KINDS, Bar, Lane, timeline
 
 MOST_WATCHED = 64
 
@@ -80,89 +92,81 @@ class Watches:
         return watch.look(known.application)
 
 
-def row(known: Known) -> dict[str, Any]:
+def row(known: Known) -> Job:
     """One job of the list."""
     application = known.application
-    return {
-        "job_id": application.application_id,
-        "name": application.name,
-        "user": known.user,
-        "queue": known.queue,
-        "state": application.state,
-        "final": application.final,
-        "ended": application.has_ended,
-        "progress": application.progress,
-        "started_at": known.started_at,
-        "finished_at": known.finished_at,
-        "said": application.diagnostics.partition("\n")[0],
-        "output": next(iter(decision_store.outputs(application.tags)), None),
-    }
+    return Job(
+        job_id=application.application_id,
+        name=application.name,
+        user=known.user,
+        queue=known.queue,
+        state=application.state,
+        final=application.final,
+        ended=application.has_ended,
+        progress=application.progress,
+        started_at=known.started_at,
+        finished_at=known.finished_at,
+        said=application.diagnostics.partition("\n")[0],
+        output=next(iter(decision_store.outputs(application.tags)), None),
+    )
 
 
-def live(known: Known, sight: Sight) -> dict[str, Any]:
-    """A job with what its application master says; `beyond_plan` are images that a node does of others' parts."""
-    status = status_json(sight.status) if sight.status and not known.application.has_ended else None
+def live(known: Known, sight: Sight) -> WholeJob:
+    """A job with what its application master says."""
+    status = status_answer(sight.status) if sight.status and not known.application.has_ended else None
     silent = sight.silent if status else None
-    return row(known) | {"headline": sight.headline(), "silent_seconds": silent, "status": status}
+    return WholeJob(**vars(row(known)), headline=sight.headline(), silent_seconds=silent, status=status)
 
 
-def status_json(status: JobStatus) -> dict[str, Any]:
+def status_answer(status: JobStatus) -> JobProgress:
     """A status with what each node does beyond its part."""
-    body = status.to_json()
-    for node in body["nodes"]:
-        node["beyond_plan"] = max(0, node["images"] + node["running"] - node["planned"])
-    return body
+    nodes = tuple(NodeProgress(**vars(node)) for node in status.nodes)
+    return JobProgress(**vars(status) | {"nodes": nodes})
 
 
-def report_json(report: JobReport) -> dict[str, Any]:
-    """report.json with what each node did of others' parts, remarks, and its leases as bars of a time line."""
-    body = report.to_json()
-    body.pop("leases")
-    stolen = Counter[str]()
-    for lease in report.leases:
-        stolen[lease.node_name] += lease.images if lease.accepted and lease.stolen else 0
-    for node in body["nodes"]:
-        node["stolen_images"] = stolen[node["node_name"]]
+def report_answer(report: JobReport) -> WholeReport:
+    """A report with what each node did of others' parts, remarks, and its leases as bars of a time line."""
+    stolen = tuple(lease for lease in report.leases if lease.accepted and lease.stolen)
+    images = Counter[str]()
+    for lease in stolen:
+        images[lease.node_name] += lease.images
+    nodes = tuple(ReportedNode(**vars(node), stolen_images=images[node.node_name]) for node in report.nodes)
     drawn = timeline(report)
-    lanes = [
-        {
-            "node_name": lane.node_name,
-            "bars": [_bar(bar) for bar in lane.bars],
-            "refused": [_bar(bar) for bar in lane.refused],
-            "failures": [asdict(failure) for failure in lane.failures],
-            "said": lane.all.text() if lane.all else "no lease",
-        }
-        for lane in drawn.lanes
-    ]
-    line = {"seconds": drawn.seconds, "kinds": dict(KINDS), "lanes": lanes}
-    return body | {"stolen_images": report.stolen_images, "remarks": remarks(report), "timeline": line}
+    line = DrawnTimeline(drawn.seconds, dict(KINDS), tuple(map(_lane, drawn.lanes)))
+    # Of many leases only those are kept that are still counted, for the answer is remembered.
+    kept = vars(report) | {"nodes": nodes, "leases": stolen}
+    return WholeReport(**kept, remarks=tuple(remarks(report)), timeline=line)
 
 
-def decision_json(decision: Decision, node: str | None) -> dict[str, Any]:
-    """A decision as `nodewise job explain --json` prints it, with its heading in words; JobError for a strange node."""
-    body = explanation(decision, node)
-    return body | {"heading": heading(body)}
+def decision_answer(decision: Decision, node: str | None) -> ExplainedJob:
+    """A decision as `nodewise job explain` explains it, with its heading; JobError for a strange node."""
+    said = explanation(decision, node)
+    return ExplainedJob(**vars(said), heading=tuple(heading(said)))
 
 
-def outcome(reader: Reader, known: Known) -> dict[str, Any]:
-    """`report`, or None and in `no_report` why there is none; neither before the job has ended.
+def outcome(reader: Reader, known: Known) -> Outcome:
+    """The report of a job that has ended, or why there is none.
 
-    Of a job of a kind that has no output, `record` is what its application master said last.
+    Of a job of a kind that has no output, what its application master said last.
     """
-    none = {"report": None, "no_report": None, "record": None}
     if not known.application.has_ended:
-        return none
+        return Outcome()
     no_output = not decision_store.outputs(known.application.tags)
     if no_output and (record := reader.record(known.application.application_id)):
-        return none | {"record": status_json(record.status)}
+        return Outcome(record=status_answer(record.status))
     try:
-        return none | {"report": report_json(reader.report(known))}
+        return Outcome(report=report_answer(reader.report(known)))
     except (HadoopError, JobError) as error:
-        return none | {"no_report": str(error)}
+        return Outcome(no_report=str(error))
 
 
-def _bar(bar: Bar) -> dict[str, Any]:
-    return {"begin": bar.begin, "end": bar.end, "kind": bar.kind, "said": bar.text()}
+def _lane(lane: Lane) -> DrawnLane:
+    said = lane.all.text() if lane.all else "no lease"
+    return DrawnLane(lane.node_name, tuple(map(_bar, lane.bars)), tuple(map(_bar, lane.refused)), lane.failures, said)
+
+
+def _bar(bar: Bar) -> DrawnBar:
+    return DrawnBar(bar.begin, bar.end, bar.kind, bar.text())
 
 
 def _report(content: bytes, path: str, job_id: str) -> JobReport:

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from infosvc.wire.fields import describe
 from jobs.division.columns import BlockColumns, Shares, plan_of, shares_of
 from jobs.errors import JobError
 from locality.balance import check_capability, whole_targets
@@ -25,12 +26,14 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Reading:
-    """One value of one node when the plan was made; `confidence` is 0 to 1, None where nothing told it."""
+    """One value of one node when the plan was made."""
 
-    value: float
-    age_seconds: float
-    state: str
-    confidence: float | None = None
+    value: float = field(metadata=describe("what the node was judged by", example=0.5))
+    age_seconds: float = field(metadata=describe("old when it was read", unit="seconds", example=1.5))
+    state: str = field(metadata=describe(example="fresh"))
+    confidence: float | None = field(
+        default=None, metadata=describe("how far to trust it, 0 to 1; null where nothing tells", example=0.8)
+    )
 
 
 @dataclass(frozen=True)
@@ -52,12 +55,12 @@ class CapabilityReadings:
 class Share:
     """What a plan gives a node, in images and bytes, and what Algorithm 1's formula gives it (`target_images`)."""
 
-    node_name: str
-    images: int
-    size_bytes: int
-    local_images: int
-    local_bytes: int
-    target_images: int
+    node_name: str = field(metadata=describe(example="127.0.1.11"))
+    images: int = field(metadata=describe("images that the plan gives it", example=20))
+    size_bytes: int = field(metadata=describe("of these images", unit="bytes", example=20000))
+    local_images: int = field(metadata=describe("images of these that it holds", example=20))
+    local_bytes: int = field(metadata=describe("of the images that it holds", unit="bytes", example=20000))
+    target_images: int = field(metadata=describe("images that Algorithm 1's formula gives it", example=20))
 
 
 @dataclass(frozen=True)

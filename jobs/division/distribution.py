@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,23 +10,20 @@ import pyarrow.compute as pc
 from hadoop.client.arrow_table import blocks_of
 from hadoop.client.blocks import NOT_READABLE, BlockState
 from hadoop.client.snapshots import Snapshot
+from infosvc.wire.fields import describe
 
 
 @dataclass(frozen=True)
 class NodeShare:
-    """What one node holds whole: blocks, their bytes, files with any of them, and the bytes of those in its cache.
+    """What one node holds whole; replicas make the sum over the nodes greater than what there is."""
 
-    `held_ratio` is its part of all bytes of the path; replicas make the sum over the nodes greater than 1. A node
-    whose DataNode does not live has no rack.
-    """
-
-    node_name: str
-    rack: str | None
-    blocks: int
-    bytes: int
-    files: int
-    held_ratio: float
-    cached_bytes: int
+    node_name: str = field(metadata=describe(example="127.0.1.11"))
+    rack: str | None = field(metadata=describe("null for a node whose DataNode does not live", example="/default-rack"))
+    blocks: int = field(metadata=describe("that it holds", example=1))
+    bytes: int = field(metadata=describe("of these blocks", unit="bytes", example=1000))
+    files: int = field(metadata=describe("of which it holds any block", example=1))
+    held_ratio: float = field(metadata=describe("its part of all bytes of the path, 0 to 1", example=1.0))
+    cached_bytes: int = field(metadata=describe("of the blocks in its cache", unit="bytes", example=0))
 
 
 @dataclass(frozen=True)

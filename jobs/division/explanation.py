@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
 from jobs.division.columns import digest
 from jobs.division.decision import Decision, Share
+from jobs.division.explained import ExplainedNode, Explanation, Fetched, GivenAway, PlanQuality
 from jobs.division.replay import Yardstick, attempts, comparison, yardstick
 from jobs.errors import JobError
 from jobs.reports.texts import bytes_text, over_optimum_text, ratio_text
@@ -27,7 +27,7 @@ REASONS = {
 """What to say of images that move."""
 
 
-def explanation(decision: Decision, only: str | None = None) -> dict[str, Any]:
+def explanation(decision: Decision, only: str | None = None) -> Explanation:
     """The decision with, for each node or `only` one, its inputs, its share and why; JobError for an unknown node.
 
     Ages are seconds when the plan was made; `makespan` and `predicted` are in `makespan_unit`.
@@ -36,54 +36,54 @@ def explanation(decision: Decision, only: str | None = None) -> dict[str, Any]:
     if only is not None and only not in shares:
         raise JobError(f"{decision.job_id} was not planned with {only}: its nodes were {', '.join(shares)}")
     facts = _Facts(decision)
-    nodes = [facts.node(share) for name, share in shares.items() if only in (None, name)]
-    return _whole(decision) | {"nodes": nodes}
+    return _whole(decision, tuple(facts.node(share) for name, share in shares.items() if only in (None, name)))
 
 
-def heading(body: Mapping[str, Any]) -> list[str]:
+def heading(said: Explanation) -> list[str]:
     """What was decided, by what, and how good that is."""
-    made_by = body["produced_by"] or "written by programs"
-    quality = body["quality"]
+    quality = said.quality
     return [
-        f"{body['job_id']}: {body['images']} images of {body['input']}, divided by {body['policy']}, judged by "
-        f"{body['capability']} at {body['made_at']}.",
-        f"{body['capability']}: {body['help'] or 'nobody has described it'} ({body['kind']}, {made_by}).",
-        f"Predicted makespan {body['makespan']:.1f}, lower bound {body['lower_bound']:.1f}, ratio "
-        f"{ratio_text(body['makespan_over_bound'])}; in {body['makespan_meaning']}.",
-        f"{bytes_text(quality['bytes_moved'])} are moved; within {_percent(body['epsilon'])} of the bound the fewest "
-        f"are {bytes_text(quality['bytes_moved_optimal'])}, ratio "
-        f"{over_optimum_text(quality['bytes_moved_over_optimal'])}. {_percent(quality['locality_ratio'])} of the "
+        f"{said.job_id}: {said.images} images of {said.input}, divided by {said.policy}, judged by "
+        f"{said.capability} at {said.made_at}.",
+        f"{said.capability}: {said.help or 'nobody has described it'} ({said.kind}, "
+        f"{said.produced_by or 'written by programs'}).",
+        f"Predicted makespan {said.makespan:.1f}, lower bound {said.lower_bound:.1f}, ratio "
+        f"{ratio_text(said.makespan_over_bound)}; in {said.makespan_meaning}.",
+        f"{bytes_text(quality.bytes_moved)} are moved; within {_percent(said.epsilon)} of the bound the fewest "
+        f"are {bytes_text(quality.bytes_moved_optimal)}, ratio "
+        f"{over_optimum_text(quality.bytes_moved_over_optimal)}. {_percent(quality.locality_ratio)} of the "
         "images stay where they are.",
     ]
 
 
-def sentences(body: Mapping[str, Any]) -> list[str]:
+def sentences(said: Explanation) -> list[str]:
     """The reasons of each node."""
-    return [f"{node['node_name']}: {' '.join(node['why'])}" for node in body["nodes"]]
+    return [f"{node.node_name}: {' '.join(node.why)}" for node in said.nodes]
 
 
-def _whole(decision: Decision) -> dict[str, Any]:
+def _whole(decision: Decision, nodes: tuple[ExplainedNode, ...]) -> Explanation:
     judged = decision.readings
     predicted = comparison(decision, attempts(decision, [], {}))
-    return {
-        "job_id": decision.job_id,
-        "made_at": decision.made_at,
-        "input": decision.input,
-        "policy": decision.policy,
-        "epsilon": decision.terms.epsilon,
-        "capability": decision.capability,
-        "unit": judged.unit,
-        "kind": judged.kind,
-        "produced_by": judged.produced_by,
-        "help": judged.help,
-        "images": decision.images,
-        "blocks": len(decision.blocks),
-        "block_digest": digest(decision.blocks),
-        "quality": asdict(decision.quality),
-        "makespan_unit": predicted["makespan_unit"],
-        "makespan_meaning": predicted["makespan_meaning"],
+    return Explanation(
+        job_id=decision.job_id,
+        made_at=decision.made_at,
+        input=decision.input,
+        policy=decision.policy,
+        epsilon=decision.terms.epsilon,
+        capability=decision.capability,
+        unit=judged.unit,
+        kind=judged.kind,
+        produced_by=judged.produced_by,
+        help=judged.help,
+        images=decision.images,
+        blocks=len(decision.blocks),
+        block_digest=digest(decision.blocks),
+        quality=PlanQuality(**vars(decision.quality)),
+        makespan_unit=predicted["makespan_unit"],
+        makespan_meaning=predicted["makespan_meaning"],
         **{key: predicted["plans"][0][key] for key in ("makespan", "lower_bound", "makespan_over_bound")},
-    }
+        nodes=nodes,
+    )
 
 
 class _Facts:
@@ -105,54 +105,55 @@ class _Facts:
             for holder in self.given.keys() & set(move.part.block.replicas):
                 self.given[holder].add(move.node, move.part)
 
-    def node(self, share: Share) -> dict[str, Any]:
+    def node(self, share: Share) -> ExplainedNode:
         """One node, in figures and sentences."""
         name = share.node_name
-        figures = {
-            **asdict(share),
-            **asdict(self.decision.readings.nodes[name]),
-            "most_images": self.rooms[name],
-            "held_images": self.held[name],
-            "fetched": [{"why": why, **counted} for why, counted in self.fetched[name].largest()],
-            "given_away": [{"to": to, **counted} for to, counted in self.given[name].largest()],
-            "predicted": share.images / self.by.speeds[name] if share.images and self.by.speeds.get(name) else None,
-        }
-        return figures | {"why": [self._value_text(figures), *self._gets(figures), *self._reads(figures)]}
+        found = ExplainedNode(
+            **vars(share),
+            **vars(self.decision.readings.nodes[name]),
+            most_images=self.rooms[name],
+            held_images=self.held[name],
+            fetched=tuple(Fetched(*counted) for counted in self.fetched[name].largest()),
+            given_away=tuple(GivenAway(*counted) for counted in self.given[name].largest()),
+            predicted=share.images / self.by.speeds[name] if share.images and self.by.speeds.get(name) else None,
+            why=(),
+        )
+        return replace(found, why=(self._value_text(found), *self._gets(found), *self._reads(found)))
 
-    def _value_text(self, node: Mapping[str, Any]) -> str:
+    def _value_text(self, node: ExplainedNode) -> str:
         """Value, age, confidence, and the formula with its numbers in it."""
         capability, images = self.decision.capability, self.decision.images
         total = sum(self.values.values())
-        exact = images * (node["value"] / total)
+        exact = images * (node.value / total)
         unit = f" {self.decision.readings.unit}" if self.decision.readings.unit else ""
-        trust = "nothing tells its confidence" if node["confidence"] is None else f"confidence {node['confidence']:.2f}"
+        trust = "nothing tells its confidence" if node.confidence is None else f"confidence {node.confidence:.2f}"
         return (
-            f"its {capability} was {node['value']:.4g}{unit}, {node['age_seconds']:.0f} s old and {node['state']}, "
-            f"{trust}. That makes {images} * {node['value']:.4g} / {total:.4g} = {exact:.1f} "
-            f"images by the formula, {node['target_images']} in whole ones."
+            f"its {capability} was {node.value:.4g}{unit}, {node.age_seconds:.0f} s old and {node.state}, "
+            f"{trust}. That makes {images} * {node.value:.4g} / {total:.4g} = {exact:.1f} "
+            f"images by the formula, {node.target_images} in whole ones."
         )
 
-    def _gets(self, node: Mapping[str, Any]) -> list[str]:
-        images, policy, epsilon = node["images"], self.decision.policy, self.decision.terms.epsilon
-        if images == node["target_images"] > 0:
+    def _gets(self, node: ExplainedNode) -> list[str]:
+        images, policy, epsilon = node.images, self.decision.policy, self.decision.terms.epsilon
+        if images == node.target_images > 0:
             return [f"It gets these {images}."]
         if images:
             return [
-                f"It gets {images}: {policy} departs from the formula; up to {_pictures(node['most_images'])} end "
+                f"It gets {images}: {policy} departs from the formula; up to {_pictures(node.most_images)} end "
                 f"within {_percent(epsilon)} of the bound."
             ]
-        if node["value"] == 0:
+        if node.value == 0:
             return ["It gets none, because a node whose capability is 0 takes no work."]
-        if node["target_images"] == 0:
+        if node.target_images == 0:
             return ["It gets none, because its share is too small for a whole image."]
-        return [f"It gets none, because {policy} finds all its work at better places: it holds {node['held_images']}."]
+        return [f"It gets none, because {policy} finds all its work at better places: it holds {node.held_images}."]
 
-    def _reads(self, node: Mapping[str, Any]) -> list[str]:
+    def _reads(self, node: ExplainedNode) -> list[str]:
         """Where it reads them, and who reads of what it holds without holding it."""
-        held, local = node["held_images"], node["local_images"]
-        reads = f"reads {local} of them from its own disk" if node["images"] else "reads none of them"
-        fetched = [f"{_pictures(move['images'])} {move['why']}" for move in node["fetched"]]
-        given = [f"{move['images']} by {move['to']}" for move in node["given_away"]]
+        held, local = node.held_images, node.local_images
+        reads = f"reads {local} of them from its own disk" if node.images else "reads none of them"
+        fetched = [f"{_pictures(move.images)} {move.why}" for move in node.fetched]
+        given = [f"{move.images} by {move.to}" for move in node.given_away]
         return [
             f"It holds {_pictures(held)} and {reads}.",
             *([f"It fetches {_join_some(fetched)}."] if fetched else []),
@@ -171,9 +172,9 @@ class _Tally:
         self._images[key] += part.items
         self._bytes[key] += round(part.size_bytes)
 
-    def largest(self) -> list[tuple[str, dict[str, int]]]:
-        """The most images first."""
-        return [(key, {"images": images, "size_bytes": self._bytes[key]}) for key, images in self._images.most_common()]
+    def largest(self) -> list[tuple[str, int, int]]:
+        """What they have in common, how many images and how many bytes, the most images first."""
+        return [(key, images, self._bytes[key]) for key, images in self._images.most_common()]
 
 
 def _why(move: Move) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
+from infosvc.wire.fields import answer_of, describe, describe_property
 from jobs.errors import JobError
 from locality.bounds import makespan_lower_bound
 
@@ -13,41 +14,47 @@ ACCEPTED = "accepted"
 SEEDED = "Seeded weights, not trained ones: speeds and counts are real, the classes mean nothing."
 
 
+_A_NODE = describe(example="127.0.1.11")
+_IMAGES = describe("images that it did", example=20)
+
+
 @dataclass(frozen=True)
 class Weights:
     """Where the network's weights came from, and what that means for the classes in the result."""
 
-    source: str
-    meaning: str = ""
+    source: str = field(metadata=describe("where they came from", example="seed 1"))
+    meaning: str = field(default="", metadata=describe("what that means for the classes", example=SEEDED))
 
 
 @dataclass(frozen=True)
 class InputValue:
-    """One value the plan was made from, as text, with its age in seconds when it was read."""
+    """One value the plan was made from."""
 
-    data_name: str
-    node_name: str
-    data_value: str
-    age: float
-    unit: str = ""
-    state: str = "fresh"
+    data_name: str = field(metadata=describe(example="perf_cpu"))
+    node_name: str = field(metadata=_A_NODE)
+    data_value: str = field(metadata=describe("as text", example="0.5"))
+    age: float = field(metadata=describe("old when it was read", unit="seconds", example=1.5))
+    unit: str = field(default="", metadata=describe("unit of the value", example=""))
+    state: str = field(default="fresh", metadata=describe(example="fresh"))
 
 
 @dataclass(frozen=True)
 class NodeReport:
-    """One node's share: what it was judged and given, and what it did in `seconds` of work.
+    """One node's share: what it was judged and given, and what it did."""
 
-    `known_images_per_second` is its speed in an earlier job, for a node that this job gave nothing; else 0.
-    """
-
-    node_name: str
-    capability: float
-    planned_images: int
-    images: int
-    local_images: int
-    seconds: float
-    images_per_second: float
-    known_images_per_second: float = 0.0
+    node_name: str = field(metadata=_A_NODE)
+    capability: float = field(metadata=describe("what it was judged by", example=0.5))
+    planned_images: int = field(metadata=describe("images that the plan gave it", example=20))
+    images: int = field(metadata=_IMAGES)
+    local_images: int = field(metadata=describe("images of these that lay on its own disk", example=20))
+    seconds: float = field(metadata=describe("of work", unit="seconds", example=20.0))
+    images_per_second: float = field(metadata=describe("per second", unit="images", example=1.0))
+    known_images_per_second: float = field(
+        default=0.0,
+        metadata=describe(
+            "per second in an earlier job, of a node that this job gave nothing; else 0", unit="images", example=0.0
+        ),
+    )
 
 
 @dataclass(frozen=True)
@@ -79,58 +86,68 @@ class LeaseReport:
 
 @dataclass(frozen=True)
 class Failure:
-    """What a node lost on the way: `kind` is one of jobs.application.exits, `seconds` since the work began.
+    """What a node lost on the way; `kind` is one of jobs.application.exits."""
 
-    `counts` tells whether it speaks against the node; suspected images speak against themselves.
-    """
-
-    node_name: str
-    container_id: str
-    kind: str
-    seconds: float
-    said: str = ""
-    counts: bool = True
+    node_name: str = field(metadata=_A_NODE)
+    container_id: str = field(metadata=describe(example="container_1700000000000_0001_01_000002"))
+    kind: str = field(metadata=describe("how its container ended", example="lost node"))
+    seconds: float = field(metadata=describe("since the work began", unit="seconds", example=5.0))
+    said: str = field(default="", metadata=describe("what is known beyond that", example=""))
+    counts: bool = field(
+        default=True,
+        metadata=describe(
+            "whether it speaks against the node; suspected images speak against themselves", example=True
+        ),
+    )
 
 
 @dataclass(frozen=True)
 class JobReport:
-    """One job; what follows from the fields is a property, so that the numbers cannot disagree.
+    """One job; what follows from the fields is a property, so that the numbers cannot disagree."""
 
-    `errors` counts images whose row has an error; `started_at` is ISO 8601 with its zone; `wall_seconds` is
-    the time from the application master's start to the last result, planning and containers included, and
-    `first_result_seconds` to the first. `bytes_moved` were read by nodes that hold no replica, `bytes_moved_planned`
-    by the plan alone; `attempts` are those of the application master.
-    """
-
-    job_id: str
-    application_id: str
-    engine: str
-    policy: str
-    capability: str
-    images: int
-    errors: int
-    started_at: str
-    bytes_read: int
-    bytes_moved: int
-    bytes_moved_optimal: int
+    job_id: str = field(metadata=describe(example="application_1700000000000_0001"))
+    application_id: str = field(metadata=describe("YARN's name of it", example="application_1700000000000_0001"))
+    engine: str = field(metadata=describe("engine and model", example="mxnet/alexnet"))
+    policy: str = field(metadata=describe("by which the images were divided", example="maxflow"))
+    capability: str = field(metadata=describe("data name by which the nodes were judged", example="perf_cpu"))
+    images: int = field(metadata=describe("images in all", example=40))
+    errors: int = field(metadata=describe("images whose row has an error", example=0))
+    started_at: str = field(metadata=describe("ISO 8601 with its zone", example="2026-01-02T03:04:05+00:00"))
+    bytes_read: int = field(metadata=describe("of images", unit="bytes", example=40000))
+    bytes_moved: int = field(metadata=describe("read by nodes that hold no replica", unit="bytes", example=0))
+    bytes_moved_optimal: int = field(
+        metadata=describe("that had to move at least for what each node did", unit="bytes", example=0)
+    )
     nodes: tuple[NodeReport, ...]
     inputs: tuple[InputValue, ...]
     weights: Weights
-    state: str = "SUCCEEDED"
-    wall_seconds: float = 0.0
-    note: str = ""
-    bytes_moved_planned: int = 0
-    first_result_seconds: float = 0.0
-    attempts: int = 1
+    state: str = field(default="SUCCEEDED", metadata=describe(example="SUCCEEDED"))
+    wall_seconds: float = field(
+        default=0.0,
+        metadata=describe(
+            "from the application master's start to the last result, planning and containers included",
+            unit="seconds",
+            example=25.0,
+        ),
+    )
+    note: str = field(default="", metadata=describe("what a reader must know of the figures", example=""))
+    bytes_moved_planned: int = field(default=0, metadata=describe("moved by the plan alone", unit="bytes", example=0))
+    first_result_seconds: float = field(
+        default=0.0,
+        metadata=describe("from the application master's start to the first result", unit="seconds", example=6.0),
+    )
+    attempts: int = field(default=1, metadata=describe("starts of the application master", example=1))
     leases: tuple[LeaseReport, ...] = ()
     failures: tuple[Failure, ...] = ()
 
     @property
+    @describe_property("of the node that worked longest", unit="seconds", example=20.0)
     def makespan_seconds(self) -> float:
         """Seconds of the node that worked longest."""
         return max((node.seconds for node in self.nodes), default=0.0)
 
     @property
+    @describe_property("of a perfect division at the speeds measured; 0 when none was", unit="seconds", example=20.0)
     def lower_bound_seconds(self) -> float:
         """images / sum(images_per_second): what a perfect division had taken; 0 when no speed was measured.
 
@@ -140,12 +157,14 @@ class JobReport:
         return makespan_lower_bound(self.images, speeds) if any(speeds.values()) else 0.0
 
     @property
+    @describe_property("makespan over lower bound, 1 is perfect; null when there is no bound", example=1.0)
     def makespan_over_bound(self) -> float | None:
         """1 is perfect; None when there is no bound."""
         bound = self.lower_bound_seconds
         return self.makespan_seconds / bound if bound else None
 
     @property
+    @describe_property("share of the images read from the node's own disk, 0 to 1", example=1.0)
     def locality_ratio(self) -> float:
         """Share of the images read from the node's own disk, 0 to 1; 1 when none was read."""
         done = sum(node.images for node in self.nodes)
@@ -158,12 +177,7 @@ class JobReport:
 
     def to_json(self) -> dict[str, Any]:
         """The object of report.json."""
-        return asdict(self) | {
-            "makespan_seconds": self.makespan_seconds,
-            "lower_bound_seconds": self.lower_bound_seconds,
-            "makespan_over_bound": self.makespan_over_bound,
-            "locality_ratio": self.locality_ratio,
-        }
+        return answer_of(self)
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> JobReport:
@@ -190,4 +204,4 @@ class JobReport:
 
 
 def _record(kind: Any, body: Mapping[str, Any]) -> Any:
-    return kind(**{field.name: body[field.name] for field in fields(kind) if field.name in body})
+    return kind(**{one.name: body[one.name] for one in fields(kind) if one.name in body})

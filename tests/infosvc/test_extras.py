@@ -44,9 +44,8 @@ EXTRA = CallGroup(
         Route("/api/v1/extra/away", "away", _away, Role.READER),
         Route("/api/v1/extra/change", "change", _change, Role.ADMIN, "POST"),
     ),
-    document={
+    document=lambda: {
         "tags": [{"name": "extra"}],
-        "definitions": {},
         "paths": {"/extra/who": {"get": {"tags": ["extra"], "responses": {"200": {"description": "who calls"}}}}},
     },
 )

@@ -14,9 +14,10 @@ from infosvc.data.structs import make_struct
 from infosvc.http.api.body import Fields, read
 from infosvc.http.api.calls import CALLS
 from infosvc.http.api.restx import Namespace
-from infosvc.http.openapi.schemas import answer_model, body_model
+from infosvc.http.openapi.examples import example_of
+from infosvc.http.openapi.schemas import answer_model, answer_schema, body_model
 from infosvc.wire.errors import InvalidInput
-from infosvc.wire.fields import POSITIVE, Limits, describe, fields_of
+from infosvc.wire.fields import POSITIVE, Limits, answer_of, describe, describe_property, fields_of
 from tests.infosvc.schemas import against
 
 
@@ -126,6 +127,48 @@ def test_an_answer_has_every_field() -> None:
     assert model.name == "Cart"
     assert model.__schema__["required"] == [one.name for one in fields_of(Cart)]
     assert not [name for name, one in model.__schema__["properties"].items() if "default" in one]
+
+
+@dataclass(frozen=True)
+class Trip:
+    """An answer that works something out, calls a field otherwise, keeps one back, and may hold one of two records."""
+
+    metres: float = field(metadata=describe(unit="metres", name="length", example=3.0))
+    driver: str = field(metadata=describe(answered=False))
+    stops: tuple[Wheel | Cart, ...]
+    wheel: Wheel | None = field(metadata=describe("the one that broke", example=None))
+
+    @property
+    @describe_property("of the way", unit="kilometres", example=0.003)
+    def kilometres(self) -> float:
+        return self.metres / 1000
+
+
+def test_an_answer_is_made_by_what_its_record_says_and_its_schema_allows_no_other() -> None:
+    models: dict[str, Any] = {}
+    schema = answer_schema(models, Trip)
+    answer = answer_of(Trip(3.0, "me", (Wheel(3), Cart("a", Colour.RED, 1.0)), Wheel(4)))
+
+    assert list(answer) == ["length", "stops", "wheel", "kilometres"]
+    assert (answer["kilometres"], answer["stops"][1]["colour"]) == (0.003, "red")
+    assert against(schema, answer, models, closed=True) == []
+    assert against(schema, answer | {"wheel": None}, models, closed=True) == []
+    assert models["Trip"]["properties"]["kilometres"]["x-unit"] == "kilometres"
+    wrong: list[dict[str, Any]] = [
+        {"wheel": {}},
+        {"wheel": 3},
+        {"stops": [{}]},
+        {"stops": [{"spokes": 3, "name": "a"}]},
+        {"length": None},
+    ]
+    for one in wrong:
+        assert against(schema, answer | one, models, closed=True), one
+    assert example_of(schema, models)["stops"] == [{"spokes": 28}]
+
+
+def test_two_answers_of_one_name_are_refused() -> None:
+    with pytest.raises(ValueError, match="two models have the name Wheel"):
+        answer_schema({"Wheel": {"type": "object"}}, Trip)
 
 
 def test_every_model_of_the_service_is_made_from_a_record() -> None:

@@ -1,4 +1,4 @@
-"""The real service, for tests of what reads and writes there.
+"""The real service, for tests of what reads and writes there, and the board on a Hadoop that is played.
 
 Properties are checked without a time limit for each example: on a busy machine it would fail for no reason.
 """
@@ -10,11 +10,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from flask import Flask, Response
+from flask.testing import FlaskClient
 from hypothesis import settings
 
+from infosvc.http.api.restx import error_response
 from infosvc.http.server import Server
 from infosvc.settings import Settings
 from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import NotFound
+from infosvc.wire.records import Datum, Outcome, Role, State
+from jobs.dashboard import routes
+from jobs.dashboard.site import Place, Site
+from tests.jobs.decisions import WEIGHTS
+from tests.jobs.played import Hadoop
 
 TOKEN = "a-token-for-the-tests"
 
@@ -31,3 +40,53 @@ def client(tmp_path: Path) -> Iterator[InfoClient]:
         yield made
     server.stop()
     thread.join()
+
+
+class Values:
+    """A service that knows one capability, on every node."""
+
+    def data(self, data_name: str) -> list[Datum]:
+        if data_name != "weight":
+            raise NotFound(f"no producer is registered under {data_name!r}", "data_name")
+        return [
+            Datum("weight", node, str(value), 1.0, 60.0, State.FRESH, Outcome.OK) for node, value in WEIGHTS.items()
+        ]
+
+
+@pytest.fixture
+def hadoop() -> Iterator[Hadoop]:
+    made = Hadoop()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def declared() -> dict[str, Role]:
+    """Which role each view was declared with, by its name."""
+    return {}
+
+
+@pytest.fixture
+def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, declared: dict[str, Role]) -> FlaskClient:
+    """The calls alone, on a home without a cluster."""
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+    monkeypatch.setenv("HADOOP_USER_NAME", "me")
+    app = Flask("board")
+
+    app.register_error_handler(Exception, _answer)
+    for route in routes(tmp_path, Values()):
+        declared[route.name] = route.role
+        app.add_url_rule(f"/api/v1{route.rule}", route.name, route.view, methods=[route.method])
+    return app.test_client()
+
+
+def _answer(error: Exception) -> Response:
+    return error_response(error)
+
+
+@pytest.fixture
+def known(board: FlaskClient, hadoop: Hadoop, monkeypatch: pytest.MonkeyPatch) -> FlaskClient:
+    """The calls on the cluster that is played."""
+    http = f"http://{hadoop.address}"
+    monkeypatch.setattr(Site, "place", lambda self: Place(self.home, http, http, "me"))
+    return board

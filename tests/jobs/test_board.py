@@ -3,78 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
-from flask import Flask, Response
 from flask.testing import FlaskClient
 
 from hadoop.rest.pages import Limits
-from infosvc.http.api.restx import error_response
-from infosvc.http.openapi.examples import schema_of
-from infosvc.wire.errors import NotFound
-from infosvc.wire.records import Datum, Outcome, Role, State
+from infosvc.wire.records import Role
 from jobs.application.job_record import JobRecord
 from jobs.application.status import ContainerStatus, JobStatus, NodeStatus
-from jobs.dashboard import routes
-from jobs.dashboard.document import BOARD
-from jobs.dashboard.site import Place, Site
 from locality.policies import POLICIES
-from tests.infosvc.schemas import against
-from tests.jobs.decisions import NODES, WEIGHTS, decide
+from tests.jobs.decisions import NODES, decide
 from tests.jobs.played import JOB, MASTER, WORKER, Hadoop, make_report
-
-
-class Values:
-    """A service that knows one capability, on every node."""
-
-    def data(self, data_name: str) -> list[Datum]:
-        if data_name != "weight":
-            raise NotFound(f"no producer is registered under {data_name!r}", "data_name")
-        return [
-            Datum("weight", node, str(value), 1.0, 60.0, State.FRESH, Outcome.OK) for node, value in WEIGHTS.items()
-        ]
-
-
-@pytest.fixture
-def hadoop() -> Iterator[Hadoop]:
-    made = Hadoop()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def declared() -> dict[str, Role]:
-    """Which role each view was declared with, by its name."""
-    return {}
-
-
-@pytest.fixture
-def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, declared: dict[str, Role]) -> FlaskClient:
-    """The calls alone, on a home without a cluster."""
-    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
-    monkeypatch.setenv("HADOOP_USER_NAME", "me")
-    app = Flask("board")
-
-    app.register_error_handler(Exception, _answer)
-    for route in routes(tmp_path, Values()):
-        declared[route.name] = route.role
-        app.add_url_rule(f"/api/v1{route.rule}", route.name, route.view, methods=[route.method])
-    return app.test_client()
-
-
-def _answer(error: Exception) -> Response:
-    return error_response(error)
-
-
-@pytest.fixture
-def known(board: FlaskClient, hadoop: Hadoop, monkeypatch: pytest.MonkeyPatch) -> FlaskClient:
-    """The calls on the cluster that is played."""
-    http = f"http://{hadoop.address}"
-    monkeypatch.setattr(Site, "place", lambda self: Place(self.home, http, http, "me"))
-    return board
 
 
 def test_reading_takes_a_reader_and_ending_a_job_an_admin(board: FlaskClient, declared: dict[str, Role]) -> None:
@@ -277,30 +216,6 @@ def test_an_answer_that_would_fill_the_memory_is_not_read_to_its_end(
 
     assert answer.status_code == 503
     assert "/webhdfs/v1/data is more than" in answer.get_json()["error"]["message"]
-
-
-@pytest.mark.parametrize(
-    ("path", "query"),
-    [("/path", "?path=/data"), ("/jobs", ""), ("/jobs/{job_id}", ""), ("/jobs/{job_id}/logs", f"?container={WORKER}")],
-)
-def test_the_examples_of_the_document_are_of_the_form_that_is_answered(
-    known: FlaskClient, path: str, query: str
-) -> None:
-    shown = BOARD["paths"][path]["get"]["responses"]["200"]["examples"]["application/json"]
-    answer = known.get(f"/api/v1{path.format(job_id=JOB)}{query}")
-
-    assert answer.status_code == 200
-    assert form(answer.get_json()) == form(shown)
-    assert against(schema_of(shown), answer.get_json()) == []
-
-
-def form(said: Any) -> Any:
-    """Keys without their values, but for `access_cost`, whose lists may be empty."""
-    if isinstance(said, list):
-        return [form(said[0])] if said else []
-    if isinstance(said, dict):
-        return {key: None if key == "access_cost" else form(value) for key, value in said.items()}
-    return None
 
 
 def test_a_job_that_has_ended_is_not_ended_again(known: FlaskClient, hadoop: Hadoop) -> None:

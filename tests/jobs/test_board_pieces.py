@@ -9,11 +9,13 @@ import pytest
 
 from hadoop.client.blocks import BlockState
 from infosvc.wire.errors import InvalidInput
+from infosvc.wire.fields import answer_of
 from jobs.dashboard.hdfs import plain_path
 from jobs.dashboard.listing import as_snapshot, stored_file
 from jobs.dashboard.log_pieces import whole_lines
+from jobs.dashboard.path_answers import PolicyPlan, ReplicaCount
 from jobs.dashboard.planning import matrix, plans, replicas
-from jobs.dashboard.showing import report_json
+from jobs.dashboard.showing import report_answer
 from jobs.dashboard.yarn import parse_known
 from locality.cost import AccessCost
 from locality.policies import POLICIES
@@ -57,21 +59,22 @@ def test_a_block_is_read_as_webhdfs_tells_it(
 
     assert (file.blocks[0].state, file.blocks[0].hosts) == (state, hosts)
     assert list(as_snapshot("/", [file], {}).files()) == [file]
-    assert replicas([file]) == [{"replicas": len(hosts), "blocks": 1}]
+    assert replicas([file]) == (ReplicaCount(len(hosts), 1),)
 
 
 def test_every_policy_is_tried() -> None:
     found = plans(make_blocks(), WEIGHTS, Terms())
 
-    assert [plan["policy"] for plan in found] == list(POLICIES)
-    assert all(plan["makespan_over_bound"] >= 1 for plan in found if not plan["error"])
+    assert [plan.policy for plan in found] == list(POLICIES)
+    assert all(plan.makespan_over_bound >= 1 for plan in found if isinstance(plan, PolicyPlan))
+    assert any(isinstance(plan, PolicyPlan) for plan in found)
 
 
 def test_a_matrix_of_too_many_nodes_is_left_out() -> None:
     nodes = [f"n{number}" for number in range(100)]
 
-    assert matrix(AccessCost(), nodes)["entries"] == []
-    assert len(matrix(AccessCost(), nodes[:3])["entries"]) == 9
+    assert matrix(AccessCost(), nodes).entries == ()
+    assert len(matrix(AccessCost(), nodes[:3]).entries) == 9
 
 
 PIECES = {
@@ -90,7 +93,7 @@ def test_a_piece_ends_with_a_line(content: bytes, most: int, ended: bool, shown:
 
 
 def test_what_a_node_stole_is_counted_and_leases_become_bars() -> None:
-    body = report_json(make_report())
+    body = answer_of(report_answer(make_report()))
 
     assert {node["node_name"]: node["stolen_images"] for node in body["nodes"]} == {"alpha": 1, "beta": 0}
     assert [bar["kind"] for bar in body["timeline"]["lanes"][0]["bars"]] == ["local", "stolen"]

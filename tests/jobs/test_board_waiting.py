@@ -13,9 +13,10 @@ import pytest
 from hadoop.errors import HadoopError
 from hadoop.rest.webhdfs import WebHdfs
 from infosvc.wire.errors import NotReady
+from jobs.dashboard.answers import Ending
 from jobs.dashboard.briefly import KEPT_SECONDS, Briefly
 from jobs.dashboard.calls import translate_errors
-from jobs.dashboard.ending import Ending, Endings
+from jobs.dashboard.ending import Endings
 from jobs.dashboard.listing import LISTING_SECONDS, Progress, take
 from jobs.dashboard.site import Place
 from tests.jobs.played import JOB
@@ -142,7 +143,7 @@ def test_what_becomes_of_ending_a_job_is_told(tmp_path: Path) -> None:
         if thread.name == "board-ending":
             thread.join(10)
 
-    assert endings.of(JOB) == {"state": "failed", "said": "it would not end"}
+    assert endings.of(JOB) == Ending("failed", "it would not end")
 
 
 def test_a_job_is_not_ended_when_that_cannot_be_noted(tmp_path: Path) -> None:
@@ -165,7 +166,7 @@ def test_what_the_command_prints_leaves_no_wish_open(tmp_path: Path) -> None:
         if thread.name == "board-ending":
             thread.join(10)
 
-    assert endings.of(JOB) == {"state": "done", "said": "\N{REPLACEMENT CHARACTER}"}
+    assert endings.of(JOB) == Ending("done", "\N{REPLACEMENT CHARACTER}")
 
 
 def test_not_too_many_jobs_are_ended_at_once(tmp_path: Path) -> None:

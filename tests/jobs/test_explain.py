@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from infosvc.wire.fields import answer_of
 from jobs.division.decision import Decision
 from jobs.division.explanation import explanation, heading, sentences
 from jobs.errors import JobError
@@ -20,7 +21,7 @@ from tests.jobs.decisions import decide
 
 
 def node(decision: Decision, name: str) -> dict[str, Any]:
-    (found,) = explanation(decision, name)["nodes"]
+    (found,) = answer_of(explanation(decision, name))["nodes"]
     assert found["node_name"] == name
     return dict(found)
 
@@ -39,7 +40,7 @@ def test_a_share_is_the_formula_with_its_numbers() -> None:
 @pytest.mark.parametrize("name", sorted(POLICIES))
 def test_the_figures_add_up_whatever_the_policy(name: str) -> None:
     decision = decide(name, weights={"alpha": 7.0, "beta": 0.0, "gamma": 1.0})
-    body = json.loads(json.dumps(explanation(decision), allow_nan=False))
+    body = json.loads(json.dumps(answer_of(explanation(decision)), allow_nan=False))
 
     assert sum(found["images"] for found in body["nodes"]) == 40
     assert sum(found["size_bytes"] for found in body["nodes"]) == sum(block.size_bytes for block in decision.blocks)

@@ -1,6 +1,6 @@
 """Jobs and a path of HDFS without a cluster: invented facts, put into words and numbers by the board's own code.
 
-The calls and their shapes are those of `jobs.dashboard.calls`; tests/web/test_real_cluster.py looks at the real ones.
+The answers are the records of `jobs.dashboard.answers`; tests/web/test_real_cluster.py looks at the real ones.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from flask import jsonify, request
+from flask import Response, jsonify, request
 from flask.typing import ResponseReturnValue
 
 from hadoop.client import arrow_table
@@ -23,10 +23,12 @@ from hadoop.client.yarn import Application
 from infosvc.http.api.call_group import PREFIX, CallGroup, Route
 from infosvc.http.api.exchange import latest
 from infosvc.wire.errors import NotFound
+from infosvc.wire.fields import answer_of
 from infosvc.wire.records import Role
 from jobs.application.following import Sight
 from jobs.application.status import JobStatus, NodeStatus
 from jobs.dashboard import planning, showing
+from jobs.dashboard.answers import EndedJob, Ending, JobContainer, Jobs, LogContainers, LogPiece
 from jobs.dashboard.yarn import Known
 from jobs.division import decision_store
 from jobs.reports.report import JobReport
@@ -50,7 +52,7 @@ class Invented:
     """A cluster's word on four jobs, one of which runs; tests may change it while pages look at it."""
 
     done: int = 12
-    ending: dict[str, str] | None = None
+    ending: Ending | None = None
     jobs: dict[str, Known] = field(default_factory=lambda: {one.application.application_id: one for one in _jobs()})
 
     def calls(self) -> CallGroup:
@@ -77,49 +79,52 @@ class Invented:
         """GET /path."""
         if request.args["path"] != "/data/images":
             raise NotFound(f"{request.args['path']} is not in HDFS")
-        return jsonify(planning.path_view(_snapshot(), NODES, latest(), request.args.get("capability")))
+        return _answer(planning.path_view(_snapshot(), NODES, latest(), request.args.get("capability")))
 
     def all(self) -> ResponseReturnValue:
         """GET /jobs."""
-        return jsonify({"jobs": [showing.row(known) for known in self.jobs.values()]})
+        return _answer(Jobs(tuple(map(showing.row, self.jobs.values()))))
 
     def job(self, job_id: str) -> ResponseReturnValue:
         """GET /jobs/ID."""
         known = self._known(job_id)
         status = _status(self.done) if job_id == RUNNING and not known.application.has_ended else None
-        body = showing.live(known, Sight(known.application, status))
-        report = showing.report_json(_report()) if job_id == ENDED else None
+        shown = showing.live(known, Sight(known.application, status))
+        report = showing.report_answer(_report()) if job_id == ENDED else None
         none = None if report or not known.application.has_ended else "only a job that succeeded has a report"
-        record = showing.status_json(COPIES) if job_id == COPIED else None
+        record = showing.status_answer(COPIES) if job_id == COPIED else None
         ending = self.ending if job_id == RUNNING else None
-        return jsonify(body | {"report": report, "no_report": none, "record": record, "ending": ending})
+        return _answer(replace(shown, report=report, no_report=none, record=record, ending=ending))
 
     def logs(self, job_id: str) -> ResponseReturnValue:
         """GET /jobs/ID/logs."""
         ended = self._known(job_id).application.has_ended
-        said: dict[str, Any] = {"job_id": job_id, "ended": ended}
-        container = {"container_id": "container_1_0003_01_000001", "node_name": "n1", "role": "master"}
+        master = JobContainer("container_1_0003_01_000001", "n1", "master", "")
         if "container" not in request.args:
-            return jsonify(said | {"streams": ["stdout", "stderr"], "containers": [container]})
-        offset = int(request.args.get("offset", 0))
-        piece = {"stream": request.args["stream"], "offset": offset, "next": len(LOG), "more": False}
-        return jsonify(said | container | piece | {"text": LOG[offset:]})
+            return _answer(LogContainers(job_id, ended, ("stdout", "stderr"), (master,)))
+        offset, name = int(request.args.get("offset", 0)), master.container_id
+        stream, text = request.args["stream"], LOG[offset:]
+        return _answer(LogPiece(job_id, ended, name, "n1", stream, offset, len(LOG), False, text))
 
     def decision(self, job_id: str) -> ResponseReturnValue:
         """GET /jobs/ID/decision."""
         self._known(job_id)
-        return jsonify(showing.decision_json(decide(), None))
+        return _answer(showing.decision_answer(decide(), None))
 
     def end(self, job_id: str) -> ResponseReturnValue:
         """DELETE /jobs/ID."""
         self._known(job_id)
-        self.ending = {"state": "asked", "said": ""}
-        return jsonify({"job_id": job_id, "ending": self.ending}), 202
+        self.ending = Ending("asked")
+        return _answer(EndedJob(job_id, self.ending)), 202
 
     def _known(self, job_id: str) -> Known:
         if job_id not in self.jobs:
             raise NotFound(f"YARN knows no {job_id}")
         return self.jobs[job_id]
+
+
+def _answer(record: Any) -> Response:
+    return jsonify(answer_of(record))
 
 
 def _plain(view: Any) -> Any:

@@ -7,6 +7,7 @@ import re
 from playwright.sync_api import Locator, Page, expect
 
 from infosvc.wire.records import Report
+from jobs.dashboard.answers import Ending
 from tests.infosvc.conftest import TOKEN
 from tests.web.browser import Tabs, Unreloaded, focused, press_until
 from tests.web.conftest import Known, ran
@@ -113,7 +114,7 @@ def test_a_job_is_ended_by_keyboard_after_a_question(tabs: Tabs, known: Known, b
     press_until(page, "End it")
     page.keyboard.press("Enter")
     expect(page.get_by_text("Being ended…")).to_be_visible()
-    board.ending = {"state": "done", "said": f"{RUNNING} killed"}
+    board.ending = Ending("done", f"{RUNNING} killed")
     board.finish("KILLED")
     expect(page.locator("main")).to_contain_text("killed")
     expect(page.get_by_role("button", name="End this job")).to_be_hidden()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from flask import Flask
@@ -33,15 +33,15 @@ class Route:
 class CallGroup:
     """Calls that belong together: a namespace of Flask-RESTX, which describes itself, or routes, or both.
 
-    `document` describes routes below /api/v1 to Swagger: `tags`, `paths` and `definitions` of Swagger 2.0. How any
-    call is refused is added to it, and its schema to an answer that only shows an example. A view may raise the errors
-    of infosvc.wire.errors, and `flask.g.caller` is who calls.
+    `document` makes what describes routes below /api/v1 to Swagger, when somebody asks for it: `tags` and `paths` of
+    Swagger 2.0. The `schema` of an answer is a record, or several (A | B), of which schema and example are made. How
+    any call is refused is added. A view may raise the errors of infosvc.wire.errors, and `flask.g.caller` is who calls.
     """
 
     name: str
     namespace: Namespace | None = None
     routes: tuple[Route, ...] = ()
-    document: Mapping[str, Any] = field(default_factory=dict)
+    document: Callable[[], Mapping[str, Any]] | None = None
 
     def add_routes(self, app: Flask) -> None:
         """Let the application answer the routes; ValueError when it answers one of that name already."""

@@ -65,10 +65,10 @@ else:
 class Api(ApiBase):
     """The API whose every error is `{"error": {"code", "message", "field"}}`.
 
-    `documents` describe calls that are not made with Flask-RESTX.
+    `documents` make what describes calls that are not made with Flask-RESTX.
     """
 
-    documents: Sequence[Mapping[str, Any]] = ()
+    documents: Sequence[Callable[[], Mapping[str, Any]]] = ()
 
     def handle_error(self, error: Exception) -> Response:
         """Answer an exception of one of our paths."""
@@ -80,7 +80,7 @@ class Api(ApiBase):
         document = super().__schema__
         if "error" not in document:  # models within models, of which Flask-RESTX itself does not know
             document["definitions"] |= {name: deepcopy(model.__schema__) for name, model in self.models.items()}
-        add_described(document, deepcopy(self.documents))  # each time anew: the document adds to it
+        add_described(document, [deepcopy(make()) for make in self.documents])  # the document adds to it
         add_refusals(document)
         add_examples(document)
         return document

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from infosvc.http.openapi.schemas import answer_schema
 from infosvc.wire.errors import BY_STATUS
 from infosvc.wire.records import NAME
 from infosvc.wire.records import NODE_NAME as NODE
@@ -49,13 +50,20 @@ _OF_BODIES = {
 
 
 def add_described(document: dict[str, Any], calls: Iterable[Mapping[str, Any]]) -> None:
-    """Take in what was said of calls that are not made with Flask-RESTX."""
+    """Take in what was said of calls that are not made with Flask-RESTX, with schemas of the records they answer."""
     if "error" in document:  # it could not be made
         return
     for one in calls:
         document["tags"] += one["tags"]
         document["paths"] |= one["paths"]
-        document["definitions"] |= one["definitions"]
+        for call in _calls(one["paths"]):
+            for answer in call["responses"].values():
+                if "schema" in answer:
+                    answer["schema"] = answer_schema(document["definitions"], answer["schema"])
+
+
+def _calls(paths: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [call for path in paths.values() for method, call in path.items() if method != "parameters"]
 
 
 def add_refusals(document: dict[str, Any]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 EVENTS = 'id: 7\nevent: node\ndata: {"node_name":"127.0.1.11","state":"lost"}\n\n'
-_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string"}
 
 
 class NoExample(LookupError):
@@ -13,7 +12,7 @@ class NoExample(LookupError):
 
 
 def add_examples(document: dict[str, Any]) -> None:
-    """Show of every call one whole body and one whole answer, or give an answer that is shown its schema.
+    """Show of every call one whole body and one whole answer.
 
     NoExample names a field that leaves a gap in an example.
     """
@@ -39,6 +38,8 @@ def example_of(schema: dict[str, Any], models: dict[str, Any], where: str = "") 
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return example_of(models[name], models, name)
+    if "x-oneOf" in schema:
+        return example_of(schema["x-oneOf"][0], models, where)
     if "allOf" in schema:
         return {key: value for part in schema["allOf"] for key, value in example_of(part, models, where).items()}
     if "properties" in schema:
@@ -48,20 +49,6 @@ def example_of(schema: dict[str, Any], models: dict[str, Any], where: str = "") 
     if "items" in schema:
         return [example_of(schema["items"], models, f"{where}[]")]
     raise NoExample(f"{where} has no example: give it one where its model is made")
-
-
-def schema_of(example: Any) -> dict[str, Any]:
-    """The schema of what is like an example: its keys, and values of its types, each of which may be null instead.
-
-    >>> schema_of([1.5])
-    {'type': 'array', 'items': {'type': 'number'}}
-    """
-    if isinstance(example, dict):
-        properties = {key: {**schema_of(one), "x-nullable": True} for key, one in example.items()}
-        return {"type": "object", "properties": properties, **({"required": [*properties]} if properties else {})}
-    if isinstance(example, list):
-        return {"type": "array", "items": schema_of(example[0]) if example else {}}
-    return {"type": _TYPES[type(example)]} if example is not None else {}
 
 
 def _show_body(call: dict[str, Any], models: dict[str, Any]) -> None:
@@ -75,7 +62,5 @@ def _show_answers(call: dict[str, Any], models: dict[str, Any]) -> None:
     for code, answer in call["responses"].items():
         if code.startswith("2") and "schema" in answer:
             answer["examples"] = {"application/json": example_of(answer["schema"], models)}
-        elif code.startswith("2") and "examples" in answer:
-            answer["schema"] = schema_of(answer["examples"]["application/json"])
         elif code == "200" and "text/event-stream" in call.get("produces", []):
             answer["examples"] = {"text/event-stream": EVENTS}
