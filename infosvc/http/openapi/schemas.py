@@ -6,16 +6,23 @@ from collections.abc import Collection, Mapping
 from dataclasses import MISSING, is_dataclass
 from enum import StrEnum
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Union, cast, get_args, get_origin
+from typing import Any, Protocol, Union, cast, get_args, get_origin
 
 from infosvc.wire.fields import FREE, NO_EXAMPLE, Field, Limits, fields_of
-
-if TYPE_CHECKING:
-    from infosvc.http.api.restx import Namespace
 
 Schema = dict[str, Any]
 Models = dict[str, Any]
 """Schemas by name."""
+
+
+class Namespace(Protocol):
+    """What holds the models of some calls, as Flask-RESTX has it."""
+
+    models: Models
+
+    def schema_model(self, name: str, schema: Schema) -> Any:
+        """Add a model; what stands for it."""
+
 
 _PLAIN = {bool: "boolean", int: "integer", float: "number", str: "string"}
 _OF_NUMBERS = {"least": "minimum", "above": "minimum", "most": "maximum"}
