@@ -319,20 +319,23 @@ def test_a_job_s_state_is_shown_to_programs(site: Site, first: dict[str, Any]) -
 
 
 def master_node(site: Site) -> str | None:
-    """The node that was chosen for the application master of the job under way, once there is one."""
-    url = f"{site.cluster.rm_http}/ws/v1/cluster/apps?states=ACCEPTED,RUNNING"
+    """The node of the application master that has begun its work, once there is one."""
+    url = f"{site.cluster.rm_http}/ws/v1/cluster/apps?states=RUNNING"
     with urlopen(url, timeout=10) as answer:
         under_way = (json.load(answer)["apps"] or {}).get("app", [])
     addresses = [job.get("amHostHttpAddress", "").partition(":")[0] for job in under_way]
     return next((address for address in addresses if address), None)
 
 
-def test_a_node_that_is_lost_before_its_container_starts_costs_no_picture(site: Site) -> None:
+def lose_a_node(site: Site, output: str) -> tuple[int, int]:
+    """What a node was to do and what it did in a job that began as it was frozen; no image of the job is lost.
+
+    Frozen, it still counts as alive when the plan is made; then it misses its heartbeats and is lost.
+    """
     with ThreadPoolExecutor(1) as background:
-        submitted = background.submit(site.submit, "hdfs:///out/lost")
+        submitted = background.submit(site.submit, f"hdfs://{output}")
         master = until(lambda: master_node(site))
         node = next(name for name in site.cluster.nodes if name != master)
-        # Frozen, it still counts as alive when the plan is made; then it misses its heartbeats and is lost.
         victim = daemons.find_running(site.cluster)[daemons.Daemon(site.cluster, "nodemanager", node)]
         victim.send_signal(signal.SIGSTOP)
         try:
@@ -340,7 +343,14 @@ def test_a_node_that_is_lost_before_its_container_starts_costs_no_picture(site: 
         finally:
             victim.send_signal(signal.SIGCONT)
 
+    assert len(rows(site, output)) == report["images"] == PICTURES + len(BROKEN)
+    assert left_behind(site, output) == [output]
     done = {one["node_name"]: (one["planned_images"], one["images"]) for one in report["nodes"]}
-    assert done[node][0] > 0 == done[node][1]
-    assert len(rows(site, "/out/lost")) == report["images"] == PICTURES + len(BROKEN)
-    assert left_behind(site, "/out/lost") == ["/out/lost"]
+    return done.get(node, (0, 0))
+
+
+def test_a_node_that_is_lost_before_its_container_starts_costs_no_picture(site: Site) -> None:
+    # On a busy machine the node may be lost before the plan, or its container may start before it is frozen.
+    outcomes = (lose_a_node(site, f"/out/lost{attempt}") for attempt in range(3))
+
+    assert any(planned > 0 == done for planned, done in outcomes)
