@@ -23,7 +23,11 @@ ALWAYS = "nodewise/__main__.py"
 
 # When a file was read last and when it was made, in seconds, and its path below the release.
 FIND = ("find", ".", "-name", "__pycache__", "-prune", "-o", "-type", "f", "-printf", "%A@ %C@ %P\\n")
-SCRIPT = f'for release in {RELEASES}; do cd "$release" && {shlex.join(FIND)}; done'
+
+
+def script(releases: str = RELEASES) -> str:
+    """The listing of all releases, in shell; it is empty on a worker, which has an agent and no release."""
+    return f'for release in {releases}; do [ ! -d "$release" ] || (cd "$release" && {shlex.join(FIND)}) || exit; done'
 
 
 def was_read(listing: str) -> set[str]:
@@ -40,7 +44,7 @@ def note() -> None:
     """Add what the machines that are up have read to what was noted before; LabError where disks keep no times."""
     found = set(noted())
     for machine in machines():
-        found |= was_read(power.run(machine.name, ["sudo", "bash", "-c", SCRIPT]))
+        found |= was_read(power.run(machine.name, ["sudo", "bash", "-c", script()]))
     if ALWAYS not in found:
         raise LabError("The machines' disks keep no times of access: put the checkout on a disk without noatime")
     write(found)

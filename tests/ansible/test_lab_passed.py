@@ -121,6 +121,12 @@ def test_a_file_that_changes_while_the_tests_run_makes_them_due(checkout: Path) 
     assert passed.due(checkout)
 
 
+def found_read(releases: str) -> set[str]:
+    """What a machine has read of its releases."""
+    script = ["bash", "-c", loaded.script(releases)]
+    return loaded.was_read(subprocess.run(script, capture_output=True, text=True, check=True).stdout)
+
+
 def test_what_was_read_of_an_unpacked_release_is_found(tmp_path: Path) -> None:
     """As on a machine: packed with bytecode that is checked against its source, unpacked by tar, and then used."""
     code, release = tmp_path / "code", tmp_path / "release"
@@ -136,18 +142,14 @@ def test_what_was_read_of_an_unpacked_release_is_found(tmp_path: Path) -> None:
     subprocess.run(["tar", "--create", "--mtime=@0", "--file", "../code.tar", "."], cwd=code, check=True)
     unpack = ["tar", "--extract", "--no-same-owner", "--file", str(tmp_path / "code.tar"), "--directory", str(release)]
     subprocess.run(unpack, check=True)
-    listing = [*loaded.FIND]
-    assert (
-        loaded.was_read(subprocess.run(listing, cwd=release, capture_output=True, text=True, check=True).stdout)
-        == set()
-    )
+    assert found_read(f"{tmp_path}/rel*/") == set()
     time.sleep(0.05)  # clocks of file systems move in steps
 
     program = "import room.used; open('room/page.html').read()"
     subprocess.run([sys.executable, "-P", "-c", program], cwd=release, env={"PYTHONPATH": "."}, check=True)
 
-    found = loaded.was_read(subprocess.run(listing, cwd=release, capture_output=True, text=True, check=True).stdout)
-    assert found == {"room/__init__.py", "room/used.py", "room/page.html"}
+    assert found_read(f"{tmp_path}/rel*/") == {"room/__init__.py", "room/used.py", "room/page.html"}
+    assert found_read(f"{tmp_path}/none*/") == set(), "a worker has no release"
 
 
 @pytest.mark.parametrize(("changed", "ran"), [(False, False), (True, True)])
