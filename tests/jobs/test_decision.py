@@ -1,4 +1,4 @@
-"""The decision record: everything comes back from the file, and what is no record is refused in a sentence."""
+"""The decision record: everything comes back from the file, and what is not a record is refused in a sentence."""
 
 from __future__ import annotations
 
