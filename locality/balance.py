@@ -25,7 +25,7 @@ def check_blocks(blocks: Sequence[Block]) -> None:
 
 
 def check_capability(capability: Mapping[str, float]) -> None:
-    """Refuse, with PlanError, no nodes, a capability that is no finite number >= 0, and zeros only."""
+    """Refuse, with PlanError, no nodes, a capability that is not a finite number >= 0, and zeros only."""
     if not capability:
         raise PlanError("there is no node to give work to", remedy="name at least one with its capability")
     for node, value in capability.items():

@@ -58,7 +58,7 @@ class Estimate:
 def from_jobs(samples: Iterable[Sample]) -> Estimate | None:
     """The estimate from a node's own jobs, in any order; None where there are none.
 
-    ValueError names an age that is not finite, or a speed that is no finite number above 0.
+    ValueError names an age that is not finite, or a speed that is not a finite number above 0.
     """
     jobs = sorted((_check_sample(sample) for sample in samples), key=lambda sample: sample.age_seconds)
     if not jobs:
@@ -78,10 +78,10 @@ def from_jobs(samples: Iterable[Sample]) -> Estimate | None:
 def from_others(measure: float, known: Sequence[tuple[float, float]]) -> Estimate | None:
     """The guess for a node by its own `measure`, 0 or more, and each known node's (speed, measure).
 
-    A known node gives a scale if both are above 0; None where none does. ValueError: the measure is no capability.
+    A known node gives a scale if both are above 0; None where none does. ValueError: the measure is not a capability.
     """
     if not (math.isfinite(measure) and measure >= 0):
-        raise ValueError(f"the measure {measure} is no capability: it must be a finite number of 0 or more")
+        raise ValueError(f"the measure {measure} is not a capability: it must be a finite number of 0 or more")
     scales = [speed / other for speed, other in known if other > 0 and 0 < speed / other < math.inf]
     if not scales:
         return None
@@ -95,9 +95,9 @@ def freshness(age_seconds: float, ttl_seconds: float) -> float:
 
 def _check_sample(sample: Sample) -> Sample:
     if not math.isfinite(sample.age_seconds):
-        raise ValueError(f"the age {sample.age_seconds} is none: it must be a finite number of seconds")
+        raise ValueError(f"the age {sample.age_seconds} is not allowed: it must be a finite number of seconds")
     if not (math.isfinite(sample.items_per_second) and sample.items_per_second > 0):
-        raise ValueError(f"{sample.items_per_second} is no speed: it must be a finite number above 0")
+        raise ValueError(f"{sample.items_per_second} is not a speed: it must be a finite number above 0")
     return Sample(max(sample.age_seconds, 0.0), sample.items_per_second)
 
 

@@ -68,11 +68,11 @@ class Rate:
     def __post_init__(self) -> None:
         if not SLOWEST_BYTES_PER_SECOND <= self.bytes_per_second <= FASTEST_BYTES_PER_SECOND:
             raise CostError(
-                f"{self.bytes_per_second!r} is no rate: bytes per second from {SLOWEST_BYTES_PER_SECOND:g} to "
+                f"{self.bytes_per_second!r} is not a rate: bytes per second from {SLOWEST_BYTES_PER_SECOND:g} to "
                 f"{FASTEST_BYTES_PER_SECOND:g}; leave out what was not measured"
             )
         if not 0 <= self.age < math.inf:
-            raise CostError(f"{self.age!r} is no age: seconds, 0 or more")
+            raise CostError(f"{self.age!r} is not an age: seconds, 0 or more")
 
 
 class Figure(NamedTuple):
@@ -200,7 +200,7 @@ class AccessCost:
             body = json.loads(text)
             return _from_body(body, age)
         except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-            raise CostError(f"this is no access cost ({error}): {text[:60]!r}; collect it again") from error
+            raise CostError(f"this is not an access cost ({error}): {text[:60]!r}; collect it again") from error
 
     @cached_property
     def _known_figures(self) -> dict[Side, Figure]:

@@ -20,7 +20,7 @@ PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def up() -> None:
-    """Start what does not run; what a former lab that crashed has left is no obstacle."""
+    """Start what does not run; what a former lab that crashed has left is not an obstacle."""
     check_host()
     RUNTIME.mkdir(mode=0o700, exist_ok=True)
     OWNER.write_text(str(ROOT))

@@ -56,7 +56,7 @@ def bits(rate: str) -> int:
     """Bits per second of a rate as tc writes it, as 100mbit."""
     matched = re.fullmatch(r"(\d+)([kmg]bit)", rate)
     if matched is None:
-        raise LabError(f"lab_rate {rate!r} is no rate: write it as 100mbit")
+        raise LabError(f"lab_rate {rate!r} is not a rate: write it as 100mbit")
     return int(matched[1]) * UNITS[matched[2]]
 
 

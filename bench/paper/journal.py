@@ -32,12 +32,12 @@ class Journal:
 
     @classmethod
     def resume(cls, path: Path, settings: Mapping[str, Any]) -> Journal:
-        """One that was begun with the same settings; BenchError names what differs, or that it is no journal."""
+        """One that was begun with the same settings; BenchError names what differs, or that it is not a journal."""
         try:
             lines = [json.loads(line) for line in path.read_text().splitlines()]
             begun = lines[0]["settings"]
         except (OSError, ValueError, LookupError, TypeError) as error:
-            raise BenchError(f"{path} is no journal of this bench ({error}): name the one it printed") from None
+            raise BenchError(f"{path} is not a journal of this bench ({error}): name the one it printed") from None
         differing = [name for name in settings if begun.get(name) != settings[name]]
         if differing:
             said = ", ".join(f"{name} {begun.get(name)}, not {settings[name]}" for name in differing)

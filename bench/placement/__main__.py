@@ -60,7 +60,7 @@ def _parts(only: str | None) -> list[str]:
     asked = only.split(",") if only else list(PARTS)
     for part in asked:
         if part not in PARTS:
-            raise click.BadParameter(f"{part!r} is no part of the bench: use {', '.join(PARTS)}", param_hint="--only")
+            raise click.BadParameter(f"{part!r} is not part of the bench: use {', '.join(PARTS)}", param_hint="--only")
     return asked
 
 

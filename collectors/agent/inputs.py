@@ -30,7 +30,7 @@ class Inputs:
         return changed
 
     def note_counts(self, counts: Mapping[str, int]) -> set[str]:
-        """The inputs that changed somewhere since the service was heard before; a first count is no change."""
+        """The inputs that changed somewhere since the service was heard before; a first count is not a change."""
         changed = {name for name, count in counts.items() if self._counts.get(name, count) != count}
         self._counts |= {name: count for name, count in counts.items() if name in self._texts}
         return changed

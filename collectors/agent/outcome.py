@@ -28,7 +28,7 @@ class Verdict:
 
 
 def parse_output(stdout: bytes) -> str:
-    """The one line that a run printed, without blanks around it; ValueError tells why the output is no value.
+    """The one line that a run printed, without blanks around it; ValueError tells why the output is not a value.
 
     >>> parse_output(b"0.9375\\n")
     '0.9375'

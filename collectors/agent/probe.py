@@ -44,7 +44,7 @@ class Probes:
     def grant(self, query: str) -> Iterator[int]:
         """How many bytes to send to who asks with this query, for as long as it takes.
 
-        InvalidInput for a size that is none, Busy while another probe is under way or the budget is spent.
+        InvalidInput for a size that is not allowed, Busy while another probe is under way or the budget is spent.
         """
         size = _size(query)
         if not self._one.acquire(blocking=False):

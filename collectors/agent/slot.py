@@ -64,7 +64,7 @@ class RunSlot:
 
     @property
     def running(self) -> bool:
-        """Whether a run is under way; one that SIGKILL does not end is none: its end was reported already."""
+        """Whether a run is under way; one that SIGKILL does not end does not count: its end was reported already."""
         return self._child is not None and not self._stuck
 
     @property

@@ -13,7 +13,7 @@ def parse_wanted(body: bytes) -> Wanted:
     try:
         return Wanted.from_json(json.loads(body))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise InvalidInput(f"the body is no wanted state: {type(error).__name__}: {error}") from error
+        raise InvalidInput(f"the body is not a wanted state: {type(error).__name__}: {error}") from error
 
 
 def check_wanted(wanted: Wanted, node_name: str) -> Wanted:
@@ -28,7 +28,7 @@ def check_wanted(wanted: Wanted, node_name: str) -> Wanted:
 def _check_slot(slot: Slot) -> None:
     for name in (slot.data_name, *slot.emits, *slot.inputs):
         if not isinstance(name, str):
-            raise InvalidInput(f"{name!r} is no data name", "data_name", remedy="give text")
+            raise InvalidInput(f"{name!r} is not a data name", "data_name", remedy="give text")
         check_name(name)
     if not isinstance(slot.cmd, str):
         raise InvalidInput(f"cmd of {slot.data_name} is {slot.cmd!r}", "cmd", remedy="give text")

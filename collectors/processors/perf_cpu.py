@@ -20,7 +20,7 @@ SOURCE = "cpu_free_ratio"
 
 
 def capability(cpu_free: float, cpu_req: float) -> float:
-    """Equation (1); ValueError when CpuReq is no share."""
+    """Equation (1); ValueError when CpuReq is not a share."""
     if not 0 < cpu_req <= 1:
         raise ValueError(f"CPU_REQ {cpu_req:g} is not a share of the CPU: give a number above 0 and at most 1")
     return 1.0 if cpu_free >= cpu_req else cpu_free / cpu_req

@@ -1,6 +1,6 @@
 """The rack of this node, as its NameNode knows it: rack_name.py NAMENODE_HTTP
 
-One word that begins with a slash. A node that is no live DataNode has no rack there: exit 3.
+One word that begins with a slash. A node that is not a live DataNode has no rack there: exit 3.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LIVE_NODES = "/jmx?get=Hadoop:service=NameNode,name=NameNodeInfo::LiveNodes"
 
 
 def rack_name(answer: str, node_name: str) -> str | None:
-    """A node's rack in the NameNode's answer, None when it is not there; ValueError when this is no such answer."""
+    """A node's rack in the NameNode's answer, None when it is not there; ValueError when this is something else."""
     try:
         nodes: dict[str, Any] = json.loads(json.loads(answer)["beans"][0]["LiveNodes"])
         found = {name.rpartition(":")[0]: node.get("location") for name, node in nodes.items()}

@@ -71,7 +71,7 @@ difference() {
     program=$1
     shift
     readable "$PROC_ROOT/uptime" "$@"
-    [ -d "${STATE_DIR:-}" ] || die "STATE_DIR '${STATE_DIR:-}' is no directory: name one that keeps the previous sample"
+    [ -d "${STATE_DIR:-}" ] || die "STATE_DIR '${STATE_DIR:-}' is not a directory: name one that keeps the previous sample"
     sample=$STATE_DIR/sample
     [ -e "$sample" ] || printf '' >"$sample" || die "cannot write $sample"
     status=0

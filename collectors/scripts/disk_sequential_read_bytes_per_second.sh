@@ -9,9 +9,9 @@ BYTES=4194304
 export LC_ALL=C # so that dd speaks English
 
 directory=${1:-${STATE_DIR:-}}
-[ -d "$directory" ] || die "'$directory' is no directory on this node: name the one where its data lie"
+[ -d "$directory" ] || die "'$directory' is not a directory on this node: name the one where its data lie"
 file=$directory/.nodewise_read_rate
-{ [ -f "$file" ] && [ ! -h "$file" ]; } || [ ! -e "$file" ] || die "$file is no plain file: remove it"
+{ [ -f "$file" ] && [ ! -h "$file" ]; } || [ ! -e "$file" ] || die "$file is not a plain file: remove it"
 # Random bytes, since a disk may not store others as they are.
 size=$([ -r "$file" ] && wc -c <"$file") || size=0
 if [ "$size" -ne "$BYTES" ]; then

@@ -64,7 +64,7 @@ class Listing:
                 self._client = filesystem.java.getClient()
             except AttributeError:
                 raise HadoopError(
-                    f"{filesystem.java.getUri()} is no HDFS",
+                    f"{filesystem.java.getUri()} is not HDFS",
                     remedy="set fs.defaultFS in core-site.xml to hdfs://HOST:PORT",
                 ) from None
             self._namenode = _messages_of(self._client.getNamenode())

@@ -244,7 +244,7 @@ def _id(application_id: str) -> Any:
         return java(f"{RECORDS}.ApplicationId").fromString(application_id)
     except jpype.JException as error:
         raise HadoopError(
-            f"{application_id!r} is no application id", remedy="it looks like application_1700000000000_0001"
+            f"{application_id!r} is not an application id", remedy="it looks like application_1700000000000_0001"
         ) from error
 
 

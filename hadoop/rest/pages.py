@@ -113,7 +113,7 @@ class Pages:
         return answer
 
     def read_json(self, path: str, what: str, limits: Limits | None = None) -> Any:
-        """Get a page of JSON; HadoopError also when it is none, for then another program answers at this address."""
+        """Get a page of JSON; HadoopError also when another program answers at this address."""
         return self.parse(self.read(path, what, limits))
 
     def parse(self, answer: Answer) -> Any:

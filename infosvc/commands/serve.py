@@ -202,14 +202,14 @@ def _check_authority(path: Path) -> None:
         ssl.create_default_context(cafile=path)
     except OSError as error:
         raise InvalidInput(
-            f"{path} is no authority that can be used ({_reason(error)})",
+            f"{path} is not an authority that can be used ({_reason(error)})",
             "agent_ca",
             remedy="give its certificate as PEM",
         ) from error
 
 
 def _reason(error: OSError) -> str:
-    """What is wrong in words; OpenSSL leaves out its own when a file is no PEM at all."""
+    """What is wrong in words; OpenSSL leaves out its own when a file is not PEM at all."""
     if isinstance(error, ssl.SSLError):
         return error.reason.replace("_", " ").lower() if error.reason else "it is not PEM"
     return str(error)

@@ -20,5 +20,5 @@ class Span(click.ParamType[float]):
         """The span in seconds."""
         found = _SPAN.fullmatch(str(value).strip())
         if found is None:
-            self.fail(f"{value!r} is no span of time: give seconds, or a number with s, m, h, d or w", param, ctx)
+            self.fail(f"{value!r} is not a span of time: give seconds, or a number with s, m, h, d or w", param, ctx)
         return float(found[1]) * _SECONDS[found[2]]

@@ -27,14 +27,14 @@ def read_report(body: bytes) -> Report:
         field = ".".join(filter(None, (where.strip("`."), missing and missing[1]))) or None
         raise InvalidInput(f"{field or 'the report'}: {said}", field) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Malformed(f"the body is no report ({error})", remedy="send one JSON object") from error
+        raise Malformed(f"the body is not a report ({error})", remedy="send one JSON object") from error
     for place, ran in enumerate(report.runs):
         _check(ran, place)
     return report
 
 
 def check_text(text: str, field: str) -> str:
-    """A value as it may be kept; InvalidInput when it is a number that is none, or too long, or half a character."""
+    """A value as it may be kept; InvalidInput when it is NaN or infinite, too long, or holds half a character."""
     try:
         number = float(text)
     except ValueError:

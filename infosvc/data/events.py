@@ -112,7 +112,7 @@ class Broker:
             self._rouse()
 
     def publish(self, kind: str, data: Mapping[str, Any]) -> None:
-        """Tell one event that is no commit."""
+        """Tell one event that is not a commit."""
         if self._has_listeners():
             self._append([(kind, data)], {})
 
@@ -187,7 +187,7 @@ class Broker:
             self._news.notify_all()
 
     def _rouse(self) -> None:
-        """Watchers must look at once whether their tokens are still good: an id passes that is no event's."""
+        """Watchers must look at once whether their tokens are still good: an id passes that belongs to no event."""
         with self._news:
             self._next += 1
             self._news.notify_all()

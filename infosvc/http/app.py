@@ -88,7 +88,7 @@ def _take_body(app: Flask) -> None:
 
 
 def _note_refused_change(response: Response) -> Response:
-    """A change that contradicts what is stored, or itself, leaves a line too; an agent's report is no change."""
+    """A change that contradicts what is stored, or itself, leaves a line too; an agent's report is not a change."""
     refused = request.method in _CHANGES and response.status_code in (409, 412, 422)
     if refused and not request.path.endswith("/report"):
         note_refusal(response.status_code, response.get_json()["error"]["message"])

@@ -93,7 +93,7 @@ class Database:
                 with self._engine.begin() as connection:
                     migrate(connection, self.name)
                 self._held = held.pop_all()
-        except (TypeError, ValueError) as error:  # a host that is none, an option that the driver does not know
+        except (TypeError, ValueError) as error:  # not a host name, an option that the driver does not know
             raise InvalidInput(
                 f"the database {self.name} cannot be opened ({error})", "database", remedy="mend its URL"
             ) from error

@@ -174,7 +174,7 @@ function query(params) {
   return given.size ? `?${given}` : "";
 }
 
-/** The JSON of an answer; null for an empty one, undefined for what is no JSON (a proxy's page). */
+/** The JSON of an answer; null for an empty one, undefined for what is not JSON (a proxy's page). */
 function parsed(text) {
   if (!text) return null;
   try {

@@ -41,7 +41,7 @@ export function numberParts(number, unit) {
 }
 
 /**
- * A value with its unit as text: "1.5 GB", "0.93 processes"; what is no number as it is, cut off when it is long.
+ * A value with its unit as text: "1.5 GB", "0.93 processes"; what is not a number as it is, cut off when it is long.
  *
  * @param {string | null} text
  * @param {string} unit

@@ -282,7 +282,7 @@ class InfoClient:
 
     def _foreign(self) -> NotReady:
         return NotReady(
-            f"{self.url} answered, but is no information service", "url", remedy="name another one with --url"
+            f"{self.url} answered, but is not an information service", "url", remedy="name another one with --url"
         )
 
     def _call(

@@ -3,7 +3,7 @@
 InfoError
 ├── Unreachable           no answer at all: not started, wrong address, too slow
 ├── InvalidInput          422
-│   └── Malformed         400, the body is no JSON object at all
+│   └── Malformed         400, the body is not a JSON object at all
 ├── Unauthorized          401
 │   └── Revoked           401, the token was known once: nothing it did may go on
 ├── Forbidden             403

@@ -64,7 +64,7 @@ class Outcome(StrEnum):
 
     OK = "ok"
     NO_DATA = "no_data"  # exit 3: nothing to measure here and now
-    FAILED = "failed"  # any other exit status, or output that is no value
+    FAILED = "failed"  # any other exit status, or output that is not a value
     TIMEOUT = "timeout"  # the process group was killed
     REFUSED = "refused"  # the file is not one that was put on the node for this
     QUARANTINED = "quarantined"  # failed so often in a row that its slot rests until somebody lifts that

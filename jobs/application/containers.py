@@ -132,7 +132,7 @@ class Containers:
         self._refuse_hopeless(now)
 
     def excuse(self, seconds: float) -> None:
-        """Time in which YARN did not answer is no delay of the nodes that wait for a container."""
+        """Time in which YARN did not answer is not a delay of the nodes that wait for a container."""
         for place in self._places:
             if not place.container:
                 place.since += seconds
@@ -171,7 +171,7 @@ class Containers:
         return place
 
     def _say_goodbye(self, news: Heartbeat) -> None:
-        """All is done: who ends now is no failure, and who comes now is not needed."""
+        """All is done: who ends now is not a failure, and who comes now is not needed."""
         for granted in news.granted:
             self._session.release(granted.container_id)
         gone = {ended.container_id for ended in news.ended}

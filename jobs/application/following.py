@@ -17,7 +17,7 @@ from jobs.application.status import JobStatus
 ASK_SECONDS = 2.0
 ASK_LIMITS = Limits(connect=ASK_SECONDS, silence=ASK_SECONDS, seconds=10.0)
 SILENT_SECONDS = 3.0
-"""An application master that does not answer for so long is said to be silent: a slow answer is no news."""
+"""An application master that does not answer for so long is said to be silent: a slow answer is not news."""
 PATIENCE_SECONDS = 120.0
 """How long a ResourceManager may be away: it restarts without harm to the job."""
 AGAIN_SECONDS = 1.0

@@ -38,12 +38,12 @@ class JobRecord:
 
     @classmethod
     def from_bytes(cls, content: bytes, where: str) -> JobRecord:
-        """Inverse of `to_bytes`; JobError names the file at `where` when it is no record."""
+        """Inverse of `to_bytes`; JobError names the file at `where` when it is not a record."""
         try:
             body = json.loads(content)
             return cls(JobStatus.from_json(body), str(body.get("said", "")))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise JobError(f"{where} is no record of a job ({type(error).__name__}: {error})") from None
+            raise JobError(f"{where} is not a record of a job ({type(error).__name__}: {error})") from None
 
 
 def keep(filesystem: FileSystem, owners_folder: str, record: JobRecord) -> None:

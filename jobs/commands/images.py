@@ -24,7 +24,7 @@ class Size(click.ParamType[int]):
     name = "size"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """In bytes; a usage error for what is no size, or none at all."""
+        """In bytes; a usage error for what is not a size, or none at all."""
         parts = SIZE.fullmatch(str(value).strip())
         size = int(float(parts["number"]) * UNITS[parts["unit"].lower()]) if parts else 0
         if not size:

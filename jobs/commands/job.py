@@ -301,7 +301,7 @@ def _read_report(submitter: Submitter, output: str) -> dict[str, Any]:
     try:
         body: dict[str, Any] = json.loads(submitter.filesystem.read(name))
     except ValueError as error:
-        raise JobError(f"{name} is no report of a job: it is not JSON ({error})") from error
+        raise JobError(f"{name} is not a report of a job: it is not JSON ({error})") from error
     return body
 
 

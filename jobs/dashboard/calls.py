@@ -236,7 +236,9 @@ def _answer(record: Any) -> Response:
 
 def _check_job_id(job_id: str) -> str:
     if not JOB_ID.fullmatch(job_id):
-        raise InvalidInput(f"{job_id!r} is no job id", "job_id", remedy="it looks like application_1700000000000_0001")
+        raise InvalidInput(
+            f"{job_id!r} is not a job id", "job_id", remedy="it looks like application_1700000000000_0001"
+        )
     return job_id
 
 

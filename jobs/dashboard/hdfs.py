@@ -19,6 +19,6 @@ def plain_path(said: str) -> str:
     path = PurePosixPath(_HDFS.sub("", said.strip()))
     if not path.is_absolute() or ".." in path.parts or "\0" in said:
         raise InvalidInput(
-            f"{said!r} is no path of HDFS", "path", remedy="write it like /data/images or hdfs:///data/images"
+            f"{said!r} is not a path of HDFS", "path", remedy="write it like /data/images or hdfs:///data/images"
         )
     return f"/{str(path).lstrip('/')}"

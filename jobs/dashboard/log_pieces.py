@@ -29,8 +29,9 @@ def containers(
     """The application masters of a job, and the containers `told` by them, or noted in what they print; HadoopError.
 
     Masters of the version before note their workers in their output, and one whose node does not answer hides those
-    that only it has noted. What a job tells is its owner's word, so what is no container of this job, or at none of the
-    `node_addresses` of YARN, is passed over: this service must neither ask for other pages nor show what others print.
+    that only it has noted. What a job tells is its owner's word, so whatever is not a container of this job, or not at
+    one of the `node_addresses` of YARN, is passed over: this service must neither ask for other
+    pages nor show what others print.
     """
     found: dict[str, JobContainer] = {}
     own = re.compile(rf"container_(e[0-9]{{1,10}}_)?{job_id.removeprefix('application_')}_[0-9]{{1,10}}_[0-9]{{1,20}}")

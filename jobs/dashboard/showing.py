@@ -173,7 +173,7 @@ def _report(content: bytes, path: str, job_id: str) -> JobReport:
     try:
         report = JobReport.from_json(json.loads(content))
     except ValueError as error:
-        raise JobError(f"{path} is no report of a job: it is not JSON ({error})") from error
+        raise JobError(f"{path} is not a report of a job: it is not JSON ({error})") from error
     if report.application_id != job_id:
         raise JobError(f"{path} is now the report of {report.application_id}, which wrote there later")
     return report

@@ -74,7 +74,7 @@ class RestYarn:
         """One application of ours."""
         row = self._manager.application(application_id)
         if row.get("applicationType") != KIND:
-            raise NotKnown(f"{application_id} is no job of nodewise", remedy="`nodewise job list` shows jobs")
+            raise NotKnown(f"{application_id} is not a job of nodewise", remedy="`nodewise job list` shows jobs")
         return parse_known(row)
 
     def application(self, application_id: str) -> Application:

@@ -33,7 +33,7 @@ def wait(
     """The fresh value of every node; collectors and processors that have just been started get `seconds` to deliver.
 
     `waiting` hears which nodes are still missing. JobError names those that have no fresh value in the end, and why,
-    or a confidence that is none; InvalidInput a value that is no number; InfoError: the service gives no answer.
+    or a confidence that is none; InvalidInput a value that is not a number; InfoError: the service gives no answer.
     """
     deadline = time.monotonic() + seconds
     while True:

@@ -168,12 +168,12 @@ def _check_format(content: bytes, where: str) -> None:
         head = msgspec.json.decode(content, type=_Head)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise JobError(
-            f"{where} is no decision record ({error})",
+            f"{where} is not a decision record ({error})",
             remedy="give the decision.json that a job wrote beside its report",
         ) from None
     if head.format != FORMAT:
         raise JobError(
-            f"{where} is no decision record", remedy="give the decision.json that a job wrote beside its report"
+            f"{where} is not a decision record", remedy="give the decision.json that a job wrote beside its report"
         )
     if head.version > VERSION:
         raise JobError(
@@ -186,7 +186,7 @@ def _restore(stored: _Stored) -> Decision:
     blocks = stored.blocks.blocks()
     plan = plan_of(stored.plan, blocks)
     if not all(math.isfinite(speed) and speed >= 0 for speed in stored.speeds.values()):
-        raise JobError("one of its speeds is no finite number of 0 or more")
+        raise JobError("one of its speeds is not a finite number of 0 or more")
     if set(stored.capabilities[stored.capability].nodes) != set(plan.parts):
         raise JobError(f"its values of {stored.capability} are not those of the nodes in its plan")
     check_capability(stored.capabilities[stored.capability].numbers())

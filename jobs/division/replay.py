@@ -121,7 +121,7 @@ def _time_plan(decision: Decision, policy_name: str, name: str, values: Mapping[
     """A policy's plan and the seconds it took; PlanError names both."""
     divide = policy(policy_name)
     try:
-        divide(decision.blocks[:1], values, decision.terms)  # imports what a first plan needs; that is no planning
+        divide(decision.blocks[:1], values, decision.terms)  # imports what a first plan needs; that is not a planning
         started = time.perf_counter()
         plan = divide(decision.blocks, values, decision.terms)
         return plan, time.perf_counter() - started
@@ -154,6 +154,6 @@ def _read(file: Path) -> dict[str, float]:
         raise JobError(f"{file} cannot be read as JSON ({error})", remedy="write an object {node: value}") from error
     if not isinstance(body, dict) or not all(isinstance(value, float) for value in body.values()):
         raise JobError(
-            f"{file} is no capability", remedy="write a JSON object with a number for each node, {node: value}"
+            f"{file} is not a capability", remedy="write a JSON object with a number for each node, {node: value}"
         )
     return body

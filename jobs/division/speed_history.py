@@ -15,8 +15,8 @@ REMEMBERED_SECONDS = 30 * 86400.0
 def recorded_speeds(client: InfoClient, program: str, batch: int) -> dict[str, float]:
     """The images per second at which each node last ran a program with this batch; empty when none did.
 
-    What stands under a former name of the program counts where there is nothing else. What is no number above 0 is no
-    speed: whoever may write values may have written it, and a plan needs none.
+    What stands under a former name of the program counts where there is nothing else. Anything but a number above 0 is
+    ignored: whoever may write values may have written it, and a plan needs no speed.
     """
     found: dict[str, float] = {}
     for name in reversed(spellings(speed_name(program, batch))):

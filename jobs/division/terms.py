@@ -17,7 +17,7 @@ def known_terms(
 ) -> Terms:
     """The access cost that the service has, with the `racks` that HDFS tells; `say` hears when there is none.
 
-    A value that makes no sense is none: it costs the plan some knowledge, never the job. InfoError: no answer.
+    A value that makes no sense is left out: it costs the plan some knowledge, never the job. InfoError: no answer.
     """
     try:
         cost = access_cost(client)

@@ -69,7 +69,7 @@ def load(network: Network, batch: int, engines: Callable[[str], Engine] = create
 
 
 def read_labels(file: Path | None) -> list[str] | None:
-    """What the classes are called; ValueError when that is no text."""
+    """What the classes are called; ValueError when that is not text."""
     if file is None:
         return None
     try:

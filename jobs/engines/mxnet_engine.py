@@ -80,7 +80,7 @@ class MxnetEngine:
 
 
 def _symbol(graph: Path, weights: Path | None) -> tuple[dict[str, Any], str]:
-    """The graph, and the name of its one input that has no parameters; ValueError when it is no such graph."""
+    """The graph, and the name of its one input that has no parameters; ValueError when it does not have one."""
     if weights is None:
         raise ValueError("it has no parameters")
     try:
@@ -88,7 +88,7 @@ def _symbol(graph: Path, weights: Path | None) -> tuple[dict[str, Any], str]:
         variables = [node["name"] for node in symbol["nodes"] if node["op"] == "null"]
         symbol["heads"][0][0]
     except (OSError, ValueError, LookupError, TypeError):
-        raise ValueError("it is no Gluon symbol: write it with net.export") from None
+        raise ValueError("it is not a Gluon symbol: write it with net.export") from None
     try:
         known = {name.partition(":")[2] or name for name in gluon_file.read(weights)}
     except ValueError as error:

@@ -90,7 +90,7 @@ def _graph(engine: str, model: str) -> Path:
         raise JobError(f"model {model!r} is unknown to {engine}, and there is no such file: {known}")
     if engine == "onnx":
         if path.is_dir() or path.name.endswith(_SYMBOL):
-            raise JobError(f"{model} is no ONNX file: {known}, or give --engine mxnet for a Gluon symbol")
+            raise JobError(f"{model} is not an ONNX file: {known}, or give --engine mxnet for a Gluon symbol")
         return path
     found = sorted(path.glob(f"*{_SYMBOL}")) if path.is_dir() else [path]
     if len(found) != 1 or not found[0].name.endswith(_SYMBOL):

@@ -27,7 +27,7 @@ class OnnxInput:
 
 
 def read(file: Path) -> Any:
-    """The model; ValueError when the file is none, or keeps its weights elsewhere."""
+    """The model; ValueError when the file does not hold one, or keeps its weights elsewhere."""
     import onnx
 
     try:
@@ -35,9 +35,9 @@ def read(file: Path) -> Any:
     except OSError as error:
         raise ValueError(f"{file.name} cannot be read: {error.strerror}") from None
     except Exception as error:  # protobuf has a class of its own for it, which its versions keep in different places
-        raise ValueError(f"{file.name} is no ONNX model") from error
+        raise ValueError(f"{file.name} is not an ONNX model") from error
     if not model.graph.node:
-        raise ValueError(f"{file.name} is no ONNX model")
+        raise ValueError(f"{file.name} is not an ONNX model")
     for tensor in model.graph.initializer:
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
             raise ValueError(f"{file.name} keeps weights in other files: save all in one, onnx.save(model, file)")

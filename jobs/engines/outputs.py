@@ -29,7 +29,7 @@ def describe(
 
 
 def count_classes(description: Description, given: PreparationFile) -> int | None:
-    """How many classes a network tells apart, None for one that gives tensors; ValueError when its output is no row."""
+    """How many classes a network tells apart, None when it gives tensors; ValueError when its output is not a row."""
     if given.output != CLASSES:
         return None
     if len(description.outputs) != 1:
@@ -39,7 +39,7 @@ def count_classes(description: Description, given: PreparationFile) -> int | Non
     lengths = [length for length in output.shape if length != 1]
     if len(lengths) != 1 or lengths[0] is None or np.dtype(output.dtype).kind != "f":
         raise ValueError(
-            f"its output {output.name} of the shape {list(output.shape)} is no row of numbers, one for each class: "
+            f"its output {output.name} of the shape {list(output.shape)} is not a row of numbers, one for each class: "
             'write output = "tensors"'
         )
     return lengths[0]

@@ -34,7 +34,7 @@ class Accuracy:
 
 
 def accuracy(rows: Iterable[Mapping[str, Any]], truth_file: Path) -> Accuracy:
-    """Rows of a job, held against the `labels.tsv` of its images; JobError when that is no such table."""
+    """Rows of a job, held against the `labels.tsv` of its images; JobError when that is another kind of file."""
     truth = labels.read(truth_file)
     unknown = 0
     by_class: dict[str, tuple[int, int]] = {}

@@ -129,7 +129,7 @@ def load(
     """Upload every image below `directory` to the same relative path below `hdfs_dir`, over WebHDFS.
 
     What tells their classes stays where it is.
-    Each file is decoded first. What is no image, or a broken one, is in `skipped` with the reason; with
+    Each file is decoded first. What is not an image, or a broken one, is in `skipped` with the reason; with
     `keep_broken` broken ones are uploaded all the same. JobError: an empty folder, an `hdfs_dir` elsewhere than
     at `namenode_http`, a target file that is there already (unless `overwrite`), an HDFS that does not answer
     or refuses.
@@ -303,12 +303,12 @@ def _in_threads(workers: int, work: Callable[[T], R], items: Iterable[T]) -> Ite
 
 
 def hdfs_path(address: str, namenode_http: str) -> PurePosixPath:
-    """The path in an address of the HDFS at `namenode_http`; JobError when it is none, or is elsewhere."""
+    """The path in an address of the HDFS at `namenode_http`; JobError when it is not one, or is elsewhere."""
     parts = ADDRESS.fullmatch(address)
     path = PurePosixPath(parts["path"] if parts else "")
     if not parts or not path.is_absolute() or ".." in path.parts or parts["scheme"] not in (None, "hdfs"):
         raise JobError(
-            f"{address!r} is no absolute HDFS path", remedy="write it like /data/images or hdfs:///data/images"
+            f"{address!r} is not an absolute HDFS path", remedy="write it like /data/images or hdfs:///data/images"
         )
     host, here = (re.sub(r":\d+$", "", name or "") for name in (parts["host"], urlsplit(namenode_http).netloc))
     if host not in ("", here):

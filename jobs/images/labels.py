@@ -34,7 +34,7 @@ def read(file: Path) -> dict[str, Label]:
     try:
         lines = file.read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise JobError(f"{file} cannot be read ({reason})", remedy=f"name the {LABELS} of a folder of images") from None
     return dict(_parse(file, number, line) for number, line in enumerate(lines, start=1) if line.strip())
 

@@ -213,7 +213,7 @@ def _parse_list(lst: bytes) -> tuple[Numbers, Numbers, Numbers]:
     try:
         keys = np.fromiter((int(lst[a:b]) for a, b in zip(begins, first, strict=True)), np.int64, len(begins))
     except ValueError as error:
-        raise BadPack(f"has an {LST} with a key that is no number ({error})") from None
+        raise BadPack(f"has an {LST} with a key that is not a number ({error})") from None
     return keys, last + 1, ends
 
 

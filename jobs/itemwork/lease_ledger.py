@@ -62,7 +62,7 @@ class LeaseLedger:
         """Batch and token of a lease that this attempt gave to a node, or why it does not count; Refused if none."""
         match = _NAME.fullmatch(lease)
         if match is None:
-            raise Refused(f"lease {lease!r} is none: it has to be an attempt and a number, as in 1-17")
+            raise Refused(f"{lease!r} is not a lease: write an attempt and a number, such as 1-17")
         attempt, token = map(int, match.groups())
         if attempt < self._attempt:
             return Answer.EXPIRED

@@ -89,7 +89,7 @@ def attempt_of(container_id: str) -> int:
     """
     found = re.fullmatch(r"container_(?:e\d+_)?\d+_\d+_(\d+)_\d+", container_id)
     if found is None:
-        raise JobError(f"CONTAINER_ID is {container_id!r}, which is no container of YARN's")
+        raise JobError(f"CONTAINER_ID is {container_id!r}, which is not a container of YARN's")
     return int(found[1])
 
 

@@ -58,7 +58,7 @@ class Master:
             self._heard = now
         self._take(self._lookout.poll(now))
         if now - self._heard > self._orphan_seconds:
-            raise JobError(f"no application master was to be heard for {self._orphan_seconds:.0f} s: the worker ends")
+            raise JobError(f"the application master has not answered for {self._orphan_seconds:.0f} s: the worker ends")
         return self._address is not None and now >= self._again
 
     def call(self, path: str, body: dict[str, Any], now: float) -> dict[str, Any]:

@@ -189,4 +189,4 @@ def _read_readiness(answer: Answer, url: str) -> tuple[int, Problem | None]:
         return answer.status, None
     if isinstance(said, dict) and "error" in said:
         return answer.status, problem(error_from(answer.status, answer.body))
-    raise Unreachable(f"{url} answered, but is no information service", "url", remedy="name another one with --url")
+    raise Unreachable(f"{url} answered, but is not an information service", "url", remedy="name another one with --url")

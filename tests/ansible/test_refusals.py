@@ -63,11 +63,11 @@ def known_by_a_public_address(groups: Inventory) -> None:
 
 
 NO_NAME = (
-    "in the inventory is no host name, as which HDFS and YARN would know the machine: "
+    "in the inventory is not a host name, by which HDFS and YARN would know the machine: "
     "use small letters, digits and hyphens, and put the address into ansible_host."
 )
 NO_ADDRESS = (
-    "as its ansible_host, which is no IPv4 address by which others reach it: "
+    "as its ansible_host, which is not an IPv4 address by which others reach it: "
     "write that there, or set machine_manage_hosts to false where DNS knows all machines."
 )
 

@@ -246,7 +246,7 @@ def test_a_journal_is_neither_written_over_nor_mixed_with_other_settings(tmp_pat
         Journal.begin(tmp_path / "j", {"seed": 1})
     with pytest.raises(BenchError, match="seed 1, not 2"):
         Journal.resume(tmp_path / "j", {"seed": 2})
-    with pytest.raises(BenchError, match="is no journal"):
+    with pytest.raises(BenchError, match="is not a journal"):
         Journal.resume(tmp_path / "other", {"seed": 1})
 
 
@@ -271,7 +271,7 @@ def test_a_bench_that_had_ended_is_told_again_without_a_lab(tmp_path: Path) -> N
         (["--only", "magic"], "'magic' is not one of 'even'"),
         (["--rounds", "0"], "0 is not in the range"),
         (["--cpus", "0"], "is not in the range"),
-        (["--resume", "/nowhere/j"], "is no journal"),
+        (["--resume", "/nowhere/j"], "is not a journal"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

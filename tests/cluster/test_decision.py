@@ -219,7 +219,7 @@ def test_the_newest_records_are_kept(site: Site, most: int, most_bytes: int, lef
         ("application_1_0001", "YARN does not know it"),
         ("hdfs:///data/images", "/data/images/decision.json is not in HDFS"),
         ("yesterday", "no job id"),
-        ("hdfs://OUTPUT/report.json", "no decision record"),
+        ("hdfs://OUTPUT/report.json", "not a decision record"),
     ],
 )
 def test_what_has_no_record_is_refused_in_one_sentence(

@@ -183,7 +183,7 @@ def test_a_speed_that_is_none_is_a_failure_with_its_remedy(judging: InfoClient, 
     judging.put_value(SPEEDS, "n1", 0)
 
     [datum] = wait_for(lambda: [e for e in on_n1(judging, "perf_history") if e and e.outcome is Outcome.FAILED])
-    assert f"0.0 is no speed: it must be a finite number above 0; `nodewise data rm {SPEEDS} n1`" in datum.reason
+    assert f"0.0 is not a speed: it must be a finite number above 0; `nodewise data rm {SPEEDS} n1`" in datum.reason
 
     judging.delete_value(SPEEDS, "n1")
     judging.put_value(SPEEDS, "n1", 5)

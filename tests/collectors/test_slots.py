@@ -56,7 +56,7 @@ def test_a_new_wish_stops_what_is_gone_and_leaves_what_stayed(
     long = "sleep 100"
     made.want(Wanted("n1", 1, (Slot("stays", long, 5), Slot("stops", long, 5), Slot("changes", long, 5))))
     made.step(0.0)
-    stays = Slot("stays", long, 5, skipped=4, outcome=Outcome.FAILED, age=3.0)  # what was reported is no new wish
+    stays = Slot("stays", long, 5, skipped=4, outcome=Outcome.FAILED, age=3.0)  # what was reported is not a new wish
     made.want(Wanted("n1", 2, (stays, Slot("stops", long, 5, running=False), Slot("changes", long, 6))))
     wait_for(lambda: made.step(0.5) and len(shell.starts) == 4)
 

@@ -305,9 +305,9 @@ def test_a_file_that_cannot_be_executed_or_is_none_is_refused_with_the_remedy(pu
 
     assert f"chmod +x {file}" in refusal(str(file), pushed, file.parent)
     assert "No such file" in refusal(f"{file}x", pushed, file.parent)
-    assert "no file" in refusal(str(file.parent), pushed, tmp_path)
+    assert "not a file" in refusal(str(file.parent), pushed, tmp_path)
     os.mkfifo(tmp_path / "bin" / "pipe")
-    assert "no file" in refusal(f"{file.parent}/pipe", pushed, file.parent)
+    assert "not a file" in refusal(f"{file.parent}/pipe", pushed, file.parent)
 
 
 def test_a_link_into_an_allowed_directory_runs_what_it_leads_to(pushed: Pushed, tmp_path: Path) -> None:

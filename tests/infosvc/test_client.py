@@ -90,7 +90,7 @@ def other(request: pytest.FixtureRequest) -> Iterator[InfoClient]:
     [InfoClient.producers, lambda c: c.producer("a"), InfoClient.nodes, lambda c: c.slots("n"), lambda c: c.data("a")],
 )
 def test_what_is_no_information_service_is_told_apart(other: InfoClient, call: Callable[[InfoClient], object]) -> None:
-    with pytest.raises(NotReady, match="answered, but is no information service"):
+    with pytest.raises(NotReady, match="answered, but is not an information service"):
         call(other)
 
 
@@ -125,7 +125,7 @@ def test_whatever_else_a_name_holds_arrives_as_it_is(sqlite_url: str, serve: Ser
 
 @pytest.mark.parametrize("other", [(200, b"<html>")], indirect=True)
 def test_a_write_that_no_information_service_took_is_an_error(other: InfoClient) -> None:
-    with pytest.raises(NotReady, match="answered, but is no information service"):
+    with pytest.raises(NotReady, match="answered, but is not an information service"):
         other.put_value("cpu", "n1", 1)
 
 

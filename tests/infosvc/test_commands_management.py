@@ -147,7 +147,7 @@ def test_a_span_of_time_is_written_in_one_way_everywhere(text: str, seconds: flo
 @pytest.mark.parametrize("text", ["", "soon", "-5", "1y", "h", "1e9", "9" * 11, "\N{ARABIC-INDIC DIGIT FIVE}"])
 @pytest.mark.parametrize("kind", [Span(), Moment()])
 def test_what_is_no_span_of_time_is_refused(kind: click.ParamType[float], text: str) -> None:
-    with pytest.raises(click.BadParameter, match="is no span of time"):
+    with pytest.raises(click.BadParameter, match="is not a span of time"):
         kind.convert(text, None, None)
 
 

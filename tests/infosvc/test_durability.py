@@ -253,7 +253,7 @@ def test_the_file_and_its_directory_are_their_owners_only(sqlite_url: str, serve
 
 
 def test_a_file_that_is_no_database_is_one_sentence(tmp_path: Path, serve: Serving) -> None:
-    (tmp_path / "x.db").write_text("this is no database, and it is long enough to be looked at " * 20)
+    (tmp_path / "x.db").write_text("this is not a database, and it is long enough to be looked at " * 20)
     with pytest.raises(NotReady, match="file is not a database"), serve(f"sqlite:///{tmp_path}/x.db"):
         pass
     with pytest.raises(NotReady, match="cannot be opened"), serve(f"sqlite:///{tmp_path}"):

@@ -29,7 +29,7 @@ SECRET = "not to be had"
 
 @pytest.fixture
 def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with files of ours, in place of the dashboard, and something beside it that is no page."""
+    """A folder with files of ours, in place of the dashboard, and something beside it that is not a page."""
     folder = tmp_path / "web"
     (folder / "pages").mkdir(parents=True)
     (folder / "index.html").write_text("<!doctype html><title>it</title>")

@@ -81,7 +81,7 @@ class Reloads(RuleBasedStateMachine):
         self.directory = Path(tempfile.mkdtemp())
         self.now = 1000.0
         self.clock = Clock(lambda: self.now, lambda: self.now + 1_700_000_000.0)
-        # Time is turned while values are stored behind their writers' backs: that is no database that hangs.
+        # Time is turned while values are stored behind their writers' backs: that is not a database that hangs.
         url = f"sqlite:///{self.directory}/infosvc.db"
         self.settings = Settings(database=url, ack=self.ack, patience=100.0)
         self.model = Model()

@@ -269,7 +269,7 @@ def make_calls(service: Served, address: str, tag: str, number: int, seed: int, 
         call()
 
 
-@pytest.mark.timeout(1800)  # a busy machine makes it slow, and that is no fault
+@pytest.mark.timeout(1800)  # a busy machine makes it slow, and that is not a fault
 @pytest.mark.parametrize("tag", CASES)
 def test_generated_calls_are_answered_as_the_document_says(
     serve: Serving, url: str, agent: Heard, tag: str, request: pytest.FixtureRequest

@@ -223,7 +223,7 @@ def _no_authority(authority: Authority, directory: Path) -> tuple[object, ...]:
         (_locked, "unencrypted private key"),
         (_no_pem, "cannot be used for TLS (it is not PEM)"),
         (_missing, "No such file"),
-        (_no_authority, "no authority that can be used"),
+        (_no_authority, "not an authority that can be used"),
     ],
 )
 def test_files_that_cannot_be_used_are_refused_before_it_listens(

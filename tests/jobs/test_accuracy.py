@@ -85,5 +85,5 @@ def test_no_table_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(JobError, match=r"cannot be read \(No such file or directory\): name the labels\.tsv"):
         labels.read(tmp_path / "t.tsv")
     (tmp_path / "b.tsv").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(JobError, match="it is no text"):
+    with pytest.raises(JobError, match="it is not text"):
         labels.read(tmp_path / "b.tsv")

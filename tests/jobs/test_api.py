@@ -175,7 +175,7 @@ def test_a_wrong_token_changes_nothing_and_may_still_look(listener: Listener, jo
     for token in ("guess", "", "secret ", "sécret"):
         body = json.dumps({"node_name": "a", "container_id": "a1", "holding": []}).encode()
         assert worker.request("POST", "/take", body, token.encode().decode("latin-1"))[0] == 401
-        assert worker.headers["Connection"] == "close", "what may be left of the body is no request"
+        assert worker.headers["Connection"] == "close", "what may be left of the body is not a request"
     assert job.dealer.running() == {}
 
     status, content = worker.request("GET", "/status", b"", "guess")

@@ -204,7 +204,7 @@ def test_what_is_no_job_of_ours_is_neither_shown_nor_ended(known: FlaskClient, h
 
     for answer in (known.get(where), known.get(f"{where}/logs?container={MASTER}"), known.delete(where)):
         assert answer.status_code == 404
-        assert "no job of nodewise" in answer.get_json()["error"]["message"]
+        assert "not a job of nodewise" in answer.get_json()["error"]["message"]
 
 
 def test_an_answer_that_would_fill_the_memory_is_not_read_to_its_end(

@@ -23,7 +23,7 @@ SILENCE = 60.0
 
 
 class ScriptedSession:
-    """A ResourceManager that answers as the test says: losing nodes on command needs one that is no real one."""
+    """A ResourceManager that answers as the test says: losing nodes on command needs one that is not a real one."""
 
     def __init__(self) -> None:
         self.answers: list[Heartbeat] = []

@@ -131,7 +131,7 @@ def test_a_plan_gets_the_cost_with_its_ages_as_of_now(client: InfoClient, put: C
 def test_a_value_that_is_none_is_named(client: InfoClient, put: Callable[[str], None]) -> None:
     put("12.5")
 
-    with pytest.raises(JobError, match="access_cost of n9: this is no access cost"):
+    with pytest.raises(JobError, match="access_cost of n9: this is not an access cost"):
         access_cost(client)
 
 

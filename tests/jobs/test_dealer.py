@@ -148,7 +148,7 @@ def test_nobody_commits_the_lease_of_another_node(job: Job) -> None:
 
 @pytest.mark.parametrize("lease", ["", "1", "1-", "-1-1", "1-1 ", "x-1", "1-1\n"])
 def test_what_is_no_lease_is_told_so(job: Job, lease: str) -> None:
-    with pytest.raises(Refused, match="it has to be an attempt and a number"):
+    with pytest.raises(Refused, match="write an attempt and a number"):
         job.dealer.commit("a", "a1", lease, b"", 0, 0)
 
 

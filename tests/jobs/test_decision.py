@@ -1,4 +1,4 @@
-"""The decision record: everything comes back from the file, and what is no record is refused in a sentence."""
+"""The decision record: everything comes back from the file, and what is not a record is refused in a sentence."""
 
 from __future__ import annotations
 
@@ -114,12 +114,12 @@ def spoilt(change: Any) -> Any:
 
 
 BAD = {
-    "nothing": (lambda _: b"", "no decision record"),
-    "cut off": (lambda body: json.dumps(body).encode()[:-20], "no decision record"),
-    "bytes": (lambda _: b"\xff\xfe\x00", "no decision record"),
-    "another file": (lambda _: b'{"job_id": "x", "nodes": []}', "no decision record"),
-    "a list": (lambda _: b"[1, 2]", "no decision record"),
-    "nested without end": (lambda _: b"[" * 100_000, "no decision record"),
+    "nothing": (lambda _: b"", "not a decision record"),
+    "cut off": (lambda body: json.dumps(body).encode()[:-20], "not a decision record"),
+    "bytes": (lambda _: b"\xff\xfe\x00", "not a decision record"),
+    "another file": (lambda _: b'{"job_id": "x", "nodes": []}', "not a decision record"),
+    "a list": (lambda _: b"[1, 2]", "not a decision record"),
+    "nested without end": (lambda _: b"[" * 100_000, "not a decision record"),
     "newer": (spoilt(lambda body: body.update(version=VERSION + 1)), "newer nodewise"),
     "a key is missing": (spoilt(lambda body: body.pop("policy")), "policy"),
     "a wrong kind": (spoilt(lambda body: body.update(epsilon="much")), "epsilon"),

@@ -167,7 +167,7 @@ def test_a_node_without_that_python_says_so(make: Make, tmp_path: Path) -> None:
 
 
 def test_what_is_no_environment_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(JobError, match=r"is no virtual environment: name one with --python"):
+    with pytest.raises(JobError, match=r"is not a virtual environment: name one with --python"):
         contents(tmp_path)
 
 

@@ -142,7 +142,7 @@ def test_loading_an_empty_folder_is_refused(tmp_path: Path, dead_port: int) -> N
     "target", ["data/images", "", "hdfs://name:8020", "/data/../etc", "s3://data/images", "file:///data"]
 )
 def test_a_target_that_is_no_absolute_path_is_refused(target: str, made: Path, dead_port: int) -> None:
-    with pytest.raises(JobError, match="no absolute HDFS path"):
+    with pytest.raises(JobError, match="not an absolute HDFS path"):
         load(made, target, f"http://127.0.0.1:{dead_port}", "me")
 
 

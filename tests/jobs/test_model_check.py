@@ -39,7 +39,7 @@ def test_what_does_not_fit_is_refused_in_one_sentence(model: Path, tmp_path: Pat
     with pytest.raises(JobError, match=r"^labels\.txt names 2 classes, and the network gives tensors"):
         check(choose("onnx", str(model), None, labels), WORKER_PYTHON, 8, print)
     model.write_text("no model")
-    with pytest.raises(JobError, match=r"^colours\.onnx is no ONNX model$"):
+    with pytest.raises(JobError, match=r"^colours\.onnx is not an ONNX model$"):
         check(choose("onnx", str(model)), WORKER_PYTHON, 8, print)
 
 

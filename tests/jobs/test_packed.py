@@ -197,7 +197,7 @@ def test_an_index_that_is_none_is_refused(idx: str, why: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lst", "why"), [("7 0 a.jpg\n", r"without tabs in b'7 0 a\.jpg'"), ("a\t0\tb.jpg\n", "a key that is no number")]
+    ("lst", "why"), [("7 0 a.jpg\n", r"without tabs in b'7 0 a\.jpg'"), ("a\t0\tb.jpg\n", "a key that is not a number")]
 )
 def test_a_list_that_is_none_is_refused(lst: str, why: str) -> None:
     pack = Pack([b""])

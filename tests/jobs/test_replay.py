@@ -158,7 +158,7 @@ def test_without_options_every_policy_stands_beside_the_recorded_plan(tmp_path: 
         (["RECORD", "--policy", "best"], ["best", "algorithm1"]),
         (["RECORD", "--capability", "heavy"], ["heavy", "level"]),
         (["no-such.json"], ["no-such.json", "job id"]),
-        (["DAMAGED"], ["damaged.json", "no decision record"]),
+        (["DAMAGED"], ["damaged.json", "not a decision record"]),
     ],
 )
 def test_what_cannot_be_replayed_is_refused_in_one_sentence(

@@ -114,7 +114,7 @@ def test_network_cards_send_at_the_inventorys_rate() -> None:
 
 
 def test_a_rate_that_tc_does_not_know_is_refused() -> None:
-    with pytest.raises(lab.LabError, match="'fast' is no rate"):
+    with pytest.raises(lab.LabError, match="'fast' is not a rate"):
         power.bits("fast")
 
 

@@ -159,7 +159,7 @@ def test_another_unit_is_another_number_and_the_same_confidence(samples: list[Sa
 
 @pytest.mark.parametrize("speed", [math.nan, math.inf, -math.inf, 0.0, -0.0, -3.0])
 def test_a_speed_that_is_none_is_refused_and_never_counts_as_0(speed: float) -> None:
-    with pytest.raises(ValueError, match="is no speed"):
+    with pytest.raises(ValueError, match="is not a speed"):
         from_jobs([Sample(0, 10), Sample(5, speed)])
 
 

@@ -153,13 +153,13 @@ def test_nothing_known_can_be_told_from_something_known() -> None:
 
 @pytest.mark.parametrize("number", [0.0, -1.0, 0.5, 1e16, math.nan, math.inf, -math.inf])
 def test_what_is_no_rate_is_refused_by_its_value(number: float) -> None:
-    with pytest.raises(CostError, match=re.escape(f"{number!r} is no rate")):
+    with pytest.raises(CostError, match=re.escape(f"{number!r} is not a rate")):
         Rate(number, 0.0)
 
 
 @pytest.mark.parametrize("age", [-0.1, math.nan, math.inf])
 def test_what_is_no_age_is_refused_by_its_value(age: float) -> None:
-    with pytest.raises(CostError, match=f"{age!r} is no age"):
+    with pytest.raises(CostError, match=f"{age!r} is not an age"):
         Rate(1e6, age)
 
 
@@ -197,13 +197,13 @@ GOOD = json.loads(AccessCost({"a": known(20)}, {("a", "b"): known(30)}, {"a": "/
     ids=lambda changed: str(changed)[:40],
 )
 def test_a_text_that_is_no_access_cost_is_refused(changed: dict[str, object]) -> None:
-    with pytest.raises(CostError, match="no access cost"):
+    with pytest.raises(CostError, match="not an access cost"):
         AccessCost.from_json(json.dumps(GOOD | changed))
 
 
 @pytest.mark.parametrize("text", ["", "null", "[]", "3", '"x"', "{}", "not json", "[" * 60000])
 def test_whatever_is_not_json_of_ours_is_refused(text: str) -> None:
-    with pytest.raises(CostError, match="no access cost"):
+    with pytest.raises(CostError, match="not an access cost"):
         AccessCost.from_json(text)
 
 

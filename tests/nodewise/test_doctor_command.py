@@ -127,7 +127,7 @@ def test_https_is_trusted_by_the_authority_that_is_named(doctor: Doctor, serve: 
 def test_whoever_else_listens_there_is_found_out(doctor: Doctor) -> None:
     with _answering(b"<html>hello</html>") as url:
         report = doctor(NODEWISE_URL=url)
-    assert "is no information service" in report["service"][1]
+    assert "is not an information service" in report["service"][1]
     assert report["service port"][0] == "fail"
 
 

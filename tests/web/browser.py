@@ -17,7 +17,7 @@ CHROMIUM = Path("/usr/bin/chromium")
 PATIENCE_MS = 15_000
 WIDTH, HEIGHT = 1280, 900
 ADDRESSES = ("http", "https", "ws", "wss")
-# A service that is stopped, as at the end of a test, is no mistake of the page that still asks it.
+# A service that is stopped, as at the end of a test, is not a mistake of the page that still asks it.
 GONE = re.compile(
     r"net::ERR_(CONNECTION_(REFUSED|RESET|CLOSED|ABORTED)|EMPTY_RESPONSE|INCOMPLETE_CHUNKED_ENCODING|SOCKET_NOT_CONNECTED)"
 )
@@ -111,7 +111,7 @@ class Tabs:
         return page
 
     def expect(self, page: Page, *patterns: str) -> None:
-        """This page will run into that, and it is no fault."""
+        """This page will run into that, and it is not a fault."""
         next(recorder for mine, recorder in self._recorders if mine is page).expect(*patterns)
 
     def close(self) -> None:

@@ -239,5 +239,5 @@ def test_a_model_that_was_not_compared_or_failed_is_refused(trained: Trained, tm
 
 
 def test_parameters_are_no_model_in_8_bits(trained: Trained) -> None:
-    with pytest.raises(ValueError, match=r"weights\.params is no ONNX model: make one with"):
+    with pytest.raises(ValueError, match=r"weights\.params is not an ONNX model: make one with"):
         loaded_as("onnx_alexnet_int8", trained.weights)

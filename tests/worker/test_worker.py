@@ -393,7 +393,7 @@ def test_without_any_application_master_a_worker_ends_after_a_while(place: Place
     status, _, err = place.end()
 
     assert status == 1
-    assert "no application master was to be heard for 2 s" in err
+    assert "the application master has not answered for 2 s" in err
     assert not any(alive(child) for child in children)
 
 

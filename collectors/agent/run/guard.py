@@ -80,7 +80,7 @@ class Guard:
 
 
 def kill_group(group: int, number: int) -> None:
-    """Signal a process group; one that is gone already is no error."""
+    """Signal a process group; one that is gone already is not an error."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
 

@@ -85,7 +85,7 @@ def _copy(path: str, check: Callable[[int], None] | None, follow: bool) -> tuple
     try:
         status = os.fstat(source)
         if not stat.S_ISREG(status.st_mode):
-            raise OSError(0, "it is no file")
+            raise OSError(0, "it is not a file")
         if status.st_size > COPY_LIMIT:
             raise OSError(0, f"it has more than {COPY_LIMIT} bytes: start it from a script")
         if check is not None:

@@ -71,7 +71,7 @@ class Trust:
         if sha256 is not None and copy.sha256 != sha256.lower():
             raise Refused(f"{words[0]} is not the file that was registered: its SHA-256 differs")
         if copy.file.endswith(".py"):
-            # -P keeps the directory of the copy, which is none, from being searched for modules. What is pushed needs
+            # -P keeps the copy's path, which is not a directory, from being searched for modules. What is pushed needs
             # no site packages, and starts in half the time without.
             return self._with_agent((sys.executable, "-P", *([] if own else ["-S"]), copy.path, *words[1:]), copy)
         if copy.file.endswith(".sh") and not own:

@@ -48,7 +48,7 @@ class Audit(Resource):
         """
         settings: Settings = components_of(current_app).settings
         since, limit = _whole("since", 0, 0, LARGEST_SEQUENCE), _whole("limit", DEFAULT_LIMIT, 1, settings.max_rows)
-        newest = latest().configuration.audit.get("last")  # taken first: what is written meanwhile is no gap
+        newest = latest().configuration.audit.get("last")  # taken first: what is written meanwhile is not a gap
         found, more = components_of(current_app).store.audit(since, Most(limit, settings.max_body))
         if newest is not None and newest.sequence > since and not more and len(found) < limit and newest not in found:
             found.append(replace(newest, hash=""))

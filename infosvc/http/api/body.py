@@ -19,7 +19,7 @@ R = TypeVar("R")
 
 
 def body() -> Fields:
-    """The request's JSON object; Malformed when it is none, or too deep."""
+    """The request's JSON object; Malformed when it is not one, or is too deep."""
     try:
         text = request.get_data().decode()
         found = json.loads(text, parse_constant=_refuse_constant)
@@ -128,4 +128,4 @@ def _depth(found: Any) -> int:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")

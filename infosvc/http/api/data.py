@@ -150,7 +150,7 @@ class OneValue(Resource):
     @ns.expect(value_body)
     @ns.response(200, "written", datum_said)
     @ns.response(201, "written, the first there", datum_said)
-    @ns.response(400, "the body is no JSON object")
+    @ns.response(400, "the body is not a JSON object")
     @ns.response(404, "nothing is registered under this name")
     @ns.response(409, "a slot brings this value, or the name has values of too many nodes")
     @ns.response(422, "a field is wrong; the answer names it")

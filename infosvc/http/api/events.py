@@ -59,7 +59,7 @@ class Events(Resource):
         **{"x-example": "1"},
     )
     @ns.response(200, "the stream, which has no end")
-    @ns.response(422, "a type that is none, or an event id that is none")
+    @ns.response(422, "an unknown type, or something that is not an event id")
     @ns.response(503, "too many callers watch")
     @needs(Role.READER)
     def get(self) -> Any:

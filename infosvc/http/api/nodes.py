@@ -62,7 +62,7 @@ class OneNode(Resource):
     @ns.expect(node_body)
     @ns.response(200, "changed, or as it was", node_said)
     @ns.response(201, "enrolled", node_said)
-    @ns.response(400, "the body is no JSON object")
+    @ns.response(400, "the body is not a JSON object")
     @ns.response(422, "a field is wrong; the answer names it")
     @needs(Role.ADMIN)
     def put(self, node_name: str) -> Any:
@@ -100,7 +100,7 @@ class NodeReport(Resource):
 
     @ns.expect(report_body)
     @ns.response(200, "taken, or taken before", receipt_said)
-    @ns.response(400, "the body is no JSON object")
+    @ns.response(400, "the body is not a JSON object")
     @ns.response(404, "no node has this name")
     @ns.response(422, "a field is wrong; the answer names it")
     @needs(Role.AGENT)

@@ -67,7 +67,7 @@ class OneProducer(Resource):
     @ns.param("If-None-Match", "* to register only what is not registered yet", _in="header", enum=["*"])
     @ns.response(200, "updated, or as it was", producer_said)
     @ns.response(201, "registered", producer_said)
-    @ns.response(400, "the body is no JSON object")
+    @ns.response(400, "the body is not a JSON object")
     @ns.response(409, "another producer stands in the way")
     @ns.response(412, "the stored version is another one, or registered already")
     @ns.response(422, "a field is wrong; the answer names it")
@@ -92,7 +92,7 @@ class OneProducer(Resource):
     @ns.response(404, "nothing is registered under this name")
     @ns.response(409, "another producer emits it or reads it")
     @ns.response(412, "the stored version is another one")
-    @ns.response(422, "If-Match is no version")
+    @ns.response(422, "If-Match is not a version")
     @needs(Role.ADMIN)
     def delete(self, data_name: str) -> Any:
         """Forget a producer and what it emits, its slots and its values.

@@ -71,7 +71,7 @@ class Session(Resource):
     @ns.doc(security=[])
     @ns.expect(log_in_body)
     @ns.response(204, "logged in")
-    @ns.response(400, "the body is no JSON")
+    @ns.response(400, "the body is not JSON")
     @ns.response(403, ELSEWHERE)
     @ns.response(422, "the token is missing, or too long")
     @open_to_all

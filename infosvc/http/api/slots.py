@@ -72,7 +72,7 @@ class OneSlot(Resource):
     @ns.expect(slot_body)
     @ns.response(200, "changed, or as it was; under * a Placement", slot_said)
     @ns.response(201, "made; under * a Placement", slot_said)
-    @ns.response(400, "the body is no JSON object")
+    @ns.response(400, "the body is not a JSON object")
     @ns.response(404, "no such node or producer, or no such slot to lift")
     @ns.response(409, "no slot can run the producer, or no node can take it")
     @ns.response(422, "a field is wrong; the answer names it")

@@ -39,7 +39,7 @@ class Tokens(Resource):
 
     @ns.expect(token_body)
     @ns.response(201, "the new token", new_token)
-    @ns.response(400, "the body is no JSON object")
+    @ns.response(400, "the body is not a JSON object")
     @ns.response(422, "a field is wrong; the answer names it")
     @needs(Role.ADMIN)
     def post(self) -> Any:

@@ -282,7 +282,7 @@ function registerForm(close, signal) {
   };
   const onSubmit = async ({ data_name: dataName = "", ...body }) => {
     if (!NAME.test(dataName)) {
-      throw new ApiError(422, "invalid_input", `${JSON.stringify(dataName)} is no name: ${name.hint}`, name.name);
+      throw new ApiError(422, "invalid_input", `${JSON.stringify(dataName)} is not a name: ${name.hint}`, name.name);
     }
     await register(dataName, body);
     announce(`${dataName} is registered.`);

@@ -71,7 +71,7 @@ class Contents:
 
 
 def contents(environment: Path, lock: Path | None = None) -> Contents:
-    """Look through a virtual environment; JobError when it is none, or cannot be moved to another folder.
+    """Look through a virtual environment; JobError when it is not one, or cannot be moved to another folder.
 
     With `lock`, a requirements file, only the packages that it names are wanted.
     """
@@ -79,7 +79,7 @@ def contents(environment: Path, lock: Path | None = None) -> Contents:
     packages = sorted(environment.glob("lib/python3.*/site-packages"))
     if not (environment / "pyvenv.cfg").is_file() or not base.is_file() or len(packages) != 1:
         raise JobError(
-            f"{environment} is no virtual environment",
+            f"{environment} is not a virtual environment",
             remedy="name one with --python, such as the .venv-worker that scripts/setup makes",
         )
     version = packages[0].parent.name.removeprefix("python")

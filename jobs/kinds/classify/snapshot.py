@@ -119,7 +119,7 @@ def _others(client: InfoClient, capability: str, nodes: Iterable[str]) -> dict[s
     """Every other fresh number of these nodes that a processor or a program has brought, so that it can be tried.
 
     What cannot be read now is left out: nobody asked for it, and the plan does not need it. What is JSON is not even
-    read: it is no number, and can be long.
+    read: it is not a number, and can be long.
     """
     producers = {producer.data_name: producer for producer in client.producers()}
     names = [name for name, one in producers.items() if _can_judge(one) and name != capability]

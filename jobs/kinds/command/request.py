@@ -49,7 +49,7 @@ def order(request: RunRequest) -> Order:
     for file in files:
         if not file.is_file():
             raise JobError(
-                f"{file} is no file of this machine", remedy="give a path, or the name of a program on the nodes"
+                f"{file} is not a file of this machine", remedy="give a path, or the name of a program on the nodes"
             )
     uploads = {file.name: file for file in files}
     if len(uploads) < len({file.absolute() for file in files}):

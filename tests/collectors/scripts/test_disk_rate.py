@@ -69,7 +69,7 @@ def test_what_is_no_plain_file_is_neither_read_nor_written(
     run = collect(NAME, str(tmp_path))
 
     assert (run.stdout, run.status) == ("", 1)
-    assert f"{tmp_path / FILE} is no plain file" in run.stderr
+    assert f"{tmp_path / FILE} is not a plain file" in run.stderr
     assert target.read_text() == "words"
 
 

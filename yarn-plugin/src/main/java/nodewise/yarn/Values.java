@@ -52,7 +52,7 @@ final class Values {
                 return new Value(number, now - (long) (age * 1e9), "fresh".equals(said.path("state").asText()));
             }
         } catch (NumberFormatException error) {
-            // text is no measure
+            // text is not a measure
         }
         return null;
     }
