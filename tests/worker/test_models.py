@@ -218,7 +218,7 @@ def refused(folder: Path) -> dict[str, tuple[Path, str, str]]:
         "map": (
             made(folder / "map.onnx", [helper.make_node("Relu", ["x"], ["y"])], [("x", image)], [("y", image)]),
             "",
-            'no row of numbers, one for each class: write output = "tensors"',
+            'not a row of numbers, one for each class: write output = "tensors"',
         ),
     }
 
