@@ -94,7 +94,7 @@ def load(where: str, connect: Callable[[], Session]) -> Decision:
         return Decision.from_bytes(_read_local(where), where)
     if not (JOB_ID.fullmatch(where) or where.startswith(("/", "hdfs:"))):
         raise JobError(
-            f"{where} is not a file here, no job id and no path of HDFS",
+            f"{where} is not a file here, a job id or a path of HDFS",
             remedy=(f"give application_1700000000000_0001, a job's output such as hdfs:///out/run1, or a {NAME}"),
         )
     session = connect()

@@ -218,7 +218,7 @@ def test_the_newest_records_are_kept(site: Site, most: int, most_bytes: int, lef
     [
         ("application_1_0001", "YARN does not know it"),
         ("hdfs:///data/images", "/data/images/decision.json is not in HDFS"),
-        ("yesterday", "no job id"),
+        ("yesterday", "a job id"),
         ("hdfs://OUTPUT/report.json", "not a decision record"),
     ],
 )
