@@ -20,7 +20,7 @@ from locality.policies import min_cost, policy
 from tests.locality.instances import KINDS, Instance, Size, assert_divides, instance
 from tests.locality.linear_programs import access_seconds, fewest_access_seconds, fewest_bytes, shortest_makespan
 
-SMALL, SEEDS = Size(8, 20, 12), range(200)
+SMALL, SEEDS = Size(8, 20, 12), range(100)
 MEDIUM = Size(30, 200, 30)
 LARGE = Size(100, 1000, 20)
 
