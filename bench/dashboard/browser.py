@@ -14,7 +14,7 @@ from playwright.sync_api import Error as PlaywrightError
 
 from bench.info.errors import BenchError
 
-CHROMIUM = Path("/usr/bin/chromium")
+CHROMIUM = Path("/usr/bin/chromium-headless-shell")
 PATIENCE_MS = 60_000
 Found = dict[str, float]
 
@@ -42,7 +42,7 @@ PAINTED = "() => performance.getEntriesByName('first-contentful-paint')[0]?.star
 def chromium() -> Iterator[Browser]:
     """A new browser, nothing cached; BenchError when there is none."""
     if not CHROMIUM.exists():
-        raise BenchError(f"{CHROMIUM} is missing: apt-get install chromium")
+        raise BenchError(f"{CHROMIUM} is missing: apt-get install chromium-headless-shell")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=str(CHROMIUM))
         try:

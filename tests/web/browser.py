@@ -13,7 +13,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, Request, expect, sync_playwright
 
-CHROMIUM = Path("/usr/bin/chromium")
+CHROMIUM = Path("/usr/bin/chromium-headless-shell")
 NO_GPU = ["--disable-gpu", "--disable-gpu-rasterization"]
 """Painting as if there were one takes twice the CPU."""
 PATIENCE_MS = 15_000
@@ -29,9 +29,9 @@ expect.set_options(timeout=PATIENCE_MS)
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """Debian's Chromium without a window, until the block ends."""
+    """Debian's Chromium that has no windows, until the block ends."""
     if not CHROMIUM.exists():
-        pytest.fail(f"{CHROMIUM} is not installed: apt-get install chromium")
+        pytest.fail(f"{CHROMIUM} is not installed: apt-get install chromium-headless-shell")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=NO_GPU)
         try:
