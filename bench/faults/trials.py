@@ -86,7 +86,7 @@ def run(stage: Stage, number: int, kinds: Sequence[str], chance: random.Random, 
 
 def _submit(stage: Stage, output: str) -> Any:
     words = ["--input", "/bench/pictures", "--output", output, "--capability", CAPABILITY, "--policy", "maxflow"]
-    words += ["--batch", "8", "--attempts", "4", "--wait", "--json"]
+    words += ["--engine", "onnx", "--batch", "8", "--attempts", "4", "--wait", "--json"]
     return stage.begin("job", "submit", *words)
 
 

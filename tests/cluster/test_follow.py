@@ -74,7 +74,18 @@ def begin(site: Site, folder: Path, *words: str, terminal: int | None = None) ->
 
 def submitting(output: str) -> tuple[str, ...]:
     """The words that submit a job whose processes may stand still for a while."""
-    given = ("--input", "/data/many", "--capability", "perf_even", "--output", output, "--batch", "4")
+    given = (
+        "--input",
+        "/data/many",
+        "--capability",
+        "perf_even",
+        "--output",
+        output,
+        "--batch",
+        "4",
+        "--engine",
+        "onnx",
+    )
     return ("job", "submit", *given, "--no-steal", "--picture-seconds", "600", "--lease-seconds", "120", "--wait")
 
 

@@ -64,7 +64,7 @@ def numbers(client: InfoClient, data_name: str) -> dict[str, float]:
 @pytest.fixture(scope="module")
 def first(site: Site) -> dict[str, Any]:
     """The report of one job by equal weights, of which every node does its part and no more."""
-    report: dict[str, Any] = json.loads(succeed(site.submit("hdfs:///out/even", "--no-steal")))
+    report: dict[str, Any] = json.loads(succeed(site.submit("hdfs:///out/even", "--engine", "mxnet", "--no-steal")))
     return report
 
 
@@ -141,7 +141,9 @@ def test_speeds_are_written_back_and_become_the_next_judgement(site: Site, first
 
     judge = replace(client.producer("perf_history"), cmd=f"processors/perf_history.py {name}", inputs=(name,))
     client.put_producer(judge)
-    report = json.loads(succeed(site.submit("hdfs:///out/history", "--no-steal", capability="perf_history")))
+    report = json.loads(
+        succeed(site.submit("hdfs:///out/history", "--engine", "mxnet", "--no-steal", capability="perf_history"))
+    )
 
     judged = {node["node_name"]: node["capability"] for node in report["nodes"]}
     assert judged == pytest.approx(speeds, rel=1e-4)
@@ -220,18 +222,18 @@ def test_a_model_that_does_not_fit_is_refused_before_anything_is_submitted(site:
 
 
 def test_the_former_name_of_an_engine_goes_on_working(site: Site) -> None:
-    report = json.loads(succeed(site.submit("hdfs:///out/former", "--engine", "onnx_alexnet")))
+    report = json.loads(succeed(site.submit("hdfs:///out/former", "--engine", "onnx_alexnet", "--batch", "7")))
 
     assert report["engine"] == "onnx.alexnet"
     worked = {node["node_name"] for node in report["nodes"] if node["images"]}
-    assert set(numbers(site.client(), "images_per_second:onnx.alexnet:8")) == worked
+    assert set(numbers(site.client(), "images_per_second:onnx.alexnet:7")) == worked
 
 
 def test_weights_that_do_not_fit_are_refused_by_name(site: Site, tmp_path: Path) -> None:
     weights = tmp_path / "cat.params"
     weights.write_bytes(b"no parameters")
 
-    done = site.submit("hdfs:///out/weights", "--weights", str(weights))
+    done = site.submit("hdfs:///out/weights", "--engine", "mxnet", "--weights", str(weights))
 
     assert done.returncode == 1
     assert "does not fit AlexNet" in done.stderr
@@ -240,7 +242,7 @@ def test_weights_that_do_not_fit_are_refused_by_name(site: Site, tmp_path: Path)
 
 def test_a_container_with_too_little_memory_is_told_apart(site: Site) -> None:
     """The network alone takes twice as much; whether a few images are done before YARN looks is a matter of luck."""
-    done = site.submit("hdfs:///out/cramped", "--memory", "256")
+    done = site.submit("hdfs:///out/cramped", "--engine", "mxnet", "--memory", "256")
 
     assert "memory kill" in done.stdout + done.stderr
 
@@ -333,7 +335,7 @@ def lose_a_node(site: Site, output: str) -> tuple[int, int]:
     Frozen, it still counts as alive when the plan is made; then it misses its heartbeats and is lost.
     """
     with ThreadPoolExecutor(1) as background:
-        submitted = background.submit(site.submit, f"hdfs://{output}")
+        submitted = background.submit(site.submit, f"hdfs://{output}", "--engine", "mxnet")
         master = until(lambda: master_node(site))
         node = next(name for name in site.cluster.nodes if name != master)
         victim = daemons.find_running(site.cluster)[daemons.Daemon(site.cluster, "nodemanager", node)]
