@@ -11,13 +11,14 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
 from hdfs import InsecureClient
 
+from bench.clocks import Clocks
 from bench.info.errors import BenchError
 from hadoop.local import daemons, health, lifecycle, processes, state
 from hadoop.local.daemons import Daemon
@@ -33,10 +34,14 @@ CAPABILITY = "bench_capability"
 
 @dataclass
 class Stage:
-    """What jobs of a bench run on; `service` is the process of the information service."""
+    """What jobs of a bench run on.
+
+    `service` is the process of the information service, `clocks` are those of its machines where they can jump.
+    """
 
     cluster: Cluster
-    service: subprocess.Popen[bytes] | None = field(default=None)
+    service: subprocess.Popen[bytes] | None = None
+    clocks: Clocks | None = None
 
     @property
     def url(self) -> str:
@@ -60,12 +65,17 @@ class Stage:
     def serve(self) -> None:
         """Start the information service, and wait until it answers."""
         words = ("serve", "--host", self.cluster.master)
-        self.service = subprocess.Popen(self._argv(words), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        null, variables = subprocess.DEVNULL, os.environ | daemons.environment_of_machine(None)
+        self.service = subprocess.Popen(self._argv(words), stdout=null, stderr=null, env=variables)
         until(self._answers, 60, "the information service answers")
+
+    def client(self) -> InfoClient:
+        """The information service as its admin calls it."""
+        return InfoClient.from_token_file(self.url, self.cluster.home / "service" / "token")
 
     def judge(self, capability: Sequence[float]) -> None:
         """Say what each node can do, in the order of the nodes."""
-        client = InfoClient.from_token_file(self.url, self.cluster.home / "service" / "token")
+        client = self.client()
         client.put_producer(Producer(CAPABILITY, cmd="", time_max=86400, kind=Kind.PROGRAM))
         for node, value in zip(self.cluster.nodes, capability, strict=True):
             client.put_value(CAPABILITY, node, value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import sys
 from collections import deque
@@ -12,11 +13,13 @@ from typing import Any
 
 import click
 
-from bench.faults import table, trials
+from bench.clocks import jumping_clocks
+from bench.faults import table, total, trials
 from bench.faults.faults import FAULTS
 from bench.info import machine
 from bench.info.errors import BenchError
 from bench.kept import RESULTS, tell
+from bench.parts import Part, PartType, describe_commit, read_parts
 from bench.stage import Stage, stage
 from hadoop.errors import HadoopError
 
@@ -28,8 +31,10 @@ MOST_JOBS_A_FAULT = 3
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--faults", "count", type=click.IntRange(1), default=100, show_default=True, help="How many.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Same seed, same faults in the same order.")
+@click.option("--part", type=PartType(), default="1/1", help="Only this part of the jobs: 3/20 is the third of twenty.")
 @click.option("--only", "kinds", multiple=True, type=click.Choice(sorted(FAULTS)), help="Only these, one in each job.")
 @click.option("--pictures", type=click.IntRange(10), default=400, show_default=True, help="Of each job.")
+@click.option("--sum", "commits", metavar="COMMITS", help="Sum up the kept parts of a range of commits: A..B, or HEAD.")
 @click.option(
     "--home",
     type=click.Path(file_okay=False, path_type=Path),
@@ -40,24 +45,47 @@ MOST_JOBS_A_FAULT = 3
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def main(
-    count: int, seed: int, kinds: tuple[str, ...], pictures: int, home: Path | None, output: Path, as_json: bool
+    count: int,
+    seed: int,
+    part: Part,
+    kinds: tuple[str, ...],
+    pictures: int,
+    commits: str | None,
+    home: Path | None,
+    output: Path,
+    as_json: bool,
 ) -> None:
     """Kill what a job needs while it runs, and count its rows: all of it is real, and takes about an hour.
+
+    A thousand faults take a day: run them in parts, and sum up what was kept.
 
     \b
     Examples:
       scripts/bench faults
       scripts/bench faults --only master --only node --faults 2
+      scripts/bench faults --faults 1000 --part 3/20
+      scripts/bench faults --sum HEAD
     """
     try:
-        with stage(home, pictures) as made:
-            record = _run(made, draw_faults(count, seed, kinds), seed, pictures)
+        if commits:
+            records = read_parts(output, "faults", commits)
+            click.echo(
+                json.dumps({kind: asdict(one) for kind, one in total.count(records).items()}, indent=1)
+                if as_json
+                else total.markdown(records, commits)
+            )
+            sys.exit(bool(total.find_missing_goals(records)))
+        commit = describe_commit()
+        with jumping_clocks() as clocks, stage(home, pictures) as made:
+            made.clocks = clocks
+            record = _run(made, part.take(draw_faults(count, seed, kinds)), f"{seed}/{part.number}", pictures)
     except (BenchError, HadoopError) as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(1)
+    record |= {"commit": commit, "seed": seed, "part": part, "on": "local"}
     tell("faults", record, table.markdown(record), as_json, output)
     hit = sum(len(trial["faults"]) for trial in record["trials"])
-    sys.exit(hit < count or any(trial["wrong"] for trial in record["trials"]))
+    sys.exit(hit < record["drawn"] or any(trial["wrong"] for trial in record["trials"]))
 
 
 def draw_faults(count: int, seed: int, kinds: Sequence[str]) -> list[list[str]]:
@@ -75,7 +103,7 @@ def draw_faults(count: int, seed: int, kinds: Sequence[str]) -> list[list[str]]:
     return jobs
 
 
-def _run(made: Stage, jobs: Sequence[Sequence[str]], seed: int, pictures: int) -> dict[str, Any]:
+def _run(made: Stage, jobs: Sequence[Sequence[str]], seed: str, pictures: int) -> dict[str, Any]:
     """What came too late, because mending took longer than the rest of the job, has a job of its own in the end."""
     since = machine.Since()
     made.judge([1.0, 1.0, 1.0, 2.0])
@@ -94,7 +122,7 @@ def _run(made: Stage, jobs: Sequence[Sequence[str]], seed: int, pictures: int) -
         waiting.extend([kind] for kind in outcome.missed)
         outcomes.append(asdict(outcome))
     return since.heading(made.cluster.home, machine.versions()) | {
-        "seed": seed,
+        "drawn": sum(map(len, jobs)),
         "pictures": pictures,
         "trials": outcomes,
     }

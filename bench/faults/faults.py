@@ -6,11 +6,12 @@ import random
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from subprocess import Popen
 
 import psutil
 
+from bench.faults import service_faults
 from bench.stage import Stage, module_of
 from hadoop.local import daemons, lifecycle
 from hadoop.local.daemons import Daemon
@@ -19,21 +20,32 @@ from hadoop.local.processes import family
 FROZEN_SECONDS = 14.0
 """Longer than a lease, so that what the worker brings afterwards comes too late."""
 
+ZOMBIE_SECONDS = 6.0
+"""How long an application master that was given up works on beside its successor."""
+
+SUCCESSOR_SECONDS = 90.0
+JUMP_SECONDS = 600.0
+
 
 @dataclass
 class Trial:
-    """A job under way: its client, its id, and the dice."""
+    """A job under way: its client, its id, the dice, and what faults themselves found wrong."""
 
     stage: Stage
     client: Popen[str]
     job_id: str
     chance: random.Random
+    wrong: list[str] = field(default_factory=list)
 
     def workers(self) -> list[psutil.Process]:
         """The first process of each worker."""
         mine = [one for one in self.stage.working() if module_of(one) == "jobs.worker"]
         pids = {one.pid for one in mine}
         return [one for one in mine if _parent_of(one) not in pids]
+
+    def masters(self) -> list[psutil.Process]:
+        """The processes of application masters."""
+        return [one for one in self.stage.working() if module_of(one) == "jobs.kinds"]
 
     def daemon(self, kind: str) -> Daemon:
         """The daemon of a kind, on any node if there are several."""
@@ -60,7 +72,40 @@ def frozen(trial: Trial) -> bool:
 
 def master(trial: Trial) -> bool:
     """The application master is killed."""
-    return _kill(trial.chance, [one for one in trial.stage.working() if module_of(one) == "jobs.kinds"])
+    return _kill(trial.chance, trial.masters())
+
+
+def zombie_master(trial: Trial) -> bool:
+    """The application master stands still with its NodeManager until its successor works, and goes on beside it."""
+    chosen = _choose(trial.chance, trial.masters())
+    if not chosen:
+        return False
+    name = _node_of(chosen[0])
+    manager = daemons.find_running(trial.stage.cluster)[Daemon(trial.stage.cluster, "nodemanager", name)]
+    before = family(chosen[0])
+    _signal([manager, *before], signal.SIGSTOP)
+    try:
+        _wait_for_successor(trial, {one.pid for one in before})
+        _signal(before, signal.SIGCONT)
+        time.sleep(ZOMBIE_SECONDS)  # its NodeManager would end it at once
+    finally:
+        _signal([*before, manager], signal.SIGCONT)
+    return True
+
+
+def namenode(trial: Trial) -> bool:
+    """The NameNode is killed and started again."""
+    _restart(trial, "namenode", trial.chance.choice([0.0, 5.0]))
+    return True
+
+
+def clock_jump(trial: Trial) -> bool:
+    """The clock of one machine jumps by ten minutes, forwards or back, and stays there until the job has ended."""
+    if trial.stage.clocks is None:
+        return False
+    machine = trial.chance.choice([None, *trial.stage.cluster.nodes])
+    trial.stage.clocks.put(machine, trial.chance.choice([JUMP_SECONDS, -JUMP_SECONDS]))
+    return True
 
 
 def nodemanager(trial: Trial) -> bool:
@@ -72,7 +117,7 @@ def nodemanager(trial: Trial) -> bool:
 def node(trial: Trial) -> bool:
     """Everything on one node is killed, but not the node of the application master."""
     cluster = trial.stage.cluster
-    masters = {_node_of(one) for one in trial.stage.working() if module_of(one) == "jobs.kinds"}
+    masters = {_node_of(one) for one in trial.masters()}
     name = trial.chance.choice([one for one in cluster.nodes if one not in masters])
     running = daemons.find_running(cluster)
     for kind in ("nodemanager", "datanode"):
@@ -101,11 +146,10 @@ def resourcemanager(trial: Trial) -> bool:
 
 
 def service(trial: Trial) -> bool:
-    """The information service is killed."""
+    """The information service is killed, killed and started, restored from a backup, or kept from its database."""
     if trial.stage.service is None or trial.stage.service.poll() is not None:
         return False
-    trial.stage.service.kill()
-    trial.stage.service.wait(30)
+    trial.wrong += trial.chance.choice(service_faults.WAYS)(trial.stage)
     return True
 
 
@@ -130,6 +174,9 @@ FAULTS: dict[str, Callable[[Trial], bool]] = {
         process,
         frozen,
         master,
+        zombie_master,
+        namenode,
+        clock_jump,
         nodemanager,
         node,
         datanode,
@@ -149,7 +196,9 @@ def datanodes_away(stage: Stage) -> bool:
 
 
 def mend(stage: Stage) -> None:
-    """Start again whatever is missing."""
+    """Start again whatever is missing, and set all clocks right."""
+    if stage.clocks:
+        stage.clocks.put_right()
     lifecycle.up(stage.cluster.home)
     if stage.service is None or stage.service.poll() is not None:
         stage.serve()
@@ -160,6 +209,13 @@ def _restart(trial: Trial, kind: str, seconds: float) -> None:
     _signal([daemons.find_running(trial.stage.cluster)[chosen]], signal.SIGKILL)
     time.sleep(seconds)
     daemons.start(chosen)
+
+
+def _wait_for_successor(trial: Trial, before: set[int]) -> None:
+    """Return when another application master runs; at most when the job could have begun one."""
+    deadline = time.monotonic() + SUCCESSOR_SECONDS
+    while time.monotonic() < deadline and all(one.pid in before for one in trial.masters()):
+        time.sleep(0.2)
 
 
 def _parent_of(one: psutil.Process) -> int | None:

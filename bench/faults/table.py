@@ -18,7 +18,8 @@ def markdown(record: dict[str, Any]) -> str:
         f"# Faults in the middle of jobs, {record['date']}",
         "",
         f"{sum(done.values())} faults ({late} tries came too late) in {len(trials)} jobs of "
-        f"{record['pictures']} pictures on a real cluster of 4 nodes, seed {record['seed']}; "
+        f"{record['pictures']} pictures on a real cluster of 4 nodes, seed {record['seed']}, "
+        f"part {record['part'][0]}/{record['part'][1]}; "
         f"{machine['cores']} cores ({machine['cpu']}). "
         "A job is right when every picture has one row, none is an error, and neither a process nor a file of it is "
         "left.",

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow.parquet as pq
 from hdfs import HdfsError
 
+from bench.faults import service_faults
 from bench.faults.faults import FAULTS, Trial, datanodes_away, mend
 from bench.info.errors import BenchError
 from bench.stage import CAPABILITY, Stage, until
@@ -55,6 +56,7 @@ def run(stage: Stage, number: int, kinds: Sequence[str], chance: random.Random, 
     started = time.monotonic()
     output = f"/bench/out/{number}"
     stage.hdfs().delete(output, recursive=True)
+    service_faults.back_up(stage)
     client = _submit(stage, output)
     try:
         trial = Trial(stage, client, until(lambda: _running(stage), 60, "the job runs"), chance)
@@ -64,6 +66,7 @@ def run(stage: Stage, number: int, kinds: Sequence[str], chance: random.Random, 
                 mend(stage)
             hit = _wait_for(trial, moment * images) and FAULTS[kind](trial)
             (outcome.faults if hit else outcome.missed).append(kind)
+        outcome.wrong += trial.wrong
         outcome.state = until(lambda: _end_of(trial), JOB_SECONDS, f"{trial.job_id} ends")
         mend(stage)
         if outcome.state == "KILLED" and not stage.hdfs().status(output, strict=False):

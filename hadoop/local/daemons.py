@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import signal
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +31,18 @@ _TITLES = {
     "sshd": "sshd",
 }
 _KEPT_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TZ")
+
+
+def _nothing_more(_node: str | None) -> dict[str, str]:
+    return {}
+
+
+environment_of_machine: Callable[[str | None], dict[str, str]] = _nothing_more
+"""Variables that the daemons of a machine have beside the usual ones, by its node (None: the master).
+
+A bench replaces it, to put a library with another clock below all daemons of a machine.
+"""
+
 _COMPLAINT = re.compile(r" (FATAL|ERROR) |Exception|^fatal|^error|[Nn]o space left")
 _TAIL_BYTES = 64_000
 
@@ -153,7 +165,7 @@ def start(daemon: Daemon) -> psutil.Process:
         pid = os.posix_spawn(
             argv[0],
             argv,
-            environment(cluster),
+            environment(cluster) | environment_of_machine(daemon.node),
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, null, 0),
                 (os.POSIX_SPAWN_DUP2, output, 1),

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bench.faults import table
+from bench.faults import table, total
 from bench.faults.__main__ import draw_faults
 from bench.faults.faults import FAULTS
+from bench.info.errors import BenchError
+from bench.parts import Part, describe_commit, find_missing_parts, read_parts
 
 RIGHT = {"number": 1, "faults": ["worker", "master"], "missed": [], "seconds": 9.0, "attempts": 2, "wrong": []}
 WRONG = {
@@ -44,6 +48,7 @@ def test_the_table_names_the_jobs_that_went_wrong() -> None:
     record: dict[str, Any] = {
         "date": "2026-01-02T03:04:05+00:00",
         "seed": 1,
+        "part": [1, 1],
         "pictures": 400,
         "machine": {"cores": 2, "cpu": "some"},
         "trials": [RIGHT, WRONG],
@@ -55,3 +60,37 @@ def test_the_table_names_the_jobs_that_went_wrong() -> None:
     assert "- job 2 (node): 399 rows of 399 pictures" in text
     assert "| 1 | 0 |" in next(line for line in text.splitlines() if line.startswith("| worker"))
     assert "| 1 | 1 |" in next(line for line in text.splitlines() if line.startswith("| node:"))
+
+
+def test_parts_hold_every_job_once() -> None:
+    jobs = draw_faults(100, 1, ())
+    taken = [job for number in (1, 2, 3) for job in Part(number, 3).take(jobs)]
+
+    assert sorted(taken) == sorted(jobs)
+
+
+def test_the_sum_counts_the_newest_of_each_part_in_a_range_and_names_what_is_missing(tmp_path: Path) -> None:
+    commit = describe_commit().removesuffix("-dirty")
+    for name, part, known, trials in (
+        ("1", [1, 3], commit, [WRONG]),
+        ("2", [1, 3], commit, [RIGHT, RIGHT]),
+        ("3", [3, 3], commit, [WRONG]),
+        ("4", [2, 3], "0" * 40, [RIGHT]),
+    ):
+        record = {"seed": 1, "on": "local", "part": part, "commit": known, "trials": trials}
+        (tmp_path / f"faults-2026-0{name}.json").write_text(json.dumps(record))
+
+    records = read_parts(tmp_path, "faults", "HEAD")
+    goals = total.find_missing_goals(records)
+    text = total.markdown(records, "HEAD")
+
+    assert find_missing_parts(records) == ["seed 1, local: 2/3"]
+    assert total.count(records)["worker"].times == 2
+    assert {"not measured: seed 1, local: 2/3", "5 of 1000 faults were done", "1 jobs went wrong"} <= set(goals)
+    assert "partition: 0 of 30" in goals
+    assert "- seed 1, part 3/3, job 2 (node): 399 rows of 399 pictures" in text
+
+
+def test_a_range_that_git_does_not_know_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BenchError, match="no-such-commit"):
+        read_parts(tmp_path, "faults", "no-such-commit..HEAD")

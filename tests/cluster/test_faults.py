@@ -17,7 +17,8 @@ SEED = 765
 """Its first draw lies at 5 % of the job, so that the job is there for its first fault whatever the machine does."""
 JOBS = (
     ("process", "worker", "nodemanager"),
-    ("master", "frozen"),
+    ("namenode", "master", "frozen"),
+    ("zombie_master",),
     ("stuck", "resourcemanager"),
     ("client", "node"),
     ("service", "datanode"),
@@ -48,4 +49,6 @@ def test_no_picture_is_lost(stage: Stage, kinds: tuple[str, ...]) -> None:
 
 
 def test_every_kind_of_fault_is_among_them() -> None:
-    assert sorted(kind for kinds in JOBS for kind in kinds) == sorted(FAULTS)
+    assert sorted(kind for kinds in JOBS for kind in kinds) == sorted(
+        set(FAULTS) - {"clock_jump"}
+    )  # test_clock_jump.py

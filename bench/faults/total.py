@@ -1,0 +1,76 @@
+"""The sum of kept parts, and which goals they do not reach."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bench.faults.faults import FAULTS
+from bench.parts import find_missing_parts
+
+LAB_ONLY = ("partition", "full_disk", "slow_disk")
+MOST_WANTED = 1000
+OF_EACH = 30
+
+Records = Sequence[dict[str, Any]]
+
+
+@dataclass
+class Count:
+    """Of one kind: how often it hit, how often in jobs that went wrong, and how often it ran where."""
+
+    times: int = 0
+    wrong: int = 0
+    on: Counter[str] = field(default_factory=Counter)
+
+
+def count(records: Records) -> dict[str, Count]:
+    """Count every kind of fault."""
+    counted = {kind: Count() for kind in sorted([*FAULTS, *LAB_ONLY])}
+    for record in records:
+        for trial in record["trials"]:
+            for kind in trial["faults"]:
+                one = counted[kind]
+                one.times += 1
+                one.wrong += bool(trial["wrong"])
+                one.on[record["on"]] += 1
+    return counted
+
+
+def find_missing_goals(records: Records) -> list[str]:
+    """What was not measured, or came out wrong, a sentence each."""
+    counted = count(records)
+    hit = sum(one.times for one in counted.values())
+    missing = [f"not measured: {part}" for part in find_missing_parts(records)]
+    missing += [f"{hit} of {MOST_WANTED} faults were done"] if hit < MOST_WANTED else []
+    missing += [f"{kind}: {one.times} of {OF_EACH}" for kind, one in counted.items() if one.times < OF_EACH]
+    wrong = sum(bool(trial["wrong"]) for record in records for trial in record["trials"])
+    return missing + ([f"{wrong} jobs went wrong"] if wrong else [])
+
+
+def markdown(records: Records, commits: str) -> str:
+    """One line for each kind, then what is missing, then each job that went wrong."""
+    trials = [trial for record in records for trial in record["trials"]]
+    lines = [
+        f"# Faults in the middle of jobs, {len(records)} parts at {commits}",
+        "",
+        f"{sum(len(trial['faults']) for trial in trials)} faults in {len(trials)} jobs, of which "
+        f"{sum(not trial['wrong'] for trial in trials)} were right.",
+        "",
+        "| fault | times | in jobs that went wrong | where |",
+        "| --- | --- | --- | --- |",
+    ]
+    for kind, one in count(records).items():
+        where = ", ".join(f"{on} {times}" for on, times in sorted(one.on.items()))
+        lines.append(f"| {kind} | {one.times} | {one.wrong} | {where} |")
+    lines += ["", *(f"- {goal}" for goal in find_missing_goals(records))]
+    lines += [
+        f"- seed {record['seed']}, part {record['part'][0]}/{record['part'][1]}, job {one['number']} "
+        f"({', '.join(one['faults'])}): {'; '.join(one['wrong'])}"
+        for record in records
+        for one in record["trials"]
+        if one["wrong"]
+    ]
+    return "\n".join([*lines, ""])
