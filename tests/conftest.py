@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,12 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # else no command that a test starts would hear it
     config.pluginmanager.register(Times(), "times")
+    with suppress(ImportError):  # the worker's environment has no hypothesis
+        from hypothesis import settings
+
+        # A limit for each example would fail on a busy machine for no reason.
+        settings.register_profile("patient", deadline=None)
+        settings.load_profile("patient")
 
 
 @pytest.fixture(scope="session")

@@ -59,7 +59,7 @@ def run(stage: Stage, number: int, kinds: Sequence[str], chance: random.Random, 
     service_faults.back_up(stage)
     client = _submit(stage, output)
     try:
-        trial = Trial(stage, client, until(lambda: _running(stage), 60, "the job runs"), chance)
+        trial = Trial(stage, client, until(lambda: _running(stage), 120, "the job runs"), chance)
         moments = sorted(chance.uniform(0.02, 0.9) for _ in kinds)
         for kind, moment in zip(kinds, moments, strict=True):
             if datanodes_away(stage):  # two holders of the same pictures must not be away at once

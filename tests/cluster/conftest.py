@@ -67,7 +67,7 @@ def own_home(tmp_path: Path) -> Iterator[Path]:
 def eventually() -> Eventually:
     """Wait until a condition holds, or fail in time; a daemon that is silent for now is asked again."""
 
-    def wait(condition: Callable[[], object], seconds: float = 30.0) -> None:
+    def wait(condition: Callable[[], object], seconds: float = 60.0) -> None:
         deadline = time.monotonic() + seconds
         while True:
             with suppress(NoAnswer):

@@ -78,7 +78,10 @@ class Standing:
         """End the service and the agents, which would take time from whatever runs next; the cluster goes on."""
         if self.service:
             self.service.terminate()
-            self.service.wait(20)
+            with suppress(subprocess.TimeoutExpired):
+                self.service.wait(60)
+            self.service.kill()
+            self.service.wait()
             self.service = None
         agents = []
         for file in self.home.glob("agents/*/agent.pid"):

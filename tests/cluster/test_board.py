@@ -15,8 +15,6 @@ from infosvc.wire.records import Kind, Producer
 from locality.policies import POLICIES
 from tests.cluster.site import BROKEN, PICTURES, Site, succeed, until
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
-
 IMAGES = PICTURES + len(BROKEN)
 CAPABILITY = "board_weight"
 OUTPUT = "/out/board"

@@ -26,9 +26,6 @@ from hadoop.local import processes
 from jobs.division.decision_store import UNKNOWN_SECONDS
 from tests.cluster.site import Site, succeed, until
 
-# The first test starts the cluster, the service, the agents and a job before it begins.
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
-
 MANY = 160
 """So many images that no node has done its part before its processes are found and stopped."""
 PREFIXED = re.compile(r"(\S+) (master|worker) [|!-]")

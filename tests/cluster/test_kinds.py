@@ -17,8 +17,6 @@ from infosvc.wire.records import Kind, Producer
 from tests.cluster.site import Site, nodewise, succeed, until
 from tests.recipes.pages import block
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]  # each test starts several programs with a JVM
-
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """#!/bin/bash
 echo "copy $COPY of $COPIES on $NODE_NAME says: $1"

@@ -13,8 +13,6 @@ from infosvc.wire.records import Kind, Producer
 from tests.cluster.site import BROKEN, PICTURES, Site
 from tests.cluster.standing import LOADED, Standing
 
-pytestmark = pytest.mark.timeout(600)
-
 
 def test_what_was_killed_registered_changed_and_deleted_is_as_before(site: Site, standing: Standing) -> None:
     cluster, client, node = site.cluster, site.client(), site.cluster.nodes[0]

@@ -40,7 +40,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TOKEN = "a-token-of-the-tests"
 OWN = "the hash of the agent's own token"
 HOST = "127.0.78.11"
-DEADLINE_SECONDS = 30.0
+DEADLINE_SECONDS = 90.0
 
 Collect = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -70,7 +70,7 @@ def collect(tmp_path: Path) -> Collect:
         if proc is not None:
             environment["PROC_ROOT"] = str(ROOT / "tests" / "fixtures" / f"proc_{proc}")
         command = ["sh", str(ROOT / "collectors" / "scripts" / script), *arguments]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=20, check=False)
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
     return run
 
@@ -158,8 +158,8 @@ class Node:
         tls: ssl.SSLContext | None = None,
     ) -> tuple[int, Any]:
         """Ask the agent as the service does, which shows the hash of the agent's token."""
-        plain = http.client.HTTPConnection(HOST, self.port, timeout=5)
-        connection = http.client.HTTPSConnection(HOST, self.port, timeout=5, context=tls) if tls else plain
+        plain = http.client.HTTPConnection(HOST, self.port, timeout=30)
+        connection = http.client.HTTPSConnection(HOST, self.port, timeout=30, context=tls) if tls else plain
         token = hashlib.sha256(self.token.encode()).hexdigest() if token == OWN else token
         try:
             headers = {"Authorization": f"Bearer {token}"} if token else {}

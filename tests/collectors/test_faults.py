@@ -219,7 +219,7 @@ def test_a_processor_runs_soon_after_what_it_reads_has_changed(node: Any, servic
     source.write_text("1")
     start(service, "read", node.script("read.sh", f"cat {source}"), time_max=0.3)
     # Its own turn would come after the test has given up.
-    derived = {"kind": "processor", "inputs": ("read",), "time_max": 40}
+    derived = {"kind": "processor", "inputs": ("read",), "time_max": 600}
     start(service, "derived", node.script("derived.sh", f"cat {source}"), **derived)
     node.launch()
     for text in ("1", "2", "3"):

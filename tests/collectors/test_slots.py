@@ -17,7 +17,7 @@ from collectors.agent.schedule import QUARANTINE_FAILURES, node_phase
 from collectors.agent.slots import IDLE_SECONDS, MAX_RUNNING, Slots
 from infosvc.wire.records import Outcome, Run, Scope, Slot, Wanted
 
-DEADLINE_SECONDS = 20.0
+DEADLINE_SECONDS = 90.0
 
 Wait = Callable[[Callable[[], Any]], Any]
 

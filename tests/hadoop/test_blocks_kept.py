@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hadoop.client import disk_cache
@@ -70,7 +70,6 @@ def test_a_file_is_missing_when_one_block_cannot_be_read(state: BlockState, miss
     assert StoredFile("/a", 2, (block(1, "n1"), block(1, state=state))).is_missing == missing
 
 
-@settings(deadline=None)
 @given(st.lists(FILES, unique_by=lambda file: file.path, max_size=6))
 def test_a_table_gives_back_the_files_it_was_made_from(files: list[StoredFile]) -> None:
     table = pa.Table.from_batches([from_files(files)], SCHEMA)

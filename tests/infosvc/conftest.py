@@ -216,7 +216,7 @@ class Served:
         """One call as any program makes it; a str body goes as it is, anything else as JSON."""
         sent = {"Authorization": f"Bearer {token}"} if token else {}
         data = body.encode() if isinstance(body, str) else None if body is None else json.dumps(body)
-        connection = http.client.HTTPConnection(str(urlsplit(self.url).hostname), urlsplit(self.url).port, timeout=20)
+        connection = http.client.HTTPConnection(str(urlsplit(self.url).hostname), urlsplit(self.url).port, timeout=60)
         try:
             connection.request(method, path, data, sent | (headers or {}))
             response = connection.getresponse()
@@ -265,12 +265,12 @@ def service(database: str, hands: Hands) -> Iterator[Served]:
 
 @pytest.fixture
 def eventually() -> Callable[[Callable[[], bool]], None]:
-    """eventually(CONDITION): wait until it holds, at most 20 s."""
+    """eventually(CONDITION): wait until it holds, at most a minute."""
 
     def wait(condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not condition():
-            assert time.monotonic() < deadline, "the condition did not come true within 20 s"
+            assert time.monotonic() < deadline, "the condition did not come true within 60 s"
             time.sleep(0.02)
 
     return wait

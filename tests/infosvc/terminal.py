@@ -48,7 +48,7 @@ class Terminal:
 
     def until(self, fits: Callable[[str], Any]) -> str:
         """The first drawing that fits, of those begun from now on."""
-        begun, deadline = len(self.text), time.monotonic() + 30
+        begun, deadline = len(self.text), time.monotonic() + 60
         while True:
             for drawing in self.text[begun:].split(HOME)[1:-1]:  # the last one may be half there
                 if fits(STYLE.sub("", drawing)):
@@ -62,7 +62,7 @@ class Terminal:
 
     def ended(self) -> int:
         """Exit status; all of its output has been read then."""
-        status = self.process.wait(30)
+        status = self.process.wait(60)
         while self._read():
             pass
         return status

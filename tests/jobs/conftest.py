@@ -1,7 +1,4 @@
-"""The real service, for tests of what reads and writes there, and the board on a Hadoop that is played.
-
-Properties are checked without a time limit for each example: on a busy machine it would fail for no reason.
-"""
+"""The real service, for tests of what reads and writes there, and the board on a Hadoop that is played."""
 
 from __future__ import annotations
 
@@ -12,7 +9,6 @@ from pathlib import Path
 import pytest
 from flask import Flask, Response
 from flask.testing import FlaskClient
-from hypothesis import settings
 
 from infosvc.http.api.restx import error_response
 from infosvc.http.server import Server
@@ -26,9 +22,6 @@ from tests.jobs.decisions import WEIGHTS
 from tests.jobs.played import Hadoop
 
 TOKEN = "a-token-for-the-tests"
-
-settings.register_profile("patient", deadline=None)
-settings.load_profile("patient")
 
 
 @pytest.fixture

@@ -332,7 +332,7 @@ class Terminal:
         )
         os.close(theirs)
 
-    def until(self, words: str, seconds: float = 30, keys: str = "") -> None:
+    def until(self, words: str, seconds: float = 60, keys: str = "") -> None:
         """Read until `words` appear after what was read before, and press `keys` every now and then.
 
         Ctrl-C that comes after a question is printed and before its answer is read is seen by Python at the next key.
@@ -355,7 +355,7 @@ class Terminal:
         os.write(self._ours, keys.encode())
 
     def ended(self) -> int:
-        return self.process.wait(20)
+        return self.process.wait(60)
 
     def close(self) -> None:
         if self.process.poll() is None:

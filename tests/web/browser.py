@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, 
 CHROMIUM = Path("/usr/bin/chromium-headless-shell")
 NO_GPU = ["--disable-gpu", "--disable-gpu-rasterization"]
 """Painting as if there were one takes twice the CPU."""
-PATIENCE_MS = 15_000
+PATIENCE_MS = 60_000
 WIDTH, HEIGHT = 1280, 900
 ADDRESSES = ("http", "https", "ws", "wss")
 # A service that is stopped, as at the end of a test, is not a mistake of the page that still asks it.

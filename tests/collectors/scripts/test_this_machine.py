@@ -38,7 +38,7 @@ Collect = Callable[..., Any]
 
 @pytest.mark.parametrize("name", NAMES)
 def test_on_this_machine_a_collector_brings_finite_numbers_of_its_names(collect: Collect, name: str) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     run = collect(name, NVIDIA_SMI="nvidia-smi")
     while run.status == 3 and name in DIFFERENCES and time.monotonic() < deadline:
         run = collect(name)
@@ -93,7 +93,7 @@ def test_a_pinned_process_sees_how_busy_its_own_cpu_is(collect: Collect) -> None
         os.sched_setaffinity(burner.pid, {cpu})
         os.sched_setaffinity(0, {cpu})
         free = [1.0]
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         # Ten ticks at least between samples, which the collector's own work on this CPU takes.
         while free[-1] > 0.1 and time.monotonic() < deadline:
             run = collect("cpu_free_ratio")
