@@ -58,14 +58,18 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Column:
-    """All values of one data name by node; `version` grows with every commit, `changes` only when a text differs."""
+    """All values of one data name by node; `version` grows with every commit, `changes` only when a text differs.
 
-    __slots__ = ("answer", "changes", "making", "rows", "version")
+    `size` counts the bytes of the texts.
+    """
+
+    __slots__ = ("answer", "changes", "making", "rows", "size", "version")
 
     def __init__(self) -> None:
         self.rows: dict[str, Value] = {}
         self.version = 0
         self.changes = 0
+        self.size = 0
         self.answer: Answer | None = None
         self.making = threading.Lock()
 
@@ -75,6 +79,7 @@ class CurrentValues:
 
     def __init__(self) -> None:
         self._columns: dict[str, Column] = {}
+        self._size = 0
         # Tags of an earlier service must not match by chance.
         self._boot = secrets.token_hex(4)
 
@@ -93,6 +98,13 @@ class CurrentValues:
             return sum(len(column.rows) for column in list(self._columns.values()))
         column = self._columns.get(data_name)
         return len(column.rows) if column else 0
+
+    def size(self, data_name: str | None = None) -> int:
+        """How many bytes the texts of one name have, or those of all."""
+        if data_name is None:
+            return self._size
+        column = self._columns.get(data_name)
+        return column.size if column else 0
 
     def find(self, data_name: str, node_name: str) -> Value | None:
         """One value, None when there is none."""
@@ -130,6 +142,9 @@ class CurrentValues:
                 column.rows[node_name] = value
             if value is None or old is None or old.text != value.text:
                 differ.add(data_name)
+                growth = (size_of(value.text) if value else 0) - (size_of(old.text) if old else 0)
+                column.size += growth
+                self._size += growth
         for data_name, column in touched.items():
             column.version += 1
             column.changes += data_name in differ
@@ -192,6 +207,13 @@ def state_of(outcome: Outcome, age: float | None, ttl: float) -> State:
     if outcome is not Outcome.OK and outcome is not Outcome.NO_DATA:
         return State.FAILED
     return State.STALE if age is None or age > ttl else State.FRESH
+
+
+def size_of(text: str | None) -> int:
+    """The bytes of a text in UTF-8."""
+    if text is None:
+        return 0
+    return len(text) if text.isascii() else len(text.encode())
 
 
 def number_of(text: str | None) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import fields
 from typing import Any, NamedTuple
 
@@ -35,7 +36,7 @@ class Transaction:
     """May be changed freely: nobody sees it until it is committed.
 
     `changed` names the rows of the configuration that differ from `base`; `values` and `points` are what a commit adds,
-    `forget` is the history that it removes.
+    `grown` the bytes that programs add to each name, and `forget` is the history that it removes.
     """
 
     def __init__(self, base: Configuration, current_values: CurrentValues) -> None:
@@ -44,6 +45,7 @@ class Transaction:
         self.changed: set[tuple[str, Key]] = set()
         self.values: dict[Cell, Value | None] = {}
         self.points: list[Point] = []
+        self.grown: Counter[str] = Counter()
         self.audit: list[AuditEntry] = []
         self.forget: list[Past] = []
         self._current_values = current_values

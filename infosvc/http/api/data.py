@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import current_app, request
+from flask import current_app, g, request
 
 from infosvc.access.roles import needs
 from infosvc.core.service import components_of
@@ -24,7 +24,7 @@ from infosvc.state.database import Most
 from infosvc.state.transaction import Transaction
 from infosvc.wire import answers
 from infosvc.wire.bodies import ValueBody
-from infosvc.wire.errors import Conflict, InvalidInput
+from infosvc.wire.errors import InvalidInput
 from infosvc.wire.records import NAME, Datum, Role, check_node_name
 
 ns = Namespace("data", "Data: the latest values", path="/data")
@@ -151,25 +151,24 @@ class OneValue(Resource):
     @ns.response(200, "written", datum_said)
     @ns.response(201, "written, the first there", datum_said)
     @ns.response(400, "the body is not a JSON object")
-    @ns.response(404, "nothing is registered under this name")
+    @ns.response(404, "nothing is registered under this name; or no node has this name, which an admin may still write")
     @ns.response(409, "a slot brings this value, or the name has values of too many nodes")
+    @ns.response(413, "the values of the name, or all values, would have too many bytes; or the body has")
     @ns.response(422, "a field is wrong; the answer names it")
+    @ns.response(429, "the token has called too often, or written too many bytes in an hour; Retry-After says how long")
     @needs(Role.PROCESSOR)
     def put(self, data_name: str, node_name: str) -> Any:
         """Write one value of a registered name.
 
-        It is stored when the answer comes.
+        It is stored when the answer comes. Admins write values of any node, other tokens those of enrolled nodes.
         """
         check_node_name(node_name)
-        value, now = _value(body()), latest().clock.monotonic()
-
-        most = components_of(current_app).settings.max_nodes_per_name
-        full = latest().current_values.count(data_name) >= most
+        value, now, caller = _value(body()), latest().clock.monotonic(), g.caller
+        admission = components_of(current_app).admission
+        admission.spend(caller, data_name, value)
 
         def change(transaction: Transaction) -> bool:
-            _refuse_slots_cell(transaction, data_name, node_name)
-            if full and transaction.value(data_name, node_name) is None:
-                raise _too_many(data_name, most)
+            admission.check(transaction, caller, data_name, node_name, value)
             return put_value(transaction, data_name, node_name, value, now)
 
         first = write(change)
@@ -185,29 +184,6 @@ class OneValue(Resource):
         """
         write(lambda transaction: delete_value(transaction, data_name, node_name))
         return "", 204
-
-
-def _refuse_slots_cell(transaction: Transaction, data_name: str, node_name: str) -> None:
-    """What a slot brings says how its runs went, which nobody may write over."""
-    slot_request = transaction.configuration.slots.get(node_name, {}).get(data_name)
-    if slot_request is not None and slot_request.running:
-        raise Conflict(
-            f"{data_name} runs in a slot on {node_name}",
-            "data_name",
-            remedy=(
-                f"stop it with `nodewise slot stop {data_name} --node {node_name}`, or register the name "
-                "with kind program"
-            ),
-        )
-
-
-def _too_many(data_name: str, most: int) -> Conflict:
-    """Nodes need not be enrolled to have values, so that one caller could fill the memory."""
-    return Conflict(
-        f"{data_name} has values of {most} nodes already",
-        "node_name",
-        remedy="forget some with `nodewise data rm`, or register another name",
-    )
 
 
 def _value(given: Fields) -> str:
