@@ -5,8 +5,8 @@ from __future__ import annotations
 from infosvc.access.rate_limit import RateLimit, TooFast
 from infosvc.access.roles import Caller
 from infosvc.settings import Settings
-from infosvc.state.current_values import size_of
 from infosvc.state.transaction import Transaction
+from infosvc.state.value import size_of
 from infosvc.state.views import Latest
 from infosvc.wire.errors import Conflict, NotFound, TooLarge
 from infosvc.wire.records import Kind, Role

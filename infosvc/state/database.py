@@ -32,10 +32,11 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from infosvc.settings import Clock
 from infosvc.state import bulk_insert, row_mapping, tables
 from infosvc.state.configuration import Configuration
-from infosvc.state.current_values import Cell, CurrentValues, Value
+from infosvc.state.current_values import Cell, CurrentValues
 from infosvc.state.migrate import migrate
 from infosvc.state.single_instance import ServerLock, lock_file
 from infosvc.state.transaction import Past, Transaction
+from infosvc.state.value import Value
 from infosvc.wire.answers import AuditEntry
 from infosvc.wire.errors import InvalidInput, NotReady
 

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from infosvc.state.configuration import Configuration
-from infosvc.state.current_values import Cell, CurrentValues, Value
+from infosvc.state.current_values import Cell, CurrentValues
+from infosvc.state.value import Value
 from infosvc.wire.answers import AuditEntry
 
 Key = tuple[str, ...]

@@ -13,9 +13,10 @@ from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 from infosvc.settings import Ack, Settings
-from infosvc.state.current_values import Cell, Value
+from infosvc.state.current_values import Cell
 from infosvc.state.database import Database
 from infosvc.state.transaction import Commit, Key, Point, Transaction
+from infosvc.state.value import Value
 from infosvc.state.views import Latest
 from infosvc.wire.errors import InfoError, NotReady
 

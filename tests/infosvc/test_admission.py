@@ -11,7 +11,7 @@ import pytest
 from infosvc.core.service import components_of
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError, NotFound, TooLarge, TooManyRequests
-from infosvc.wire.records import Kind, Producer, Report, Role, Run
+from infosvc.wire.records import Kind, Outcome, Producer, Report, Role, Run
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Hands, Served, Serving
@@ -83,7 +83,7 @@ def test_all_names_together_hold_so_many_bytes_and_reports_are_taken_all_the_sam
     small.client.put_value("cpu", "n1", "x" * 500)
     with pytest.raises(TooLarge, match=r"all values together would have 1501 bytes and may have 1500.*--bytes-in-all"):
         small.client.put_value("speed", "n1", "x")
-    small.client.report("n2", Report("b", 1, "", (Run("cpu", "ok", 0.1, "0.5"),)))
+    small.client.report("n2", Report("b", 1, "", (Run("cpu", Outcome.OK, 0.1, "0.5"),)))
     assert small.client.data("cpu", node="n2")[0].data_value == "0.5"
 
 

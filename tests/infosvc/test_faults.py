@@ -20,8 +20,8 @@ import pytest
 from infosvc.core.service import components_of
 from infosvc.http.server import Server
 from infosvc.settings import Ack, Settings
-from infosvc.state.current_values import Value
 from infosvc.state.transaction import Transaction
+from infosvc.state.value import Value
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError, InvalidInput, NotReady
 from infosvc.wire.records import Outcome, Producer, Report, Run, State

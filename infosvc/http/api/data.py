@@ -16,6 +16,7 @@ from infosvc.http.api import values
 from infosvc.http.api.body import Fields, body, read
 from infosvc.http.api.call_group import CallGroup
 from infosvc.http.api.exchange import latest, query_number, write
+from infosvc.http.api.paging import AFTER, LINK
 from infosvc.http.api.restx import Namespace, Resource
 from infosvc.http.openapi.document import DATA_NAME, NODE_NAME, SECONDS
 from infosvc.http.openapi.schemas import answer_model, body_model
@@ -31,7 +32,7 @@ ns = Namespace("data", "Data: the latest values", path="/data")
 calls = CallGroup("data", ns)
 
 TAG = {"_in": "header", "x-example": '"0f0f0f0f-1-1-0"'}
-TAGS = {"ETag": "the tag of these values, for If-None-Match"}
+TAGS = {"ETag": "the tag of these values, for If-None-Match"} | LINK
 
 value_body = body_model(ns, ValueBody)
 datum_said = answer_model(ns, Datum)
@@ -57,6 +58,7 @@ class Data(Resource):
     )
     @ns.param("node", "only this node's values", **NODE_NAME)
     @ns.param("max_age", "leave out values older than this, seconds", **SECONDS)
+    @ns.param("after", "leave out the nodes up to this one, of the first name", **AFTER)
     @ns.param("If-None-Match", "answer 304 when the values still have this ETag", **TAG)
     @ns.produces(["application/json", arrow.MEDIA_TYPE])
     @ns.response(304, "nothing has changed since the answer with the ETag of If-None-Match")
@@ -67,7 +69,8 @@ class Data(Resource):
     def get(self) -> Any:
         """Read several names; the field data holds a list with one answer per name.
 
-        Names in an answer stand in the order in which they were asked for.
+        Names in an answer stand in the order in which they were asked for. An answer of more than about 8 MiB comes in
+        parts: follow the header Link, which may name some nodes of a name in one part and the others in the next.
         """
         names = list(dict.fromkeys(request.args.getlist("name")))
         if not names:
@@ -83,6 +86,7 @@ class OneName(Resource):
     @ns.doc(security=[])
     @ns.param("node", "only this node's value", **NODE_NAME)
     @ns.param("max_age", "leave out values older than this, seconds", **SECONDS)
+    @ns.param("after", "leave out the nodes up to this one, of the first name", **AFTER)
     @ns.param("If-None-Match", "answer 304 when the values still have this ETag", **TAG)
     @ns.produces(["application/json", arrow.MEDIA_TYPE])
     @ns.response(200, "its values", values_said, headers=TAGS)
@@ -93,7 +97,8 @@ class OneName(Resource):
     def get(self, data_name: str) -> Any:
         """Read the latest values by node, each with age and ttl in seconds and a state: fresh, stale, failed.
 
-        A failed run leaves the old value and its age, and says so in state, outcome and reason.
+        A failed run leaves the old value and its age, and says so in state, outcome and reason. An answer of more than
+        about 8 MiB comes in parts: follow the header Link.
         """
         return values.answer([data_name], several=False)
 
