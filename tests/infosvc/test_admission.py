@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -128,3 +130,33 @@ def test_writers_at_once_store_no_more_than_one_after_the_other(sqlite_url: str,
         values = components_of(service.server.app).latest.current_values
         assert 0 < values.size() == sum(values.size(name) for name in ("note", "speed")) <= 20_000
         assert 9000 < values.size("note") <= 10_000 and 0 < sum(taken) < 40
+
+
+def test_a_flood_of_a_lent_token_fills_neither_memory_nor_disk_and_agents_report_all_the_while(
+    tmp_path: Path, serve: Serving
+) -> None:
+    """24 connections write 600 long values under many names, of enrolled and invented nodes, kept as history too."""
+    limits = {"bytes_per_name": 100_000, "bytes_per_token": 800_000, "bytes_in_all": 600_000, "max_answer": 80_000}
+    with serve(f"sqlite:///{tmp_path}/infosvc.db", **limits) as service:
+        job = _holder(_known(service))
+        names = [f"speed{number}" for number in range(10)]
+        for name in names:
+            service.client.put_producer(Producer(name, "", 60, Kind.PROGRAM, keep=3600))
+
+        def write(number: int) -> int:
+            node = NODES[number % 8] if number % 3 else f"invented{number}"
+            try:
+                job.put_value(names[number // 8 % 10], node, chr(97 + number % 26) * 20_000)
+            except InfoError as error:
+                return error.status
+            return 200
+
+        with ThreadPoolExecutor(24) as pool:
+            answers = Counter(pool.map(write, range(600)))
+            for sequence in range(1, 6):
+                service.client.report("n1", Report("b", sequence, "", (Run("cpu", Outcome.OK, 0.1, str(sequence)),)))
+        assert set(answers) <= {200, 404, 413, 429} and 0 < answers[200] <= 800_000 // 40_000
+        assert components_of(service.server.app).latest.current_values.size() <= 600_000
+        assert sum(file.stat().st_size for file in tmp_path.glob("infosvc.db*")) < 6_000_000
+        assert all(len(service.ask("GET", f"/api/v1/data/{name}", token=None).content) < 110_000 for name in names)
+        assert len(service.ask("GET", f"/api/v1/data?name={'&name='.join(names)}", token=None).content) < 110_000
