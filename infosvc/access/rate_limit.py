@@ -32,13 +32,13 @@ class RateLimit:
         self._most = self._burst + 1e-9
         self._full_at: dict[str, float] = {}
 
-    def take(self, key: str, now: float) -> float:
-        """Count one call of a key; 0 when it may go on, else the seconds to wait, and then nothing is counted."""
+    def take(self, key: str, now: float, number: int = 1) -> float:
+        """Count so many calls of a key; 0 when it may go on, else the seconds to wait, and then nothing is counted."""
         buckets = self._full_at
         full_at = buckets.get(key, now)
         if full_at < now:
             full_at = now
-        full_at += self._cost
+        full_at += self._cost * number
         if full_at - now > self._most:
             return full_at - now - self._burst
         buckets[key] = full_at

@@ -68,6 +68,32 @@ _file = click.Path(dir_okay=False, path_type=Path)
     help="Most calls of one token, or of one address without a token; 0 for any number.",
 )
 @click.option(
+    "--any-node",
+    is_flag=True,
+    help="Let tokens of processors and schedulers write what programs write also of nodes that nobody enrolled.",
+)
+@click.option(
+    "--bytes-per-name",
+    type=click.IntRange(min=0),
+    default=Settings.bytes_per_name,
+    show_default=True,
+    help="Most bytes of one name's values that programs may write; 0 for any number.",
+)
+@click.option(
+    "--bytes-per-token",
+    type=click.IntRange(min=0),
+    default=Settings.bytes_per_token,
+    show_default=True,
+    help="Most bytes of values that one token may write an hour; 0 for any number.",
+)
+@click.option(
+    "--bytes-in-all",
+    type=click.IntRange(min=0),
+    default=Settings.bytes_in_all,
+    show_default=True,
+    help="Most bytes of all values together that programs may write; 0 for any number.",
+)
+@click.option(
     "--policy-file",
     type=_file,
     help="nodewise-policy.properties of YARN's plug-in, which /explain then explains.",

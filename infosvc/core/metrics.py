@@ -12,7 +12,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from infosvc.data.events import Broker
-from infosvc.state.current_values import Value, number_of, state_of
+from infosvc.state.value import Value, number_of, state_of
 from infosvc.state.views import Latest
 from infosvc.state.writer import Writer
 from infosvc.wire.records import Producer, State

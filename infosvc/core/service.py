@@ -12,6 +12,7 @@ from infosvc.access.body_limit import BodyLimit
 from infosvc.access.sessions import Sessions
 from infosvc.core.metrics import Metrics
 from infosvc.core.readiness import Readiness
+from infosvc.data.admission import Admission
 from infosvc.data.events import Broker
 from infosvc.management.agent_client import AgentClient
 from infosvc.management.notifier import Notifier
@@ -33,6 +34,7 @@ class Components:
     authenticator: Authenticator
     bodies: BodyLimit
     strangers: BodyLimit  # bodies of callers that show no token, who must hold up nobody else
+    admission: Admission
     readiness: Readiness
     refusals: Refusals
     agents: AgentClient
@@ -64,6 +66,7 @@ class Components:
             Authenticator(settings, latest, Sessions(clock)),
             BodyLimit(settings.threads),
             BodyLimit(settings.threads // 4),
+            Admission(settings, latest),
             Readiness(writer),
             Refusals(writer, clock),
             agents,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from infosvc.state.current_values import number_of
+from infosvc.state.value import number_of
 from infosvc.wire.records import Datum
 
 MEDIA_TYPE = "application/vnd.apache.arrow.stream"

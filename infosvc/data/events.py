@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 from infosvc.settings import Clock
 from infosvc.state.configuration import Configuration, SlotRequest
-from infosvc.state.current_values import Cell, Value
+from infosvc.state.current_values import Cell
 from infosvc.state.transaction import Commit, Key
+from infosvc.state.value import Value
 from infosvc.wire.answers import Event
 from infosvc.wire.errors import NotReady
 from infosvc.wire.records import Producer

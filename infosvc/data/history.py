@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from infosvc.state.current_values import number_of
+from infosvc.state.value import number_of
 from infosvc.wire.answers import History
 
 

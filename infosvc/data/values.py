@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from infosvc.state.current_values import Value
 from infosvc.state.transaction import Past, Point, Transaction
+from infosvc.state.value import Value
 from infosvc.wire.errors import NotFound
 from infosvc.wire.records import Outcome, Producer, Receipt, Report, Run
 

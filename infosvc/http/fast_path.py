@@ -20,6 +20,7 @@ from infosvc.core.metrics import Calls
 from infosvc.core.service import components_of
 from infosvc.data import intake
 from infosvc.data.agent_report import read_report
+from infosvc.http.api.paging import next_link
 from infosvc.http.api.restx import error_response
 from infosvc.state.views import Latest
 from infosvc.state.writer import Writer
@@ -59,6 +60,7 @@ class FastLane:
         self._authenticator: Authenticator = components_of(app).authenticator
         self._bodies: BodyLimit = components_of(app).bodies
         self._calls: Calls = components_of(app).metrics.calls
+        self._most = components_of(app).settings.max_answer
         self._running = 0
         self._lock = threading.Lock()
 
@@ -109,9 +111,10 @@ class FastLane:
         now = clock.monotonic()
         asked = environ.get("HTTP_IF_NONE_MATCH")
         if asked is None or asked != self._latest.current_values.etag(producer, now):
-            found = self._latest.current_values.answer(producer, now, clock.wall())
+            found = self._latest.current_values.answer(producer, now, clock.wall(), self._most)
             if asked != found.etag:
-                start("200 OK", _headers(found.body, ("ETag", found.etag), ("Cache-Control", "no-cache")))
+                more = () if found.last is None else (("Link", next_link((), found.last)),)
+                start("200 OK", _headers(found.body, ("ETag", found.etag), ("Cache-Control", "no-cache"), *more))
                 return [found.body]
         start("304 Not Modified", [("ETag", asked)])
         return [b""]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import secrets
 import threading
 from collections.abc import Iterable
 
 import msgspec
 
+from infosvc.state.rendering import render
+from infosvc.state.value import Value, size_of
 from infosvc.wire.errors import NotFound
-from infosvc.wire.records import Outcome, Producer, State
+from infosvc.wire.records import Producer
 
 # A cached answer says when its ages were true; beyond this many seconds it is made anew.
 AGES_TRUE_SECONDS = 0.1
@@ -18,35 +19,11 @@ AGES_TRUE_SECONDS = 0.1
 Cell = tuple[str, str]  # data name, node name
 
 
-class Value(msgspec.Struct, frozen=True, gc=False):
-    """One row of t_Data; `measured` and `ran` are monotonic seconds, `measured` is None as long as no value came."""
-
-    text: str | None
-    measured: float | None
-    outcome: Outcome
-    reason: str | None
-    ran: float
-    duration: float | None = None
-    skipped: int = 0
-    sequence: int = 1
-
-
-class Row(msgspec.Struct, gc=False):
-    """One value as the wire shows it."""
-
-    node_name: str
-    data_value: str | None
-    age: float | None
-    ttl: float
-    state: str
-    outcome: str
-    reason: str | None
-
-
 class Answer(msgspec.Struct, frozen=True):
     """The values of one name in bytes, and the tag that changes whenever a value or a state does.
 
-    `made` and `flips` are monotonic seconds: when the ages were true, and when the next value goes stale.
+    `made` and `flips` are monotonic seconds: when the ages were true, and when the next value goes stale. `last` is the
+    last node in it, None when no others follow.
     """
 
     body: bytes
@@ -55,17 +32,22 @@ class Answer(msgspec.Struct, frozen=True):
     made: float
     flips: float
     producer: Producer
+    last: str | None = None
 
 
 class Column:
-    """All values of one data name by node; `version` grows with every commit, `changes` only when a text differs."""
+    """All values of one data name by node; `version` grows with every commit, `changes` only when a text differs.
 
-    __slots__ = ("answer", "changes", "making", "rows", "version")
+    `size` counts the bytes of the texts.
+    """
+
+    __slots__ = ("answer", "changes", "making", "rows", "size", "version")
 
     def __init__(self) -> None:
         self.rows: dict[str, Value] = {}
         self.version = 0
         self.changes = 0
+        self.size = 0
         self.answer: Answer | None = None
         self.making = threading.Lock()
 
@@ -75,13 +57,17 @@ class CurrentValues:
 
     def __init__(self) -> None:
         self._columns: dict[str, Column] = {}
+        self._size = 0
         # Tags of an earlier service must not match by chance.
         self._boot = secrets.token_hex(4)
 
-    def rows(self, data_name: str) -> list[tuple[str, Value]]:
-        """The values of one name by node; none when there are none."""
+    def rows(self, data_name: str, node: str | None = None) -> list[tuple[str, Value]]:
+        """The values of one name by node, or that of one node; none when there are none."""
         column = self._columns.get(data_name)
-        return sorted(column.rows.items()) if column else []
+        if column is None or node is None:
+            return sorted(column.rows.items()) if column else []
+        found = column.rows.get(node)
+        return [] if found is None else [(node, found)]
 
     def names(self) -> list[str]:
         """Every name that has a value somewhere."""
@@ -93,6 +79,13 @@ class CurrentValues:
             return sum(len(column.rows) for column in list(self._columns.values()))
         column = self._columns.get(data_name)
         return len(column.rows) if column else 0
+
+    def size(self, data_name: str | None = None) -> int:
+        """How many bytes the texts of one name have, or those of all."""
+        if data_name is None:
+            return self._size
+        column = self._columns.get(data_name)
+        return column.size if column else 0
 
     def find(self, data_name: str, node_name: str) -> Value | None:
         """One value, None when there is none."""
@@ -130,14 +123,18 @@ class CurrentValues:
                 column.rows[node_name] = value
             if value is None or old is None or old.text != value.text:
                 differ.add(data_name)
+                growth = (size_of(value.text) if value else 0) - (size_of(old.text) if old else 0)
+                column.size += growth
+                self._size += growth
         for data_name, column in touched.items():
             column.version += 1
             column.changes += data_name in differ
 
-    def answer(self, producer: Producer, now: float, wall: float) -> Answer:
+    def answer(self, producer: Producer, now: float, wall: float, most: int) -> Answer:
         """The values of one name as JSON, from the cache if nothing has changed; `now` monotonic, `wall` Unix seconds.
 
-        The cached bytes may be AGES_TRUE_SECONDS old: their field `time` says when the ages were true.
+        It has about `most` bytes at most, the same number in all calls. The cached bytes may be AGES_TRUE_SECONDS old:
+        their field `time` says when the ages were true.
         """
         column = self._columns.setdefault(producer.data_name, Column())
         found = self._cached_answer(column, producer, now)
@@ -145,7 +142,7 @@ class CurrentValues:
             with column.making:  # one makes it, and all others who came meanwhile take that
                 found = self._cached_answer(column, producer, now)
                 if found is None:
-                    found = column.answer = self._render(column, producer, now, wall)
+                    found = column.answer = self._render(column, producer, now, wall, most)
         return found
 
     def etag(self, producer: Producer, now: float) -> str | None:
@@ -163,43 +160,8 @@ class CurrentValues:
     def _holds(self, answer: Answer, column: Column, producer: Producer, now: float) -> bool:
         return answer.version == column.version and answer.producer is producer and now < answer.flips
 
-    def _render(self, column: Column, producer: Producer, now: float, wall: float) -> Answer:
+    def _render(self, column: Column, producer: Producer, now: float, wall: float, most: int) -> Answer:
         version = column.version  # read first: a change meanwhile makes this answer one that no longer holds
-        ttl = float(producer.ttl or 0.0)
-        rows: list[Row] = []
-        stale, oldest = 0, math.inf
-        for name, value in sorted(column.rows.items()):
-            measured = value.measured
-            # What state_of says, in place: a name has a thousand rows, and this is what a read costs.
-            if value.outcome is not Outcome.OK and value.outcome is not Outcome.NO_DATA:
-                state = "failed"
-            elif measured is None or now - measured > ttl:
-                state = "stale"
-                stale += 1
-            else:
-                state = "fresh"
-                if measured < oldest:
-                    oldest = measured
-            age = None if measured is None else round(now - measured, 3) if now > measured else 0.0
-            rows.append(Row(name, value.text, age, ttl, state, value.outcome._value_, value.reason))
-        said = {"data_name": producer.data_name, "unit": producer.unit, "time": wall, "values": rows}
-        etag = f'"{self._boot}-{producer.version}-{version}-{stale}"'
-        return Answer(msgspec.json.encode(said), etag, version, now, oldest + ttl, producer)
-
-
-def state_of(outcome: Outcome, age: float | None, ttl: float) -> State:
-    """A failed last run outweighs age: the old value is still shown, but a reader must know."""
-    if outcome is not Outcome.OK and outcome is not Outcome.NO_DATA:
-        return State.FAILED
-    return State.STALE if age is None or age > ttl else State.FRESH
-
-
-def number_of(text: str | None) -> float | None:
-    """A value as a finite number, None when it is none."""
-    if text is None:
-        return None
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
+        page = render(producer, sorted(column.rows.items()), now, wall, most)
+        etag = f'"{self._boot}-{producer.version}-{version}-{page.stale}"'
+        return Answer(page.body, etag, version, now, page.flips, producer, page.last)

@@ -32,10 +32,11 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from infosvc.settings import Clock
 from infosvc.state import bulk_insert, row_mapping, tables
 from infosvc.state.configuration import Configuration
-from infosvc.state.current_values import Cell, CurrentValues, Value
+from infosvc.state.current_values import Cell, CurrentValues
 from infosvc.state.migrate import migrate
 from infosvc.state.single_instance import ServerLock, lock_file
 from infosvc.state.transaction import Past, Transaction
+from infosvc.state.value import Value
 from infosvc.wire.answers import AuditEntry
 from infosvc.wire.errors import InvalidInput, NotReady
 
@@ -114,20 +115,18 @@ class Database:
                 configuration.audit["last"] = newest
         return configuration, current_values
 
-    def newest_entry(self) -> AuditEntry | None:
-        """The end of the audit log as it is stored, None when it is empty."""
+    def counter(self, name: str) -> int:
+        """A counter as it is stored, 0 when it was never raised; asked on the connection that writes."""
         with self._translate_errors(), self._engine.connect() as connection:
-            return _newest_entry(connection)
+            return int(connection.scalar(select(tables.meta.c.value).where(tables.meta.c.name == name)) or 0)
 
     def save(self, transaction: Transaction) -> None:
-        """Store what a transaction changed, all or nothing; an empty one still proves that the database answers.
+        """Store what a transaction changed, all or nothing.
 
         NotReady when it may not be stored; InvalidInput when the database can never take it.
         """
         shift = self._clock.wall() - self._clock.monotonic()
         with self._translate_errors(), self._engine.begin() as connection:
-            if not transaction.changed and not transaction.values:
-                connection.exec_driver_sql("SELECT 1")
             self._save_picture(connection, transaction, shift)
             self._save_values(connection, transaction.values, shift)
             if transaction.points:

@@ -10,8 +10,9 @@ from sqlalchemy import Table
 
 from infosvc.state import tables
 from infosvc.state.configuration import Configuration, Machine, SlotRequest, StoredToken
-from infosvc.state.current_values import Cell, Value
+from infosvc.state.current_values import Cell
 from infosvc.state.transaction import Key, Point
+from infosvc.state.value import Value
 from infosvc.wire.answers import Token
 from infosvc.wire.records import Outcome, Producer
 

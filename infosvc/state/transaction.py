@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import fields
 from typing import Any, NamedTuple
 
 import msgspec
 
 from infosvc.state.configuration import Configuration
-from infosvc.state.current_values import Cell, CurrentValues, Value
+from infosvc.state.current_values import Cell, CurrentValues
+from infosvc.state.value import Value
 from infosvc.wire.answers import AuditEntry
 
 Key = tuple[str, ...]
@@ -35,7 +37,7 @@ class Transaction:
     """May be changed freely: nobody sees it until it is committed.
 
     `changed` names the rows of the configuration that differ from `base`; `values` and `points` are what a commit adds,
-    `forget` is the history that it removes.
+    `grown` the bytes that programs add to each name, and `forget` is the history that it removes.
     """
 
     def __init__(self, base: Configuration, current_values: CurrentValues) -> None:
@@ -44,6 +46,7 @@ class Transaction:
         self.changed: set[tuple[str, Key]] = set()
         self.values: dict[Cell, Value | None] = {}
         self.points: list[Point] = []
+        self.grown: Counter[str] = Counter()
         self.audit: list[AuditEntry] = []
         self.forget: list[Past] = []
         self._current_values = current_values

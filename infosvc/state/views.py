@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from infosvc.settings import Clock, Settings
 from infosvc.state.configuration import Configuration, Machine
-from infosvc.state.current_values import CurrentValues, Value, state_of
+from infosvc.state.current_values import CurrentValues
+from infosvc.state.value import Value, state_of
 from infosvc.wire.records import Datum, Kind, Node, Producer, Scope, Slot, Wanted
 
 
@@ -88,10 +89,24 @@ class Latest:
 
     def data(self, data_name: str, node: str | None = None, max_age: float | None = None) -> list[Datum]:
         """The values of one name by node, those older than `max_age` seconds left out."""
+        return list(self.iter_data(data_name, self.rows(data_name, node, max_age)))
+
+    def rows(
+        self, data_name: str, node: str | None = None, max_age: float | None = None, after: str = ""
+    ) -> list[tuple[str, Value]]:
+        """The values of one name as they are kept, by node, those up to the node `after` left out as well."""
+        found, now = self.current_values.rows(data_name, node), self.clock.monotonic()
+        return [
+            (name, value)
+            for name, value in found
+            if name > after
+            and (max_age is None or (value.measured is not None and max(0.0, now - value.measured) <= max_age))
+        ]
+
+    def iter_data(self, data_name: str, rows: Iterable[tuple[str, Value]]) -> Iterator[Datum]:
+        """Rows of one name as the wire shows them, each made when it is asked for."""
         producer = self.configuration.producer(data_name)
-        rows = self.current_values.rows(data_name)
-        found = [self._datum(producer, name, row) for name, row in rows if node in (None, name)]
-        return [datum for datum in found if max_age is None or (datum.age is not None and datum.age <= max_age)]
+        return (self._datum(producer, name, value) for name, value in rows)
 
     def datum(self, data_name: str, node_name: str) -> Datum:
         """One value; NotFound when nothing has been written there."""

@@ -7,15 +7,16 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Container
+from collections.abc import Callable
 from concurrent.futures import Future
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 from infosvc.settings import Ack, Settings
-from infosvc.state.current_values import Cell, Value
+from infosvc.state.current_values import Cell
 from infosvc.state.database import Database
 from infosvc.state.transaction import Commit, Key, Point, Transaction
+from infosvc.state.value import Value
 from infosvc.state.views import Latest
 from infosvc.wire.errors import InfoError, NotReady
 
@@ -26,8 +27,18 @@ PACE_SECONDS = 0.02  # reports wait for each other as long as this, because a co
 CROWD = 24  # reports that need not wait for more
 LOOK_SECONDS = 0.004  # between two looks at how many there are
 MOST_LAGGING_POINTS = 200_000  # of the history; then the oldest go
+COMMITS = "commit"  # the counter that every commit raises, by which one whose answer was lost is found out
 
 _log = logging.getLogger(__name__)
+
+
+class _Doubt(NamedTuple):
+    """A commit whose answer was lost: its number, what it brings to readers if it was stored, and the points of
+    acknowledged values in it."""
+
+    number: int
+    transaction: Transaction | None
+    points: int = 0
 
 
 class _Waiting(NamedTuple):
@@ -59,7 +70,8 @@ class Writer:
         self._closed = False
         self._commit_since: float | None = None
         self._committed = 0.0
-        self._doubt: Transaction | None = None
+        self._number = latest.configuration.counters.get(COMMITS, 0)
+        self._doubt: _Doubt | None = None
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self._thread.start()
 
@@ -135,7 +147,8 @@ class Writer:
     def _commit(self, batch: list[_Waiting]) -> None:
         self._committed = time.monotonic()
         lag = all(item.may_lag for item in batch)
-        if not lag and not self._settle_doubt([item.answer for item in batch]):
+        if not lag and (error := self._settle_doubt()):
+            _fail([item.answer for item in batch], error)
             return
         transaction = Transaction(self._latest.configuration, self._latest.current_values)
         done = [(item, result) for item in batch for result in _try(item.change, transaction, item.answer)]
@@ -154,7 +167,7 @@ class Writer:
         """Store a transaction; when it cannot be, tell whom it concerns, and no others."""
         error = self._try_to_save(transaction)
         if isinstance(error, NotReady):
-            self._doubt = transaction if transaction.audit else None
+            self._doubt = _Doubt(self._number + 1, transaction)
         if error is None:
             return True
         if len(items) > 1 and not isinstance(error, NotReady):
@@ -166,8 +179,10 @@ class Writer:
 
     def _try_to_save(self, transaction: Transaction) -> Exception | None:
         started = self._commit_since = self._latest.clock.monotonic()
+        transaction.put("counters", (COMMITS,), self._number + 1)
         try:
             self._store.save(transaction)
+            self._number += 1
         except Exception as error:
             return error
         finally:
@@ -175,20 +190,25 @@ class Writer:
             self._commit_since = None
         return None
 
-    def _settle_doubt(self, answers: list[Future[Any]]) -> bool:
-        """Find out whether a commit whose answer was lost went through; if so, readers see it from now on."""
+    def _settle_doubt(self) -> InfoError | None:
+        """Find out whether a commit whose answer was lost went through; if so, readers see it from now on.
+
+        The error when the database does not tell.
+        """
         if self._doubt is None:
-            return True
+            return None
         try:
-            newest = self._store.newest_entry()
+            stored = self._store.counter(COMMITS)
         except InfoError as error:
-            _fail(answers, error)
-            return False
+            return error
         doubt, self._doubt = self._doubt, None
-        if newest == doubt.audit[-1]:
-            base = Transaction(self._latest.configuration, self._latest.current_values)
-            self._tell(self._show(_on_top(doubt, base, self._lagging.values)))
-        return True
+        if stored == doubt.number:
+            self._number = doubt.number
+            self._lagging.drop_points(doubt.points)
+            if doubt.transaction is not None:
+                base = Transaction(self._latest.configuration, self._latest.current_values)
+                self._tell(self._show(_on_top(doubt.transaction, base, self._lagging)))
+        return None
 
     def _show(self, transaction: Transaction) -> Commit:
         """From here on readers see it."""
@@ -208,10 +228,14 @@ class Writer:
     def _flush(self, everything: bool) -> None:
         """Store a part of what was acknowledged before; what the database does not take now stays for later."""
         while self._lagging.due(self._latest.clock.monotonic()) == 0 or (everything and self._lagging):
+            error: Exception | None = self._settle_doubt()  # first: what was stored is no part of the next
             part = self._lagging.part(
                 Transaction(self._latest.configuration, self._latest.current_values), self._settings.flush_rows
             )
-            error = self._try_to_save(part)
+            if error is None:
+                error = self._try_to_save(part)
+                if isinstance(error, NotReady):
+                    self._doubt = _Doubt(self._number + 1, None, len(part.points))
             self._lagging.settle(part, self._latest.clock.monotonic(), error is None)
             if error is not None:
                 _log.warning("values are not stored yet: %s", error)
@@ -226,12 +250,12 @@ class _Lagging:
         self.values: dict[Cell, Value | None] = {}
         self.points: deque[Point] = deque()
         self.lost_points = 0
-        self._changed: set[tuple[str, Key]] = set()
+        self.changed: set[tuple[str, Key]] = set()
         self._next_round = 0.0
         self._left: int | None = None  # values of the round that is under way
 
     def __bool__(self) -> bool:
-        return bool(self.values or self._changed or self.points)
+        return bool(self.values or self.changed or self.points)
 
     def due(self, now: float) -> float | None:
         """Seconds until the next part should be stored; None when there is nothing to store."""
@@ -242,7 +266,7 @@ class _Lagging:
         if not self:
             self._next_round = now + FLUSH_SECONDS
         self.values.update(transaction.values)
-        self._changed |= transaction.changed
+        self.changed |= transaction.changed
         self.points.extend(transaction.points)
         while len(self.points) > MOST_LAGGING_POINTS:
             self.points.popleft()
@@ -253,7 +277,7 @@ class _Lagging:
         if self._left is None:
             self._left = len(self.values)
         transaction.values.update(islice(self.values.items(), min(most, self._left)))
-        transaction.changed |= self._changed
+        transaction.changed |= self.changed
         transaction.points += islice(self.points, most)
         return transaction
 
@@ -261,26 +285,31 @@ class _Lagging:
         """What was stored need not be stored again; the next round begins some time after this one has ended."""
         if stored:
             self.forget(part)
-            for _ in part.points:
-                self.points.popleft()
+            self.drop_points(len(part.points))
             self._left = max(0, (self._left or 0) - len(part.values))
         if not stored or not (self._left or self.points):
             self._left = None
             self._next_round = now + FLUSH_SECONDS
 
+    def drop_points(self, number: int) -> None:
+        """The oldest points, which are stored."""
+        for _ in range(min(number, len(self.points))):
+            self.points.popleft()
+
     def forget(self, transaction: Transaction) -> None:
         """A newer transaction that holds the same rows was stored."""
         for cell in transaction.values:
             self.values.pop(cell, None)
-        self._changed -= transaction.changed
+        self.changed -= transaction.changed
 
 
-def _on_top(doubt: Transaction, transaction: Transaction, newer: Container[Cell]) -> Transaction:
-    """What a stored transaction changed, upon what readers see now; cells that are newer meanwhile stay."""
-    for table, key in doubt.changed:
+def _on_top(doubt: Transaction, transaction: Transaction, newer: _Lagging) -> Transaction:
+    """What a stored transaction changed, upon what readers see now; rows and cells that are newer meanwhile stay."""
+    for table, key in doubt.changed - newer.changed:
         transaction.put(table, key, doubt.find(table, key))
-    transaction.put("audit", ("last",), doubt.audit[-1])
-    transaction.values.update((cell, value) for cell, value in doubt.values.items() if cell not in newer)
+    if doubt.audit:
+        transaction.put("audit", ("last",), doubt.audit[-1])
+    transaction.values.update((cell, value) for cell, value in doubt.values.items() if cell not in newer.values)
     return transaction
 
 

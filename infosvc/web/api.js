@@ -50,14 +50,34 @@ export function path(...parts) {
 }
 
 /**
- * Read; the parsed JSON, or null when the answer is empty.
+ * Read; the parsed JSON, or null when the answer is empty. A long answer, which comes in parts, is read to its end.
  *
  * @param {string} where below /api/v1, for example "/nodes"
  * @param {Options} [options]
  * @returns {Promise<any>}
  */
 export async function get(where, options) {
-  return (await call("GET", where, undefined, options)).body;
+  let { headers, body } = await call("GET", where, undefined, options);
+  for (let more = following(headers); more; more = following(headers)) {
+    const part = await call("GET", where + more, undefined, { ...options, params: undefined });
+    headers = part.headers;
+    body = joined(body, part.body);
+  }
+  return body;
+}
+
+/** The query of the part that follows, as the header Link names it; undefined behind the last. */
+function following(headers) {
+  return /^<([?][^>]*)>; rel="next"$/.exec(headers.get("Link") ?? "")?.[1];
+}
+
+/** Two parts as one: lists behind each other, and the rows of a data name that stands in both as one list. */
+function joined(body, part) {
+  const lists = Object.entries(part).filter(([, rows]) => Array.isArray(rows));
+  const all = Object.fromEntries(lists.map(([key, rows]) => [key, [...body[key], ...rows]]));
+  const names = all.data && Map.groupBy(all.data, (one) => one.data_name);
+  if (names) all.data = [...names.values()].map((same) => same.reduce((first, next) => joined(first, next)));
+  return { ...body, ...all };
 }
 
 /**

@@ -131,7 +131,7 @@ class InfoClient:
 
     def producers(self) -> list[Producer]:
         """All registered producers, by name."""
-        return self._ask("/producers", lambda said: [Producer.from_json(row) for row in said["producers"]])
+        return self._list("/producers", lambda said: [Producer.from_json(row) for row in said["producers"]])
 
     def producer(self, data_name: str) -> Producer:
         """One registered producer; NotFound when the name is unknown."""
@@ -150,7 +150,7 @@ class InfoClient:
 
     def nodes(self) -> list[Node]:
         """All enrolled nodes, by name."""
-        return self._ask("/nodes", lambda said: [Node.from_json(row) for row in said["nodes"]])
+        return self._list("/nodes", lambda said: [Node.from_json(row) for row in said["nodes"]])
 
     def put_node(self, node_name: str, address: str, agent_version: str = "") -> Node:
         """Enrol a node whose agent listens at `address` (host:port)."""
@@ -163,7 +163,8 @@ class InfoClient:
 
     def slots(self, node_name: str) -> Wanted:
         """The wanted state of one node with the last outcome of each slot."""
-        return self._ask(f"/nodes/{_segment(node_name)}/slots", Wanted.from_json)
+        first, *others = self._list(f"/nodes/{_segment(node_name)}/slots", lambda said: [Wanted.from_json(said)])
+        return replace(first, slots=(*first.slots, *(slot for other in others for slot in other.slots)))
 
     def put_slot(
         self, node_name: str, data_name: str, running: bool, interval: float | None = None, lift: bool = False
@@ -200,6 +201,9 @@ class InfoClient:
         if answer.status == 304 and kept:
             return kept.grown()
         found = self._read(self._json(answer), _data)
+        following = _next_path(path, answer)
+        if following:
+            return found + self._list(following, _data)
         etag = answer.headers.get("ETag")
         if etag:
             if len(self._kept) >= MOST_KEPT:
@@ -214,7 +218,9 @@ class InfoClient:
         found: dict[str, list[Datum]] = {}
         for some in _parts(list(names)):
             query = _query(name=some, node=node, max_age=max_age)
-            found |= self._ask(f"/data{query}", lambda said: {row["data_name"]: _data(row) for row in said["data"]})
+            pairs = self._list(f"/data{query}", lambda said: [(one["data_name"], _data(one)) for one in said["data"]])
+            for name, rows in pairs:
+                found.setdefault(name, []).extend(rows)
         return found
 
     def put_value(self, data_name: str, node_name: str, data_value: str | float) -> None:
@@ -267,6 +273,15 @@ class InfoClient:
 
     def _ask(self, path: str, read: Callable[[Any], T]) -> T:
         return self._read(self._call("GET", path), read)
+
+    def _list(self, path: str, read: Callable[[Any], list[T]]) -> list[T]:
+        """What `read` makes of an answer, and of the parts that follow it when it is long."""
+        found: list[T] = []
+        while path:
+            answer = self._send("GET", path)
+            found += self._read(self._json(answer), read)
+            path = _next_path(path, answer)
+        return found
 
     def _delete(self, path: str, headers: Mapping[str, str] | None = None) -> None:
         answer = self._send("DELETE", path, headers=headers or {}, repeatable=not headers)
@@ -348,6 +363,13 @@ def _cell(data_name: str, node_name: str) -> str:
 def _query(**asked: object) -> str:
     given = {key: value for key, value in asked.items() if value not in (None, [])}
     return f"?{urlencode(given, doseq=True)}" if given else ""
+
+
+def _next_path(path: str, answer: Answer) -> str:
+    """Where the rest of a long answer is, empty when this is all; the service names the query of the same path."""
+    query, _, kind = answer.headers.get("Link", "").partition(">")
+    is_next = query.startswith("<?") and "next" in kind
+    return path.partition("?")[0] + query[1:] if is_next else ""
 
 
 def _guard(if_match: int | None) -> dict[str, str]:

@@ -50,10 +50,20 @@ def prepare(client: InfoClient, program: str, batch: int) -> None:
 
 
 def record(client: InfoClient, program: str, batch: int, speeds: Mapping[str, float]) -> None:
-    """Write the images per second of each node; InfoError when the service refuses or is away."""
-    name = speed_name(program, batch)
+    """Write the images per second of each node; InfoError when the service refuses or is away.
+
+    NotFound comes last: the service knows one of the nodes not, and the speeds of all others are written.
+    """
+    name, unknown = speed_name(program, batch), None
     for node_name, speed in speeds.items():
-        client.put_value(name, node_name, speed)
+        try:
+            client.put_value(name, node_name, speed)
+        except NotFound as error:
+            if error.field != "node_name":
+                raise
+            unknown = error
+    if unknown is not None:
+        raise unknown
 
 
 def _is_speed(datum: Datum) -> bool:

@@ -18,8 +18,8 @@ from infosvc.data.events import Broker, Filter
 from infosvc.http.api import events as api
 from infosvc.settings import Clock
 from infosvc.state.configuration import Configuration
-from infosvc.state.current_values import Value
 from infosvc.state.transaction import Commit
+from infosvc.state.value import Value
 from infosvc.wire.answers import Event
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotReady, Revoked, Unreachable

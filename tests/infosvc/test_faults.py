@@ -20,8 +20,8 @@ import pytest
 from infosvc.core.service import components_of
 from infosvc.http.server import Server
 from infosvc.settings import Ack, Settings
-from infosvc.state.current_values import Value
 from infosvc.state.transaction import Transaction
+from infosvc.state.value import Value
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError, InvalidInput, NotReady
 from infosvc.wire.records import Outcome, Producer, Report, Run, State
@@ -220,6 +220,30 @@ def test_a_commit_whose_answer_is_lost_is_found_out_and_later_writes_go_on(
         assert [entry.sequence for entry in client.audit()] == [1, 2, 3, 4]
     with serve(database) as again:
         assert [found.data_name for found in again.reader.producers()] == ["cpu", "disk", "load"]
+
+
+@pytest.mark.parametrize("ack", list(Ack))
+def test_a_report_whose_commit_lost_its_answer_is_stored_once(
+    mariadb: MariaDB, cutter: Cutter, serve: Serving, ack: Ack, eventually: Callable[[Callable[[], bool]], None]
+) -> None:
+    through = mariadb.new_database().replace(f":{mariadb.port}/", f":{cutter.port}/")
+
+    def report(number: int) -> Report:
+        return Report("b", number, "1", (Run("cpu", Outcome.OK, 0.1, str(number)),))
+
+    with serve(through, ack=ack) as service, InfoClient(service.url, TOKEN, retries=0) as client:
+        writer = components_of(service.server.app).writer
+        client.put_producer(Producer("cpu", "x", 5.0, keep=3600))
+        client.put_node("n1", "127.0.0.1:9")
+        cutter.cut = True
+        if ack is Ack.DURABLE:
+            with pytest.raises(NotReady):
+                client.report("n1", report(1))
+        for number in (1, 2):  # as an agent does that heard no receipt
+            client.report("n1", report(number))
+        eventually(lambda: not cutter.cut and writer.waiting == 0)  # with ack fast, it is stored again
+        assert [text for _, text in client.history("cpu", "n1", 0).points] == ["1", "2"]
+        assert client.data("cpu")[0].data_value == "2"
 
 
 def test_one_change_that_the_database_cannot_hold_takes_no_other_with_it(sqlite_url: str, serve: Serving) -> None:

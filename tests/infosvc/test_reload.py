@@ -23,9 +23,10 @@ from infosvc.management.slots import delete_slot, set_slot
 from infosvc.registration.producers import delete_producer, put_producer
 from infosvc.settings import Ack, Clock, Settings
 from infosvc.state.configuration import Configuration
-from infosvc.state.current_values import CurrentValues, Value
+from infosvc.state.current_values import CurrentValues
 from infosvc.state.database import Database, parse_url
 from infosvc.state.transaction import Transaction
+from infosvc.state.value import Value
 from infosvc.state.views import Latest
 from infosvc.state.writer import Writer
 from infosvc.wire.errors import InfoError

@@ -38,6 +38,8 @@ def test_what_is_no_speed_is_not_taken_for_one(client: InfoClient) -> None:
 
 def test_every_job_in_a_row_is_a_point_of_the_history(client: InfoClient) -> None:
     _, text = client.create_token("job", Role.PROCESSOR)
+    for node in ("a", "b"):
+        client.put_node(node, "127.0.0.1:9")
     speed_history.prepare(client, "engine", 32)
     with InfoClient(client.url, text) as job:
         for speed in (10.5, 11, 11):
@@ -46,6 +48,16 @@ def test_every_job_in_a_row_is_a_point_of_the_history(client: InfoClient) -> Non
     kept = client.history(speed_name("engine", 32), "a").points
     assert [float(speed) for _, speed in kept] == [10.5, 11, 11]
     assert [at for at, _ in kept] == sorted(at for at, _ in kept)
+
+
+def test_a_node_that_nobody_enrolled_costs_the_others_no_history(client: InfoClient) -> None:
+    _, text = client.create_token("job", Role.PROCESSOR)
+    client.put_node("b", "127.0.0.1:9")
+    speed_history.prepare(client, "engine", 32)
+    with InfoClient(client.url, text) as job, pytest.raises(NotFound, match="nodewise node add a"):
+        speed_history.record(job, "engine", 32, {"a": 5, "b": 7})
+
+    assert speed_history.recorded_speeds(client, "engine", 32) == {"b": 7}
 
 
 def test_to_prepare_again_changes_nothing(client: InfoClient) -> None:

@@ -224,3 +224,12 @@ def test_a_thousand_nodes_are_there_are_filtered_and_are_sorted(tabs: Tabs, many
     choose(page, "Order", "age")
     expect(nodes(page).first).to_contain_text("node0000")
     expect(nodes(page).last).to_contain_text("node0500")
+
+
+def test_a_list_that_comes_in_parts_is_shown_whole(tabs: Tabs, known: Known, monkeypatch: pytest.MonkeyPatch) -> None:
+    for place in ("paging", "values"):
+        monkeypatch.setattr(f"infosvc.http.api.{place}.most_bytes", lambda: 100)
+    assert len(known.client.nodes()) == 3
+    page = tabs.open(known.url)
+    for name, text in (("n1", "0.25 ratio"), ("n2", "0.9312 ratio"), ("n3", "")):
+        expect(cell(page, name)).to_contain_text(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import current_app, request
+from flask import current_app, g, request
 
 from infosvc.access.roles import needs
 from infosvc.core.service import components_of
@@ -16,6 +16,7 @@ from infosvc.http.api import values
 from infosvc.http.api.body import Fields, body, read
 from infosvc.http.api.call_group import CallGroup
 from infosvc.http.api.exchange import latest, query_number, write
+from infosvc.http.api.paging import AFTER, LINK
 from infosvc.http.api.restx import Namespace, Resource
 from infosvc.http.openapi.document import DATA_NAME, NODE_NAME, SECONDS
 from infosvc.http.openapi.schemas import answer_model, body_model
@@ -24,14 +25,14 @@ from infosvc.state.database import Most
 from infosvc.state.transaction import Transaction
 from infosvc.wire import answers
 from infosvc.wire.bodies import ValueBody
-from infosvc.wire.errors import Conflict, InvalidInput
+from infosvc.wire.errors import InvalidInput
 from infosvc.wire.records import NAME, Datum, Role, check_node_name
 
 ns = Namespace("data", "Data: the latest values", path="/data")
 calls = CallGroup("data", ns)
 
 TAG = {"_in": "header", "x-example": '"0f0f0f0f-1-1-0"'}
-TAGS = {"ETag": "the tag of these values, for If-None-Match"}
+TAGS = {"ETag": "the tag of these values, for If-None-Match"} | LINK
 
 value_body = body_model(ns, ValueBody)
 datum_said = answer_model(ns, Datum)
@@ -57,6 +58,7 @@ class Data(Resource):
     )
     @ns.param("node", "only this node's values", **NODE_NAME)
     @ns.param("max_age", "leave out values older than this, seconds", **SECONDS)
+    @ns.param("after", "leave out the nodes up to this one, of the first name", **AFTER)
     @ns.param("If-None-Match", "answer 304 when the values still have this ETag", **TAG)
     @ns.produces(["application/json", arrow.MEDIA_TYPE])
     @ns.response(304, "nothing has changed since the answer with the ETag of If-None-Match")
@@ -67,7 +69,8 @@ class Data(Resource):
     def get(self) -> Any:
         """Read several names; the field data holds a list with one answer per name.
 
-        Names in an answer stand in the order in which they were asked for.
+        Names in an answer stand in the order in which they were asked for. An answer of more than about 8 MiB comes in
+        parts: follow the header Link, which may name some nodes of a name in one part and the others in the next.
         """
         names = list(dict.fromkeys(request.args.getlist("name")))
         if not names:
@@ -83,6 +86,7 @@ class OneName(Resource):
     @ns.doc(security=[])
     @ns.param("node", "only this node's value", **NODE_NAME)
     @ns.param("max_age", "leave out values older than this, seconds", **SECONDS)
+    @ns.param("after", "leave out the nodes up to this one, of the first name", **AFTER)
     @ns.param("If-None-Match", "answer 304 when the values still have this ETag", **TAG)
     @ns.produces(["application/json", arrow.MEDIA_TYPE])
     @ns.response(200, "its values", values_said, headers=TAGS)
@@ -93,7 +97,8 @@ class OneName(Resource):
     def get(self, data_name: str) -> Any:
         """Read the latest values by node, each with age and ttl in seconds and a state: fresh, stale, failed.
 
-        A failed run leaves the old value and its age, and says so in state, outcome and reason.
+        A failed run leaves the old value and its age, and says so in state, outcome and reason. An answer of more than
+        about 8 MiB comes in parts: follow the header Link.
         """
         return values.answer([data_name], several=False)
 
@@ -151,25 +156,24 @@ class OneValue(Resource):
     @ns.response(200, "written", datum_said)
     @ns.response(201, "written, the first there", datum_said)
     @ns.response(400, "the body is not a JSON object")
-    @ns.response(404, "nothing is registered under this name")
+    @ns.response(404, "nothing is registered under this name; or no node has this name, which an admin may still write")
     @ns.response(409, "a slot brings this value, or the name has values of too many nodes")
+    @ns.response(413, "the values of the name, or all values, would have too many bytes; or the body has")
     @ns.response(422, "a field is wrong; the answer names it")
+    @ns.response(429, "the token has called too often, or written too many bytes in an hour; Retry-After says how long")
     @needs(Role.PROCESSOR)
     def put(self, data_name: str, node_name: str) -> Any:
         """Write one value of a registered name.
 
-        It is stored when the answer comes.
+        It is stored when the answer comes. Admins write values of any node, other tokens those of enrolled nodes.
         """
         check_node_name(node_name)
-        value, now = _value(body()), latest().clock.monotonic()
-
-        most = components_of(current_app).settings.max_nodes_per_name
-        full = latest().current_values.count(data_name) >= most
+        value, now, caller = _value(body()), latest().clock.monotonic(), g.caller
+        admission = components_of(current_app).admission
+        admission.spend(caller, data_name, value)
 
         def change(transaction: Transaction) -> bool:
-            _refuse_slots_cell(transaction, data_name, node_name)
-            if full and transaction.value(data_name, node_name) is None:
-                raise _too_many(data_name, most)
+            admission.check(transaction, caller, data_name, node_name, value)
             return put_value(transaction, data_name, node_name, value, now)
 
         first = write(change)
@@ -185,29 +189,6 @@ class OneValue(Resource):
         """
         write(lambda transaction: delete_value(transaction, data_name, node_name))
         return "", 204
-
-
-def _refuse_slots_cell(transaction: Transaction, data_name: str, node_name: str) -> None:
-    """What a slot brings says how its runs went, which nobody may write over."""
-    slot_request = transaction.configuration.slots.get(node_name, {}).get(data_name)
-    if slot_request is not None and slot_request.running:
-        raise Conflict(
-            f"{data_name} runs in a slot on {node_name}",
-            "data_name",
-            remedy=(
-                f"stop it with `nodewise slot stop {data_name} --node {node_name}`, or register the name "
-                "with kind program"
-            ),
-        )
-
-
-def _too_many(data_name: str, most: int) -> Conflict:
-    """Nodes need not be enrolled to have values, so that one caller could fill the memory."""
-    return Conflict(
-        f"{data_name} has values of {most} nodes already",
-        "node_name",
-        remedy="forget some with `nodewise data rm`, or register another name",
-    )
 
 
 def _value(given: Fields) -> str:

@@ -11,6 +11,7 @@ from infosvc.data.agent_report import read_report
 from infosvc.http.api.body import body, read_fields
 from infosvc.http.api.call_group import CallGroup
 from infosvc.http.api.exchange import latest, take_in, write
+from infosvc.http.api.paging import AFTER, LINK, answer_list
 from infosvc.http.api.restx import Namespace, Resource
 from infosvc.http.openapi.document import NODE_NAME
 from infosvc.http.openapi.schemas import answer_model, body_model
@@ -33,14 +34,16 @@ class Nodes(Resource):
     """All of them."""
 
     @ns.doc(security=[])
-    @ns.response(200, "all of them", nodes_said)
+    @ns.param("after", "leave out those up to this one", **AFTER)
+    @ns.response(200, "all of them", nodes_said, headers=LINK)
     @needs(Role.READER)
     def get(self) -> Any:
         """List all nodes by name.
 
-        A node whose agent is silent for three heartbeats is stale, and lost after 15 s.
+        A node whose agent is silent for three heartbeats is stale, and lost after 15 s. A list of more than about 8 MiB
+        comes in parts: follow the header Link.
         """
-        return answers.Nodes(tuple(latest().nodes())).to_json()
+        return answer_list("nodes", latest().nodes(), "node_name")
 
 
 @ns.route("/<node_name>")

@@ -11,6 +11,7 @@ from infosvc.access.roles import needs
 from infosvc.http.api.body import Fields, body, read_fields
 from infosvc.http.api.call_group import CallGroup
 from infosvc.http.api.exchange import if_match, latest, write
+from infosvc.http.api.paging import AFTER, LINK, answer_list
 from infosvc.http.api.restx import Namespace, Resource
 from infosvc.http.openapi.document import DATA_NAME
 from infosvc.http.openapi.schemas import answer_model, body_model
@@ -36,14 +37,16 @@ class Producers(Resource):
     """All of them."""
 
     @ns.doc(security=[])
-    @ns.response(200, "all of them", producers_said)
+    @ns.param("after", "leave out those up to this one", **AFTER)
+    @ns.response(200, "all of them", producers_said, headers=LINK)
     @needs(Role.READER)
     def get(self) -> Any:
         """List all producers by name.
 
-        Those of kind emitted are brought by the runs of another one, which names them in its emits.
+        Those of kind emitted are brought by the runs of another one, which names them in its emits. A list of more than
+        about 8 MiB comes in parts: follow the header Link.
         """
-        return answers.Producers(tuple(latest().producers())).to_json()
+        return answer_list("producers", latest().producers(), "data_name")
 
 
 @ns.route("/<data_name>")

@@ -11,6 +11,7 @@ from infosvc.core.service import components_of
 from infosvc.http.api.body import body, read
 from infosvc.http.api.call_group import CallGroup
 from infosvc.http.api.exchange import latest, write
+from infosvc.http.api.paging import AFTER, LINK, answer_list
 from infosvc.http.api.restx import Namespace, Resource
 from infosvc.http.openapi.document import DATA_NAME, NODE_NAME
 from infosvc.http.openapi.schemas import answer_model, body_model
@@ -41,15 +42,19 @@ class Slots(Resource):
     """All of one node."""
 
     @ns.doc(security=[])
-    @ns.response(200, "what is wanted, and how it went", slots_said)
+    @ns.param("after", "leave out those up to this one", **AFTER)
+    @ns.response(200, "what is wanted, and how it went", slots_said, headers=LINK)
     @ns.response(404, "no node has this name")
     @needs(Role.READER)
     def get(self, node_name: str) -> Any:
         """Show the wanted state of a node, its version, and how each slot last ended.
 
-        An agent asks for it when it starts, and when the answer to a report names a newer version.
+        An agent asks for it when it starts, and when the answer to a report names a newer version. A list of more than
+        about 8 MiB comes in parts: follow the header Link.
         """
-        return latest().wanted(node_name).to_json()
+        wanted = latest().wanted(node_name)
+        head = {"node_name": node_name, "version": wanted.version}
+        return answer_list("slots", wanted.slots, "data_name", head)
 
 
 @ns.route("/<data_name>")

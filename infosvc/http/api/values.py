@@ -3,56 +3,126 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
 
-import msgspec
 from flask import Response, request
 
 from infosvc.data import arrow
 from infosvc.http.api.exchange import latest, query_number
+from infosvc.http.api.paging import most_bytes, next_link
 from infosvc.state.current_values import Answer
+from infosvc.state.rendering import Page, render
 from infosvc.wire.records import Datum
+
+_ROW_BYTES = 200  # of an Arrow stream, beside the texts
+
+
+class _Asked(NamedTuple):
+    """Which values were asked for: of one node, not older than so many seconds, of nodes behind `after`."""
+
+    node: str | None
+    max_age: float | None
+    after: str
+
+    @property
+    def is_all(self) -> bool:
+        """Whether nothing is left out."""
+        return self == _Asked(None, None, "")
+
+    def query(self) -> list[tuple[str, str]]:
+        """As the call said it, but for `after`."""
+        said = {"node": self.node, "max_age": request.args.get("max_age")}
+        return [(name, value) for name, value in said.items() if value is not None]
+
+
+Part = TypeVar("Part", Answer, Page)
 
 
 def answer(names: Sequence[str], *, several: bool) -> Response:
     """The values of some names in the form that the caller asked for; NotFound when one is not registered."""
+    for name in names:
+        latest().configuration.producer(name)
+    asked = _Asked(request.args.get("node"), query_number("max_age"), request.args.get("after", ""))
     if request.accept_mimetypes.best_match(["application/json", arrow.MEDIA_TYPE]) == arrow.MEDIA_TYPE:
-        found = [datum for name in names for datum in _find_data(name)]
-        return Response(arrow.stream(found), mimetype=arrow.MEDIA_TYPE)
-    if "node" in request.args or "max_age" in request.args:
-        said = [_as_answer(name, _find_data(name)) for name in names]
-        return _json(msgspec.json.encode({"data": said} if several else said[0]))
-    return _whole([_current_answer(name) for name in names], several)
+        response, rest = _as_arrow(names, asked)
+    elif asked.is_all:
+        answers, rest = _take(names, asked, lambda name, _: _current_answer(name))
+        response = _whole(answers, several)
+    else:
+        pages, rest = _take(names, asked, _page)
+        response = _json(_join(pages, several))
+    if rest is not None:
+        some = [("name", name) for name in rest.names] if several else []
+        response.headers["Link"] = next_link([*some, *asked.query()], rest.after)
+    return response
+
+
+class _Rest(NamedTuple):
+    """What one answer has no room for: these names, the first from behind the node `after` on."""
+
+    names: Sequence[str]
+    after: str | None
+
+
+def _take(names: Sequence[str], asked: _Asked, make: Callable[[str, _Asked], Part]) -> tuple[list[Part], _Rest | None]:
+    """As many names as fit into an answer, at least a part of the first; `after` counts for that alone."""
+    parts: list[Part] = []
+    size = 0
+    for place, name in enumerate(names):
+        part = make(name, asked if place == 0 else asked._replace(after=""))
+        size += len(part.body)
+        if parts and size > most_bytes():
+            return parts, _Rest(names[place:], None)
+        parts.append(part)
+        if part.last is not None:
+            return parts, _Rest(names[place:], part.last)
+    return parts, None
 
 
 def _whole(answers: Sequence[Answer], several: bool) -> Response:
     etag = answers[0].etag
-    body = answers[0].body
     if several:
         etag = '"' + hashlib.sha256("".join(found.etag for found in answers).encode()).hexdigest()[:32] + '"'
-        body = b'{"data":[' + b",".join(found.body for found in answers) + b"]}"
-    response = _json(body) if request.headers.get("If-None-Match") != etag else Response(status=304)
+    same = request.headers.get("If-None-Match") == etag
+    response = Response(status=304) if same else _json(_join(answers, several))
     response.headers["ETag"] = etag
     response.headers["Cache-Control"] = "no-cache"
     return response
 
 
+def _join(parts: Sequence[Answer] | Sequence[Page], several: bool) -> bytes:
+    return b'{"data":[' + b",".join(part.body for part in parts) + b"]}" if several else parts[0].body
+
+
 def _current_answer(data_name: str) -> Answer:
     found = latest()
     producer = found.configuration.producer(data_name)
-    return found.current_values.answer(producer, found.clock.monotonic(), found.clock.wall())
+    return found.current_values.answer(producer, found.clock.monotonic(), found.clock.wall(), most_bytes())
 
 
-def _find_data(data_name: str) -> list[Datum]:
-    return latest().data(data_name, request.args.get("node"), query_number("max_age"))
+def _page(data_name: str, asked: _Asked) -> Page:
+    found = latest()
+    rows = found.rows(data_name, *asked)
+    producer = found.configuration.producer(data_name)
+    return render(producer, rows, found.clock.monotonic(), found.clock.wall(), most_bytes())
 
 
-def _as_answer(data_name: str, found: Sequence[Datum]) -> dict[str, Any]:
-    unit = latest().configuration.producer(data_name).unit
-    shared = ("data_name", "unit")
-    rows = [{key: value for key, value in datum.to_json().items() if key not in shared} for datum in found]
-    return {"data_name": data_name, "unit": unit, "time": latest().clock.wall(), "values": rows}
+def _as_arrow(names: Sequence[str], asked: _Asked) -> tuple[Response, _Rest | None]:
+    found: list[Datum] = []
+    size = 0
+    rest: _Rest | None = None
+    for place, name in enumerate(names):
+        rows = latest().rows(name, *(asked if place == 0 else asked._replace(after="")))
+        for datum in latest().iter_data(name, rows):
+            if found and size >= most_bytes():
+                rest = _Rest(names[place:], found[-1].node_name if found[-1].data_name == name else None)
+                break
+            found.append(datum)
+            size += _ROW_BYTES + sum(len(text or "") for text in (datum.data_value, datum.reason, datum.unit))
+        if rest is not None:
+            break
+    return Response(arrow.stream(found), mimetype=arrow.MEDIA_TYPE), rest
 
 
 def _json(body: bytes) -> Response:
