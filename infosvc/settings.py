@@ -47,6 +47,7 @@ class Settings:
     watchers: int = _key(32, "callers", "most callers that watch events at the same time")
     tls_cert: str | None = _key(None, "file", "certificate chain of the service; with it, only https is answered")
     tls_key: str | None = _key(None, "file", "private key of that certificate")
+    audit_key: str | None = _key(None, "file", "key that seals the audit log, made when it is missing")
     policy_file: str | None = _key(None, "file", "settings of YARN's plug-in, to be explained at /explain")
     agent_ca: str | None = _key(None, "file", "authority of the agents' certificates; with it, they must speak https")
 

@@ -21,7 +21,7 @@ from infosvc.wire.records import Role
 
 MOST_KNOWN = 5_000
 LONGEST_HEADER = len("Bearer ") + LONGEST_TOKEN  # characters; what is good is remembered, and must stay small
-HOLDER = "infosvc.holder"  # where a call keeps whose session its cookie shows, which a refusal then names
+HOLDER = "infosvc.holder"  # where a call keeps whose session its cookie shows, which the audit log then names
 _REFUSED = "infosvc.refused"
 
 
@@ -110,6 +110,7 @@ class Authenticator:
         old = self.session(environ)
         if old is not None:
             self._sessions.end(old.caller.session)
+        environ[HOLDER] = known.caller
         return self._sessions.begin(known.caller, known.expires_at)[0]
 
     def log_out(self, environ: Environ) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from infosvc.access.audit_key import FILE
 from infosvc.access.roles import is_loopback, token_from
 from infosvc.commands.options import token_option
 from infosvc.settings import Ack, Settings
@@ -125,6 +126,7 @@ def serve(
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     url = parse_url(database or f"sqlite:///{home / 'service' / 'infosvc.db'}", _password(database_password_file))
     path = token_path(home, token_file)
+    given["audit_key"] = str(path.with_name(FILE).absolute())
     settings = Settings(url.render_as_string(hide_password=False), token_from(path), **given)
     server = Server(settings, host, port, others=others)
     if not is_loopback(host) and given["tls_cert"] is None:

@@ -35,7 +35,7 @@ class Transaction:
     """May be changed freely: nobody sees it until it is committed.
 
     `changed` names the rows of the configuration that differ from `base`; `values` and `points` are what a commit adds,
-    `forget` is the history that it removes.
+    `forget` is the history that it removes, `forget_audit_to` the last entry of the audit log that it removes.
     """
 
     def __init__(self, base: Configuration, current_values: CurrentValues) -> None:
@@ -46,6 +46,7 @@ class Transaction:
         self.points: list[Point] = []
         self.audit: list[AuditEntry] = []
         self.forget: list[Past] = []
+        self.forget_audit_to = 0
         self._current_values = current_values
 
     def put(self, table: str, key: Key, row: Any) -> None:
