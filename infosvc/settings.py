@@ -27,6 +27,8 @@ class Settings:
     database: str = _key("", "URL", "SQLite file or MySQL/MariaDB database of the tables", secret=True)
     token: str = _key("", "text", "the token of the first admin", secret=True)
     open_reading: bool = _key(True, "yes/no", "whether reading needs no token; only sensible on loopback")
+    names: tuple[str, ...] = _key((), "host names", "more names by which this machine is called")
+    trusted_proxies: tuple[str, ...] = _key((), "addresses", "proxies that are believed whose call they pass on")
     ack: Ack = _key(Ack.DURABLE, "policy", "when a report is acknowledged: durable or fast")  # noqa: RUF009 - a field, as all others
     heartbeat: float = _key(2.5, "seconds", "how often an agent is heard of; three silent ones make a node stale")
     lost_after: float = _key(15.0, "seconds", "a node not heard of for this time is lost")
@@ -50,6 +52,7 @@ class Settings:
     watchers: int = _key(32, "callers", "most callers that watch events at the same time")
     tls_cert: str | None = _key(None, "file", "certificate chain of the service; with it, only https is answered")
     tls_key: str | None = _key(None, "file", "private key of that certificate")
+    audit_key: str | None = _key(None, "file", "key that seals the audit log, made when it is missing")
     policy_file: str | None = _key(None, "file", "settings of YARN's plug-in, to be explained at /explain")
     agent_ca: str | None = _key(None, "file", "authority of the agents' certificates; with it, they must speak https")
 

@@ -6,7 +6,8 @@ import hmac
 from collections.abc import Callable
 from typing import NamedTuple
 
-from infosvc.access.csrf import Environ, check_change, is_called_locally
+from infosvc.access.csrf import Environ, check_change
+from infosvc.access.local_call import LocalCalls
 from infosvc.access.rate_limit import RateLimit, TooFast
 from infosvc.access.roles import ANONYMOUS, FIRST_ADMIN, MAY, Caller, sha256
 from infosvc.access.sessions import Session, Sessions, cookie_name
@@ -14,11 +15,13 @@ from infosvc.access.tokens import check_expiry, id_of
 from infosvc.settings import Settings
 from infosvc.state.configuration import StoredToken
 from infosvc.state.views import Latest
+from infosvc.wire.bodies import LONGEST_TOKEN
 from infosvc.wire.errors import Forbidden, InfoError, Revoked, Unauthorized
 from infosvc.wire.records import Role
 
 MOST_KNOWN = 5_000
-HOLDER = "infosvc.holder"  # where a call keeps whose session its cookie shows, which a refusal then names
+LONGEST_HEADER = len("Bearer ") + LONGEST_TOKEN  # characters; what is good is remembered, and must stay small
+HOLDER = "infosvc.holder"  # where a call keeps whose session its cookie shows, which the audit log then names
 _REFUSED = "infosvc.refused"
 
 
@@ -39,6 +42,7 @@ class Authenticator:
 
     def __init__(self, settings: Settings, latest: Latest, sessions: Sessions) -> None:
         self._open = settings.open_reading
+        self._local = LocalCalls(settings.names)
         self._latest = latest
         self._sessions = sessions
         self._monotonic, self._wall = latest.clock.monotonic, latest.clock.wall
@@ -82,8 +86,8 @@ class Authenticator:
         return ANONYMOUS
 
     def reads_openly(self, environ: Environ) -> bool:
-        """Whether a call may read without a token: where reading is open, and by no name that strangers can own."""
-        return self._open and is_called_locally(environ)
+        """Whether a call may read without a token: where reading is open, and straight from this machine."""
+        return self._open and self._local.find_objection(environ) is None
 
     def still_valid(self, caller: Caller) -> bool:
         """Whether a caller who was let in a while ago would still be known."""
@@ -106,6 +110,7 @@ class Authenticator:
         old = self.session(environ)
         if old is not None:
             self._sessions.end(old.caller.session)
+        environ[HOLDER] = known.caller
         return self._sessions.begin(known.caller, known.expires_at)[0]
 
     def log_out(self, environ: Environ) -> None:
@@ -130,6 +135,12 @@ class Authenticator:
 
     def _authenticate(self, environ: Environ) -> Caller:
         header: str = environ.get("HTTP_AUTHORIZATION", "")
+        if len(header) > LONGEST_HEADER:
+            raise Unauthorized(
+                f"the Authorization header has {len(header)} characters",
+                "Authorization",
+                remedy=f"send a token of at most {LONGEST_TOKEN}",
+            )
         known = self._known.get(header)
         if known is not None and self._holds(known):
             self._count(known.caller.token_id)
@@ -142,11 +153,13 @@ class Authenticator:
         address = str(environ.get("REMOTE_ADDR", ""))
         if not header and self._open:
             self._count(address)
-            if not is_called_locally(environ):
-                raise _unknown_name(environ)
+            objection = self._local.find_objection(environ)
+            if objection is not None:
+                raise objection
             return ANONYMOUS
         known = self._patiently(address, lambda: self._identify(header))
-        self._remember(header, known)
+        if header == f"Bearer {_token_in(header)}":  # other spellings of one token would be entries of their own
+            self._remember(header, known)
         self._count(known.caller.token_id)
         return known.caller
 
@@ -163,8 +176,8 @@ class Authenticator:
             raise
 
     def _identify(self, header: str) -> _Known:
-        kind, _, shown = header.partition(" ")
-        known = self._recognise(shown.strip()) if kind.lower() == "bearer" else None
+        shown = _token_in(header)
+        known = self._recognise(shown) if shown else None
         if known is None:
             raise _unknown(shown=bool(header))
         return known
@@ -216,6 +229,16 @@ class Authenticator:
             raise TooFast("this is more than one caller may ask", wait, remedy=f"call again in {wait:.3f} s")
 
 
+def _token_in(header: str) -> str:
+    """The token that an Authorization header shows, empty when it shows none.
+
+    >>> _token_in("bearer  nw_reader_x ")
+    'nw_reader_x'
+    """
+    kind, _, shown = header.partition(" ")
+    return shown.strip() if kind.lower() == "bearer" else ""
+
+
 def _cookie(header: str, wanted: str) -> str:
     """What a cookie says, empty without it.
 
@@ -227,14 +250,6 @@ def _cookie(header: str, wanted: str) -> str:
         if name == wanted:
             return text
     return ""
-
-
-def _unknown_name(environ: Environ) -> Unauthorized:
-    return Unauthorized(
-        (f"the call goes to {str(environ.get('HTTP_HOST'))[:200]!r}, a name that a stranger's page could use as well"),
-        "Authorization",
-        remedy="call the service by its address, or show a token",
-    )
 
 
 def _unknown(shown: bool) -> Unauthorized:

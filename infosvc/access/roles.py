@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from infosvc.wire.bodies import LONGEST_TOKEN
 from infosvc.wire.errors import InvalidInput
 from infosvc.wire.records import Role
 
@@ -109,11 +110,11 @@ def token_from(path: Path) -> str:
         ) from error
     if mode & 0o077:
         raise InvalidInput(f"the token file {path} can be read by others", "token_file", remedy=f"chmod 600 {path}")
-    if not token.isascii() or len(token) < SHORTEST_TOKEN or len(token.split()) != 1:
+    if not token.isascii() or not SHORTEST_TOKEN <= len(token) <= LONGEST_TOKEN or len(token.split()) != 1:
         raise InvalidInput(
             f"the token file {path} holds no token",
             "token_file",
-            remedy=f"one word of at least {SHORTEST_TOKEN} characters; delete it to get a new one",
+            remedy=f"one word of {SHORTEST_TOKEN} to {LONGEST_TOKEN} characters; delete it to get a new one",
         )
     return token
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
-from infosvc.access.audit import Chain
+from infosvc.access.audit_chain import POSITION, Chain
+from infosvc.access.audit_key import FILE, AuditKey, read_key
 from infosvc.commands import show
-from infosvc.commands.options import json_option, service_options
+from infosvc.commands.options import Moment, json_option, service_options
 from infosvc.commands.staying import AWAY
 from infosvc.wire.answers import AuditEntry
-from infosvc.wire.client import InfoClient
-from infosvc.wire.errors import Conflict
+from infosvc.wire.client import InfoClient, token_path
+from infosvc.wire.errors import Conflict, InvalidInput
 from infosvc.wire.service_options import ServiceAddress
 
 COLUMNS = ("sequence", "at", "who", "address", "call", "status", "detail")
@@ -27,7 +27,7 @@ FOLLOW_SECONDS = 1.0  # between two looks for what was added
 
 @click.group()
 def audit() -> None:
-    """See every change and every refused call, and prove that none was altered.
+    """See every change, log-in and refused call, and prove that no entry was altered.
 
     \b
     Example:
@@ -93,7 +93,7 @@ def _line(entry: AuditEntry) -> str:
 def _parse_position(_context: click.Context, _option: click.Parameter, text: str | None) -> tuple[int, str] | None:
     if text is None:
         return None
-    found = re.fullmatch(r"(\d{1,18}):([0-9a-f]{64})", text)
+    found = POSITION.fullmatch(text)
     if not found:
         raise click.BadParameter(f"{text!r} is not NUMBER:HASH as this command prints it")
     return int(found[1]), found[2]
@@ -101,11 +101,23 @@ def _parse_position(_context: click.Context, _option: click.Parameter, text: str
 
 @audit.command()
 @click.option("--noted", callback=_parse_position, help="NUMBER:HASH that this command printed earlier.")
+@click.option(
+    "--key-file",
+    type=click.Path(dir_okay=False, exists=True, path_type=Path),
+    help="The key of the log.  [default: audit.key beside the token file, if it is there]",
+)
 @json_option
 @service_options
 @click.pass_obj
-def verify(home: Path, service: ServiceAddress, noted: tuple[int, str] | None, as_json: bool) -> None:
+def verify(
+    home: Path, service: ServiceAddress, noted: tuple[int, str] | None, key_file: Path | None, as_json: bool
+) -> None:
     """Compute the chain of hashes anew; exit 1 and name the first entry that was altered, removed or cut off.
+
+    With the key of the log, which the service keeps beside its token file, this proves that nobody without the key
+    has altered an entry or removed one before another. It does not prove this of whoever can read the key: the user
+    who runs the service, and root. Entries that an earlier version made have no key; they are proven to be those that
+    stood there when the key was made.
 
     While the service runs, it notices when the log is cut short. To notice it after a restart too, keep the output of
     this command in another place, and pass it with --noted.
@@ -114,18 +126,50 @@ def verify(home: Path, service: ServiceAddress, noted: tuple[int, str] | None, a
     Examples:
       nodewise audit verify
       nodewise audit verify --noted 1200:5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef
+      nodewise audit verify --key-file /mnt/safe/audit.key
     """
-    chain = Chain(noted)
+    chain = Chain(noted, _key(home, service, key_file))
     for page in _pages(service.client(home), 0, None):
         if not chain.follow(page):
             break
     chain.end()
     if as_json:
-        show.as_json({"entries": chain.sequence, "hash": chain.hash, "broken": chain.broken})
+        said = ("hash", "broken", "pruned_to", "unproven_from")
+        show.as_json({"entries": chain.sequence} | {name: getattr(chain, name) for name in said})
     if chain.broken:
         raise Conflict(f"the audit log is not whole: {chain.broken}")
+    if chain.unproven_from:
+        raise InvalidInput(
+            f"the entries from {chain.unproven_from} on are sealed with a key that is not here",
+            "key_file",
+            remedy="run this where the service runs, or name a copy of its audit.key with --key-file",
+        )
     if not as_json:
-        click.echo(f"whole, {chain.sequence} entries; the last is {chain.sequence}:{chain.hash}")
+        pruned = f", those up to {chain.pruned_to} pruned" if chain.pruned_to else ""
+        click.echo(f"whole, {chain.sequence} entries{pruned}; the last is {chain.sequence}:{chain.hash}")
+
+
+def _key(home: Path, service: ServiceAddress, file: Path | None) -> AuditKey | None:
+    return read_key(file or token_path(home, service.token_file).with_name(FILE))
+
+
+@audit.command()
+@click.option("--before", type=Moment(), required=True, help="Remove entries older than this: 90d, or Unix seconds.")
+@service_options
+@click.pass_obj
+def prune(home: Path, service: ServiceAddress, before: float) -> None:
+    """Remove the oldest entries of the log; what stays can still be proven whole.
+
+    An entry of the log says up to which one it was pruned. To keep a copy, run `nodewise audit list --json` first.
+
+    \b
+    Example:
+      nodewise audit prune --before 90d
+    """
+    client, last = service.client(home), None
+    while removed := client.prune_audit(before):
+        last = removed
+    click.echo(f"removed the entries up to {last}" if last else "no entry is so old")
 
 
 def _pages(client: InfoClient, since: int, limit: int | None) -> Iterator[list[AuditEntry]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import logging
 import os
 import resource
@@ -15,11 +16,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from infosvc.access.audit_key import FILE
 from infosvc.access.roles import is_loopback, token_from
 from infosvc.commands.options import token_option
 from infosvc.settings import Ack, Settings
 from infosvc.wire.client import token_path
 from infosvc.wire.errors import InvalidInput
+from infosvc.wire.records import NODE_NAME
 
 if TYPE_CHECKING:
     from infosvc.http.api.call_group import CallGroup
@@ -56,6 +59,21 @@ _file = click.Path(dir_okay=False, path_type=Path)
     "--open-reading/--no-open-reading",
     default=None,
     help="Whether reading needs no token.  [default: open on loopback, where alone it is allowed]",
+)
+@click.option(
+    "--name",
+    "names",
+    multiple=True,
+    callback=lambda _context, _option, names: _check_names(names),
+    help="Another name by which this machine is called, which then may be read without a token where reading is open; "
+    "may stand several times.",
+)
+@click.option(
+    "--trusted-proxy",
+    "trusted_proxies",
+    multiple=True,
+    callback=lambda _context, _option, addresses: _check_addresses(addresses),
+    help="Address of a proxy whose X-Forwarded-For tells the caller's address; may stand several times.",
 )
 @click.option("--tls-cert", type=_file, help="Certificate chain, PEM; the service then answers https only.")
 @click.option("--tls-key", type=_file, help="Private key of that certificate, PEM, mode 0600.")
@@ -134,6 +152,7 @@ def serve(
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     url = parse_url(database or f"sqlite:///{home / 'service' / 'infosvc.db'}", _password(database_password_file))
     path = token_path(home, token_file)
+    given["audit_key"] = str(path.with_name(FILE).absolute())
     settings = Settings(url.render_as_string(hide_password=False), token_from(path), **given)
     server = Server(settings, host, port, others=others)
     if not is_loopback(host) and given["tls_cert"] is None:
@@ -174,6 +193,20 @@ def _reading(host: str, wanted: bool | None) -> bool:
             ),
         )
     return is_loopback(host) if wanted is None else wanted
+
+
+def _check_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        if not NODE_NAME.fullmatch(name) or ":" in name:
+            raise click.BadParameter(f"{name!r} is not a host name; give it without scheme and port.")
+    return names
+
+
+def _check_addresses(addresses: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        return tuple(str(ipaddress.ip_address(address)) for address in addresses)
+    except ValueError as error:
+        raise click.BadParameter(f"{error}; give the address from which the proxy calls.") from error
 
 
 def _policy(file: Path | None) -> str | None:

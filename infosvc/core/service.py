@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from flask import Flask
 
-from infosvc.access.audit import Refusals
+from infosvc.access.audit import AuditLog
+from infosvc.access.audit_key import key_from
 from infosvc.access.authenticator import Authenticator
 from infosvc.access.body_limit import BodyLimit
+from infosvc.access.noted_calls import NotedCalls
 from infosvc.access.sessions import Sessions
 from infosvc.core.metrics import Metrics
 from infosvc.core.readiness import Readiness
@@ -36,7 +39,8 @@ class Components:
     strangers: BodyLimit  # bodies of callers that show no token, who must hold up nobody else
     admission: Admission
     readiness: Readiness
-    refusals: Refusals
+    audit_log: AuditLog
+    noted_calls: NotedCalls
     agents: AgentClient
     notifier: Notifier
     broker: Broker
@@ -50,13 +54,14 @@ class Components:
         store = Database(parse_url(settings.database), clock)
         try:
             latest = Latest(*store.load(), settings, clock)
+            audit_log = _audit_log(settings, latest)
         except BaseException:
             store.close()
             raise
         notifier = Notifier(settings, latest, agents)
         broker = Broker(clock, settings.watchers)
         writer = Writer(latest, store, settings, [notifier.tell, broker.hear])
-        watchdog = Watchdog(latest, writer, settings)
+        watchdog = Watchdog(latest, writer, settings, audit_log)
         watchdog.listeners.append(broker.publish)
         return cls(
             settings,
@@ -68,7 +73,8 @@ class Components:
             BodyLimit(settings.threads // 4),
             Admission(settings, latest),
             Readiness(writer),
-            Refusals(writer, clock),
+            audit_log,
+            NotedCalls(writer, clock, audit_log),
             agents,
             notifier,
             broker,
@@ -80,10 +86,17 @@ class Components:
         """End what watches and works, then store what waits."""
         self.broker.close()
         self.watchdog.close()
-        self.refusals.close()
+        self.noted_calls.close()
         self.writer.close()
         self.notifier.close()
         self.store.close()
+
+
+def _audit_log(settings: Settings, latest: Latest) -> AuditLog:
+    """The log, sealed with the key in the file that the settings name; without one, with plain hashes."""
+    if settings.audit_key is None:
+        return AuditLog()
+    return AuditLog(key_from(Path(settings.audit_key), latest.configuration.audit.get("last")).secret)
 
 
 def components_of(app: Flask) -> Components:

@@ -16,6 +16,7 @@ from flask import Flask
 
 from infosvc.access.authenticator import Authenticator
 from infosvc.access.body_limit import BodyLimit
+from infosvc.access.proxies import Proxies
 from infosvc.core.metrics import Calls
 from infosvc.core.service import components_of
 from infosvc.data import intake
@@ -61,6 +62,7 @@ class FastLane:
         self._bodies: BodyLimit = components_of(app).bodies
         self._calls: Calls = components_of(app).metrics.calls
         self._most = components_of(app).settings.max_answer
+        self._proxies = Proxies(components_of(app).settings.trusted_proxies)
         self._running = 0
         self._lock = threading.Lock()
 
@@ -69,6 +71,7 @@ class FastLane:
         with self._lock:
             self._running += 1
         try:
+            self._proxies.correct(environ)
             return self._answer(environ, start)
         except Exception as error:  # a fault of our own: the server would answer nothing at all
             return self._refuse(error, environ, start)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from infosvc.access import audit
+from infosvc.access.audit import AuditLog
 from infosvc.management.cluster_slots import Moves, apply, choose, find_placed, place
 from infosvc.settings import Settings
 from infosvc.state.configuration import Configuration, SlotRequest
@@ -33,9 +33,10 @@ class Watchdog:
     the full time to report again.
     """
 
-    def __init__(self, latest: Latest, writer: Writer, settings: Settings) -> None:
+    def __init__(self, latest: Latest, writer: Writer, settings: Settings, audit_log: AuditLog) -> None:
         self.listeners: list[Callable[[str, dict[str, Any]], None]] = []
         self._latest, self._writer, self._settings = latest, writer, settings
+        self._audit_log = audit_log
         self._now = latest.clock.monotonic
         self._listening_since = self._stepped_at = self._pruned_at = self._now()
         self._states = self._look()
@@ -155,7 +156,7 @@ class Watchdog:
             )
 
     def _record(self, transaction: Transaction, data_name: str, said: str) -> None:
-        audit.record(transaction, self._latest.clock.wall(), "nodewise", "", f"PLACE {data_name}", 200, said)
+        self._audit_log.record(transaction, self._latest.clock.wall(), "nodewise", "", f"PLACE {data_name}", 200, said)
         _log.info("%s was placed anew: %s", data_name, said)
 
     def _write(self, data_name: str, change: Callable[[Transaction], None]) -> bool:

@@ -135,6 +135,8 @@ class Database:
                 )
             for past in transaction.forget:
                 connection.execute(delete(tables.history).where(_is_past(past)))
+            if transaction.forget_audit_to:
+                connection.execute(delete(tables.audit).where(tables.audit.c.sequence <= transaction.forget_audit_to))
             if transaction.audit:
                 connection.execute(insert(tables.audit), [entry.to_json() for entry in transaction.audit])
 
@@ -164,6 +166,20 @@ class Database:
         with self._streaming(wanted) as found:
             entries = (AuditEntry.from_json(dict(row)) for row in found.mappings())
             return _take_first(entries, most, lambda entry: len(entry.call) + len(entry.detail))
+
+    def last_entry_before(self, moment: float, most: int) -> AuditEntry | None:
+        """The last of the oldest entries that were all made before a Unix second, among the first `most`; else None."""
+        entries = tables.audit.c
+        with self.reading() as connection:
+            oldest = connection.execute(select(entries.sequence).order_by(entries.sequence).limit(1)).scalar()
+            if oldest is None:
+                return None
+            among = entries.sequence < oldest + most
+            later = select(entries.sequence).where(among & (entries.at >= moment)).order_by(entries.sequence).limit(1)
+            end = connection.execute(later).scalar() or oldest + most
+            last = select(tables.audit).where(entries.sequence < end).order_by(entries.sequence.desc()).limit(1)
+            found = connection.execute(last).mappings().first()
+        return None if found is None else AuditEntry.from_json(dict(found))
 
     @contextmanager
     def _streaming(self, wanted: Select[Any]) -> Iterator[CursorResult[Any]]:

@@ -143,18 +143,25 @@ class TokenList(Record):
 
 @dataclass(frozen=True)
 class AuditEntry(Record):
-    """One change or refused call; `hash` covers the entry and the hash before it, so none can be taken out."""
+    """One change, log-in or refused call; `hash` covers the entry and the hash before it, so none can be taken out."""
 
     sequence: int = field(metadata=describe("grows by one from 1", example=1))
     at: float = field(metadata=describe(unit="Unix seconds", example=1700000000.0))
     who: str = field(metadata=describe("name and id of the token", example="first admin"))
     address: str = field(metadata=describe("where the call came from", example="127.0.0.1"))
     call: str = field(metadata=describe(example="PUT /api/v1/nodes/worker1"))
-    status: int = field(metadata=describe("200 for a change, else why it was refused", example=200))
+    status: int = field(metadata=describe("how the call was answered", example=200))
     detail: str = field(
-        metadata=describe("the body of a change, or why a call was refused", example='{"address": "127.0.1.11:8410"}')
+        metadata=describe(
+            "the body of a change, of a value its length and hash; why a call was refused",
+            example='{"address": "127.0.1.11:8410"}',
+        )
     )
-    hash: str = field(metadata=describe("SHA-256 of this entry and the hash before it", example="0f" * 32))
+    hash: str = field(
+        metadata=describe(
+            "SHA-256 of this entry and the hash before it; one made with a key begins with k", example="0f" * 32
+        )
+    )
 
 
 @dataclass(frozen=True)
@@ -162,6 +169,13 @@ class AuditEntryList(Record):
     """A page of the audit log."""
 
     entries: tuple[AuditEntry, ...]
+
+
+@dataclass(frozen=True)
+class AuditPruned(Record):
+    """What a call removed of the audit log: everything up to this entry, NUMBER:HASH."""
+
+    last: str | None = field(metadata=describe("null when no entry is so old", example=f"20000:{'0f' * 32}"))
 
 
 @dataclass(frozen=True)

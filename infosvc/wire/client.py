@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
-from infosvc.wire.answers import AuditEntry, History, PastRun, Token
+from infosvc.wire.answers import AuditEntry, AuditPruned, History, PastRun, Token
 from infosvc.wire.connection import Answer, Call, Connections, encode_json, error_from
 from infosvc.wire.errors import InvalidInput, NotReady, Unauthorized
 from infosvc.wire.event_stream import EventStream
@@ -270,6 +270,14 @@ class InfoClient:
         """The audit log after the entry numbered `since`, oldest first, at most `limit` entries."""
         path = "/audit" + _query(since=since, limit=limit)
         return self._ask(path, lambda said: [AuditEntry.from_json(row) for row in said["entries"]])
+
+    def prune_audit(self, before: float) -> str | None:
+        """Remove some of the entries of the audit log that were made before a Unix second, the oldest first.
+
+        The last of them as NUMBER:HASH, None when there are no more.
+        """
+        said = self._call("DELETE", "/audit" + _query(before=before))
+        return self._read(said, AuditPruned.from_json).last
 
     def _ask(self, path: str, read: Callable[[Any], T]) -> T:
         return self._read(self._call("GET", path), read)

@@ -15,8 +15,10 @@ import pymysql
 import pytest
 from sqlalchemy import make_url
 
-from infosvc.access import audit
-from infosvc.access.audit import Chain, Refusals
+from infosvc.access import audit, noted_calls
+from infosvc.access.audit import AuditLog
+from infosvc.access.audit_chain import Chain
+from infosvc.access.noted_calls import NotedCalls
 from infosvc.state.configuration import Configuration
 from infosvc.state.current_values import CurrentValues
 from infosvc.state.transaction import Transaction
@@ -175,8 +177,8 @@ def test_pages_are_read_from_where_they_were_left(lite: Served) -> None:
 def test_refused_calls_are_noted_and_a_flood_of_them_is_counted(
     sqlite_url: str, serve: Serving, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
 ) -> None:
-    monkeypatch.setattr(audit, "PAUSE_IN_FLOOD_SECONDS", 0.1)
-    monkeypatch.setattr(audit, "PAUSE_SECONDS", 0.1)
+    monkeypatch.setattr(noted_calls, "PAUSE_IN_FLOOD_SECONDS", 0.1)
+    monkeypatch.setattr(noted_calls, "PAUSE_SECONDS", 0.1)
     with serve(sqlite_url, refusals_per_second=5) as service:
         service.ask("GET", f"/api/v1/nodes?{'x' * 500}", None, "nonsense")
         eventually(lambda: len(service.client.audit()) == 1)
@@ -193,7 +195,7 @@ def test_refused_calls_are_noted_and_a_flood_of_them_is_counted(
         eventually(lambda: counted() == 201)
         entries = service.client.audit()
         assert {entry.status for entry in entries} == {401, 429}
-        assert len([entry for entry in entries if entry.who]) <= audit.NOTED_AT_ONCE + 20
+        assert len([entry for entry in entries if entry.who]) <= noted_calls.NOTED_AT_ONCE + 20
         assert _chain(service.client).broken is None
 
 
@@ -213,18 +215,18 @@ class _Away:
 
 
 @pytest.fixture
-def away(hands: Hands, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[_Away, Refusals]]:
-    """Refusals before a database that is away, and one whose clock stands still."""
-    monkeypatch.setattr(audit, "PAUSE_IN_FLOOD_SECONDS", 0.01)
-    monkeypatch.setattr(audit, "PAUSE_SECONDS", 0.01)
+def away(hands: Hands, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[_Away, NotedCalls]]:
+    """Noted calls before a database that is away, and one whose clock stands still."""
+    monkeypatch.setattr(noted_calls, "PAUSE_IN_FLOOD_SECONDS", 0.01)
+    monkeypatch.setattr(noted_calls, "PAUSE_SECONDS", 0.01)
     database = _Away()
-    refusals = Refusals(database, hands.clock())
+    refusals = NotedCalls(database, hands.clock(), AuditLog())
     yield database, refusals
     database.back.set()
     refusals.close()
 
 
-def test_who_is_refused_never_waits_for_the_database(away: tuple[_Away, Refusals], eventually: Eventually) -> None:
+def test_who_is_refused_never_waits_for_the_database(away: tuple[_Away, NotedCalls], eventually: Eventually) -> None:
     database, refusals = away
 
     def flood() -> None:

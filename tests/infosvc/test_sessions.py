@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import socket
 from collections.abc import Callable, Iterator
 from http.cookies import SimpleCookie
 from typing import TYPE_CHECKING, Any
@@ -143,15 +144,25 @@ def test_nobody_is_a_reader_where_reading_is_open(sqlite_url: str, serve: Servin
         assert browser.ask("PUT", NODE, BODY).status == 401
 
 
-HOSTS = {"127.0.0.1:1": 200, "[::1]:1": 200, "localhost": 200, "a.localhost:1": 200, "thishost:1": 200} | {
-    "evil.example:1": 401,
-    "127.0.0.1.evil.example": 401,
-    "localhost.evil.example.": 401,
-}
+OWN = {f"{socket.gethostname()}:1": 200, socket.getfqdn().upper(): 200, "front.example.:1": 200}
+HOSTS = (
+    {"127.0.0.1:1": 200, "[::1]:1": 200, "localhost": 200, "LOCALHOST.:1": 200, "a.localhost:1": 200}
+    | OWN
+    | {
+        "thishost:1": 401,
+        "evil": 401,
+        "wpad:8400": 401,
+        "ai.": 401,
+        "[evil]:1": 401,
+        "evil.example:1": 401,
+        "127.0.0.1.evil.example": 401,
+        "localhost.evil.example.": 401,
+    }
+)
 
 
 def test_a_strangers_name_for_this_machine_opens_nothing(sqlite_url: str, serve: Serving) -> None:
-    with serve(sqlite_url) as service:
+    with serve(sqlite_url, names=("Front.example",)) as service:
         service.client.put_producer(Producer("cpu", "x", 1))
         for host, status in HOSTS.items():
             for path in ("/api/v1/nodes", "/api/v1/data/cpu", "/metrics"):

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from infosvc.access.audit_chain import Chain
+from infosvc.access.audit_key import read_key
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotFound
 from infosvc.wire.records import Kind, Outcome, Producer, Report, Role, Run
@@ -29,9 +31,9 @@ def shell(tmp_path: Path) -> Shell:
 
 
 @contextmanager
-def knowing(database: str) -> Iterator[Served]:
+def knowing(database: str, key: Path | None = None) -> Iterator[Served]:
     """A service that knows a value with a history, a node with a slot that has failed, and a reader."""
-    with serving(database) as service:
+    with serving(database, audit_key=key and str(key)) as service:
         client = service.client
         client.put_producer(Producer("rack", "", 60, Kind.PROGRAM, keep=3600))
         client.put_producer(Producer("cpu", "scripts/cpu_count.sh", 60))
@@ -66,31 +68,40 @@ def check(service: Served, viewer: str) -> None:
     assert "PUT /api/v1/data/rack/n1" in [entry.call for entry in client.audit()]
 
 
+def check_log(service: Served, key: Path) -> None:
+    """The audit log is whole by its key, which has come back."""
+    chain = Chain(key=read_key(key))
+    assert chain.follow(service.client.audit()) and chain.end() and chain.sequence > 0, chain.broken
+
+
 def test_sqlite_is_copied_while_it_works_and_restored(shell: Shell) -> None:
     place = shell.home / ".nodewise" / "service"
-    database = f"sqlite:///{place / 'infosvc.db'}"
-    with knowing(database) as service:
+    database, key = f"sqlite:///{place / 'infosvc.db'}", place / "audit.key"
+    with knowing(database, key) as service:
         _, viewer = service.client.create_token("viewer", Role.READER)
         shell.run(block("back-up-sqlite"))
         spoil(service)
     assert {file.name: file.stat().st_mode & 0o077 for file in shell.folder.glob("*backup*")} == {
         "infosvc.backup.db": 0,
+        "audit.key.backup": 0,
         "token.backup": 0,
     }
     (place / "token").unlink()
+    key.unlink()
 
     shell.run(block("restore-sqlite"))
 
     assert (place / "token").read_text().strip() == TOKEN
     assert (place / "token").stat().st_mode & 0o077 == 0
-    with serving(database) as service:
+    with serving(database, audit_key=str(key)) as service:
         check(service, viewer)
+        check_log(service, key)
 
 
 def test_sqlite_that_was_lost_altogether_is_restored(shell: Shell) -> None:
     place = shell.home / ".nodewise" / "service"
-    database = f"sqlite:///{place / 'infosvc.db'}"
-    with knowing(database) as service:
+    database, key = f"sqlite:///{place / 'infosvc.db'}", place / "audit.key"
+    with knowing(database, key) as service:
         _, viewer = service.client.create_token("viewer", Role.READER)
         shell.run(block("back-up-sqlite"))
     for file in place.iterdir():
@@ -98,8 +109,9 @@ def test_sqlite_that_was_lost_altogether_is_restored(shell: Shell) -> None:
 
     shell.run(block("restore-sqlite"))
 
-    with serving(database) as service:
+    with serving(database, audit_key=str(key)) as service:
         check(service, viewer)
+        check_log(service, key)
 
 
 def test_mariadb_is_dumped_while_it_works_and_restored(shell: Shell, mariadb: MariaDB) -> None:

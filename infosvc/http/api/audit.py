@@ -1,4 +1,4 @@
-"""The audit log, to be read only."""
+"""The audit log: to be read, and its oldest entries to be removed."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from typing import Any
 
 from flask import current_app, request
 
+from infosvc.access.audit import position
 from infosvc.access.roles import needs
 from infosvc.core.service import components_of
 from infosvc.http.api.call_group import CallGroup
-from infosvc.http.api.exchange import latest
+from infosvc.http.api.exchange import latest, query_number, write
 from infosvc.http.api.restx import Namespace, Resource
+from infosvc.http.openapi.document import SECONDS
 from infosvc.http.openapi.schemas import answer_model
 from infosvc.settings import Settings
 from infosvc.state.database import Most
-from infosvc.wire.answers import AuditEntryList
+from infosvc.state.transaction import Transaction
+from infosvc.wire.answers import AuditEntry, AuditEntryList, AuditPruned
 from infosvc.wire.errors import InvalidInput
 from infosvc.wire.records import Role
 
@@ -23,9 +26,11 @@ ns = Namespace("audit", "Audit log: every change and every refused call", path="
 calls = CallGroup("audit", ns)
 
 DEFAULT_LIMIT = 1_000
+MOST_PRUNED = 20_000  # in one commit, so that other changes need not wait for long
 LARGEST_SEQUENCE = 2**62
 
 entry_list = answer_model(ns, AuditEntryList)
+pruned_said = answer_model(ns, AuditPruned)
 
 
 @ns.route("")
@@ -53,6 +58,31 @@ class Audit(Resource):
         if newest is not None and newest.sequence > since and not more and len(found) < limit and newest not in found:
             found.append(replace(newest, hash=""))
         return AuditEntryList(tuple(found)).to_json()
+
+    @ns.param("before", "Unix seconds", required=True, **SECONDS)
+    @ns.response(200, "what was removed", pruned_said)
+    @ns.response(422, "before is missing or wrong")
+    @needs(Role.ADMIN)
+    def delete(self) -> Any:
+        """Remove the oldest entries, those made before a moment: at most 20,000 at once.
+
+        An entry that says so takes their place, so that what is left can still be proven whole. Call again until `last`
+        is null.
+        """
+        before = query_number("before")
+        if before is None:
+            raise InvalidInput("before is missing", "before", remedy="say in Unix seconds which entries may go")
+        if before > latest().clock.wall():
+            raise InvalidInput(f"before={before:.0f} is in the future", "before", remedy="name a moment that is past")
+        last = components_of(current_app).store.last_entry_before(before, MOST_PRUNED)
+        if last is None:
+            return AuditPruned(None).to_json()
+        return write(lambda transaction: _prune(transaction, last), f"removed up to {position(last)}").to_json()
+
+
+def _prune(transaction: Transaction, last: AuditEntry) -> AuditPruned:
+    transaction.forget_audit_to = max(transaction.forget_audit_to, last.sequence)
+    return AuditPruned(position(last))
 
 
 def _whole(name: str, default: int, least: int, most: int) -> int:

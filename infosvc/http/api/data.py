@@ -6,6 +6,7 @@ from typing import Any
 
 from flask import current_app, g, request
 
+from infosvc.access.audit import digest
 from infosvc.access.roles import needs
 from infosvc.core.service import components_of
 from infosvc.data import arrow
@@ -176,7 +177,7 @@ class OneValue(Resource):
             admission.check(transaction, caller, data_name, node_name, value)
             return put_value(transaction, data_name, node_name, value, now)
 
-        first = write(change)
+        first = write(change, digest(request.get_data()))
         return latest().datum(data_name, node_name).to_json(), 201 if first else 200
 
     @ns.response(204, "forgotten")

@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 from flask import current_app, g, request
 
-from infosvc.access import audit
-from infosvc.access.audit import Refusals
+from infosvc.access.audit import AuditLog
 from infosvc.access.authenticator import HOLDER
+from infosvc.access.noted_calls import NotedCalls
 from infosvc.access.roles import Caller
 from infosvc.core.service import components_of
 from infosvc.data import intake
@@ -29,12 +29,13 @@ def latest() -> Latest:
     return found
 
 
-def write(change: Callable[[Transaction], T]) -> T:
+def write(change: Callable[[Transaction], T], detail: str | None = None) -> T:
     """Make one change for whoever calls, with its line in the audit log; returns when both are stored.
 
-    A change that a PUT asks for returns whether something is new, alone or as the last of several.
+    A change that a PUT asks for returns whether something is new, alone or as the last of several. The line holds the
+    `detail`, which is the body if it is left out.
     """
-    seal, method = _audit_line(), request.method
+    seal, method = _audit_line(detail), request.method
 
     def apply_and_seal(transaction: Transaction) -> T:
         done = change(transaction)
@@ -49,15 +50,16 @@ def record_call() -> None:
 
     For calls that change something elsewhere, such as one that ends a job.
     """
-    seal, status = _audit_line(), _status(request.method, None)
+    seal, status = _audit_line(None), _status(request.method, None)
     _writer().write(lambda transaction: seal(transaction, status))
 
 
-def _audit_line() -> Callable[[Transaction, int], None]:
+def _audit_line(detail: str | None) -> Callable[[Transaction, int], None]:
     """What puts the line of this call, with its status, into a commit, which another thread makes."""
+    log: AuditLog = components_of(current_app).audit_log
     who, address, call = g.caller.name, request.remote_addr or "", f"{request.method} {request.full_path.rstrip('?')}"
-    detail, at = request.get_data(as_text=True), latest().clock.wall()
-    return lambda transaction, status: audit.record(transaction, at, who, address, call, status, detail)
+    said, at = request.get_data(as_text=True) if detail is None else detail, latest().clock.wall()
+    return lambda transaction, status: log.record(transaction, at, who, address, call, status, said)
 
 
 def _writer() -> Writer:
@@ -67,16 +69,20 @@ def _writer() -> Writer:
 
 def note_refusal(status: int, message: str) -> None:
     """Put into the audit log that the call is refused."""
+    note_call(request.environ.get(HOLDER, g.caller), status, message)
+
+
+def note_call(caller: Caller, status: int, message: str = "") -> None:
+    """Put into the audit log how a call was answered that changes nothing the service keeps; nobody waits for it."""
     call = f"{request.method} {request.path[:255]}"
-    refusals: Refusals = components_of(current_app).refusals
-    caller: Caller = request.environ.get(HOLDER, g.caller)
-    refusals.note(caller.name, request.remote_addr or "", call, status, message)
+    noted: NotedCalls = components_of(current_app).noted_calls
+    noted.note(caller.name, request.remote_addr or "", call, status, message, caller.token_id)
 
 
 def _status(method: str, done: Any) -> int:
     """What a change is answered with."""
     if method == "DELETE":
-        return 204
+        return 204 if done is None else 200
     new = done[-1] if isinstance(done, tuple) else done
     return 201 if new or method == "POST" else 200
 

@@ -11,14 +11,14 @@ from typing import Any
 
 from flask import Response, current_app, jsonify, request
 
-from infosvc.access.authenticator import Authenticator
+from infosvc.access.authenticator import HOLDER, Authenticator
 from infosvc.access.csrf import check_origin
 from infosvc.access.roles import ANONYMOUS, open_to_all
 from infosvc.access.sessions import cookie_name
 from infosvc.core.service import components_of
 from infosvc.http.api.body import body
 from infosvc.http.api.call_group import CallGroup
-from infosvc.http.api.exchange import note_refusal
+from infosvc.http.api.exchange import note_call, note_refusal
 from infosvc.http.api.restx import Namespace, Resource
 from infosvc.http.openapi.schemas import answer_model, body_model
 from infosvc.wire.answers import WhoCalls
@@ -94,6 +94,7 @@ class Session(Resource):
         Ends the session, also when there is none any more. It carries the session's X-CSRF-Token.
         """
         _authenticator().log_out(request.environ)
+        _note_holder()
         answer = _nothing()
         answer.delete_cookie(cookie_name(request.environ), **_flags())
         return answer
@@ -107,9 +108,17 @@ def _log_in(token: str) -> Response:
         text = _authenticator().log_in(token, request.environ)
     except Unauthorized as error:
         raise type(error)(error.message, "token", error.remedy) from error
+    _note_holder()
     answer = _nothing()
     answer.set_cookie(cookie_name(request.environ), text, **_flags())
     return answer
+
+
+def _note_holder() -> None:
+    """A line in the audit log for whose session has begun or ended, if one has."""
+    holder = request.environ.get(HOLDER)
+    if holder is not None:
+        note_call(holder, 204)
 
 
 def _token() -> str:

@@ -23,6 +23,8 @@ import org.slf4j.LoggerFactory;
 /** Asks the information service again and again in a thread of its own, and reads the settings again when they change. */
 final class Watch {
     private static final Logger LOG = LoggerFactory.getLogger(Watch.class);
+    /** Bytes of an answer; those of 10,000 nodes have about 1.5 MB for each name. */
+    static final int LARGEST = 32 << 20;
     private static Watch shared;
 
     private final Path file;
@@ -120,7 +122,7 @@ final class Watch {
             request.header("If-None-Match", etag);
         }
         // The timeout of a request ends with its first byte, and a body may come drop by drop.
-        CompletableFuture<HttpResponse<byte[]>> sent = client.sendAsync(request.build(), HttpResponse.BodyHandlers.ofByteArray());
+        CompletableFuture<HttpResponse<byte[]>> sent = client.sendAsync(request.build(), BoundedBody.handler(LARGEST));
         HttpResponse<byte[]> answer;
         try {
             answer = sent.get(settings.timeout().toMillis(), TimeUnit.MILLISECONDS);

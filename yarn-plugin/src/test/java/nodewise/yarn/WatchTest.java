@@ -19,6 +19,7 @@ import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.SchedulerNode;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -184,6 +185,50 @@ class WatchTest {
 
         assertFalse(knows());
         assertTrue(ended.await(20, TimeUnit.SECONDS));
+    }
+
+    @Test
+    void anAnswerWithoutEndIsBrokenOffBeforeItFillsTheHeap() throws InterruptedException {
+        CountDownLatch ended = new CountDownLatch(1);
+        AtomicLong sent = new AtomicLong();
+        byte[] part = new byte[1 << 16];
+        server.removeContext("/");
+        server.createContext("/", exchange -> {
+            exchange.sendResponseHeaders(200, 0);
+            try {
+                while (sent.addAndGet(part.length) < 8L * Watch.LARGEST) {
+                    exchange.getResponseBody().write(part);
+                }
+            } catch (IOException error) {
+                ended.countDown();
+            }
+        });
+        watch.poll();
+
+        assertFalse(knows());
+        assertTrue(watch.failed.contains("more than 33554432 bytes"), watch.failed);
+        assertTrue(ended.await(20, TimeUnit.SECONDS), "the connection was not closed");
+        assertTrue(sent.get() < 2L * Watch.LARGEST, sent + " bytes were taken");
+    }
+
+    @Test
+    void anAnswerThatSaysItIsTooLargeIsNotWaitedFor() throws IOException, InterruptedException {
+        CountDownLatch told = new CountDownLatch(1);
+        server.removeContext("/");
+        server.createContext("/", exchange -> {
+            exchange.sendResponseHeaders(200, Watch.LARGEST + 1L);
+            exchange.getResponseBody().flush();
+            try {
+                told.await(); // not one byte of it comes
+            } catch (InterruptedException error) {
+                throw new IOException(error);
+            }
+        });
+        watch.poll();
+        told.countDown();
+
+        assertFalse(knows());
+        assertTrue(watch.failed.contains("more than 33554432 bytes"), watch.failed);
     }
 
     @Test
