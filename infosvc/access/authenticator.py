@@ -18,6 +18,7 @@ from infosvc.wire.errors import Forbidden, InfoError, Revoked, Unauthorized
 from infosvc.wire.records import Role
 
 MOST_KNOWN = 5_000
+KNOWN = "infosvc.known"  # a call has it that showed a good token, or a session
 HOLDER = "infosvc.holder"  # where a call keeps whose session its cookie shows, which a refusal then names
 _REFUSED = "infosvc.refused"
 
@@ -132,10 +133,12 @@ class Authenticator:
         header: str = environ.get("HTTP_AUTHORIZATION", "")
         known = self._known.get(header)
         if known is not None and self._holds(known):
+            environ[KNOWN] = True
             self._count(known.caller.token_id)
             return known.caller
         session = None if header else self.session(environ)
         if session is not None:
+            environ[KNOWN] = True
             self._count(session.caller.token_id)
             check_change(environ, session.csrf_token)
             return session.caller
@@ -146,6 +149,7 @@ class Authenticator:
                 raise _unknown_name(environ)
             return ANONYMOUS
         known = self._patiently(address, lambda: self._identify(header))
+        environ[KNOWN] = True
         self._remember(header, known)
         self._count(known.caller.token_id)
         return known.caller

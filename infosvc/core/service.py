@@ -8,7 +8,7 @@ from flask import Flask
 
 from infosvc.access.audit import Refusals
 from infosvc.access.authenticator import Authenticator
-from infosvc.access.body_limit import BodyLimit
+from infosvc.access.body_limit import PART_FOR_STRANGERS, BodyLimit
 from infosvc.access.sessions import Sessions
 from infosvc.core.metrics import Metrics
 from infosvc.core.readiness import Readiness
@@ -62,8 +62,8 @@ class Components:
             latest,
             writer,
             Authenticator(settings, latest, Sessions(clock)),
-            BodyLimit(settings.threads),
-            BodyLimit(settings.threads // 4),
+            BodyLimit(settings.threads, settings.body_seconds),
+            BodyLimit(settings.threads // 4, settings.body_seconds * PART_FOR_STRANGERS, 1),
             Readiness(writer),
             Refusals(writer, clock),
             agents,
