@@ -240,7 +240,8 @@ def test_slow_callers_hold_up_neither_the_reports_of_others_nor_log_in(service: 
     slow = [("PUT /api/v1/data/text/n1", token, "127.0.0.1") for token in tokens for _ in range(5)]
     slow += [("POST /api/v1/session", "", f"127.0.1.{number}") for number in range(8) for _ in range(2)]
     threads = [threading.Thread(target=be_slow, args=one) for one in slow]
-    stack.callback(lambda: [thread.join() for thread in threads])
+    for thread in threads:
+        stack.callback(thread.join)
     stack.callback(ended.set)
     for thread in threads:
         thread.start()
