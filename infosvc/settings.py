@@ -33,6 +33,8 @@ class Settings:
     heartbeat: float = _key(2.5, "seconds", "how often an agent is heard of; three silent ones make a node stale")
     lost_after: float = _key(15.0, "seconds", "a node not heard of for this time is lost")
     max_body: int = _key(4 << 20, "bytes", "largest body of a request")
+    body_seconds: float = _key(5.0, "seconds", "how long a body may take, or the next 64 kB of a long one")
+    unread_seconds: float = _key(10.0, "seconds", "how long a caller may not take what is sent to it")
     max_depth: int = _key(32, "levels", "deepest nesting of a JSON body")
     max_nodes_per_name: int = _key(10_000, "nodes", "most nodes for which programs may write one name")
     any_node: bool = _key(False, "yes/no", "whether tokens of processors may write values of nodes nobody enrolled")

@@ -21,6 +21,7 @@ from infosvc.wire.records import Role
 
 MOST_KNOWN = 5_000
 LONGEST_HEADER = len("Bearer ") + LONGEST_TOKEN  # characters; what is good is remembered, and must stay small
+KNOWN = "infosvc.known"  # a call has it that showed a good token, or a session
 HOLDER = "infosvc.holder"  # where a call keeps whose session its cookie shows, which the audit log then names
 _REFUSED = "infosvc.refused"
 
@@ -143,10 +144,12 @@ class Authenticator:
             )
         known = self._known.get(header)
         if known is not None and self._holds(known):
+            environ[KNOWN] = True
             self._count(known.caller.token_id)
             return known.caller
         session = None if header else self.session(environ)
         if session is not None:
+            environ[KNOWN] = True
             self._count(session.caller.token_id)
             check_change(environ, session.csrf_token)
             return session.caller
@@ -158,6 +161,7 @@ class Authenticator:
                 raise objection
             return ANONYMOUS
         known = self._patiently(address, lambda: self._identify(header))
+        environ[KNOWN] = True
         if header == f"Bearer {_token_in(header)}":  # other spellings of one token would be entries of their own
             self._remember(header, known)
         self._count(known.caller.token_id)

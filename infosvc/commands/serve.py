@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 import logging
 import os
-import resource
 import signal
 import ssl
 import stat
@@ -147,8 +146,10 @@ def serve(
     given["policy_file"] = _policy(given["policy_file"])
     # Flask and SQLAlchemy take a second to import, which only this command should cost.
     from infosvc.http.server import Server
+    from infosvc.http.sockets import allow_many_connections
     from infosvc.state.database import parse_url
 
+    allow_many_connections()
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     url = parse_url(database or f"sqlite:///{home / 'service' / 'infosvc.db'}", _password(database_password_file))
     path = token_path(home, token_file)
@@ -167,19 +168,12 @@ def serve(
 def _run(server: Server, greeting: str) -> NoReturn:
     """Say that it listens, serve until a signal says to end, then end the process."""
     server.stop_at(signal.SIGTERM, signal.SIGINT)
-    _allow_many_connections()
     click.echo(greeting)
     server.run()
     # All is stored and closed. The threads of the HTTP server know no end, and must not meet an interpreter that ends.
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
-
-
-def _allow_many_connections() -> None:
-    """A thousand agents keep a connection each, and the usual soft limit is 1024 files."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _reading(host: str, wanted: bool | None) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from io import BytesIO
 
 from flask import Flask, Response, g, request
 
@@ -77,14 +78,16 @@ def _take_body(app: Flask) -> None:
     if request.method in _CHANGES and request.routing_exception is None:
         known: BodyLimit = components_of(app).bodies
         strangers: BodyLimit = components_of(app).strangers
-        if g.caller is not ANONYMOUS:
-            known.read(g.caller.token_id, request.get_data)
-        elif (request.content_length or 0) <= LARGEST_OF_STRANGERS:
-            strangers.read(request.remote_addr or "", request.get_data)
-        else:
+        length, address = request.content_length or 0, request.remote_addr or ""
+        if g.caller is ANONYMOUS and length > LARGEST_OF_STRANGERS:
             raise TooLarge(
                 f"a call without a token may send {LARGEST_OF_STRANGERS} bytes", remedy="send less, or show a token"
             )
+        if length > app.config["MAX_CONTENT_LENGTH"]:
+            request.get_data()  # which refuses it
+        limit, who = (strangers, address) if g.caller is ANONYMOUS else (known, g.caller.token_id)
+        body = limit.read(who, address, length, request.environ["wsgi.input"].read)
+        request.environ["wsgi.input"] = BytesIO(body)
 
 
 def _note_refused_change(response: Response) -> Response:

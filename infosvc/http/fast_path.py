@@ -63,26 +63,24 @@ class FastLane:
         self._calls: Calls = components_of(app).metrics.calls
         self._most = components_of(app).settings.max_answer
         self._proxies = Proxies(components_of(app).settings.trusted_proxies)
-        self._running = 0
-        self._lock = threading.Lock()
+        self.running: dict[int, tuple[str, float]] = {}  # by thread: from which address, since when (monotonic)
 
     def __call__(self, environ: Environ, start: Start) -> Iterable[bytes]:
         """Answer one call."""
-        with self._lock:
-            self._running += 1
+        thread = threading.get_ident()
+        self.running[thread] = environ["REMOTE_ADDR"], time.monotonic()
         try:
             self._proxies.correct(environ)
             return self._answer(environ, start)
         except Exception as error:  # a fault of our own: the server would answer nothing at all
             return self._refuse(error, environ, start)
         finally:
-            with self._lock:
-                self._running -= 1
+            del self.running[thread]
 
     def drain(self, seconds: float) -> None:
         """Wait until no call is being answered, at most so long."""
         deadline = time.monotonic() + seconds
-        while self._running and time.monotonic() < deadline:
+        while self.running and time.monotonic() < deadline:
             time.sleep(0.01)
 
     def _answer(self, environ: Environ, start: Start) -> Iterable[bytes]:
@@ -133,7 +131,7 @@ class FastLane:
         except InfoError:
             return None
         try:
-            body = self._bodies.read(caller.token_id, lambda: environ["wsgi.input"].read(int(length)))
+            body = self._bodies.read(caller.token_id, environ["REMOTE_ADDR"], int(length), environ["wsgi.input"].read)
             receipt = intake.take(self._latest, self._writer, node_name, read_report(body), caller)
         except InfoError as error:
             return self._refuse(error, environ, start)

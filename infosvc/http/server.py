@@ -23,13 +23,15 @@ from granian.http import HTTP1Settings
 from granian.wsgi import ResponseIterWrap
 
 from infosvc.access.roles import is_loopback
+from infosvc.core.service import components_of
 from infosvc.http.api.call_group import CallGroup
 from infosvc.http.app import close_app, create_app
+from infosvc.http.connections import Connections
 from infosvc.http.fast_path import FastLane
 from infosvc.settings import Clock, Settings
 from infosvc.wire.errors import InvalidInput
 
-BACKLOG = 1024
+BACKLOG = 1024  # connections that the kernel holds until they are accepted
 HEADER_SECONDS = 10
 DRAIN_SECONDS = 10.0  # how long requests that run may take when the service ends
 IDLE_THREAD_SECONDS = 5
@@ -64,12 +66,14 @@ class Server:
                 "open_reading",
                 remedy="set open_reading to no",
             )
-        with _listen(host, port) as listener:
+        with _listen(host, port, settings.unread_seconds) as listener:
             port = listener.getsockname()[1]
             self.app = create_app(settings, clock, others)
+            self._lane = FastLane(self.app)
+            parts = components_of(self.app)
+            self._connections = Connections(port, (parts.bodies, parts.strangers), self._lane.running)
             # From here on the descriptor is granian's to close.
-            self._worker = _worker(listener.detach(), settings)
-        self._lane = FastLane(self.app)
+            self._worker = _worker(listener.detach(), settings, self._connections.most)
         self._signal = WorkerSignal()
         self._ending, self._end = socket.socketpair()
         self._end.setblocking(False)
@@ -82,7 +86,8 @@ class Server:
         gc.collect()
         gc.freeze()  # what the service starts with stays; looking through it again and again costs readers time
         loop = asyncio.new_event_loop()  # granian's scheduler wants one; nothing of ours runs in it
-        answer = partial(_answer, self._lane)
+        answer = partial(_answer, self._lane, self._connections)
+        self._connections.start()
         try:
             scheduler: Any = _new_cbscheduler
             self._worker.serve_mtr(scheduler(loop, answer, impl_asyncio=True), loop, self._signal)
@@ -90,6 +95,7 @@ class Server:
         finally:
             self._signal.set()
             self._lane.drain(DRAIN_SECONDS)
+            self._connections.close()
             close_app(self.app)
             loop.close()
             self._ending.close()
@@ -125,10 +131,13 @@ class _Started:
         self.headers = headers
 
 
-def _answer(application: Any, protocol: Any, scope: dict[str, Any]) -> int:
+def _answer(application: Any, connections: Connections, protocol: Any, scope: dict[str, Any]) -> int:
     """One request, as granian's own wrapper does it, but with nothing of this process's environment in it."""
     started = _Started()
-    answer = application(_ENVIRON | scope, started)
+    environ = _ENVIRON | scope
+    answer = application(environ, started)
+    if not connections.is_kept(environ):
+        started.headers.append(("Connection", "close"))
     if isinstance(answer, list):
         protocol.response_bytes(started.status, started.headers, b"".join(answer))
     else:
@@ -136,7 +145,7 @@ def _answer(application: Any, protocol: Any, scope: dict[str, Any]) -> int:
     return started.status
 
 
-def _worker(listener: int, settings: Settings) -> Any:
+def _worker(listener: int, settings: Settings, most_connections: int) -> Any:
     """One granian worker on a socket that is open already, as granian's own server makes it in its processes."""
     tls = settings.tls_cert is not None
     make: Any = WSGIWorker
@@ -149,7 +158,7 @@ def _worker(listener: int, settings: Settings) -> Any:
         settings.threads,
         settings.threads,
         IDLE_THREAD_SECONDS,
-        BACKLOG,
+        most_connections,
         "1",
         HTTP1Settings(header_read_timeout=HEADER_SECONDS * 1000),
         None,
@@ -166,7 +175,7 @@ def _worker(listener: int, settings: Settings) -> Any:
     )
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int, unread_seconds: float) -> socket.socket:
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         listener = socket.create_server(address[:2], family=family, backlog=BACKLOG)
@@ -179,7 +188,9 @@ def _listen(host: str, port: int) -> socket.socket:
             "port",
             remedy="stop what uses it, or choose another with --host and --port",
         ) from error
-    # Its connections inherit this. Without it the body of an answer waits 40 ms for the word that its headers came.
+    # Its connections inherit both. Without this the body of an answer waits 40 ms for the word that its headers came.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    # So the kernel ends a connection whose caller reads nothing, a watcher's for example, and one that lost its power.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(unread_seconds * 1000))
     listener.setblocking(False)
     return listener

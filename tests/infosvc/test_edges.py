@@ -22,7 +22,7 @@ from infosvc.core.service import components_of
 from infosvc.data.events import Broker, Filter
 from infosvc.http.server import Server
 from infosvc.settings import Clock, Settings
-from infosvc.wire.errors import Conflict, InvalidInput, NotReady
+from infosvc.wire.errors import Conflict, InvalidInput, Malformed, NotReady
 from infosvc.wire.records import Kind, Outcome, Producer, Report, Role, Run
 
 if TYPE_CHECKING:
@@ -92,44 +92,104 @@ def test_slow_bodies_of_one_caller_hold_up_neither_readers_nor_other_writers(
 ) -> None:
     _, token = lite.client.create_token("slow", Role.ADMIN)
     head = f"{call} HTTP/1.1\nHost: x\nAuthorization: Bearer {token}\nContent-Length: 100\n\n{{"
-    begun = _begin(lite, stack, head, 66)  # of which 24 are read, and the others wait for 2 s
+    begun = _begin(lite, stack, head, 66)  # of which two are read, and some wait for 4 s
     assert lite.ask("GET", "/api/v1/nodes").status == 200
     assert lite.ask("GET", "/api/v1/data/cpu").status == 200
     lite.client.report("n1", Report("b", 1))
     refused, deadline = 0, time.monotonic() + 60
-    while refused < 42 and time.monotonic() < deadline:
+    while refused < 64 and time.monotonic() < deadline:
         answered, _, _ = select.select(begun, [], [], 1.0)
         refused += sum(_status(connection) == 503 for connection in answered)
         begun = [connection for connection in begun if connection not in answered]
-    assert refused == 42, f"{66 - refused} slow bodies are waited for"
+    assert refused == 64, f"{66 - refused} slow bodies are waited for"
 
 
-def test_a_quarter_of_the_threads_read_bodies_and_not_all_of_them_those_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+class Slow:
+    """Bodies of a BodyLimit that come in until they are told to end."""
+
+    def __init__(self, limit: BodyLimit) -> None:
+        self.limit = limit
+        self._go_on = threading.Event()
+        self._reading = threading.Semaphore(0)
+        self._threads: list[threading.Thread] = []
+
+    def begin(self, caller: str) -> None:
+        """One more, which has a place when this returns."""
+        self._threads.append(threading.Thread(target=self.limit.read, args=(caller, "x", 1, self._read)))
+        self._threads[-1].start()
+        assert self._reading.acquire(timeout=20)
+
+    def _read(self, _length: int) -> bytes:
+        self._reading.release()
+        assert self._go_on.wait(20)
+        return b"1"
+
+    def end(self) -> None:
+        """Let all come in."""
+        self._go_on.set()
+        for thread in self._threads:
+            thread.join(20)
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[Slow]:
+    """Bodies of which eight are read at a time."""
     monkeypatch.setattr(body_limit, "PATIENCE_SECONDS", 0.01)
-    held, go_on = BodyLimit(16), threading.Event()
-    reading = threading.Semaphore(0)
+    found = Slow(BodyLimit(32, 0.0))
+    yield found
+    found.end()
 
-    def slow() -> bytes:
-        reading.release()
-        assert go_on.wait(20)
-        return b""
 
-    threads = [threading.Thread(target=held.read, args=(who, slow)) for who in ("a", "a", "a")]
-    for thread in threads:
-        thread.start()
-        assert reading.acquire(timeout=20)
+def _read_one(limit: BodyLimit, caller: str, sent: bytes = b"1") -> bytes:
+    return limit.read(caller, "x", 1, lambda _: sent)
+
+
+def test_a_caller_has_two_places_and_one_of_the_last(slow: Slow) -> None:
+    for caller in "aabbcc":
+        slow.begin(caller)
     with pytest.raises(NotReady, match="come in slowly"):
-        held.read("a", lambda: b"a fourth of one caller")
-    assert held.read("c", lambda: b"the fourth of all") == b"the fourth of all"
-    threads.append(threading.Thread(target=held.read, args=("b", slow)))
-    threads[-1].start()
-    assert reading.acquire(timeout=20)
+        _read_one(slow.limit, "a")
     with pytest.raises(NotReady):
-        held.read("c", lambda: b"a fifth")
-    go_on.set()
-    for thread in threads:
-        thread.join(20)
-    assert [held.read("a", lambda: b"again") for _ in range(3)] == [b"again"] * 3
+        _read_one(slow.limit, "b")
+    slow.begin("d")
+    with pytest.raises(NotReady):
+        _read_one(slow.limit, "d")
+    assert _read_one(slow.limit, "e") == b"1"
+    slow.end()
+    assert [_read_one(slow.limit, "a") for _ in range(3)] == [b"1"] * 3
+
+
+def test_who_was_slow_gets_a_place_only_while_most_are_free(slow: Slow) -> None:
+    for caller in "aabb":
+        slow.begin(caller)
+    assert {body.caller for body in slow.limit.overdue()} == {"a", "b"}
+    slow.end()
+    assert _read_one(slow.limit, "a") == b"1"
+    for caller in "ccdd":
+        slow._go_on.clear()
+        slow.begin(caller)
+    with pytest.raises(NotReady):
+        _read_one(slow.limit, "a")
+    assert _read_one(slow.limit, "e") == b"1"
+
+
+def test_a_body_that_breaks_off_is_refused_and_leaves_its_place(slow: Slow) -> None:
+    for _ in range(3):
+        with pytest.raises(Malformed, match="after 0 of 1 bytes"):
+            _read_one(slow.limit, "a", b"")
+
+
+def test_each_piece_of_a_long_body_has_its_time_and_all_of_it_a_least_rate() -> None:
+    limit, length, late_at = BodyLimit(32, 5.0), 4 * body_limit.PIECE_BYTES, []
+
+    def read(wanted: int) -> bytes:
+        (body,) = limit._bodies
+        late_at.append(body.late_at - time.monotonic())
+        assert body.ends_at - body.begun == 5.0 + length / body_limit.BYTES_PER_SECOND
+        return b"x" * wanted
+
+    assert len(limit.read("a", "x", length, read)) == length
+    assert [round(left) for left in late_at] == [5] * 4
 
 
 class Trickler:
