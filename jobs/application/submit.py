@@ -63,7 +63,7 @@ class Order:
 
     `uploads` are files of this machine that are laid into the job's folder in HDFS, by their names there. `prepare`
     comes before the job gets a token for writing values; `needs_service` says whether it cannot do without the
-    information service. `resources` are those that its containers ask for beside memory and cores.
+    information service.
     """
 
     kind: str
@@ -75,7 +75,6 @@ class Order:
     tags: Sequence[str] = ()
     prepare: Callable[[InfoClient], None] = lambda _: None
     needs_service: bool = True
-    resources: Mapping[str, int] = field(default_factory=dict)
     master: MasterNeeds = field(default_factory=MasterNeeds)
 
 
@@ -114,7 +113,7 @@ class Submitter:
 
     def _check_needs(self, order: Order) -> None:
         """JobError where the cluster does not know a type of resource, or a label: such a job would wait for ever."""
-        wanted = {*order.resources, *order.master.resources}
+        wanted = {*order.options.resources, *order.master.resources}
         known = self.yarn.resource_types() if wanted else []
         if unknown := sorted(wanted - set(known)):
             raise JobError(

@@ -133,6 +133,4 @@ class Command(Coordinator):
             files={name: f"{spec.staging}/{name}" for name in settings.files},
             memory_mb=settings.memory_mb,
             vcores=settings.vcores,
-            resources=settings.resources,
-            priority=settings.priority,
         )
