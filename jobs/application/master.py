@@ -102,6 +102,7 @@ class Application:
 
         self._state, self._status_now = "running", status
         self._listener.tell(status, lambda: page(status()))
+        keep(self._filesystem, self._spec.owners_folder, JobRecord(status()))  # a runner that is killed leaves no other
         with ThreadPoolExecutor(1, thread_name_prefix="runner") as pool:
             work = pool.submit(runner.run)
             while not wait([work], CALM_SECONDS).done:

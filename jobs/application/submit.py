@@ -18,6 +18,7 @@ from hadoop.rest import site_files
 from infosvc.wire.client import DEFAULT_URL, InfoClient
 from infosvc.wire.errors import Forbidden, InfoError
 from infosvc.wire.records import Role
+from jobs.application.job_record import kind_tag
 from jobs.application.job_spec import JobOptions, JobSpec
 from jobs.application.package import code_zip
 from jobs.division import decision_store
@@ -150,7 +151,7 @@ class Submitter:
                 order.name,
                 launch,
                 self.filesystem,
-                order.tags,
+                [*order.tags, kind_tag(order.kind)],
                 order.options.attempts,
                 Where(order.options.queue, order.options.node_label, order.master.hosts),
             )
