@@ -164,17 +164,17 @@ class MasterSession:
 
         YARN tells strict requests of one priority apart by this number only.
         """
-        wanted = (
-            java(f"{CLIENT}.AMRMClient$ContainerRequest")
-            .newBuilder()
-            .capability(resource(launch))
-            .nodes(jpype.JArray(jpype.JString)([node_name]))
-            .priority(java(f"{RECORDS}.Priority").newInstance(launch.priority))
-            .allocationRequestId(request)
-            .relaxLocality(False)
-            .build()
-        )
         with self._pulse.lock, java_errors(f"asking for a container on {node_name}", REMEDY):
+            wanted = (
+                java(f"{CLIENT}.AMRMClient$ContainerRequest")
+                .newBuilder()
+                .capability(resource(launch))
+                .nodes(jpype.JArray(jpype.JString)([node_name]))
+                .priority(java(f"{RECORDS}.Priority").newInstance(launch.priority))
+                .allocationRequestId(request)
+                .relaxLocality(False)
+                .build()
+            )
             self._requests[request] = wanted
             self._rm.addContainerRequest(wanted)
 

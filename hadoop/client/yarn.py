@@ -189,10 +189,15 @@ class Yarn:
 
 
 def resource(launch: Launch) -> Any:
-    """Memory, cores and whatever else a container needs; Java refuses a type that the site files do not name."""
+    """Memory, cores and whatever else a container needs; HadoopError names a type that the site files do not name."""
     found = java(f"{RECORDS}.Resource").newInstance(launch.memory_mb, launch.vcores)
     for name, count in launch.resources.items():
-        found.setResourceValue(name, jpype.JLong(count))
+        try:
+            found.setResourceValue(name, jpype.JLong(count))
+        except java("org.apache.hadoop.yarn.exceptions.ResourceNotFoundException") as error:  # says much, but no name
+            raise HadoopError(
+                f"the site files in use name no type of resource {name}", remedy="add it to their resource-types.xml"
+            ) from error
     return found
 
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from hadoop.client.filesystem import FileSystem
+from hadoop.client.yarn import Application
 from hadoop.errors import HadoopError
 from jobs.application.status import JobStatus
 from jobs.division import decision_store
 from jobs.errors import JobError
 
 FOLDER = "records"
+UNDER_WAY = ("waiting", "starting", "working")
+"""States of nodes that no node of a job that has ended is in."""
+KIND_TAG = "kind="
 
 
 class Files(Protocol):
@@ -31,6 +36,14 @@ class JobRecord:
 
     status: JobStatus
     said: str = ""
+
+    def ended(self, application: Application) -> JobRecord:
+        """With YARN's word on the end of the job: a master that is killed does not hear of it."""
+        if not application.has_ended or application.final == "SUCCEEDED":
+            return self
+        nodes = (replace(one, state="ended") if one.state in UNDER_WAY else one for one in self.status.nodes)
+        status = replace(self.status, state=application.final.lower(), seconds_left=None, nodes=tuple(nodes))
+        return JobRecord(status, self.said or application.diagnostics.partition("\n")[0])
 
     def to_bytes(self) -> bytes:
         """As it lies in HDFS."""
@@ -58,3 +71,13 @@ def load(files: Files, job_id: str) -> JobRecord | None:
     """What is kept of a job, None when there is nothing; HadoopError or JobError when it cannot be read."""
     where = f"{files.home()}/.nodewise/{FOLDER}/{job_id}.json"
     return JobRecord.from_bytes(files.read(where), where) if files.exists(where) else None
+
+
+def kind_tag(kind: str) -> str:
+    """The tag by which YARN keeps the kind of a job."""
+    return KIND_TAG + kind
+
+
+def kind_of(tagged: Iterable[str]) -> str:
+    """Inverse of `kind_tag`; "" for a job that was submitted before there was one."""
+    return next((tag.removeprefix(KIND_TAG) for tag in tagged if tag.startswith(KIND_TAG)), "")

@@ -49,6 +49,14 @@ class JobOptions(Settings):
     capability_wait: float = option(20.0, help="Seconds for fresh values.", least=0)
     container_wait: float = option(60.0, help="Seconds for a node's container.", least=1)
     attempts: int = option(2, help="How often YARN may start the application master.", least=1)
+    resources: Mapping[str, int] = option(
+        dict,
+        flag="--resource",
+        help="What else each container needs, such as yarn.io/gpu=1; may be given several times.",
+        metavar="NAME=COUNT",
+        least=1,
+    )
+    priority: int = option(1, help="Priority of its requests: YARN serves a job's lowest number first.", least=0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -38,15 +38,25 @@ class Line:
         return f"{self.node_name} {self.role} {mark} {self.line}".rstrip()
 
 
-def parse_started(text: str) -> list[tuple[str, str]]:
-    """(container id, NodeManager's HTTP address) of each worker, from an application master's output.
+def is_container_of(job_id: str, container_id: str) -> bool:
+    """Whether a container is one of this job: what a job tells is its owner's word.
 
-    This is how masters told of their workers before they listed them.
+    >>> is_container_of("application_1_0001", "container_e17_1_0001_01_000002")
+    True
+    """
+    numbers = re.escape(job_id.removeprefix("application_"))
+    return bool(re.fullmatch(rf"container_(e[0-9]{{1,10}}_)?{numbers}_[0-9]{{1,10}}_[0-9]{{1,20}}", container_id))
 
-    >>> parse_started("plan\\nstarted container_1_0001_01_000002 at 127.0.1.11:8042\\n")
+
+def parse_started(text: str, job_id: str) -> list[tuple[str, str]]:
+    """(container id, NodeManager's HTTP address) of each worker of a job, from its application master's output.
+
+    This is how masters told of their workers before they listed them. A runner prints what it likes there.
+
+    >>> parse_started("plan\\nstarted container_1_0001_01_000002 at 127.0.1.11:8042\\n", "application_1_0001")
     [('container_1_0001_01_000002', '127.0.1.11:8042')]
     """
-    return _STARTED.findall(text)
+    return [found for found in _STARTED.findall(text) if is_container_of(job_id, found[0])]
 
 
 @dataclass
@@ -113,7 +123,8 @@ class _Container:
 class JobLogs:
     """The logs of all containers of a job: those of its application masters, and those that they started.
 
-    `listed` tells the latter, given whether the job still runs.
+    `listed` tells the latter, given whether the job still runs. Of a master that lists none, they are looked for in
+    what it prints, as masters of the version before told of them.
     """
 
     def __init__(
@@ -128,6 +139,7 @@ class JobLogs:
         self._user = user
         self._listed = listed
         self._containers: dict[str, _Container] = {}
+        self._are_listed = False
 
     @property
     def bytes_seen(self) -> int:
@@ -146,7 +158,9 @@ class JobLogs:
     def find_listed(self, alive: bool) -> None:
         """Look for containers that the application master lists."""
         for one in self._listed(alive):
-            self._add(one.container_id, one.log_address, one.role)
+            if is_container_of(self._application_id, one.container_id):
+                self._are_listed = True
+                self._add(one.container_id, one.log_address, one.role)
 
     def read(self, now: float) -> Iterator[Line]:
         """What was printed since the last call; containers that a master notes meanwhile are read at once."""
@@ -155,8 +169,9 @@ class JobLogs:
             container = waiting.pop(0)
             for line in container.read(self._user, now):
                 yield line
-                if container.role == "master" and line.stream == "stdout":
-                    waiting += [new for found in parse_started(line.line) if (new := self._add(*found, "worker"))]
+                if container.role == "master" and line.stream == "stdout" and not self._are_listed:
+                    noted = parse_started(line.line, self._application_id)
+                    waiting += [new for found in noted if (new := self._add(*found, "worker"))]
 
     def last(self) -> Iterator[Line]:
         """Lines that nobody will complete any more."""

@@ -10,10 +10,11 @@ import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.master import Granted, MasterSession
+from hadoop.client.yarn import Launch
 from infosvc.wire.client import InfoClient
 from jobs.application.containers import Containers, Patience
 from jobs.application.coordinator import (
@@ -25,12 +26,13 @@ from jobs.application.coordinator import (
     NodeProgress,
     Outcome,
     Progress,
+    Role,
     Runner,
     Seat,
     Then,
 )
 from jobs.application.job_record import JobRecord, keep
-from jobs.application.job_spec import JobSpec
+from jobs.application.job_spec import JobOptions, JobSpec
 from jobs.application.journal import Journal, Record
 from jobs.application.listener import Listener
 from jobs.application.page import page
@@ -100,6 +102,7 @@ class Application:
 
         self._state, self._status_now = "running", status
         self._listener.tell(status, lambda: page(status()))
+        keep(self._filesystem, self._spec.owners_folder, JobRecord(status()))  # a runner that is killed leaves no other
         with ThreadPoolExecutor(1, thread_name_prefix="runner") as pool:
             work = pool.submit(runner.run)
             while not wait([work], CALM_SECONDS).done:
@@ -143,7 +146,8 @@ class Application:
 
     def _coordinate(self, attempt: Attempt, coordinator: Coordinator) -> None:
         """Containers until all is done."""
-        roles = coordinator.roles(Knowledge(self._filesystem, self._client, self._spec.node_label))
+        knowledge = Knowledge(self._filesystem, self._client, self._spec.node_label)
+        roles = [as_ordered(role, self._spec) for role in coordinator.roles(knowledge)]
 
         def note(failure: Failure) -> None:
             attempt.failures.append(failure)
@@ -252,6 +256,16 @@ class _Noting:
             self._journal.append(Record(STARTED, asdict(_container_status(container))))
             self._started.append(container)
         self._tell_start(container)
+
+
+def as_ordered(role: Role, options: JobOptions) -> Role:
+    """A role whose containers ask for what the job's owner ordered for each, beside what they need by themselves."""
+
+    def launch(seat: Seat) -> Launch:
+        asked = role.launch(seat)
+        return replace(asked, resources={**options.resources, **asked.resources}, priority=options.priority)
+
+    return replace(role, launch=launch)
 
 
 def master_file(spec: JobSpec) -> str:

@@ -7,7 +7,7 @@ The field is what the application master and the containers are told; jobs/comma
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any
 
@@ -21,7 +21,7 @@ class Option:
     """How a setting is given: `flag` is its name on the command line; numbers lie between `least` and `most`.
 
     `is_file` says that it is a file of this machine, `envvar` where its value stands if nobody gives it. `opposite` is
-    the flag that switches off what is on.
+    the flag that switches off what is on. A field that is a sequence or a mapping may be given several times.
     """
 
     flag: str
@@ -36,8 +36,11 @@ class Option:
 
 
 def option(default: Any = MISSING, *, flag: str = "", help: str, **more: Any) -> Any:
-    """A field that users set; without `flag` it is called as the field is."""
-    return field(default=default, metadata={_KEY: (flag, help, more)})
+    """A field that users set; without `flag` it is called as the field is. A class as `default` makes the default."""
+    metadata = {_KEY: (flag, help, more)}
+    if isinstance(default, type):
+        return field(default_factory=default, metadata=metadata)
+    return field(default=default, metadata=metadata)
 
 
 def options_of(kind: Any) -> Iterator[tuple[Field[Any], Option]]:
@@ -51,10 +54,16 @@ def options_of(kind: Any) -> Iterator[tuple[Field[Any], Option]]:
 def check_options(settings: Any) -> None:
     """JobError names the first number that lies outside of its limits, and the limits."""
     for one, known in options_of(settings):
-        value = getattr(settings, one.name)
-        if value is None or isinstance(value, str | bool):
-            continue
-        if known.least is not None and not value >= known.least:
-            raise JobError(f"{known.flag} is {value}", remedy=f"it has to be at least {known.least:g}")
-        if known.most is not None and not value <= known.most:
-            raise JobError(f"{known.flag} is {value}", remedy=f"it has to be at most {known.most:g}")
+        for number, said in _numbers(getattr(settings, one.name)):
+            if known.least is not None and not number >= known.least:
+                raise JobError(f"{known.flag} is {said}", remedy=f"it has to be at least {known.least:g}")
+            if known.most is not None and not number <= known.most:
+                raise JobError(f"{known.flag} is {said}", remedy=f"it has to be at most {known.most:g}")
+
+
+def _numbers(value: Any) -> Iterator[tuple[float, str]]:
+    """The numbers of a value, each as users say it."""
+    if isinstance(value, Mapping):
+        yield from ((count, f"{name}={count}") for name, count in value.items())
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield value, str(value)

@@ -17,7 +17,12 @@ class NodeStatus:
     """One node of a job. In JSON its units count as `images`, as in jobs that classify."""
 
     node_name: str = field(metadata=_A_NODE)
-    state: str = field(metadata=describe("waiting, starting, working, done, lost or left out", example="working"))
+    state: str = field(
+        metadata=describe(
+            "waiting, starting, working, done, lost or left out; ended where the job was before the node was done",
+            example="working",
+        )
+    )
     planned: int = field(metadata=describe("units that it was given at first", example=5))
     done: int = field(metadata=describe("units that count", name="images", example=6))
     errors: int = field(metadata=describe("units of these that have an error", example=0))
@@ -53,7 +58,7 @@ class JobStatus:
     """A whole job, as its application master tells it."""
 
     job_id: str = field(metadata=describe(example="application_1700000000000_0001"))
-    state: str = field(metadata=describe("planning, running, storing, succeeded or failed", example="running"))
+    state: str = field(metadata=describe("planning, running, storing, succeeded, failed or killed", example="running"))
     attempt: int = field(metadata=describe("which start of its application master this is", example=1))
     of: int = field(metadata=describe("units in all", example=40))
     done: int = field(metadata=describe("units that are done", example=10))
@@ -76,6 +81,10 @@ class JobStatus:
     def images(self) -> int:
         """`of` under the name that it has where images are counted."""
         return self.of
+
+    def section_lines(self) -> list[str]:
+        """What the kind of job tells beyond that, for people."""
+        return [f"{name}: {value}" for name, value in (self.section or {}).items()]
 
     def to_json(self) -> dict[str, Any]:
         """As it travels."""

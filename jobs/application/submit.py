@@ -18,6 +18,7 @@ from hadoop.rest import site_files
 from infosvc.wire.client import DEFAULT_URL, InfoClient
 from infosvc.wire.errors import Forbidden, InfoError
 from infosvc.wire.records import Role
+from jobs.application.job_record import kind_tag
 from jobs.application.job_spec import JobOptions, JobSpec
 from jobs.application.package import code_zip
 from jobs.division import decision_store
@@ -63,7 +64,7 @@ class Order:
 
     `uploads` are files of this machine that are laid into the job's folder in HDFS, by their names there. `prepare`
     comes before the job gets a token for writing values; `needs_service` says whether it cannot do without the
-    information service. `resources` are those that its containers ask for beside memory and cores.
+    information service.
     """
 
     kind: str
@@ -75,7 +76,6 @@ class Order:
     tags: Sequence[str] = ()
     prepare: Callable[[InfoClient], None] = lambda _: None
     needs_service: bool = True
-    resources: Mapping[str, int] = field(default_factory=dict)
     master: MasterNeeds = field(default_factory=MasterNeeds)
 
 
@@ -114,7 +114,7 @@ class Submitter:
 
     def _check_needs(self, order: Order) -> None:
         """JobError where the cluster does not know a type of resource, or a label: such a job would wait for ever."""
-        wanted = {*order.resources, *order.master.resources}
+        wanted = {*order.options.resources, *order.master.resources}
         known = self.yarn.resource_types() if wanted else []
         if unknown := sorted(wanted - set(known)):
             raise JobError(
@@ -151,7 +151,7 @@ class Submitter:
                 order.name,
                 launch,
                 self.filesystem,
-                order.tags,
+                [*order.tags, kind_tag(order.kind)],
                 order.options.attempts,
                 Where(order.options.queue, order.options.node_label, order.master.hosts),
             )

@@ -100,12 +100,12 @@ class Bars:
 
 
 def snapshot(sight: Sight, said: str) -> RenderableType:
-    """A job as it is now: what YARN says, and the bars if its application master answered."""
+    """A job as it is now: what YARN says, and if its application master answered, the bars and its kind's own lines."""
     if sight.status is None:
         return Text(said)
     bars = Bars(Console(stderr=True))
     bars.show(sight)
-    return Group(Text(said), bars.picture())
+    return Group(Text(said), bars.picture(), *map(Text, sight.status.section_lines()))
 
 
 class Lines:

@@ -16,6 +16,7 @@ from hadoop.rest.addresses import namenode_http, resourcemanager_http
 from hadoop.rest.webhdfs import WebHdfs
 from infosvc.wire.fields import answer_of
 from jobs.application import following, job_record, logs
+from jobs.application.page import record_page
 from jobs.application.status import ContainerStatus
 from jobs.application.submit import Submitter
 from jobs.commands import attend, bars, records, tables
@@ -80,10 +81,11 @@ def list_(home: Path, /, as_json: bool, **hadoop: Any) -> None:
       nodewise job list --json
     """
     found = session(home, hadoop).yarn.applications()
-    table = Table(Column("job", no_wrap=True), "state", "outcome", "progress", "attempts", "said")
+    table = Table(Column("job", no_wrap=True), "kind", "state", "outcome", "progress", "attempts", "said")
     for one in found:
         said = one.diagnostics.split("\n", maxsplit=1)[0]
-        table.add_row(one.application_id, one.state, one.final, f"{one.progress:.0%}", str(one.attempt), said)
+        kind, progress = job_record.kind_of(one.tags), f"{one.progress:.0%}"
+        table.add_row(one.application_id, kind, one.state, one.final, progress, str(one.attempt), said)
     show(as_json, [_application_json(one) for one in found], table)
 
 
@@ -214,7 +216,8 @@ def result_(home: Path, /, output: str, errors: bool, truth: Path | None, as_jso
 def report_(home: Path, /, outputs: tuple[str, ...], html_file: Path | None, as_json: bool, **hadoop: Any) -> None:
     """Show the report of a finished job, or several side by side.
 
-    Name a job by its output or by its id. Of a job without output, the id shows what became of it.
+    Name a job by its output or by its id. Of a job without output, the id shows what became of it. --html writes
+    either as a page.
 
     \b
     Example:
@@ -223,6 +226,8 @@ def report_(home: Path, /, outputs: tuple[str, ...], html_file: Path | None, as_
     submitter = session(home, hadoop)
     if len(outputs) == 1 and (record := records.of_other_kind(submitter, outputs[0])):
         show(as_json, record.status.to_json() | {"said": record.said}, records.table(record))
+        if html_file:
+            _save(html_file, record_page(record.status, record.said).encode(), "page")
         return
     reports = _show_reports(submitter, [records.output(submitter, one) for one in outputs], as_json)
     if html_file:
@@ -306,4 +311,4 @@ def _read_report(submitter: Submitter, output: str) -> dict[str, Any]:
 
 
 def _application_json(application: Application) -> dict[str, Any]:
-    return asdict(application) | {"tags": sorted(application.tags)}
+    return asdict(application) | {"tags": sorted(application.tags), "kind": job_record.kind_of(application.tags)}

@@ -18,39 +18,9 @@ from jobs.kinds.command import request as command
 from jobs.kinds.command.settings import CommandSettings
 
 
-class Resource(click.ParamType[tuple[str, int]]):
-    """NAME=COUNT."""
-
-    name = "resource"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
-        """The name and the count."""
-        if isinstance(value, tuple):
-            return value
-        name, _, count = str(value).partition("=")
-        if not (name and count.isascii() and count.isdecimal() and int(count) > 0):
-            self.fail(f"{value!r} has to be NAME=COUNT, such as yarn.io/gpu=1", param, ctx)
-        return name, int(count)
-
-
 @click.command()
 @click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED, metavar="PROGRAM [ARGUMENT]...")
 @made_options(CommandSettings, JobOptions)
-@click.option(
-    "--resource",
-    "resources",
-    type=Resource(),
-    multiple=True,
-    metavar="NAME=COUNT",
-    help="What else each copy needs, such as yarn.io/gpu=1; may be given several times.",
-)
-@click.option(
-    "--file",
-    "files",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    multiple=True,
-    help="File to lay beside the program; may be given several times.",
-)
 @service_options
 @click.option("--wait", is_flag=True, help="Follow the job until it ends.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -78,5 +48,5 @@ def run(home: Path, /, argv: Sequence[str], wait: bool, as_json: bool, **options
 
 
 def _request(home: Path, argv: Sequence[str], given: dict[str, Any]) -> command.RunRequest:
-    settings = collect(CommandSettings, given, argv=list(argv), resources=dict(given["resources"]))
-    return command.RunRequest(settings, collect(JobOptions, given), access(home, given["service"]), given["files"])
+    settings = collect(CommandSettings, given, argv=list(argv))
+    return command.RunRequest(settings, collect(JobOptions, given), access(home, given["service"]))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_origin, get_type_hints
 
 import click
 
@@ -16,10 +16,25 @@ Command = Callable[..., Any]
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
+class Count(click.ParamType[tuple[str, int]]):
+    """NAME=COUNT."""
+
+    name = "count"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+        """The name and the count."""
+        if isinstance(value, tuple):
+            return value
+        name, _, count = str(value).partition("=")
+        if not (name and count.isascii() and count.isdecimal() and int(count) > 0):
+            self.fail(f"{value!r} has to be NAME=COUNT, such as yarn.io/gpu=1", param, ctx)
+        return name, int(count)
+
+
 def made_options(*kinds: type[Any]) -> Callable[[Command], Command]:
     """The options of some dataclasses, in the order of their fields; those that must be given come first."""
     found = [(one, known, get_type_hints(kind)[one.name]) for kind in kinds for one, known in options_of(kind)]
-    found.sort(key=lambda one: one[0].default is not MISSING)
+    found.sort(key=lambda one: not _is_required(one[0]))
 
     def add(command: Command) -> Command:
         for one, known, hint in reversed(found):
@@ -31,17 +46,36 @@ def made_options(*kinds: type[Any]) -> Callable[[Command], Command]:
 
 def collect(kind: type[T], given: Mapping[str, Any], **others: Any) -> T:
     """An instance, from the values of its options and `others`; files become their names."""
-    values = {one.name: given[one.name] for one, _ in options_of(kind) if one.name in given}
-    named = {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
-    return kind(**named, **others)
+    hints = get_type_hints(kind)
+    values = {one.name: _value(given[one.name], hints[one.name]) for one, _ in options_of(kind) if one.name in given}
+    return kind(**values, **others)
+
+
+def _value(given: Any, hint: Any) -> Any:
+    """What was given, as the field has it."""
+    if isinstance(given, Path):
+        return str(given)
+    if get_origin(hint) is Mapping:
+        return dict(given)
+    return tuple(map(str, given)) if _is_repeated(hint) else given
+
+
+def _is_required(one: Field[Any]) -> bool:
+    return one.default is MISSING and one.default_factory is MISSING
+
+
+def _is_repeated(hint: Any) -> bool:
+    return get_origin(hint) in (Mapping, Sequence)
 
 
 def _make_option(one: Field[Any], known: Option, hint: Any) -> Callable[[Command], Command]:
     flag = f"{known.flag}/{known.opposite}" if known.opposite else known.flag
-    more: dict[str, Any] = {"required": True} if one.default is MISSING else {"default": _shown_default(one.default)}
+    more: dict[str, Any] = {"required": True} if _is_required(one) else {"default": _shown_default(one.default)}
+    shown = known.show_default and one.default is not MISSING and one.default is not None
+    if _is_repeated(hint):
+        more, shown = {"multiple": True}, False
     if not known.opposite:
         more["type"] = _type(known, hint)
-    shown = known.show_default and one.default is not MISSING and one.default is not None
     return click.option(
         flag, one.name, help=known.help, metavar=known.metavar, envvar=known.envvar, show_default=shown, **more
     )
@@ -50,6 +84,8 @@ def _make_option(one: Field[Any], known: Option, hint: Any) -> Callable[[Command
 def _type(known: Option, hint: Any) -> Any:
     if known.is_file:
         return FILE
+    if get_origin(hint) is Mapping:
+        return Count()
     if hint in (int, int | None):
         return click.IntRange(_whole(known.least), _whole(known.most))
     if hint in (float, float | None):

@@ -13,19 +13,22 @@ from jobs.errors import JobError
 
 def of_other_kind(submitter: Submitter, job: str) -> JobRecord | None:
     """The record of a job that has no output of its own; None where `job` is an output, or has one."""
-    if not decision_store.JOB_ID.fullmatch(job) or _outputs(submitter, job):
+    if not decision_store.JOB_ID.fullmatch(job):
+        return None
+    application = submitter.yarn.application(job)
+    if decision_store.outputs(application.tags):
         return None
     record = job_record.load(submitter.filesystem, job)
     if record is None:
         raise JobError(f"nothing is kept of {job}", remedy="`nodewise job list` shows the jobs that YARN remembers")
-    return record
+    return record.ended(application)
 
 
 def output(submitter: Submitter, job: str) -> str:
     """The output of a job that is named by its id; an output stays as it is."""
     if not decision_store.JOB_ID.fullmatch(job):
         return job
-    if found := _outputs(submitter, job):
+    if found := decision_store.outputs(submitter.yarn.application(job).tags):
         return found[0]
     raise JobError(f"{job} has no output whose report could be compared")
 
@@ -37,9 +40,5 @@ def table(record: JobRecord) -> Table:
     for node in status.nodes:
         found.add_row(node.node_name, node.state, f"{node.done} of {node.planned}", node.said)
     found.title = f"{status.job_id}, {status.kind}: {status.state}, {status.done} of {status.of} {status.unit}"
-    found.caption = "\n".join(text for text in (record.said, *status.news) if text)
+    found.caption = "\n".join(text for text in (record.said, *status.section_lines(), *status.news) if text)
     return found
-
-
-def _outputs(submitter: Submitter, job_id: str) -> list[str]:
-    return decision_store.outputs(submitter.yarn.application(job_id).tags)

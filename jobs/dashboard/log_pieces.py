@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable
 
 from hadoop.errors import HadoopError
 from hadoop.rest.container_logs import read_since
 from hadoop.rest.resourcemanager import ResourceManager
 from infosvc.wire.errors import InvalidInput, NotFound
-from jobs.application.logs import STREAMS, parse_started
+from jobs.application.logs import STREAMS, is_container_of, parse_started
 from jobs.application.status import ContainerStatus
 from jobs.dashboard.answers import JobContainer, LogContainers, LogPiece
 from jobs.dashboard.site import Place
@@ -28,27 +27,27 @@ def containers(
 ) -> list[JobContainer]:
     """The application masters of a job, and the containers `told` by them, or noted in what they print; HadoopError.
 
-    Masters of the version before note their workers in their output, and one whose node does not answer hides those
-    that only it has noted. What a job tells is its owner's word, so whatever is not a container of this job, or not at
-    one of the `node_addresses` of YARN, is passed over: this service must neither ask for other
-    pages nor show what others print.
+    Masters of the version before list none and note their workers in their output, and one whose node does not answer
+    hides those that it has noted. What a job tells is its owner's word, so whatever is not a container of this job, or
+    not at one of the `node_addresses` of YARN, is passed over: this service must neither ask for other pages nor show
+    what others print.
     """
     found: dict[str, JobContainer] = {}
-    own = re.compile(rf"container_(e[0-9]{{1,10}}_)?{job_id.removeprefix('application_')}_[0-9]{{1,10}}_[0-9]{{1,20}}")
     manager = ResourceManager(place.rm_http, place.user)
     masters = manager.master_containers(job_id)
     for container_id, address in masters:
         found[container_id] = _container(container_id, address, "master")
-    for one in told:
-        if own.fullmatch(one.container_id) and one.log_address in node_addresses:
+    listed = [one for one in told if is_container_of(job_id, one.container_id)]
+    for one in listed:
+        if one.log_address in node_addresses:
             found.setdefault(one.container_id, _container(one.container_id, one.log_address, one.role))
-    for container_id, address in masters:
+    for container_id, address in () if listed else masters:
         try:
             piece = read_since(container_id, manager.nodemanager(address), "stdout", place.user, 0, MOST_OF_MASTER)
         except HadoopError:
             continue
-        for worker, where in parse_started(piece.content.decode(errors="replace")) if piece else ():
-            if own.fullmatch(worker) and where in node_addresses:
+        for worker, where in parse_started(piece.content.decode(errors="replace"), job_id) if piece else ():
+            if where in node_addresses:
                 found.setdefault(worker, _container(worker, where, "worker"))
     return list(found.values())
 

@@ -153,7 +153,7 @@ def outcome(reader: Reader, known: Known) -> Outcome:
         return Outcome()
     no_output = not decision_store.outputs(known.application.tags)
     if no_output and (record := reader.record(known.application.application_id)):
-        return Outcome(record=status_answer(record.status))
+        return Outcome(record=status_answer(record.ended(known.application).status))
     try:
         return Outcome(report=report_answer(reader.report(known)))
     except (HadoopError, JobError) as error:

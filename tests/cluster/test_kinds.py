@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hadoop.local.lifecycle import Cluster
+from hadoop.rest.pages import STANDARD
+from hadoop.rest.resourcemanager import ResourceManager
 from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Kind, Producer
 from tests.cluster.site import Site, nodewise, succeed, until
@@ -54,13 +59,24 @@ def job_of(cluster: Cluster) -> str:
     return found
 
 
+@contextmanager
+def followed(cluster: Cluster, job_id: str) -> Iterator[subprocess.Popen[str]]:
+    """Somebody who reads a job's logs while it runs."""
+    words = [sys.executable, "-m", "nodewise", "--home", str(cluster.home), "job", "logs", job_id, "-f"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
 def lines(cluster: Cluster, job_id: str) -> list[dict[str, Any]]:
     """What the containers of a job printed."""
     return [json.loads(line) for line in succeed(nodewise(cluster.home, "job", "logs", job_id, "--json")).splitlines()]
 
 
 def test_copies_run_on_the_best_nodes_and_their_output_is_in_the_logs(
-    cluster: Cluster, client: InfoClient, program: str
+    cluster: Cluster, client: InfoClient, program: str, tmp_path: Path
 ) -> None:
     words = ["--copies", "2", "--capability", "speed", "--memory", "256", "--wait", "--json"]
 
@@ -75,7 +91,10 @@ def test_copies_run_on_the_best_nodes_and_their_output_is_in_the_logs(
     report = json.loads(succeed(nodewise(cluster.home, "job", "report", job_id, "--json")))
     assert (report["kind"], report["state"], report["done"], report["unit"]) == ("command", "succeeded", 2, "copies")
     assert [node["said"] for node in report["nodes"] if node["planned"]] == ["exit code 0", "exit code 0"]
-    assert "2 copies ended with exit code 0" in succeed(nodewise(cluster.home, "job", "report", job_id))
+    assert report["section"] == {"Program": program, "Arguments": shlex.quote("it's $HOME; *"), "Exit codes": "0 (2 x)"}
+    shown = succeed(nodewise(cluster.home, "job", "report", job_id, "--html", str(tmp_path / "report.html")))
+    page = (tmp_path / "report.html").read_text()
+    assert all("2 copies ended with exit code 0" in text and "0 (2 x)" in text for text in (shown, page))
 
 
 def test_a_copy_that_fails_is_started_again_and_then_the_job_ends_with_its_exit_code(
@@ -105,7 +124,19 @@ def test_a_job_that_runs_can_be_looked_at_and_killed(cluster: Cluster, client: I
     assert [one["state"] for one in found["nodes"]] == ["working"] * 3
     printed = until(lambda: [one for one in lines(cluster, job_id) if one["role"] == "copy"])
     assert "says: hello" in printed[0]["line"]
-    assert "killed" in succeed(nodewise(cluster.home, "job", "kill", job_id))
+    assert f"Program: {program}" in succeed(nodewise(cluster.home, "job", "status", job_id))
+    page = ResourceManager(cluster.rm_http).read_proxied(job_id, "/", STANDARD).decode()
+    assert f'<th scope="row">Program</th><td class="words">{program}</td>' in page
+    assert "own disk" not in page.lower() and f"nodewise job report {job_id} --html" in page
+    with followed(cluster, job_id) as logs:
+        assert any("says: hello" in line for line in logs.stdout or ())
+        assert "killed" in succeed(nodewise(cluster.home, "job", "kill", job_id))
+        assert logs.wait(60) == 0
+    report = json.loads(succeed(nodewise(cluster.home, "job", "report", job_id, "--json")))
+    assert (report["state"], {node["state"] for node in report["nodes"]}) == ("killed", {"ended"})
+    listed = json.loads(succeed(nodewise(cluster.home, "job", "list", "--json")))
+    assert {one["kind"] for one in listed if one["application_id"] == job_id} == {"command"}
+    assert " command " in succeed(nodewise(cluster.home, "job", "list"))
 
 
 def test_what_the_cluster_cannot_give_is_refused_before_anything_is_submitted(

@@ -1,18 +1,37 @@
-"""Jobs that run on the nodes with a label of YARN's, their masters too, and jobs without a label, which leave them."""
+"""Jobs on the nodes with a label of YARN's or with another type of resource, and jobs without, which leave them.
+
+A label holds for the masters of jobs, too. Each kind of job is given what was ordered for it.
+"""
 
 from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from bench.stage import restart
+from bench.stage import CAPABILITY, Stage, on_cluster, restart
+from hadoop.local import ports
 from hadoop.local.lifecycle import Cluster
-from tests.cluster.site import add_properties, nodewise, succeed
+from hadoop.local.site import NODE_MEMORY_MB, NODE_VCORES
+from hadoop.rest.pages import NotKnown, Pages
+from hadoop.rest.resourcemanager import ResourceManager
+from tests.cluster.site import add_properties, nodewise, succeed, until
 from tests.cluster.standing import Standing
+from tests.recipes.checkout import Checkout
+from tests.recipes.pages import block
+from tests.recipes.shell import changed
 
 LABEL = "quick"
+WIDGET = "example.org/widget"
+RESOURCES = (
+    f"<configuration><property><name>yarn.resource-types</name><value>{WIDGET}</value></property></configuration>"
+)
+PICTURES = 8
 ENABLED = {"yarn.node-labels.enabled": "true"}
 QUEUES = {
     f"yarn.scheduler.capacity.root.accessible-node-labels.{LABEL}.capacity": "100",
@@ -22,18 +41,32 @@ ADMIN = "org.apache.hadoop.yarn.client.cli.RMAdminCLI"
 
 
 @pytest.fixture(scope="module")
-def special(standing: Standing, tmp_path_factory: pytest.TempPathFactory) -> Cluster:
-    """Two nodes have a label, and serve only those who ask for it."""
+def special(standing: Standing, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Two nodes have a label, and serve only those who ask for it; they have two widgets each."""
     standing.end_site()
     cluster = standing.cluster()
     standing.note_changed("resourcemanager")
+    types = cluster.conf_dir / "resource-types.xml"
+    types.write_text(RESOURCES)
     store = {"yarn.node-labels.fs-store.root-dir": tmp_path_factory.mktemp("labels").as_uri()}
     add_properties(cluster.conf_dir / "yarn-site.xml", ENABLED | store)
     add_properties(cluster.conf_dir / "capacity-scheduler.xml", QUEUES)
     restart(cluster, "resourcemanager")
     administer(cluster, "-addToClusterNodeLabels", LABEL)
     administer(cluster, "-replaceLabelsOnNode", " ".join(f"{node}={LABEL}" for node in cluster.nodes[2:]))
-    return cluster
+    for node in cluster.nodes[2:]:
+        has = f"memory-mb={NODE_MEMORY_MB}Mi,vcores={NODE_VCORES},{WIDGET}=2"
+        administer(cluster, "-updateNodeResource", f"{node}:{ports.NODEMANAGER}", has)
+    yield cluster
+    types.unlink()
+
+
+@pytest.fixture(scope="module")
+def stage(special: Cluster) -> Iterator[Stage]:
+    """The same with a service and images."""
+    with on_cluster(special, PICTURES) as stage:
+        stage.judge([1.0] * 4)
+        yield stage
 
 
 def administer(cluster: Cluster, *words: str) -> None:
@@ -72,3 +105,71 @@ def test_a_label_that_is_not_there_and_too_few_nodes_are_refused(special: Cluste
 
     assert f"this cluster has no label slow: it has {LABEL}" in unknown.stderr
     assert "3 copies need as many nodes, and 2 take work" in too_many.stderr
+
+
+def test_copies_get_the_resource_and_the_priority_that_were_asked_for(special: Cluster) -> None:
+    wanted = ["--node-label", LABEL, "--copies", "2", "--resource", f"{WIDGET}=2", "--priority", "7"]
+    run = nodewise(special.home, "job", "run", *wanted, "--memory", "256", "--json", "--", "sleep", "600")
+    job_id = json.loads(succeed(run))["job_id"]
+
+    try:
+        found = until(lambda: containers_with_widgets(special, job_id, 2))
+    finally:
+        nodewise(special.home, "job", "kill", job_id)
+
+    assert {one["nodeId"].partition(":")[0] for one in found} == set(special.nodes[2:])
+    assert [(widgets_in(one["allocatedResources"]), int(one["priority"])) for one in found] == [(2, 7)] * 2
+
+
+def test_workers_that_classify_get_the_resource(stage: Stage) -> None:
+    asked = ("--input", "/bench/pictures", "--output", "/bench/out/widgets", "--capability", CAPABILITY, "--batch", "8")
+    how = ("--engine", "onnx", "--node-label", LABEL, "--resource", f"{WIDGET}=1", "--wait", "--json")
+
+    report = json.loads(stage.nodewise("job", "submit", *asked, *how))
+
+    assert report["images"] == PICTURES
+    assert {node["node_name"] for node in report["nodes"] if node["images"]} <= set(stage.cluster.nodes[2:])
+    assert widget_seconds(stage.cluster, report["job_id"]) > 0
+
+
+def test_a_runner_s_own_container_has_resource_label_and_host(special: Cluster, tmp_path: Path) -> None:
+    checkout = Checkout(tmp_path / "checkout")
+    checkout.write("jobs/kinds/count/__init__.py", "")
+    checkout.write("jobs/kinds/count/runner.py", block("kind"))
+    checkout.add_line("jobs/kinds/__init__.py", block("kind-line"), below="KINDS: Mapping[str, str] = {")
+    host = special.nodes[3]
+    needs = f'hosts=[host], resources={{"{WIDGET}": 2}}'
+    script = changed(block("kind-submit"), ("hosts=[host]", needs))
+    script = changed(
+        script, ("needs_service=False,", f'needs_service=False, options=JobOptions(node_label="{LABEL}"),')
+    )
+    (tmp_path / "submit.py").write_text(f"from jobs.application.job_spec import JobOptions\n{script}")
+
+    shell = checkout.shell(tmp_path / "home")
+    said = shell.run(f"python {tmp_path}/submit.py {special.conf_dir} {special.jars} {special.user} {host}")
+
+    found = json.loads(said.splitlines()[-1])
+    assert found["said"] == f"counted to 5 on {host}"
+    assert widget_seconds(special, found["job_id"]) > 0
+
+
+def containers_with_widgets(cluster: Cluster, job_id: str, count: int) -> list[dict[str, Any]]:
+    """The containers of a running job that YARN has given any; none before there are as many as that."""
+    pages = Pages("ResourceManager", cluster.rm_http)
+    attempt = job_id.replace("application", "appattempt") + "_000001"
+    where = f"/ws/v1/cluster/apps/{job_id}/appattempts/{attempt}/containers"
+    with suppress(NotKnown):
+        answer = pages.read_json(where, "the containers")
+        found = [one for one in answer.get("container") or () if widgets_in(one["allocatedResources"])]
+        return found if len(found) == count else []
+    return []
+
+
+def widgets_in(counted: dict[str, Any]) -> int:
+    """Of what YARN counts by type of resource."""
+    return next((int(one["value"]) for one in counted["entry"] if one["key"] == WIDGET), 0)
+
+
+def widget_seconds(cluster: Cluster, job_id: str) -> int:
+    """How many a job has had, times the seconds for which it has had them."""
+    return widgets_in(ResourceManager(cluster.rm_http).application(job_id)["resourceSecondsMap"])

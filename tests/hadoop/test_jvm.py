@@ -23,6 +23,29 @@ except KeyboardInterrupt:
     sys.exit(7)
 """
 
+ASKING = """
+import sys
+from pathlib import Path
+from hadoop.client.jvm import HadoopHome, start
+from hadoop.client.yarn import Launch
+from hadoop.errors import HadoopError
+start(HadoopHome(Path(sys.argv[1]), Path(sys.argv[2]), "somebody"))
+from hadoop.client.master import MasterSession
+try:
+    MasterSession(None).ask(1, "worker1", Launch(["true"], {}, {}, 256, 1, resources={"widget": 1}))
+except HadoopError as error:
+    print(error, flush=True)
+"""
+
+
+def test_a_type_of_resource_that_java_does_not_know_is_named_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "core-site.xml").write_text("<configuration/>")
+    argv = [sys.executable, "-c", ASKING, str(tmp_path), str(JARS)]
+
+    done = subprocess.run(argv, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=120)
+
+    assert done.stdout.startswith("the site files in use name no type of resource widget: "), done.stderr
+
 
 @pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGTERM, -signal.SIGTERM), (signal.SIGINT, 7)], ids=["SIGTERM", "SIGINT"]

@@ -127,6 +127,17 @@ def test_a_report_that_a_later_job_wrote_there_is_not_shown(known: FlaskClient, 
     assert "application_1700000000000_0002" in job["no_report"]
 
 
+def test_a_job_without_output_that_was_killed_is_shown_as_killed(known: FlaskClient, hadoop: Hadoop) -> None:
+    hadoop.app |= {"state": "KILLED", "finalStatus": "KILLED", "applicationTags": "kind=command"}
+    running = JobStatus(JOB, "running", 1, 2, 1, 0, 3.0, 3.0, (NodeStatus("n1", "working", 1, 0, 0, 0, 0, 0.0),))
+    hadoop.stored[f"/user/me/.nodewise/records/{JOB}.json"] = JobRecord(running).to_bytes()
+
+    record = known.get(f"/api/v1/jobs/{JOB}").get_json()["record"]
+
+    assert (record["state"], record["done"], record["seconds_left"]) == ("killed", 1, None)
+    assert record["nodes"][0]["state"] == "ended"
+
+
 def test_a_job_without_output_is_shown_as_its_application_master_left_it(known: FlaskClient, hadoop: Hadoop) -> None:
     hadoop.app |= {"state": "FINISHED", "finalStatus": "SUCCEEDED", "applicationTags": ""}
     nodes = (NodeStatus("alpha", "done", 1, 1, 0, 0, 0, 0.0, said="exit code 0"),)

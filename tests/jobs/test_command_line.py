@@ -25,4 +25,4 @@ def test_a_word_survives_both_shells(word: str, tmp_path: Path) -> None:
 def test_containers_are_found_in_the_application_master_s_output() -> None:
     text = "x\nstarted container_17_0001_01_000002 at 127.0.1.11:8042\nstarted nothing\n"
 
-    assert parse_started(text) == [("container_17_0001_01_000002", "127.0.1.11:8042")]
+    assert parse_started(text, "application_17_0001") == [("container_17_0001_01_000002", "127.0.1.11:8042")]

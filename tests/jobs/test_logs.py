@@ -111,6 +111,25 @@ def test_containers_that_the_application_master_lists_are_read_by_their_role(dae
     assert [(line.role, line.line) for line in found] == [("master", "plan"), ("copy", "hello")]
 
 
+def test_what_a_runner_prints_leads_to_no_container_of_another_job(daemon: Daemon) -> None:
+    strange = WORKER.replace("_0001_", "_0002_")
+    daemon.write(MASTER, f"{log_line(strange, daemon.address)}\n")
+    daemon.write(strange, "somebody else's secret\n")
+
+    assert [line.container_id for line in printed_lines(daemon.found())] == [MASTER]
+
+
+def test_what_a_master_prints_is_not_searched_where_it_lists_its_containers(daemon: Daemon) -> None:
+    another = WORKER.replace("000002", "000003")
+    daemon.write(MASTER, f"{log_line(another, daemon.address)}\n")
+    daemon.write(WORKER, "hello\n")
+    daemon.write(another, "never listed\n")
+
+    found = list(printed_lines(daemon.found(ContainerStatus("copy", 0, "n", WORKER, daemon.address))))
+
+    assert [line.container_id for line in found] == [MASTER, WORKER]
+
+
 @pytest.fixture
 def other() -> Iterator[Daemon]:
     """Another node."""
@@ -126,7 +145,7 @@ def told(lines: Iterator[Line | str]) -> list[str]:
 def test_containers_are_found_in_what_the_application_master_prints() -> None:
     text = f"x\n{log_line(WORKER, '127.0.1.11:8042')}\nstarted nothing\n"
 
-    assert parse_started(text) == [(WORKER, "127.0.1.11:8042")]
+    assert parse_started(text, JOB) == [(WORKER, "127.0.1.11:8042")]
 
 
 def test_a_finished_job_is_printed_container_by_container(daemon: Daemon, other: Daemon) -> None:

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from hadoop.client.yarn import Launch
 from hadoop.errors import HadoopError
 from hadoop.rest.pages import Pages
-from jobs.application.coordinator import Attempt, Knowledge
+from jobs.application.coordinator import Attempt, Knowledge, Role, Seat
 from jobs.application.listener import Listener
-from jobs.application.master import Application
+from jobs.application.master import Application, as_ordered
 from jobs.application.status import JobStatus
 from jobs.errors import JobError
 from jobs.kinds import find_kind
@@ -73,6 +74,17 @@ def test_a_lease_is_two_full_batches_as_long_as_a_commit_can_hold_its_rows(
     settings = replace(SETTINGS, batch=batch, vcores=vcores, row_bytes=row_bytes)
 
     assert rules_of(settings).most_items == most
+
+
+def test_containers_of_every_role_ask_for_what_was_ordered_for_each_beside_their_own_needs() -> None:
+    own = Launch(["true"], {}, {}, 256, 1, resources={"disk": 1})
+    role = as_ordered(
+        Role("worker", ["n"], lambda _: own), replace(SPEC, resources={"yarn.io/gpu": 2, "disk": 9}, priority=7)
+    )
+
+    asked = role.launch(Seat("worker", 0, "n"))
+
+    assert asked == replace(own, resources={"yarn.io/gpu": 2, "disk": 1}, priority=7)
 
 
 def test_what_cannot_be_deleted_after_the_job_changes_nothing(capsys: pytest.CaptureFixture[str]) -> None:

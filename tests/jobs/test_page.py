@@ -9,12 +9,19 @@ from xml.etree import ElementTree
 
 import pytest
 
-from jobs.application.page import REFRESH_SECONDS, page
+from jobs.application.page import REFRESH_SECONDS, page, record_page
 from jobs.application.status import JobStatus
-from tests.jobs.following import NODES, STATUS
+from tests.jobs.following import JOB, NODES, STATUS
 
+COPIES = replace(
+    STATUS,
+    kind="command",
+    unit="copies",
+    nodes=(replace(NODES[0], local=0),),
+    section={"Program": "./program", "Exit codes": "0 (60 x), 3 (1 x)"},
+)
 URL = "http://nn:9870/r?op=OPEN"
-COMMAND = "nodewise job report OUTPUT --html FILE"
+COMMAND = f"nodewise job report {JOB} --html FILE"
 
 
 class Page(HTMLParser):
@@ -99,6 +106,26 @@ def test_what_a_node_or_a_path_is_called_cannot_become_markup() -> None:
     text = page(replace(STATUS, job_id=evil, state=evil, nodes=(node,), news=(evil,)), f"http://{evil}")
 
     assert "<script>" not in text
+
+
+def test_a_job_without_results_says_nothing_of_disks_and_shows_what_its_kind_tells() -> None:
+    shown = Page(COPIES)
+
+    assert ["Program", "./program"] in shown.rows
+    assert "Exit codes0 (60 x), 3 (1 x)" in shown.text
+    assert ["worker1", "working", "100", "60", "8", "20.0", "0", "0", ""] in shown.rows
+    assert "own disk" not in shown.text.lower()
+    assert "another node" not in shown.text
+    assert "Own disk" in Page(replace(COPIES, section=None), URL).text
+
+
+def test_what_stays_of_a_job_is_a_page_that_stays_as_it_is() -> None:
+    text = record_page(COPIES, "2 copies ended with exit code 0")
+
+    assert "2 copies ended with exit code 0" in text
+    assert "0 (60 x), 3 (1 x)" in text
+    assert "refresh" not in text and "loads itself again" not in text
+    assert "When the job has ended" not in text
 
 
 def test_a_job_that_plans_has_a_page() -> None:

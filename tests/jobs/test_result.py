@@ -87,7 +87,7 @@ def test_every_part_of_a_request_can_be_said_on_the_command_line(tmp_path: Path)
         *("--container-wait", "5", "--capability-wait", "6", "--lease-seconds", "7", "--picture-seconds", "8"),
         *("--no-steal", "--fallback", "f", "--env", "a.tar.gz", "--attempts", "9"),
         *("--weights", f"{tmp_path}/weights", "--labels", f"{tmp_path}/labels", "--ca-file", f"{tmp_path}/ca"),
-        *("--queue", "q"),
+        *("--queue", "q", "--resource", "yarn.io/gpu=2", "--resource", "disk=1", "--priority", "3"),
     )
 
     settings = ClassifySettings(
@@ -108,7 +108,15 @@ def test_every_part_of_a_request_can_be_said_on_the_command_line(tmp_path: Path)
         weights=f"{tmp_path}/weights",
         labels=f"{tmp_path}/labels",
     )
-    options = JobOptions(queue="q", master_python="m", capability_wait=6.0, container_wait=5.0, attempts=9)
+    options = JobOptions(
+        queue="q",
+        master_python="m",
+        capability_wait=6.0,
+        container_wait=5.0,
+        attempts=9,
+        resources={"yarn.io/gpu": 2, "disk": 1},
+        priority=3,
+    )
     assert given(*words) == Request(settings, options, InfoAccess("u", "x", tmp_path / "ca"))
 
 
@@ -123,7 +131,7 @@ def test_what_is_not_said_has_the_default_of_the_settings() -> None:
 def test_every_option_has_words_and_limits_of_numbers(kind: type[Any]) -> None:
     for field, known in options_of(kind):
         assert known.help, field.name
-        assert known.least is not None or field.type in ("str", "str | None", "bool"), field.name
+        assert known.least is not None or field.type in ("str", "str | None", "bool", "Sequence[str]"), field.name
 
 
 def test_settings_with_a_number_outside_of_its_limits_are_refused_wherever_they_are_read() -> None:
@@ -131,6 +139,13 @@ def test_settings_with_a_number_outside_of_its_limits_are_refused_wherever_they_
 
     with pytest.raises(JobError, match="--batch is 2000: it has to be at most 1024"):
         ClassifySettings.from_json(body)
+
+
+def test_a_count_of_a_resource_that_is_none_is_refused_on_the_command_line_and_in_the_settings() -> None:
+    with pytest.raises(click.BadParameter, match=r"'yarn.io/gpu' has to be NAME=COUNT"):
+        given("--resource", "yarn.io/gpu")
+    with pytest.raises(JobError, match=r"--resource is yarn.io/gpu=0: it has to be at least 1"):
+        JobOptions.from_json({"resources": {"yarn.io/gpu": 0}})
 
 
 @pytest.mark.parametrize(

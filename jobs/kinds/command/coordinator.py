@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -52,6 +53,7 @@ class Command(Coordinator):
         self._settings = CommandSettings.from_json(attempt.spec.settings)
         self._copies: dict[int, _Copy] = {}
         self._restarts: Counter[int] = Counter()
+        self._exit_codes: Counter[int] = Counter()
 
     def roles(self, knowledge: Knowledge) -> Sequence[Role]:
         """A copy on each of the best nodes that has not ended well; the others are spares."""
@@ -60,6 +62,7 @@ class Command(Coordinator):
             if record.kind == EXITED:
                 self._copies[record.body["copy"]] = _Copy(record.body["node_name"], done=True, said="exit code 0")
         done = frozenset(index for index, copy in self._copies.items() if copy.done)
+        self._exit_codes[0] = len(done)
         return (Role("copy", nodes[:copies], self._launch, spares=nodes[copies:], all_needed=True, done=done),)
 
     def on_start(self, container: Container) -> None:
@@ -69,6 +72,8 @@ class Command(Coordinator):
     def on_end(self, container: Container, end: End) -> Then:
         """Exit code 0 is a good end; with any other one the copy is started again as often as was asked for."""
         copy, node = container.seat.index, container.seat.node_name
+        if end.status >= 0 and end.exit in (Exit.FINISHED, *FAILURES):
+            self._exit_codes[end.status] += 1
         if end.exit is Exit.FINISHED:
             self._attempt.journal.append(Record(EXITED, {"copy": copy, "node_name": node}))
             self._copies[copy] = _Copy(node, done=True, said="exit code 0")
@@ -93,7 +98,14 @@ class Command(Coordinator):
             nodes[one.node_name] = replace(
                 known, planned=known.planned + 1, done=known.done + one.done, said=one.said or known.said
             )
-        return Progress(sum(one.done for one in self._copies.values()), self._settings.copies, UNIT, nodes)
+        done = sum(one.done for one in self._copies.values())
+        return Progress(done, self._settings.copies, UNIT, nodes, section=self._section())
+
+    def _section(self) -> dict[str, str]:
+        """What runs, and how often it has ended with which exit code."""
+        program, *arguments = self._settings.argv
+        codes = [f"{code} ({times} x)" for code, times in sorted(dict(self._exit_codes).items()) if times]
+        return {"Program": program, "Arguments": shlex.join(arguments), "Exit codes": ", ".join(codes)}
 
     def finish(self) -> Outcome:
         """Nothing is left to be put in place: what copies leave is theirs."""
@@ -133,6 +145,4 @@ class Command(Coordinator):
             files={name: f"{spec.staging}/{name}" for name in settings.files},
             memory_mb=settings.memory_mb,
             vcores=settings.vcores,
-            resources=settings.resources,
-            priority=settings.priority,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -15,12 +14,11 @@ from jobs.kinds.command.settings import CommandSettings
 
 @dataclass(frozen=True)
 class RunRequest:
-    """A program of this machine (`./program`) travels with the job, as `files` do; any other one is on the nodes."""
+    """A program of this machine (`./program`) travels with the job, as its files do; any other one is on the nodes."""
 
     settings: CommandSettings
     options: JobOptions = field(default_factory=JobOptions)
     access: InfoAccess = field(default_factory=InfoAccess)
-    files: Sequence[Path] = ()
 
 
 def check(submitter: Submitter, request: RunRequest) -> None:
@@ -45,7 +43,7 @@ def order(request: RunRequest) -> Order:
     """The job as it is submitted; JobError when a file is not there, or two have one name."""
     program = Path(request.settings.argv[0])
     travels = "/" in request.settings.argv[0] and not program.is_absolute()
-    files = [*request.files, *([program] if travels else [])]
+    files = [*map(Path, request.settings.files), *([program] if travels else [])]
     for file in files:
         if not file.is_file():
             raise JobError(
@@ -64,5 +62,4 @@ def order(request: RunRequest) -> Order:
         access=request.access,
         uploads=uploads,
         needs_service=settings.capability is not None,
-        resources=settings.resources,
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from jobs.application.job_spec import Settings
 from jobs.application.options import option
@@ -11,11 +11,11 @@ from jobs.application.options import option
 
 @dataclass(frozen=True, kw_only=True)
 class CommandSettings(Settings):
-    """`argv` is the program and its arguments, never a line for a shell; `files` are names laid beside it.
+    """`argv` is the program and its arguments, never a line for a shell.
 
     capability   the data name by whose values nodes are the best ones, None where any will do
-    resources    what each copy needs of other kinds of resource, such as {"yarn.io/gpu": 1}
     restarts     of each copy that does not end with exit code 0
+    files        of the user's machine; once the job is submitted, their names beside the program
     """
 
     argv: Sequence[str]
@@ -23,7 +23,10 @@ class CommandSettings(Settings):
     capability: str | None = option(None, help="Data name that ranks the nodes  [default: any node].", metavar="NAME")
     memory_mb: int = option(512, flag="--memory", help="Memory of each copy in MB.", least=64)
     vcores: int = option(1, help="Cores of each copy.", least=1)
-    priority: int = option(1, help="Priority of its requests: YARN serves a job's lowest number first.", least=0)
     restarts: int = option(2, help="How often a copy that fails is started again.", least=0)
-    resources: Mapping[str, int] = field(default_factory=dict)
-    files: Sequence[str] = ()
+    files: Sequence[str] = option(
+        (),
+        flag="--file",
+        help="File to lay beside the program; may be given several times.",
+        is_file=True,
+    )
