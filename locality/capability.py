@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
@@ -60,7 +60,7 @@ def from_jobs(samples: Iterable[Sample]) -> Estimate | None:
 
     ValueError names an age that is not finite, or a speed that is not a finite number above 0.
     """
-    jobs = sorted((_check_sample(sample) for sample in samples), key=lambda sample: sample.age_seconds)
+    jobs = sorted(check_samples(samples), key=lambda sample: sample.age_seconds)
     if not jobs:
         return None
     # Beside the newest job, so that no age makes all of them vanish; what is lost in rounding beside it is left out.
@@ -88,9 +88,26 @@ def from_others(measure: float, known: Sequence[tuple[float, float]]) -> Estimat
     return Estimate(measure * median(scales), GUESS_CONFIDENCE * len(scales) / (len(scales) + 1))
 
 
+def guess(node: str, speeds: Mapping[str, float], measures: Mapping[str, float]) -> Estimate | None:
+    """The same for one node, by name: the `speeds` of those that ran something, the `measures` of all that have one."""
+    known = [(speeds[other], measures[other]) for other in speeds.keys() & measures.keys()]
+    return from_others(measures[node], known) if node in measures else None
+
+
+def middle(speeds: Iterable[float]) -> Estimate:
+    """The guess for a node of which there is no measure: the median of the speeds of others, at least one."""
+    known = list(speeds)
+    return Estimate(median(known), GUESS_CONFIDENCE * len(known) / (len(known) + 1))
+
+
 def freshness(age_seconds: float, ttl_seconds: float) -> float:
     """The confidence in something measured once: 1 when it is new, falling evenly to 0 where it is stale."""
     return min(max(1 - age_seconds / ttl_seconds, 0.0), 1.0)
+
+
+def check_samples(samples: Iterable[Sample]) -> list[Sample]:
+    """The same with no age below 0; ValueError as of `from_jobs`."""
+    return [_check_sample(sample) for sample in samples]
 
 
 def _check_sample(sample: Sample) -> Sample:

@@ -32,6 +32,21 @@ def speed_name(program: str, batch: int) -> str:
     return f"{_SPEEDS}:{FORMER.get(program, program)}:{batch}"
 
 
+def program_of(data_name: str) -> tuple[str, int] | None:
+    """Inverse of `speed_name`: program and batch, None for a name of anything else.
+
+    >>> program_of("images_per_second:mxnet_alexnet:16")
+    ('mxnet.alexnet', 16)
+    >>> program_of("images_per_second:16"), program_of("other:x:16")
+    (None, None)
+    """
+    prefix, _, rest = data_name.partition(":")
+    program, _, batch = rest.partition(":")
+    if prefix != _SPEEDS or not program or not (batch.isascii() and batch.isdigit()):
+        return None
+    return FORMER.get(program, program), int(batch)
+
+
 def spellings(data_name: str) -> tuple[str, ...]:
     """Every data name under which speeds of the same program may have been recorded, the present name first.
 
@@ -40,10 +55,9 @@ def spellings(data_name: str) -> tuple[str, ...]:
     >>> spellings("images_per_second:mine:32")
     ('images_per_second:mine:32',)
     """
-    prefix, _, rest = data_name.partition(":")
-    program, colon, batch = rest.partition(":")
-    if prefix != _SPEEDS or not colon:
+    told = program_of(data_name)
+    if told is None:
         return (data_name,)
-    program = FORMER.get(program, program)
+    program, batch = told
     former = (before for before, now in FORMER.items() if now == program)
     return tuple(f"{_SPEEDS}:{name}:{batch}" for name in (program, *former))

@@ -3,30 +3,27 @@
     C_i = moving average of node i's speeds in past jobs, as locality.capability defines it, in images per second
 
 Jobs write speeds under DATA_NAME; a former name counts, too. A node that ran nothing is judged by its perf_cpu on the
-scale of those that did; without one, or while none did: exit 3. Beside it: .confidence (0 to 1), .count, .spread.
+scale of those that did; without one, or while none did: exit 3. Beside it: .confidence (0 to 1), .count, .spread, and
+.measure: the node's perf_cpu, by which a job of another program judges a node that is new to it.
 """
 
 from __future__ import annotations
 
 import sys
 
-from collectors.past_speeds import past_speeds
+from collectors.past_speeds import MEASURE, measures, past_jobs, past_speeds
 from collectors.run import NO_DATA, answer, await_fresh, fresh, node_name, service
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError, NotFound
-from locality.capability import Estimate, Sample, from_jobs, from_others
+from locality.capability import Estimate, Sample, from_jobs, guess
 
-MEASURE, PATIENCE_SECONDS = "perf_cpu", 10.0  # it comes some seconds after a new node's first run; the next is far away
+PATIENCE_SECONDS = 10.0  # for the measure: it comes some seconds after a new node's first run; the next is far away
 
 
 def estimate(client: InfoClient, data_name: str, node: str) -> Estimate | None:
     """A node by its own jobs, else by those of others; ValueError when a speed that was recorded is none."""
     past = past_speeds(client, data_name, node)
-    try:
-        own = from_jobs(Sample(one.until - at, float(text)) for one in past.values() for at, text in one.points)
-    except ValueError as error:
-        raise ValueError(f"{error}; `nodewise data rm {data_name} {node}` forgets what was recorded") from error
-    return own or _without_history(client, list(past), node)
+    return from_jobs(past_jobs(past)) or _without_history(client, list(past), node)
 
 
 def _without_history(client: InfoClient, names: list[str], node: str) -> Estimate | None:
@@ -35,20 +32,20 @@ def _without_history(client: InfoClient, names: list[str], node: str) -> Estimat
         return from_jobs([Sample(speeds[node].age or 0.0, speeds[node].number())])
     if not speeds or not await_fresh(client, MEASURE, node, PATIENCE_SECONDS):
         return None  # else all new nodes would ask for the measures of all nodes, for nothing
-    measures = fresh(client.data(MEASURE))
-    known = [(speeds[other].number(), measures[other].number()) for other in speeds.keys() & measures.keys()]
-    return from_others(measures[node].number(), known) if node in measures else None
+    return guess(node, {at: datum.number() for at, datum in speeds.items()}, measures(client))
 
 
 def main() -> int:
     """Judge this node, print its capability."""
     if len(sys.argv) != 2:
         raise ValueError("give the data name of the recorded speeds, for example: images_per_second:mxnet.alexnet:32")
-    found = estimate(service(), sys.argv[1], node_name())
+    client, node = service(), node_name()
+    found = estimate(client, sys.argv[1], node)
     if found is None:
         print(f"this node has run nothing, nor is there a {MEASURE} here and where it has run", file=sys.stderr)
         return NO_DATA
-    print(answer(f"{found.value:g}", confidence=found.confidence, count=found.count, spread=found.spread))
+    beside = {"confidence": found.confidence, "count": found.count, "spread": found.spread}
+    print(answer(f"{found.value:g}", **beside, measure=measures(client, node).get(node)))
     return 0
 
 

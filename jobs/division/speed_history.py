@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from infosvc.wire.client import InfoClient
-from infosvc.wire.errors import InvalidInput, NotFound
+from infosvc.wire.errors import NotFound
 from infosvc.wire.records import Datum, Kind, Producer
+from locality.capability import Sample
 from locality.program_names import speed_name, spellings
 
 REMEMBERED_SECONDS = 30 * 86400.0
@@ -18,13 +20,30 @@ def recorded_speeds(client: InfoClient, program: str, batch: int) -> dict[str, f
     What stands under a former name of the program counts where there is nothing else. Anything but a number above 0 is
     ignored: whoever may write values may have written it, and a plan needs no speed.
     """
-    found: dict[str, float] = {}
+    return {node: datum.number() for node, datum in recorded(client, program, batch).items()}
+
+
+def recorded(client: InfoClient, program: str, batch: int) -> dict[str, Datum]:
+    """The same with their ages."""
+    found: dict[str, Datum] = {}
     for name in reversed(spellings(speed_name(program, batch))):
         try:
             known = client.data(name)
         except NotFound:
             continue
-        found |= {datum.node_name: datum.number() for datum in known if _is_speed(datum)}
+        found |= {datum.node_name: datum for datum in known if _is_speed(datum.data_value)}
+    return found
+
+
+def past_jobs(client: InfoClient, program: str, batch: int, node: str) -> list[Sample]:
+    """The speeds of a node that are kept, under each name of their program."""
+    found = []
+    for name in spellings(speed_name(program, batch)):
+        try:
+            past = client.history(name, node)
+        except NotFound:
+            continue
+        found += [Sample(past.until - at, float(text)) for at, text in past.points if _is_speed(text)]
     return found
 
 
@@ -66,8 +85,8 @@ def record(client: InfoClient, program: str, batch: int, speeds: Mapping[str, fl
         raise unknown
 
 
-def _is_speed(datum: Datum) -> bool:
+def _is_speed(text: str | None) -> bool:
     try:
-        return datum.number() > 0
-    except InvalidInput:
+        return 0 < float(text or "") < math.inf
+    except ValueError:
         return False

@@ -76,7 +76,7 @@ class MxnetEngine:
         if any(len(rows) != 2 for rows in results):
             raise ValueError("an output has not a row for each image")
         is_probability = symbol["nodes"][symbol["heads"][0][0]]["op"] in SOFTMAX
-        return Description(image, describe(outputs, results, [True] * len(outputs)), is_probability)
+        return Description(image, describe(outputs, results), is_probability)
 
 
 def _symbol(graph: Path, weights: Path | None) -> tuple[dict[str, Any], str]:

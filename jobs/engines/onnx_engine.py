@@ -73,7 +73,7 @@ class OnnxEngine:
         else:
             results, note = self._free_batch(model, found.batch, images)
         names = [one.name for one in self._session.get_outputs()]
-        outputs = describe(names, results, self._has_fixed_lengths())
+        outputs = describe(names, results, self._lengths())
         return Description(found.image, outputs, onnx_file.gives_probability(model), (note,) if note else ())
 
     @property
@@ -125,14 +125,11 @@ class OnnxEngine:
             raise ValueError(f"it does not run: {str(error).splitlines()[0]}") from error
         return results
 
-    def _has_fixed_lengths(self) -> list[bool]:
-        """Of each output, whether all lengths but the number of images are known before it runs."""
+    def _lengths(self) -> list[list[int | str | None]]:
+        """Of each output for one image, the lengths that the model promises: numbers, and anything else for others."""
         shapes = [one.shape for one in self._session.get_outputs()]
         counts_images = self._squeezed if self._group else (True,) * len(shapes)
-        return [
-            all(isinstance(length, int) for length in (shape[1:] if counted else shape))
-            for shape, counted in zip(shapes, counts_images, strict=True)
-        ]
+        return [shape[1:] if counted else shape for shape, counted in zip(shapes, counts_images, strict=True)]
 
 
 def _session(content: bytes) -> Any:

@@ -12,19 +12,23 @@ from jobs.images.tensors import ImageArrays, OutputTensor
 
 
 def describe(
-    names: Sequence[str], results: Sequence[ImageArrays], is_fixed: Sequence[bool]
+    names: Sequence[str], results: Sequence[ImageArrays], lengths: Sequence[Sequence[object]] | None = None
 ) -> tuple[OutputTensor, ...]:
     """The outputs by what came for some images; ValueError when one has no numbers.
 
-    Those that are not fixed have other lengths for other images, perhaps: only their number of dimensions is known.
+    `lengths` are those of one image as each output promises them, None where all images get the same ones. A length
+    that is not a number may be another one for another image.
     """
     found = []
-    for name, rows, fixed in zip(names, results, is_fixed, strict=True):
+    for number, (name, rows) in enumerate(zip(names, results, strict=True)):
         first = np.asarray(rows[0])
         if first.dtype.kind not in "fiub":
             raise ValueError(f"its output {name} holds {first.dtype}, and only numbers can be stored")
-        shape = first.shape if fixed else (None,) * first.ndim
-        found.append(OutputTensor(name, first.dtype.name, shape))
+        promised = first.shape if lengths is None else lengths[number]
+        if len(promised) != first.ndim:
+            promised = (None,) * first.ndim
+        shape = tuple(length if isinstance(length, int) else None for length in promised)
+        found.append(OutputTensor(name, first.dtype.name, shape, first.shape))
     return tuple(found)
 
 

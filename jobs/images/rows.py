@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from jobs.images.rows_size import ROW_BYTES
-from jobs.images.tensors import ImageArrays, OutputTensor
+from jobs.images.rows_size import LARGEST_ROW, ROW_BYTES
+from jobs.images.tensors import ImageArrays, OutputTensor, stored_type
 
 BEST = 5
 _PATH = [("path", pa.string())]
@@ -85,28 +85,42 @@ class ClassRows:
 
 @dataclass(frozen=True)
 class TensorRows:
-    """Rows with what a network gave, a list of numbers for each output; its shape stands in the metadata."""
+    """Rows with what a network gave, a list of numbers for each output; its shape stands in the metadata.
+
+    An image has an error instead if what came for it would make a row of more than `largest_row` bytes.
+    """
 
     node_name: str
     engine: str
     outputs: Sequence[OutputTensor]
+    largest_row: int = LARGEST_ROW
 
     @property
     def schema(self) -> pa.Schema:
         """As Rows has it."""
         columns = self._columns()
-        said = [{"column": column, **asdict(one)} for column, one in zip(columns, self.outputs, strict=True)]
-        lists = [(name, pa.list_(_stored_type(one.dtype))) for name, one in zip(columns, self.outputs, strict=True)]
+        named = list(zip(columns, self.outputs, strict=True))
+        said = [{"column": at, "name": one.name, "dtype": one.dtype, "shape": one.shape} for at, one in named]
+        lists = [(at, pa.list_(_arrow_type(one))) for at, one in named]
         return pa.schema(_PATH + lists + _REST, metadata={TENSORS_KEY: json.dumps(said)})
 
     def of(self, names: Sequence[str], results: Sequence[ImageArrays]) -> bytes:
         """As Rows has it."""
-        lists = [_lists(rows, _stored_type(one.dtype)) for rows, one in zip(results, self.outputs, strict=True)]
-        return _message(self, names, lists, pa.nulls(len(names), pa.string()))
+        errors = [self._flaw([np.asarray(rows[number]) for rows in results]) for number in range(len(names))]
+        lists = [_lists(rows, _arrow_type(one), errors) for rows, one in zip(results, self.outputs, strict=True)]
+        return _message(self, names, lists, pa.array(errors, pa.string()))
 
     def failures(self, reasons: Mapping[str, str]) -> bytes:
         """As Rows has it."""
         return _failure_message(self, reasons)
+
+    def _flaw(self, found: Sequence[np.ndarray]) -> str | None:
+        """Why what came for one image cannot be stored."""
+        size = sum(one.size * stored_type(one.dtype.name).itemsize for one in found)
+        if ROW_BYTES + size <= self.largest_row or not any(one.is_open for one in self.outputs):
+            return None
+        most = self.largest_row - ROW_BYTES
+        return f"its outputs have {size:,} bytes, and {most:,} can be stored: try a smaller --batch"
 
     def _columns(self) -> list[str]:
         """Names of the outputs, changed where they are those of other columns."""
@@ -125,11 +139,12 @@ def rows_of(
     labels: Sequence[str] | None,
     has_softmax: bool,
     tensors: Sequence[OutputTensor] | None,
+    largest_row: int = LARGEST_ROW,
 ) -> ClassRows | TensorRows:
     """Rows of tensors, or without any those of a classifier."""
     if tensors is None:
         return ClassRows(node_name, engine, labels, has_softmax)
-    return TensorRows(node_name, engine, tensors)
+    return TensorRows(node_name, engine, tensors, largest_row)
 
 
 def row_bytes(tensors: Sequence[OutputTensor] | None) -> int:
@@ -173,15 +188,16 @@ def _message(rows: ClassRows | TensorRows, names: Sequence[str], found: list[pa.
     return message
 
 
-def _lists(rows: ImageArrays, kind: pa.DataType) -> pa.Array:
-    flat = [np.asarray(row).ravel() for row in rows]
-    ends = np.cumsum([0, *map(len, flat)])
-    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(np.concatenate(flat)).cast(kind))
+def _lists(rows: ImageArrays, kind: pa.DataType, errors: Sequence[str | None]) -> pa.Array:
+    """A list an image, null for one that has an error."""
+    flat = [np.asarray(row).ravel()[: 0 if error else None] for row, error in zip(rows, errors, strict=True)]
+    ends = pa.array(np.cumsum([0, *map(len, flat)]), pa.int32())
+    mask = pa.array([bool(error) for error in errors])
+    return pa.ListArray.from_arrays(ends, pa.array(np.concatenate(flat)).cast(kind), mask=mask)
 
 
-def _stored_type(dtype: str) -> pa.DataType:
-    """Half floats as float32, as few programs read them."""
-    return pa.float32() if dtype == "float16" else pa.from_numpy_dtype(np.dtype(dtype))
+def _arrow_type(output: OutputTensor) -> pa.DataType:
+    return pa.from_numpy_dtype(stored_type(output.dtype))
 
 
 def probabilities(rows: ImageArrays, has_softmax: bool) -> np.ndarray:

@@ -78,7 +78,8 @@ def _load(settings: WorkerSettings, master: Master, engines: Callable[[str], Eng
 
 
 def _rows(loaded: Loaded, node_name: str, settings: WorkerSettings) -> Rows:
-    return rows_of(node_name, settings.network.program, loaded.labels, loaded.has_softmax, loaded.tensors)
+    program, most = settings.network.program, settings.largest_row
+    return rows_of(node_name, program, loaded.labels, loaded.has_softmax, loaded.tensors, most)
 
 
 def _serve(loaded: Loaded, storage: Callable[[], Storage], rows: Rows, settings: WorkerSettings) -> Serve:

@@ -9,6 +9,7 @@ from jobs.application.job_spec import Settings
 from jobs.application.options import option
 from jobs.engines import ENGINES
 from jobs.engines.network import ALEXNET, Network
+from jobs.images.rows_size import LARGEST_ROW
 from locality.program_names import FORMER
 
 
@@ -60,6 +61,7 @@ class WorkerSettings(InferenceOptions):
     token             what the application master wants to hear
     processes         that read, decode and infer, each with `threads` threads
     orphan_seconds    a worker that hears nothing of an application master for so long ends
+    largest_row       the most bytes of a row, so that one commit holds those of a lease
     """
 
     job_id: str
@@ -68,3 +70,4 @@ class WorkerSettings(InferenceOptions):
     processes: int
     threads: int
     orphan_seconds: float = 60.0
+    largest_row: int = LARGEST_ROW

@@ -20,6 +20,8 @@ import pytest
 from hadoop.local import daemons
 from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Kind, Producer, Role
+from jobs.division import speed_history
+from jobs.division.judging import Program
 from tests.cluster.site import BROKEN, EXAMPLES, PICTURES, Site, succeed, until
 from tests.recipes.pages import block
 
@@ -189,9 +191,19 @@ def test_a_model_of_one_s_own_gives_tensors_and_has_speeds_of_its_own(site: Site
     digits = hashlib.sha256(embedding.read_bytes()).hexdigest()[:12]
 
     words = shlex.split(block("own-model-submit").replace("colours.onnx", str(embedding)).replace("\\\n", " "))
+    words = [word.replace("perf_even", "perf_history") for word in words]
+    client = site.client()
+    own, fast = Program(f"onnx.{digits}", 8), site.cluster.nodes[0]
+    speed_history.prepare(client, own.name, own.batch)
+    before = {node: 60.0 if node == fast else 20.0 for node in site.cluster.nodes}
+    speed_history.record(client, own.name, own.batch, before)
+
     done = site.nodewise(*words[1:], "--batch", "8", "--json")
 
     report = json.loads(succeed(done))
+    assert {node["node_name"]: node["planned_images"] for node in report["nodes"]}[fast] == (PICTURES + len(BROKEN)) / 2
+    assert "by the speeds that they had with" in report["note"]
+    assert report["note"] in " ".join(done.stderr.split())
     assert report["engine"] == f"onnx.{digits}"
     assert report["weights"]["source"] == "colours.onnx"
     assert "its batch is fixed at 1: it was changed to take any number of images" in " ".join(done.stderr.split())
@@ -206,7 +218,7 @@ def test_a_model_of_one_s_own_gives_tensors_and_has_speeds_of_its_own(site: Site
     assert [row["colour"] for row in listed] == [row["colour"] for row in sorted(found, key=lambda row: row["path"])]
     speeds = numbers(site.client(), f"images_per_second:onnx.{digits}:8")
     worked = [node for node in report["nodes"] if node["images"]]
-    assert speeds == pytest.approx({node["node_name"]: node["images_per_second"] for node in worked})
+    assert speeds == pytest.approx(before | {node["node_name"]: node["images_per_second"] for node in worked})
 
 
 def test_a_model_that_does_not_fit_is_refused_before_anything_is_submitted(site: Site, embedding: Path) -> None:
@@ -221,12 +233,13 @@ def test_a_model_that_does_not_fit_is_refused_before_anything_is_submitted(site:
     assert len(json.loads(succeed(site.nodewise("job", "list", "--json")))) == len(before)
 
 
-def test_the_former_name_of_an_engine_goes_on_working(site: Site) -> None:
-    report = json.loads(succeed(site.submit("hdfs:///out/former", "--engine", "onnx_alexnet", "--batch", "7")))
+@pytest.mark.parametrize(("former", "program"), [("onnx_alexnet", "onnx.alexnet"), ("mxnet_alexnet", "mxnet.alexnet")])
+def test_the_former_name_of_an_engine_goes_on_working(site: Site, former: str, program: str) -> None:
+    report = json.loads(succeed(site.submit(f"hdfs:///out/{former}", "--engine", former, "--batch", "7")))
 
-    assert report["engine"] == "onnx.alexnet"
+    assert report["engine"] == program
     worked = {node["node_name"] for node in report["nodes"] if node["images"]}
-    assert set(numbers(site.client(), "images_per_second:onnx.alexnet:7")) == worked
+    assert set(numbers(site.client(), f"images_per_second:{program}:7")) == worked
 
 
 def test_weights_that_do_not_fit_are_refused_by_name(site: Site, tmp_path: Path) -> None:

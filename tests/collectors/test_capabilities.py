@@ -55,6 +55,7 @@ def judging(node: Any, service: InfoClient) -> InfoClient:
     return service
 
 
+FORMER = "images_per_second:mxnet_alexnet:32"
 HISTORY = ("perf_history", "perf_history.confidence", "perf_history.count")
 
 
@@ -188,3 +189,29 @@ def test_a_speed_that_is_none_is_a_failure_with_its_remedy(judging: InfoClient, 
     judging.delete_value(SPEEDS, "n1")
     judging.put_value(SPEEDS, "n1", 5)
     wait_for(lambda: told(judging, *HISTORY[::2]) == [5, 1])
+
+
+def test_speeds_under_the_former_name_of_the_program_count(judging: InfoClient, wait_for: Wait) -> None:
+    judging.put_producer(replace(judging.producer(SPEEDS), data_name=FORMER, version=0))
+    judging.put_value(FORMER, "n1", 30)
+    wait_for(lambda: told(judging, *HISTORY[::2]) == [30, 1])
+    judging.put_value(SPEEDS, "n1", 10)
+
+    wait_for(lambda: told(judging, "perf_history.count") == [2])
+    assert told(judging, "perf_history") == pytest.approx([(10 + 0.7 * 30) / 1.7], rel=1e-3)
+
+
+def test_what_is_no_speed_is_forgotten_under_the_name_it_was_found_under(service: InfoClient) -> None:
+    program(service, SPEEDS, n1=30)
+    service.put_producer(replace(service.producer(SPEEDS), data_name=FORMER, keep=60, version=0))
+    service.put_value(FORMER, "n1", 0)
+
+    with pytest.raises(ValueError, match=f"0.0 is not a speed: .*; `nodewise data rm {FORMER} n1` forgets"):
+        perf_history.estimate(service, SPEEDS, "n1")
+
+
+def test_beside_the_experience_stands_what_judges_a_node_without_any(judging: InfoClient, wait_for: Wait) -> None:
+    judging.put_value("perf_cpu", "n1", 0.5)
+    judging.put_value(SPEEDS, "n1", 30)
+
+    assert wait_for(lambda: told(judging, "perf_history", "perf_history.measure")) == [30, 0.5]

@@ -10,8 +10,8 @@ import pytest
 
 from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Kind, Producer
-from jobs.division.capability import wait
 from jobs.division.decision import Decision
+from jobs.division.judging import Program, judge
 from jobs.kinds.classify.snapshot import _all_alike, judgements, note
 from tests.jobs.decisions import WEIGHTS, decide, make_blocks
 from tests.jobs.stored import SETTINGS
@@ -35,10 +35,10 @@ def test_numbers_that_judge_are_read_and_objects_are_not(client: InfoClient, ask
     for name, unit in (("weight", "kg"), ("height", "m"), ("places", "json")):
         client.put_producer(Producer(name, cmd="", time_max=60, kind=Kind.PROGRAM, unit=unit))
         client.put_value(name, "alpha", "2")
-    values = wait(client, "weight", ["alpha"], 10)
+    decides = judge(client, "weight", Program("mxnet.alexnet", 32), ["alpha"], 10)
     asked.clear()
 
-    found = judgements(client, "weight", values)
+    found = judgements(client, "weight", decides)
 
     assert {name: judgement.numbers() for name, judgement in found.items()} == {
         "weight": {"alpha": 2},

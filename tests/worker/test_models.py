@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import cv2
 import numpy as np
 import onnx
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.backend.test.runner import Runner
@@ -19,7 +21,8 @@ from jobs.engines.loading import Loaded, load
 from jobs.engines.network import choose
 from jobs.engines.preparation_file import PreparationFile
 from jobs.errors import JobError
-from jobs.images.rows import TENSORS_KEY, TensorRows, find_flaw, stream
+from jobs.images.rows import TENSORS_KEY, TensorRows, find_flaw, row_bytes, stream
+from jobs.images.rows_size import ROW_BYTES
 from jobs.training.quantize import quantize
 from tests.worker.trained import Trained
 
@@ -127,6 +130,48 @@ def test_a_detector_gives_all_its_outputs_as_lists(tmp_path: Path) -> None:
         b'"column": "path_", "name": "path", "dtype": "float32", "shape": [4, 8, 12]'
         in found.schema.metadata[TENSORS_KEY]
     )
+
+
+def found_boxes(file: Path, shape: Sequence[int | str] = ("found", 4)) -> Path:
+    """As many rows of four as pixels of the image are above 0: a length that differs between images."""
+    nodes = [
+        helper.make_node("Greater", ["x", "zero"], ["bright"]),
+        helper.make_node("NonZero", ["bright"], ["places"]),
+        helper.make_node("Transpose", ["places"], ["rows"]),
+        helper.make_node("Cast", ["rows"], ["boxes"], to=F32),
+    ]
+    return made(file, nodes, [("x", [1, 3, 8, 8])], [("boxes", shape)], {"zero": np.zeros(1, np.float32)})
+
+
+def test_lengths_that_a_model_leaves_open_differ_and_the_others_are_kept(tmp_path: Path) -> None:
+    network = loaded(found_boxes(tmp_path / "detector.onnx"), 'output = "tensors"\nresize = "stretch"\n')
+    images = np.full((2, 3, 8, 8), -1, np.float32)
+    images[0, 0, 0, :2] = images[1] = 1
+
+    assert network.tensors is not None
+    rows = TensorRows("worker1", "onnx.abc", network.tensors, largest_row=ROW_BYTES + 100 * 16)
+    table = pa.ipc.open_stream(stream(rows.schema, [rows.of(["/a", "/b"], network.engine.infer(images))])).read_all()
+    table.validate(full=True)
+    place = tmp_path / "part.parquet"
+    pq.write_table(table, place)
+
+    stored = pq.read_schema(place).metadata[TENSORS_KEY]
+    assert json.loads(stored) == [{"column": "boxes", "name": "boxes", "dtype": "float32", "shape": [None, 4]}]
+    assert [len(found) if found else found for found in table.column("boxes").to_pylist()] == [8, None]
+    assert table.column("error").to_pylist() == [
+        None,
+        "its outputs have 3,072 bytes, and 1,600 can be stored: try a smaller --batch",
+    ]
+
+
+def test_an_open_length_counts_as_what_came_when_the_model_was_tried(tmp_path: Path) -> None:
+    wide = found_boxes(tmp_path / "wide.onnx")
+    network = loaded(wide, 'output = "tensors"\nresize = "stretch"\n')
+
+    assert network.tensors is not None
+    [output] = network.tensors
+    assert output.tried[0] > 50  # half of the noise is above 0
+    assert row_bytes(network.tensors) == ROW_BYTES + output.tried[0] * 16
 
 
 def test_channels_may_come_last_and_the_image_is_what_was_decoded(tmp_path: Path) -> None:

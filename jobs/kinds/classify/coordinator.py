@@ -32,6 +32,7 @@ from jobs.application.master import say
 from jobs.division import speed_history
 from jobs.division.decision import Decision
 from jobs.images.rows import find_flaw
+from jobs.images.rows_size import LARGEST_ROW
 from jobs.itemwork.calls import CALLS, LARGEST, LARGEST_COMMIT
 from jobs.itemwork.dealer import Dealer, remaining
 from jobs.itemwork.node_totals import NOTHING
@@ -76,7 +77,7 @@ class Classify(Coordinator):
         if self._stored:
             return ()
         spec, settings = self._attempt.spec, self._settings
-        launches = Launches(self._attempt.filesystem, spec, settings)
+        launches = Launches(self._attempt.filesystem, spec, settings, largest_row_of(settings))
         launches.publish()
         pictures = ImageListing(self._attempt.filesystem, f"{spec.staging}/apart")
         self._decision = self._find_decision(pictures, knowledge)
@@ -216,6 +217,11 @@ class Classify(Coordinator):
             lost = f"The speeds of this run could not be kept as history: {error}"
             return replace(report, note=f"{report.note} {lost}".strip())
         return report
+
+
+def largest_row_of(settings: ClassifySettings) -> int:
+    """The most bytes of a row with which one commit holds those of any lease."""
+    return min(LARGEST_ROW, LARGEST_COMMIT // rules_of(settings).most_items)
 
 
 def rules_of(settings: ClassifySettings) -> Rules:

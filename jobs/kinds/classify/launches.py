@@ -10,6 +10,7 @@ from jobs.application.coordinator import Seat
 from jobs.application.environments.store import ARCHIVE_NAME, python_in
 from jobs.application.job_spec import JobSpec
 from jobs.application.master import master_file, put
+from jobs.images.rows_size import LARGEST_ROW
 from jobs.kinds.classify.settings import ClassifySettings
 from jobs.worker.settings import InferenceOptions, WorkerSettings
 
@@ -19,10 +20,13 @@ CODE, SETTINGS = "code.zip", "worker.json"
 class Launches:
     """Writes once what all workers need; then `of` says how to start one on a node."""
 
-    def __init__(self, filesystem: FileSystem, spec: JobSpec, settings: ClassifySettings) -> None:
+    def __init__(
+        self, filesystem: FileSystem, spec: JobSpec, settings: ClassifySettings, largest_row: int = LARGEST_ROW
+    ) -> None:
         self._filesystem = filesystem
         self._spec = spec
         self._settings = settings
+        self._largest_row = largest_row
 
     def publish(self) -> None:
         """Lay the workers' settings out, where no attempt has done so yet.
@@ -39,6 +43,7 @@ class Launches:
             token=self._spec.token,
             processes=settings.vcores,
             threads=1,
+            largest_row=self._largest_row,
             **{one.name: getattr(settings, one.name) for one in fields(InferenceOptions)},
         )
         put(self._filesystem, stored, worker.to_bytes())

@@ -11,7 +11,8 @@ from infosvc.wire.errors import InfoError
 from jobs.application.environments import store
 from jobs.application.job_spec import JobOptions
 from jobs.application.submit import InfoAccess, Order, Submitter
-from jobs.division import capability, decision_store, speed_history
+from jobs.division import decision_store, speed_history
+from jobs.division.judging import RECORDED, Program, judge
 from jobs.engines import check_engine
 from jobs.engines.network import Network, choose
 from jobs.errors import JobError
@@ -60,13 +61,16 @@ def check(submitter: Submitter, request: Request) -> Request:
         )
     row_bytes = model_check.check(network, settings.worker_python, settings.batch, submitter.say)
     try:
-        capability.wait(
+        found = judge(
             request.access.client(),
             settings.capability,
+            Program(network.program, settings.batch),
             nodes,
             request.options.capability_wait,
             lambda missing: submitter.say(f"waiting for {settings.capability} of {', '.join(missing)}"),
         )
+        if found.kind == RECORDED:
+            submitter.say(found.help)
     except (InfoError, JobError) as error:
         if settings.fallback is None:
             raise

@@ -10,8 +10,8 @@ from infosvc.wire.errors import InfoError, InvalidInput
 from infosvc.wire.records import Datum, Kind, Producer, State
 from jobs.application.coordinator import Knowledge
 from jobs.division import speed_history
-from jobs.division.capability import Capability, wait
 from jobs.division.decision import CapabilityReadings, Decision, Reading
+from jobs.division.judging import RECORDED, Program, judge, reading, readings_of
 from jobs.division.terms import known_terms
 from jobs.errors import JobError
 from jobs.kinds.classify.listing import ImageListing
@@ -69,12 +69,13 @@ def _from_service(
     racks: Mapping[str, str],
     settings: ClassifySettings,
 ) -> Snapshot:
-    values = wait(client, settings.capability, nodes, VALUE_SECONDS)
+    program = Program(settings.network.program, settings.batch)
+    decides = judge(client, settings.capability, program, nodes, VALUE_SECONDS)
     speeds = speed_history.recorded_speeds(client, settings.network.program, settings.batch)
     return Snapshot(
         blocks=blocks,
-        judgements=judgements(client, settings.capability, values),
-        speeds={node: speed for node, speed in speeds.items() if node in values},
+        judgements=judgements(client, settings.capability, decides),
+        speeds={node: speed for node, speed in speeds.items() if node in decides.nodes},
         terms=known_terms(client, racks, _say),
         policy=settings.policy,
     )
@@ -96,23 +97,20 @@ def _all_alike(
 def note(decision: Decision) -> str:
     """What the report has to say of a division, whichever attempt made it: nothing if it is what was asked for."""
     judged, name = decision.readings, decision.capability
+    if judged.kind == RECORDED:
+        return judged.help
     if judged.kind != FALLBACK:
         return ""
     return f"Divided by {decision.policy} with all nodes alike, because there was no {name}: {judged.help}"
 
 
-def judgements(client: InfoClient, capability: str, values: Mapping[str, Capability]) -> dict[str, CapabilityReadings]:
-    """By data name, the `values` of the capability that decides, and what else judges these nodes."""
-    return {capability: _readings_of(client, capability, values), **_others(client, capability, values)}
+def judgements(client: InfoClient, capability: str, decides: CapabilityReadings) -> dict[str, CapabilityReadings]:
+    """By data name, the capability that decides, and what else judges these nodes."""
+    return {capability: decides, **_others(client, capability, decides.nodes)}
 
 
 def _say(line: str) -> None:
     print(line, flush=True)
-
-
-def _readings_of(client: InfoClient, data_name: str, values: Mapping[str, Capability]) -> CapabilityReadings:
-    readings = {node: _reading(value, value.confidence) for node, value in values.items()}
-    return _judgement(client.producer(data_name), readings)
 
 
 def _others(client: InfoClient, capability: str, nodes: Iterable[str]) -> dict[str, CapabilityReadings]:
@@ -129,7 +127,7 @@ def _others(client: InfoClient, capability: str, nodes: Iterable[str]) -> dict[s
         _say(f"only {capability} is in the decision record, the others cannot be read: {error}")
         return {}
     return {
-        name: _judgement(producers[name], readings)
+        name: readings_of(producers[name], readings)
         for name in names
         if (readings := _readings(found[name], found.get(name + CONFIDENCE, ()), set(nodes)))
     }
@@ -142,7 +140,7 @@ def _can_judge(producer: Producer) -> bool:
 def _readings(data: Iterable[Datum], confidences: Iterable[Datum], nodes: set[str]) -> dict[str, Reading]:
     trust = {datum.node_name: datum.number() for datum in confidences if _is_fresh_number(datum)}
     return {
-        datum.node_name: _reading(datum, trust.get(datum.node_name))
+        datum.node_name: reading(datum, trust.get(datum.node_name))
         for datum in data
         if datum.node_name in nodes and _is_fresh_number(datum)
     }
@@ -154,11 +152,3 @@ def _is_fresh_number(datum: Datum) -> bool:
     except InvalidInput:
         return False
     return datum.state is State.FRESH
-
-
-def _reading(datum: Datum, confidence: float | None) -> Reading:
-    return Reading(datum.number(), float(datum.age or 0.0), datum.state.value, confidence)
-
-
-def _judgement(producer: Producer, readings: Mapping[str, Reading]) -> CapabilityReadings:
-    return CapabilityReadings(producer.unit, producer.kind.value, producer.cmd, producer.help, readings)
