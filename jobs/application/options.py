@@ -21,7 +21,7 @@ class Option:
     """How a setting is given: `flag` is its name on the command line; numbers lie between `least` and `most`.
 
     `is_file` says that it is a file of this machine, `envvar` where its value stands if nobody gives it. `opposite` is
-    the flag that switches off what is on.
+    the flag that switches off what is on. `is_memory` says that the number counts MB, and may be written as 640m or 2g.
     """
 
     flag: str
@@ -31,6 +31,7 @@ class Option:
     metavar: str | None = None
     envvar: str | None = None
     is_file: bool = False
+    is_memory: bool = False
     opposite: str = ""
     show_default: bool = True
 

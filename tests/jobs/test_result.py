@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,7 @@ def test_every_part_of_a_request_can_be_said_on_the_command_line(tmp_path: Path)
         *("--container-wait", "5", "--capability-wait", "6", "--lease-seconds", "7", "--picture-seconds", "8"),
         *("--no-steal", "--fallback", "f", "--env", "a.tar.gz", "--attempts", "9"),
         *("--weights", f"{tmp_path}/weights", "--labels", f"{tmp_path}/labels", "--ca-file", f"{tmp_path}/ca"),
-        *("--queue", "q"),
+        *("--queue", "q", "--master-memory", "2g"),
     )
 
     settings = ClassifySettings(
@@ -108,8 +109,25 @@ def test_every_part_of_a_request_can_be_said_on_the_command_line(tmp_path: Path)
         weights=f"{tmp_path}/weights",
         labels=f"{tmp_path}/labels",
     )
-    options = JobOptions(queue="q", master_python="m", capability_wait=6.0, container_wait=5.0, attempts=9)
+    options = JobOptions(
+        queue="q", master_python="m", capability_wait=6.0, container_wait=5.0, attempts=9, master_memory=2048
+    )
+    options = replace(options, master_memory=2048)
     assert given(*words) == Request(settings, options, InfoAccess("u", "x", tmp_path / "ca"))
+
+
+@pytest.mark.parametrize("flag", ["--master-memory", "--memory"])
+@pytest.mark.parametrize(("said", "mb"), [("640", 640), ("640m", 640), ("1G", 1024)])
+def test_memory_is_given_in_mb_or_with_its_unit(flag: str, said: str, mb: int) -> None:
+    asked = given(flag, said)
+
+    assert mb in (asked.options.master_memory, asked.settings.memory_mb)
+
+
+@pytest.mark.parametrize("said", ["511m", "much", "0.5g", "m", "-1g"])
+def test_memory_that_is_none_or_too_little_is_refused(said: str) -> None:
+    with pytest.raises(click.UsageError, match="--master-memory"):
+        given("--master-memory", said)
 
 
 def test_what_is_not_said_has_the_default_of_the_settings() -> None:

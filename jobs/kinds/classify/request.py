@@ -6,11 +6,12 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from hadoop.client.listing import Listing
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError
 from jobs.application.environments import store
 from jobs.application.job_spec import JobOptions
-from jobs.application.submit import InfoAccess, Order, Submitter
+from jobs.application.submit import InfoAccess, MasterNeeds, Order, Submitter, master_memory_mb
 from jobs.division import capability, decision_store, speed_history
 from jobs.engines import check_engine
 from jobs.engines.network import Network, choose
@@ -24,11 +25,15 @@ KIND = "classify"
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asks for; in the settings, files are those of this machine, and paths of HDFS may have schemes."""
+    """What the user asks for; in the settings, files are those of this machine, and paths of HDFS may have schemes.
+
+    `files` says how many there are in the input, once that was looked at.
+    """
 
     settings: ClassifySettings
     options: JobOptions = field(default_factory=JobOptions)
     access: InfoAccess = field(default_factory=InfoAccess)
+    files: int = 0
 
     @cached_property
     def network(self) -> Network:
@@ -40,7 +45,7 @@ class Request:
 def check(submitter: Submitter, request: Request) -> Request:
     """Find what cannot work before anything is submitted; JobError, HadoopError, InfoError or PlanError.
 
-    The request comes back with what was found out about its rows.
+    The request comes back with what was found out about its files and its rows.
     """
     settings, network = request.settings, request.network
     check_engine(network.engine)
@@ -71,7 +76,8 @@ def check(submitter: Submitter, request: Request) -> Request:
         if settings.fallback is None:
             raise
         submitter.say(f"{error}; {settings.fallback} will divide the images instead")
-    return replace(request, settings=replace(settings, row_bytes=row_bytes))
+    files = Listing(filesystem).summary(submitter.path(settings.input)).files
+    return replace(request, settings=replace(settings, row_bytes=row_bytes), files=files)
 
 
 def order(submitter: Submitter, request: Request) -> Order:
@@ -105,4 +111,5 @@ def order(submitter: Submitter, request: Request) -> Order:
         tags=decision_store.tags(settings.output),
         prepare=prepare,
         needs_service=settings.fallback is None,
+        master=MasterNeeds(master_memory_mb(request.files)),
     )

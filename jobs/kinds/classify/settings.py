@@ -30,7 +30,11 @@ class ClassifySettings(InferenceOptions):
     capability: str = option(help="Data name that tells what a node can do.", metavar="NAME")
     policy: str = option("algorithm1", help=f"One of {', '.join(sorted(POLICIES))}.")
     memory_mb: int | None = option(
-        None, flag="--memory", help="MB of each container  [default: 1024, and 1024 for each vcore].", least=256
+        None,
+        flag="--memory",
+        help="MB of each container  [default: 1024, and 1024 for each vcore].",
+        least=256,
+        is_memory=True,
     )
     vcores: int = option(1, help="Cores of each container.", least=1)
     worker_python: str = option(
