@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -64,20 +65,41 @@ def check(submitter: Submitter, request: Request) -> Request:
             f"{settings.output} exists already", remedy="choose another --output, results are never overwritten"
         )
     row_bytes = model_check.check(network, settings.worker_python, settings.batch, submitter.say)
+    settings = judge(request, nodes, submitter.say)
+    files = Listing(filesystem).summary(submitter.path(settings.input)).files
+    return replace(request, settings=replace(settings, row_bytes=row_bytes), files=files)
+
+
+def judge(request: Request, nodes: Sequence[str], say: Callable[[str], None]) -> ClassifySettings:
+    """The settings with the capability that decides, once every node has a value of it.
+
+    Where no node can have one before a first job has run, it is the one that the user named for that case.
+    """
+    settings, client = request.settings, request.access.client()
     try:
+        if why := _why_cold(request, client, nodes):
+            say(f"no node has a {settings.capability} yet ({why}): {settings.cold_start} decides this time")
+            settings = replace(settings, capability=settings.cold_start)
         capability.wait(
-            request.access.client(),
+            client,
             settings.capability,
             nodes,
             request.options.capability_wait,
-            lambda missing: submitter.say(f"waiting for {settings.capability} of {', '.join(missing)}"),
+            lambda missing: say(f"waiting for {settings.capability} of {', '.join(missing)}"),
         )
     except (InfoError, JobError) as error:
         if settings.fallback is None:
             raise
-        submitter.say(f"{error}; {settings.fallback} will divide the images instead")
-    files = Listing(filesystem).summary(submitter.path(settings.input)).files
-    return replace(request, settings=replace(settings, row_bytes=row_bytes), files=files)
+        say(f"{error}; {settings.fallback} will divide the images instead")
+    return settings
+
+
+def _why_cold(request: Request, client: InfoClient, nodes: Sequence[str]) -> str:
+    """Why no node has a value of the capability; "" where one has, or where speeds of earlier jobs may give one."""
+    settings = request.settings
+    if speed_history.recorded_speeds(client, request.network.program, settings.batch):
+        return ""
+    return capability.why_nothing_yet(client, settings.capability, nodes)
 
 
 def order(submitter: Submitter, request: Request) -> Order:
