@@ -13,6 +13,8 @@ import jpype
 from hadoop.client.jvm import configuration, java, java_errors
 
 REMEDY = "is HDFS up? `nodewise cluster status` tells"
+PIECE_BYTES = 1 << 20
+"""Of a content that is in Java's memory at once: a large file would fill its heap."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class FileSystem:
             create = java("org.apache.hadoop.fs.FileSystem").create
             stream = create(self.java, self.path(name), _permission(mode))
             try:
-                stream.write(jpype.JArray(jpype.JByte)(content))
+                _write(stream, content)
             finally:
                 stream.close()
 
@@ -73,7 +75,7 @@ class FileSystem:
         with java_errors(f"writing {name}", REMEDY):
             stream = self.java.create(self.path(name), False)
             try:
-                yield lambda piece: stream.write(jpype.JArray(jpype.JByte)(piece))
+                yield lambda piece: _write(stream, piece)
             finally:
                 stream.close()
             self.java.setPermission(self.path(name), _permission(mode))
@@ -107,11 +109,17 @@ class FileSystem:
             path = self.path(name)
             stream = self.java.open(path)
             try:
-                content = jpype.JArray(jpype.JByte)(int(self.java.getFileStatus(path).getLen()))
-                stream.readFully(0, content)
-                return bytes(content)
+                size = int(self.java.getFileStatus(path).getLen())
+                return b"".join(_read(stream, begin, size) for begin in range(0, size, PIECE_BYTES))
             finally:
                 stream.close()
+
+    def copy(self, source: str, target: str, mode: int = 0o644) -> None:
+        """Copy a file, however large it is; HadoopError when the target exists."""
+        with java_errors(f"copying {source} to {target}", REMEDY):
+            copy, target_path = java("org.apache.hadoop.fs.FileUtil").copy, self.path(target)
+            copy(self.java, self.path(source), self.java, target_path, False, False, configuration())
+            self.java.setPermission(target_path, _permission(mode))
 
     def rename(self, source: str, target: str, overwrite: bool = False) -> None:
         """Move a file or folder in one step; HadoopError when the target exists, or has no parent folder.
@@ -128,6 +136,18 @@ class FileSystem:
         """Delete a file or a whole folder; nothing happens when there is none."""
         with java_errors(f"deleting {name}", REMEDY):
             self.java.delete(self.path(name), True)
+
+
+def _write(stream: Any, content: bytes) -> None:
+    for begin in range(0, len(content), PIECE_BYTES):
+        stream.write(jpype.JArray(jpype.JByte)(content[begin : begin + PIECE_BYTES]))
+
+
+def _read(stream: Any, begin: int, size: int) -> bytes:
+    """One piece of a file of that size."""
+    piece = jpype.JArray(jpype.JByte)(min(PIECE_BYTES, size - begin))
+    stream.readFully(begin, piece)
+    return bytes(piece)
 
 
 def _permission(mode: int) -> Any:

@@ -8,6 +8,12 @@ from collections.abc import Iterable
 from infosvc.access.csrf import Environ
 
 LONGEST = 1_024  # characters at the end of X-Forwarded-For that are looked at
+PEER = "infosvc.peer"  # who made the connection, where REMOTE_ADDR is the one for whom a proxy calls
+
+
+def peer_of(environ: Environ) -> str:
+    """Return the address that the connection of a call comes from, which is the proxy's for what a proxy passes on."""
+    return str(environ.get(PEER) or environ.get("REMOTE_ADDR", ""))
 
 
 class Proxies:
@@ -19,6 +25,7 @@ class Proxies:
     def correct(self, environ: Environ) -> None:
         """Set REMOTE_ADDR of a call that a trusted proxy passes on; any other call stays as it is."""
         if self._trusted and environ.get("REMOTE_ADDR") in self._trusted:
+            environ[PEER] = environ["REMOTE_ADDR"]
             environ["REMOTE_ADDR"] = self._caller(environ["REMOTE_ADDR"], str(environ.get("HTTP_X_FORWARDED_FOR", "")))
 
     def _caller(self, proxy: str, said: str) -> str:

@@ -9,6 +9,7 @@ from flask import Flask, Response, g, request
 
 from infosvc.access.authenticator import Authenticator
 from infosvc.access.body_limit import BodyLimit
+from infosvc.access.proxies import peer_of
 from infosvc.access.roles import ANONYMOUS, SHORTEST_TOKEN, required_role
 from infosvc.core.service import Components, components_of
 from infosvc.http import pages
@@ -86,7 +87,7 @@ def _take_body(app: Flask) -> None:
         if length > app.config["MAX_CONTENT_LENGTH"]:
             request.get_data()  # which refuses it
         limit, who = (strangers, address) if g.caller is ANONYMOUS else (known, g.caller.token_id)
-        body = limit.read(who, address, length, request.environ["wsgi.input"].read)
+        body = limit.read(who, peer_of(request.environ), length, request.environ["wsgi.input"].read)
         request.environ["wsgi.input"] = BytesIO(body)
 
 

@@ -15,6 +15,7 @@ from collections.abc import Collection, Sequence
 from infosvc.access.authenticator import KNOWN
 from infosvc.access.body_limit import Body, BodyLimit
 from infosvc.access.csrf import Environ
+from infosvc.access.proxies import peer_of
 from infosvc.http.sockets import EXACT_SECONDS, Connection, count_open, cut, look, most_connections
 
 _log = logging.getLogger(__name__)
@@ -63,7 +64,7 @@ class Connections:
 
     def is_kept(self, environ: Environ) -> bool:
         """Whether a caller may go on with its connection after the answer: not strangers of a crowded address."""
-        address = environ["REMOTE_ADDR"]
+        address = peer_of(environ)
         if KNOWN in environ:
             self._known.add(address)
             return True

@@ -16,7 +16,7 @@ from flask import Flask
 
 from infosvc.access.authenticator import Authenticator
 from infosvc.access.body_limit import BodyLimit
-from infosvc.access.proxies import Proxies
+from infosvc.access.proxies import Proxies, peer_of
 from infosvc.core.metrics import Calls
 from infosvc.core.service import components_of
 from infosvc.data import intake
@@ -131,7 +131,7 @@ class FastLane:
         except InfoError:
             return None
         try:
-            body = self._bodies.read(caller.token_id, environ["REMOTE_ADDR"], int(length), environ["wsgi.input"].read)
+            body = self._bodies.read(caller.token_id, peer_of(environ), int(length), environ["wsgi.input"].read)
             receipt = intake.take(self._latest, self._writer, node_name, read_report(body), caller)
         except InfoError as error:
             return self._refuse(error, environ, start)

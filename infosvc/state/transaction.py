@@ -37,8 +37,8 @@ class Transaction:
     """May be changed freely: nobody sees it until it is committed.
 
     `changed` names the rows of the configuration that differ from `base`; `values` and `points` are what a commit adds,
-    `grown` the bytes that programs add to each name, `forget` is the history that it removes, `forget_audit_to` the last
-    entry of the audit log that it removes.
+    `grown` the bytes that programs add to each name; `forget` is the history that it removes, `forget_audit_to` the
+    last entry of the audit log that it removes.
     """
 
     def __init__(self, base: Configuration, current_values: CurrentValues) -> None:

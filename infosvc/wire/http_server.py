@@ -16,6 +16,7 @@ import ssl
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -40,7 +41,8 @@ class Server(ThreadingHTTPServer):
     """Serves each connection in a thread of its own.
 
     A request must come within `patience` seconds, the wait for it included, and its answer may stop for as long. Beyond
-    `most_connections` a caller is hung up on. With `tls` every connection must begin with a handshake.
+    `most_connections` a caller is hung up on. Connections are strangers until the handler calls `trust`; beyond
+    `most_strangers` the oldest of these is ended. With `tls` every connection must begin with a handshake.
     """
 
     daemon_threads = True
@@ -52,12 +54,21 @@ class Server(ThreadingHTTPServer):
         handler: type[Handler],
         patience: float,
         most_connections: int | None = None,
+        most_strangers: int | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self.patience = patience
         self._tls = tls
         self._places = threading.BoundedSemaphore(most_connections) if most_connections else None
+        self._most_strangers = most_strangers
+        self._strangers: dict[socket.socket, None] = {}
+        self._strangers_lock = threading.Lock()
         super().__init__(address, handler)
+
+    def trust(self, connection: socket.socket) -> None:
+        """Whoever calls here has shown who it is: the connection is not ended in favour of others."""
+        with self._strangers_lock:
+            self._strangers.pop(connection, None)
 
     def server_bind(self) -> None:
         """Bind without HTTPServer's look-up of the host's name, which can hang where there is no name server."""
@@ -76,6 +87,7 @@ class Server(ThreadingHTTPServer):
         if self._places is not None and not self._places.acquire(blocking=False):
             self.shutdown_request(request)
             return
+        self._note_stranger(request)
         try:
             super().process_request(request, client_address)
         except RuntimeError:  # no thread can be had
@@ -87,10 +99,23 @@ class Server(ThreadingHTTPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
+            self.trust(request)  # its descriptor is another connection's by now
             self._leave_place()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A connection that breaks is the caller's to notice."""
+
+    def _note_stranger(self, connection: socket.socket) -> None:
+        """Count a connection that has just come, and end the oldest stranger where there are too many."""
+        if self._most_strangers is None:
+            return
+        with self._strangers_lock:
+            self._strangers[connection] = None
+            if len(self._strangers) > self._most_strangers:
+                oldest = next(iter(self._strangers))
+                del self._strangers[oldest]
+                with suppress(OSError):  # it may have hung up
+                    oldest.shutdown(socket.SHUT_RDWR)
 
     def _leave_place(self) -> None:
         if self._places is not None:

@@ -46,6 +46,12 @@ class JobOptions(Settings):
     master_python: str = option(
         sys.executable, help="Python of the application master on the nodes.", show_default=False
     )
+    master_memory: int | None = option(
+        None,
+        help="Memory of the application master, as 640m or 2g  [default: 640m, and 1m for each 1,000 files].",
+        least=512,
+        is_memory=True,
+    )
     capability_wait: float = option(20.0, help="Seconds for fresh values.", least=0)
     container_wait: float = option(60.0, help="Seconds for a node's container.", least=1)
     attempts: int = option(2, help="How often YARN may start the application master.", least=1)

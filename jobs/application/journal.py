@@ -166,6 +166,11 @@ def read(filesystem: FileSystem, folder: str) -> Iterator[Record]:
     return _records(filesystem, folder, before=None)
 
 
+def last_attempt(filesystem: FileSystem, folder: str) -> int:
+    """The number of the latest attempt that has a journal, 0 when none has."""
+    return max((number for number, _ in _attempts(filesystem, folder)), default=0)
+
+
 def _fence(filesystem: FileSystem, folder: str, name: str) -> None:
     """End an earlier attempt: it finds no folder for a new segment, and those that it has are closed."""
     ended = f"{folder}/{name.removesuffix('.ended')}.ended"

@@ -20,6 +20,8 @@ from jobs.errors import JobError
 BODY_SECONDS = 30.0
 """How long a request may take to arrive, and a connection to be silent."""
 RETRY_SECONDS = 1
+MOST_STRANGERS = 64
+"""Connections that have not shown the token, such as those of YARN's proxy; all other ones are containers'."""
 POLL_SECONDS = 0.05
 """How long `close` may take to be noticed."""
 MOST_IGNORED = 1 << 20
@@ -157,7 +159,10 @@ class _Handler(Handler):
         target = urlsplit(self.path)
         length = self.body_length()
         most = self.server.listener.largest_body(target.path)
-        if not self.server.listener.allows(self.headers.get("Authorization", "")):
+        allowed = self.server.listener.allows(self.headers.get("Authorization", ""))
+        if allowed:
+            self.server.trust(self.connection)
+        if not allowed:
             self._refuse(_error(401, "the token is missing or wrong"), length)
         elif length is None:
             self._refuse(_error(411, "the length of the body has to be known: send Content-Length"), length)
@@ -177,4 +182,4 @@ class _Handler(Handler):
 class _Server(Server):
     def __init__(self, host: str, listener: Listener, patience: float) -> None:
         self.listener = listener
-        super().__init__((host, 0), _Handler, patience)
+        super().__init__((host, 0), _Handler, patience, most_strangers=MOST_STRANGERS)

@@ -16,6 +16,8 @@ from hadoop.client.filesystem import FileSystem
 from hadoop.client.master import Granted, MasterSession
 from hadoop.client.yarn import Launch
 from infosvc.wire.client import InfoClient
+from jobs.application import attempts
+from jobs.application.attempts import FAILED, STARTED, clock_since
 from jobs.application.containers import Containers, Patience
 from jobs.application.coordinator import (
     Attempt,
@@ -37,6 +39,7 @@ from jobs.application.journal import Journal, Record
 from jobs.application.listener import Listener
 from jobs.application.page import page
 from jobs.application.status import ContainerStatus, JobStatus, NodeStatus
+from jobs.division import kept_work
 from jobs.reports.report import Failure
 
 HEARTBEAT_SECONDS = 0.25
@@ -45,8 +48,6 @@ CALM_SECONDS = 1.0
 GOODBYE_SECONDS = 5.0
 """How long containers may take to end by themselves when all is done."""
 MOST_NEWS = 5
-BEGAN, FAILED, STARTED = "began", "failed", "started"
-"""Records of the journal that are of no kind of job: an attempt has begun, a container has failed, or was started."""
 
 
 class Application:
@@ -82,8 +83,8 @@ class Application:
     def run(self, make: Callable[[Attempt], Coordinator | Runner]) -> Outcome:
         """Everything between registering and leaving."""
         self._listener.tell(self._planning, lambda: page(self._planning()))
-        journal = Journal.open(self._filesystem, f"{self._spec.staging}/journal", self._number)
-        attempt = self._attempt(journal)
+        journal = Journal.open(self._filesystem, attempts.journal_folder(self._spec), self._number)
+        attempt = self._begin(journal)
         self._publish_address()  # before the plan: workers of an earlier attempt hear that one is made
         work = make(attempt)
         if isinstance(work, Runner):
@@ -120,25 +121,11 @@ class Application:
             self._recorded = len(self._started)
             keep(self._filesystem, self._spec.owners_folder, JobRecord(self._status_now()))
 
-    def _attempt(self, journal: Journal) -> Attempt:
-        """What stands in the journal, and the clock that goes on from there."""
-        earlier = list(journal.earlier())
-        began_at = next((float(record.body["at"]) for record in earlier if record.kind == BEGAN), time.time())
-        journal.append(Record(BEGAN, {"at": began_at, "attempt": self._number}))
-        self._clock = clock_since(began_at)
-        self._started = [_container(record) for record in earlier if record.kind == STARTED]
-        return Attempt(
-            number=self._number,
-            spec=self._spec,
-            filesystem=self._filesystem,
-            client=self._client,
-            journal=journal,
-            journal_folder=f"{self._spec.staging}/journal",
-            earlier=earlier,
-            began_at=began_at,
-            clock=self._clock,
-            failures=[Failure(**record.body) for record in earlier if record.kind == FAILED],
-        )
+    def _begin(self, journal: Journal) -> Attempt:
+        attempt = attempts.begin(self._spec, self._filesystem, self._client, journal, self._number)
+        self._clock = attempt.clock
+        self._started = [_container(record) for record in attempt.earlier if record.kind == STARTED]
+        return attempt
 
     def _publish_address(self) -> None:
         """Say in HDFS where this application master is: containers read it again when the one they know is silent."""
@@ -172,6 +159,7 @@ class Application:
         self._listener.serve(coordinator, status, lambda: page(status(), coordinator.report_page()))
         self._turn(coordinator, containers)
         self._state = "storing"
+        kept_work.mark(self._filesystem, self._spec.staging, self._clock())
         self._say_goodbye(containers)
 
     def _turn(self, coordinator: Coordinator, containers: Containers) -> None:
@@ -277,12 +265,6 @@ def put(filesystem: FileSystem, name: str, content: bytes) -> None:
     """Write the whole file or none, for this user alone."""
     filesystem.write(f"{name}.new", content, mode=0o600)
     filesystem.rename(f"{name}.new", name, overwrite=True)
-
-
-def clock_since(began_at: float) -> Callable[[], float]:
-    """Seconds since the job's work began, in whichever attempt; never goes back within one."""
-    before, started = max(0.0, time.time() - began_at), time.monotonic()
-    return lambda: before + time.monotonic() - started
 
 
 def say(job_id: str, line: str) -> None:

@@ -21,12 +21,14 @@ from infosvc.wire.records import Role
 from jobs.application.job_record import kind_tag
 from jobs.application.job_spec import JobOptions, JobSpec
 from jobs.application.package import code_zip
-from jobs.division import decision_store
+from jobs.division import decision_store, kept_work
 from jobs.errors import JobError
 
 ENTRY = "jobs.kinds"
 """The module that runs as the application master of every kind of job."""
 MASTER_MEMORY_MB = 640
+FILES_OF_A_MB = 1000
+"""So many files that are an image each take an application master another MB; images in packs take next to nothing."""
 POLL_SECONDS = 0.5
 JOB_TOKEN_SECONDS = 2 * 86_400.0
 MOST_ATTEMPTS = "yarn.resourcemanager.am.max-attempts"
@@ -56,6 +58,11 @@ class MasterNeeds:
     vcores: int = 1
     resources: Mapping[str, int] = field(default_factory=dict)
     hosts: Sequence[str] = ()
+
+
+def master_memory_mb(files: int) -> int:
+    """What an application master needs that divides so many files."""
+    return MASTER_MEMORY_MB + files // FILES_OF_A_MB
 
 
 @dataclass(frozen=True)
@@ -142,7 +149,7 @@ class Submitter:
                     "HADOOP_USER_NAME": self._home.user,
                 },
                 files=self._stage(order, spec),
-                memory_mb=order.master.memory_mb,
+                memory_mb=spec.master_memory or order.master.memory_mb,
                 vcores=order.master.vcores,
                 resources=order.master.resources,
             )
@@ -168,26 +175,31 @@ class Submitter:
             time.sleep(POLL_SECONDS)
         progress(application)
         self._end_token(application_id)
-        # An application master that was killed could not take its half-written files away.
-        self.filesystem.delete(self._staging(application_id))
-        if application.final != "SUCCEEDED":
-            raise JobError(f"{application_id} {application.final.lower()}: {_first_line(application)}")
+        staging, said = self.staging(application_id), _first_line(application)
+        failed = application.final != "SUCCEEDED"
+        if failed and kept_work.is_marked(self.filesystem, staging):
+            said = kept_work.with_remedy(said, application_id)
+        else:  # an application master that was killed could not take its half-written files away
+            self.filesystem.delete(staging)
+        if failed:
+            raise JobError(f"{application_id} {application.final.lower()}: {said}")
         return application
 
     def kill(self, application_id: str) -> None:
-        """End a job with all its containers, take its half-written files away, and the token if it was made here."""
+        """End a job with all its containers, take its files away, and the token if it was made here."""
         self.yarn.kill(application_id)
         while not self.yarn.application(application_id).has_ended:
             time.sleep(POLL_SECONDS)
         self._end_token(application_id)
-        self.filesystem.delete(self._staging(application_id))
+        self.filesystem.delete(self.staging(application_id))
 
     def _end_token(self, application_id: str) -> None:
         """Revoke the token that was made for a job; one that cannot be revoked now ends by itself."""
         with suppress(InfoError):
             self._tokens.pop(application_id, JobToken(None)).revoke()
 
-    def _staging(self, application_id: str) -> str:
+    def staging(self, application_id: str) -> str:
+        """The folder in HDFS that holds a job's files while it runs."""
         return f"{self.path(self.filesystem.home())}/.nodewise/{application_id}"
 
     def path(self, name: str) -> str:
@@ -202,14 +214,14 @@ class Submitter:
         return JobSpec(
             kind=order.kind,
             job_id=application_id,
-            staging=self._staging(application_id),
+            staging=self.staging(application_id),
             info_url=order.access.url,
             conf_dir=str(self._home.conf_dir),
             jars=str(self._home.jars),
             user=self._home.user,
             token=secrets.token_urlsafe(32),
             settings=order.settings,
-            **asdict(order.options),
+            **asdict(order.options) | {"master_memory": order.options.master_memory or order.master.memory_mb},
         )
 
     def _stage(self, order: Order, spec: JobSpec) -> dict[str, str]:

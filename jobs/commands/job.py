@@ -20,6 +20,7 @@ from jobs.application.page import record_page
 from jobs.application.status import ContainerStatus
 from jobs.application.submit import Submitter
 from jobs.commands import attend, bars, records, tables
+from jobs.commands.job_resume import resume
 from jobs.commands.job_run import run
 from jobs.commands.options import console, hadoop_home, hadoop_options, progress_console, session, show
 from jobs.commands.request_options import request, request_options
@@ -266,6 +267,7 @@ def explain(home: Path, /, job: str, node: str | None, save: Path | None, as_jso
 
 
 job.add_command(run)
+job.add_command(resume)
 job.add_command(train)
 job.add_command(quantize)
 

@@ -13,6 +13,7 @@ from jobs.application.options import Option, options_of
 
 T = TypeVar("T")
 Command = Callable[..., Any]
+_UNITS = {"m": 1, "g": 1024}
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -29,6 +30,19 @@ class Count(click.ParamType[tuple[str, int]]):
         if not (name and count.isascii() and count.isdecimal() and int(count) > 0):
             self.fail(f"{value!r} has to be NAME=COUNT, such as yarn.io/gpu=1", param, ctx)
         return name, int(count)
+
+
+class Megabytes(click.IntRange):
+    """MB as a number, or with a unit: 640, 640m, 2g."""
+
+    name = "megabytes"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number of MB."""
+        number, unit = str(value)[:-1], str(value)[-1:].lower()
+        if unit in _UNITS and number.isascii() and number.isdecimal():
+            value = int(number) * _UNITS[unit]
+        return super().convert(value, param, ctx)
 
 
 def made_options(*kinds: type[Any]) -> Callable[[Command], Command]:
@@ -86,6 +100,8 @@ def _type(known: Option, hint: Any) -> Any:
         return FILE
     if get_origin(hint) is Mapping:
         return Count()
+    if known.is_memory:
+        return Megabytes(_whole(known.least), _whole(known.most))
     if hint in (int, int | None):
         return click.IntRange(_whole(known.least), _whole(known.most))
     if hint in (float, float | None):

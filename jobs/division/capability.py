@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotFound
-from infosvc.wire.records import Datum, State
+from infosvc.wire.records import Datum, Outcome, State
 from jobs.errors import JobError
 
 
@@ -32,26 +32,48 @@ def wait(
 ) -> dict[str, Capability]:
     """The fresh value of every node; collectors and processors that have just been started get `seconds` to deliver.
 
-    `waiting` hears which nodes are still missing. JobError names those that have no fresh value in the end, and why,
-    or a confidence that is none; InvalidInput a value that is not a number; InfoError: the service gives no answer.
+    `waiting` hears which nodes are still missing, whenever these are others. JobError names those that have no fresh
+    value in the end, and why, or a confidence that is none; InvalidInput a value that is not a number; InfoError: the
+    service gives no answer.
     """
     deadline = time.monotonic() + seconds
+    told: Sequence[str] = ()
     while True:
         found, missing = _look(client, data_name, nodes)
         if not missing:
             return _capabilities(found, _confidences(client, data_name, nodes))
         if time.monotonic() >= deadline:
             raise JobError(_refusal(data_name, missing))
-        waiting(sorted(missing))
+        if told != (told := sorted(missing)):
+            waiting(told)
         time.sleep(0.5)
+
+
+def why_nothing_yet(client: InfoClient, data_name: str, nodes: Iterable[str]) -> str:
+    """What its producer says where it runs on all nodes and none of them has had a value; "" where any has one.
+
+    JobError: nobody produces it. InfoError: the service gives no answer.
+    """
+    found, missing = _known(client, data_name), set(nodes)
+    said = {one.reason or "no data" for one in found.values() if one.node_name in missing and _is_empty(one)}
+    covered = missing <= {name for name, one in found.items() if _is_empty(one)}
+    return min(said) if missing and covered else ""
+
+
+def _is_empty(datum: Datum) -> bool:
+    return datum.data_value is None and datum.outcome is Outcome.NO_DATA
+
+
+def _known(client: InfoClient, data_name: str) -> dict[str, Datum]:
+    try:
+        return {datum.node_name: datum for datum in client.data(data_name)}
+    except NotFound as error:
+        raise JobError(f"capability {data_name!r}: {error}") from error
 
 
 def _look(client: InfoClient, data_name: str, nodes: Iterable[str]) -> tuple[dict[str, Datum], dict[str, str]]:
     """Fresh values by node, and for the other nodes what is wrong with theirs."""
-    try:
-        known = {datum.node_name: datum for datum in client.data(data_name)}
-    except NotFound as error:
-        raise JobError(f"capability {data_name!r}: {error}") from error
+    known = _known(client, data_name)
     found, missing = {}, {}
     for node in nodes:
         datum = known.get(node)

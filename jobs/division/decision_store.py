@@ -17,6 +17,7 @@ from hadoop.client.blocks import list_files
 from hadoop.client.filesystem import Entry, FileSystem
 from hadoop.client.yarn import Application, Yarn
 from hadoop.errors import HadoopError
+from jobs.division import kept_work
 from jobs.division.decision import Decision
 from jobs.errors import JobError
 
@@ -71,11 +72,17 @@ def keep(filesystem: FileSystem, owners_folder: str, job_id: str, content: bytes
 
 
 def sweep(session: Session) -> None:
-    """Delete what jobs that have ended left in their owner's folder; what cannot be asked or deleted now stays."""
+    """Delete what jobs that have ended left in their owner's folder, but work that can be resumed.
+
+    What cannot be asked or deleted now stays.
+    """
     with suppress(HadoopError):
-        folder = f"{session.filesystem.home()}/.nodewise"
+        folder, now = f"{session.filesystem.home()}/.nodewise", time.time()
         found = [entry for entry in session.filesystem.entries(folder) if JOB_ID.fullmatch(entry.name)]
-        for name in leftovers(found, session.yarn.applications(), time.time()) if found else ():
+        ended = leftovers(found, session.yarn.applications(), now) if found else []
+        folders = [one for one in found if one.name in ended]
+        marked = [one for one in folders if kept_work.is_marked(session.filesystem, f"{folder}/{one.name}")]
+        for name in set(ended) - kept_work.worth_keeping(marked, now):
             session.filesystem.delete(f"{folder}/{name}")
 
 

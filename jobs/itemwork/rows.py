@@ -1,8 +1,8 @@
-"""The rows of a whole job, out of its journal."""
+"""The rows of a whole job, out of its journal, one lease at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
@@ -10,10 +10,8 @@ from jobs.application.journal import Record
 from jobs.itemwork.commits import commits
 
 
-def rows_by_node(records: Iterable[Record]) -> dict[str, list[pa.Table]]:
-    """For each node the tables of its leases, in the order in which they were committed."""
-    tables: dict[str, list[pa.Table]] = {}
+def node_rows(records: Iterable[Record]) -> Iterator[tuple[str, pa.Table]]:
+    """Yield the node and the table of each lease, in the order in which they were committed."""
     for commit in commits(records):
         with pa.ipc.open_stream(commit.rows) as stream:
-            tables.setdefault(commit.node_name, []).append(stream.read_all())
-    return tables
+            yield commit.node_name, stream.read_all()

@@ -18,6 +18,7 @@ from infosvc.wire.errors import InfoError
 from jobs.application.job_spec import JobSpec
 from jobs.application.listener import Listener
 from jobs.application.master import Application
+from jobs.division import kept_work
 from jobs.errors import JobError
 from jobs.kinds import find_kind
 from locality.types import PlanError
@@ -54,10 +55,13 @@ def main(spec_file: str) -> int:
         _leave_to_the_next(attempt, spec)
         said = str(error) if isinstance(error, HadoopError) else f"{type(error).__name__}: {error}"
         succeeded, message = False, said
+    is_kept = not succeeded and kept_work.is_marked(filesystem, spec.staging)
+    message = kept_work.with_remedy(message, spec.job_id) if is_kept else message
     print(message, flush=True)
     application.remember(succeeded, message)
     session.leave(succeeded, message, page)
-    clean(filesystem, spec.staging)  # only now: until here another attempt might have needed it
+    if not is_kept:
+        clean(filesystem, spec.staging)  # only now: until here another attempt might have needed it
     listener.close()
     return 0 if succeeded else 1
 

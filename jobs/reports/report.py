@@ -137,6 +137,13 @@ class JobReport:
         metadata=describe("from the application master's start to the first result", unit="seconds", example=6.0),
     )
     attempts: int = field(default=1, metadata=describe("starts of the application master", example=1))
+    master_memory_mb: int = field(
+        default=0,
+        metadata=describe("of the application master's container; 0 where it is not known", unit="MB", example=640),
+    )
+    master_peak_mb: int = field(
+        default=0, metadata=describe("that the application master took at most, Java included", unit="MB", example=300)
+    )
     leases: tuple[LeaseReport, ...] = ()
     failures: tuple[Failure, ...] = ()
 

@@ -34,6 +34,19 @@ LISTED = BEGIN + "found = {path: [f._asdict() | {'hosts': f.hosts()} for f in li
 MISSING = BEGIN + "found = refusal(lambda: list(list_files(fs, '/nowhere')))"
 RENAMED = BEGIN + "found = [refusal(lambda: fs.rename('/move/a', target)) for target in TARGETS]"
 WRITTEN = BEGIN + "found = [fs.write('/write/file', b'new', 0o600), fs.read('/write/file').decode()]"
+COPIED = (
+    BEGIN
+    + """
+content = bytes(range(256)) * 14_000
+fs.write('/copy/large', content)
+fs.copy('/copy/large', '/copy/same')
+with fs.open_writer('/copy/pieces') as write:
+    write(content)
+    write(b'end')
+refused = refusal(lambda: fs.copy('/copy/pieces', '/copy/same'))
+found = [fs.read('/copy/same') == content, fs.read('/copy/pieces') == content + b'end', refused]
+"""
+)
 MADE = (
     BEGIN + "found = [fs.make_folder('/make/open', 0o777), fs.make_folder('/make/open'), fs.make_folder('/make/b/c')]"
 )
@@ -92,6 +105,13 @@ def test_a_file_is_replaced_whole_and_gets_its_mode(cluster: Cluster, hdfs: Inse
     hdfs.write("/write/file", data=b"older and longer", permission="644")
     assert _found(cluster, WRITTEN) == [None, "new"]
     assert hdfs.status("/write/file")["permission"] == "600"
+
+
+def test_large_files_pass_through_in_pieces_and_nothing_is_copied_over(cluster: Cluster) -> None:
+    same, pieces, refused = _found(cluster, COPIED)
+
+    assert (same, pieces) == (True, True)
+    assert refused.startswith("copying /copy/pieces to /copy/same failed: ")
 
 
 def test_a_target_that_exists_is_never_renamed_over_or_into(cluster: Cluster, hdfs: InsecureClient) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 
 from jobs.application.job_spec import JobSpec
@@ -33,6 +35,12 @@ class Written(dict[str, bytes]):
 
     def write(self, name: str, content: bytes) -> None:
         self[name] = content
+
+    @contextmanager
+    def open_writer(self, name: str) -> Iterator[Callable[[bytes], None]]:
+        content = bytearray()
+        yield content.extend
+        self[name] = bytes(content)
 
     def make_folder(self, name: str) -> None:
         """Folders are where files are."""

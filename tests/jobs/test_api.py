@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 import statistics
+import threading
 import time
 from collections.abc import Iterator
 from itertools import pairwise
@@ -15,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 from hadoop.errors import HadoopError
-from jobs.application.listener import Listener
+from jobs.application.listener import MOST_STRANGERS, Listener
 from jobs.application.status import JobStatus
 from jobs.errors import JobError
 from jobs.itemwork.messages import Task
@@ -314,6 +316,49 @@ def test_a_body_that_does_not_come_ends_its_connection_and_no_other_one(job: Job
     assert slow.sock.recv(1) == b"", "the server hung up"
     slow.close()
     worker.close()
+    listener.close()
+
+
+def connect(listener: Listener, said: bytes = b"") -> socket.socket:
+    stranger = socket.create_connection(("127.0.0.1", listener.port), timeout=20)
+    stranger.sendall(said)
+    return stranger
+
+
+def test_idle_strangers_take_a_few_threads_and_no_worker_s_place(listener: Listener, worker: Worker) -> None:
+    assert worker("/heartbeat")[0] == 200
+    threads = threading.active_count()
+    strangers = [connect(listener, b"GET / HTTP/1.1\r\n") for _ in range(MOST_STRANGERS + 40)]
+
+    for stranger in strangers[:40]:
+        assert stranger.recv(1) == b"", "the oldest ones are hung up on"
+    assert worker("/heartbeat")[0] == 200
+    late = Worker(listener)
+    assert late("/heartbeat")[0] == 200
+    assert threading.active_count() <= threads + MOST_STRANGERS + 1
+    late.close()
+    for stranger in strangers:
+        stranger.close()
+
+
+def test_a_head_that_drips_is_ended(job: Job) -> None:
+    listener = Listener("127.0.0.1", "secret", body_seconds=0.5)
+    listener.serve(Answering(job.dealer), lambda: STATUS, lambda: "")
+    stranger = connect(listener)
+    stranger.settimeout(0.05)
+    until = time.monotonic() + 10
+    answer = None
+    while answer is None and time.monotonic() < until:
+        try:
+            stranger.sendall(b"G")
+            answer = stranger.recv(1)
+        except TimeoutError:
+            continue  # a byte comes each 50 ms, and no answer
+        except ConnectionError:
+            answer = b""
+
+    assert answer == b"", "the server hung up"
+    stranger.close()
     listener.close()
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,12 @@ from infosvc.settings import Settings
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InvalidInput, Unreachable
 from infosvc.wire.records import Kind, Outcome, Producer, Report, Run
-from jobs.division import capability
+from jobs.application.job_spec import JobOptions
+from jobs.application.submit import InfoAccess
+from jobs.division import capability, speed_history
 from jobs.errors import JobError
+from jobs.kinds.classify.request import Request, judge
+from tests.jobs.stored import SETTINGS
 
 TOKEN = "a-token-for-the-tests"
 
@@ -68,6 +73,56 @@ def test_a_failed_run_is_told_with_its_reason(client: InfoClient) -> None:
 
     with pytest.raises(JobError, match=r"a \(failed, 0 s old, last run: no sensor\)"):
         ask(client, "a")
+
+
+def report_no_data(client: InfoClient, *nodes: str) -> None:
+    """The producer of weight runs on these nodes, and has nothing to tell."""
+    for number, node in enumerate(nodes):
+        client.put_node(node, f"127.0.0.1:{number + 1}")
+        client.report(node, Report("boot", 1, runs=(Run("weight", Outcome.NO_DATA, 0.1, reason="it ran nothing"),)))
+
+
+def submission(client: InfoClient) -> Request:
+    """A job that is judged by weight, and by level in its place."""
+    client.put_producer(Producer("level", cmd="", time_max=100, kind=Kind.PROGRAM))
+    settings = replace(SETTINGS, capability="weight", cold_start="level")
+    return Request(settings, JobOptions(capability_wait=0), InfoAccess(client.url, TOKEN))
+
+
+def test_a_first_job_is_judged_by_what_is_there_before_any_job(client: InfoClient) -> None:
+    said: list[str] = []
+    asked = submission(client)
+    report_no_data(client, "a", "b")
+    for node in ("a", "b"):
+        client.put_value("level", node, 1)
+
+    settings = judge(asked, ["a", "b"], said.append)
+
+    assert settings == replace(asked.settings, capability="level")
+    assert said == ["no node has a weight yet (it ran nothing): level decides this time"]
+
+
+def test_a_capability_that_any_node_has_or_may_soon_have_decides_itself(client: InfoClient) -> None:
+    asked = submission(client)
+    report_no_data(client, "a", "b")
+
+    with pytest.raises(JobError, match="no fresh level for a"):
+        judge(asked, ["a", "b"], lambda _: None)
+    with pytest.raises(JobError, match=r"no fresh weight for .*c \(no value\)"):
+        judge(asked, ["a", "b", "c"], lambda _: None)
+    speed_history.prepare(client, asked.network.program, asked.settings.batch)
+    speed_history.record(client, asked.network.program, asked.settings.batch, {"a": 2.0})
+    with pytest.raises(JobError, match=r"no fresh weight for a .*it ran nothing"):
+        judge(asked, ["a", "b"], lambda _: None)
+
+
+def test_whoever_waits_hears_of_the_same_nodes_once(client: InfoClient) -> None:
+    heard: list[Sequence[str]] = []
+
+    with pytest.raises(JobError):
+        capability.wait(client, "weight", ["b", "a"], 1.2, heard.append)
+
+    assert heard == [["a", "b"]]
 
 
 def test_a_name_nobody_produces_is_refused_with_what_is_close(client: InfoClient) -> None:

@@ -10,14 +10,15 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from hadoop.client.blocks import StoredFile
 from hadoop.client.jars import JARS
 from jobs.errors import JobError
 from jobs.images.packing import NAME
-from jobs.images.recordio import HEAD_BYTES, MAGIC, record
-from jobs.kinds.classify.listing import without_indexes
+from jobs.images.recordio import HEAD_BYTES, MAGIC, Index, Names, Places, record
+from jobs.kinds.classify.listing import IndexCache, without_indexes
 
 SITE = "<configuration><property><name>fs.defaultFS</name><value>file:///</value></property></configuration>"
 # A JVM can be started once in a process, so it gets a process of its own.
@@ -151,7 +152,24 @@ def test_what_belongs_to_a_pack_that_is_not_there_is_refused_with_the_remedy(kin
     files = stored("/p/a.rec", f"/p/b.{kind}", "/q/b.rec")
 
     with pytest.raises(JobError, match=f"^/p/b.{kind} has no b.rec beside it: copy the pack whole, or rename the file"):
-        without_indexes(files)
+        list(without_indexes(files))
+
+
+def test_indexes_that_were_not_used_for_long_are_let_go() -> None:
+    nothing = np.zeros(4, np.int64)
+    index = Index(nothing, Places(nothing, nothing, nothing, frozenset()), Names(b"", nothing, nothing, frozenset()))
+    cache = IndexCache(most=8)
+    for path in ("a", "b"):
+        cache.add(path, index)
+    assert cache.find("a") is index
+
+    cache.add("c", index)
+    cache.add("c", index)
+
+    assert [path for path in "abc" if cache.find(path)] == ["a", "c"], "b was used the longest ago"
+    small = IndexCache(most=1)
+    small.add("large", index)
+    assert small.find("large") is index, "one is always kept"
 
 
 def test_packs_are_named_so_that_they_sort() -> None:

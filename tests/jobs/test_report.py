@@ -29,6 +29,7 @@ JOB_KEYS = {
     *("makespan_seconds", "lower_bound_seconds", "makespan_over_bound", "bytes_read", "bytes_moved"),
     *("bytes_moved_optimal", "locality_ratio", "nodes", "inputs", "weights", "state", "wall_seconds", "note"),
     *("bytes_moved_planned", "first_result_seconds", "attempts", "leases", "failures"),
+    *("master_memory_mb", "master_peak_mb"),
 }
 LEASE_KEYS = {"node_name", "begin", "end", "images", "local_images", "outcome", "origin"}
 FAILURE_KEYS = {"node_name", "container_id", "kind", "seconds", "said", "counts"}
@@ -201,7 +202,7 @@ def test_a_node_that_was_given_nothing_counts_in_the_bound_with_the_speed_it_had
 
 
 def test_a_report_from_before_there_were_leases_is_still_read_and_drawn() -> None:
-    new = ("leases", "failures", "attempts", "first_result_seconds", "bytes_moved_planned")
+    new = ("leases", "failures", "attempts", "first_result_seconds", "bytes_moved_planned", "master_peak_mb")
     old = JobReport.from_json({key: value for key, value in SAMPLE.items() if key not in new})
 
     assert old.bytes_moved_planned == old.bytes_moved == SAMPLE["bytes_moved"]

@@ -88,6 +88,7 @@ def test_every_part_of_a_request_can_be_said_on_the_command_line(tmp_path: Path)
         *("--no-steal", "--fallback", "f", "--env", "a.tar.gz", "--attempts", "9"),
         *("--weights", f"{tmp_path}/weights", "--labels", f"{tmp_path}/labels", "--ca-file", f"{tmp_path}/ca"),
         *("--queue", "q", "--resource", "yarn.io/gpu=2", "--resource", "disk=1", "--priority", "3"),
+        *("--master-memory", "2g"),
     )
 
     settings = ClassifySettings(
@@ -116,8 +117,25 @@ def test_every_part_of_a_request_can_be_said_on_the_command_line(tmp_path: Path)
         attempts=9,
         resources={"yarn.io/gpu": 2, "disk": 1},
         priority=3,
+        master_memory=2048,
     )
     assert given(*words) == Request(settings, options, InfoAccess("u", "x", tmp_path / "ca"))
+
+
+@pytest.mark.parametrize("flag", ["--master-memory", "--memory"])
+@pytest.mark.parametrize(("said", "mb"), [("640", 640), ("640m", 640), ("1G", 1024)])
+def test_memory_is_given_in_mb_or_with_its_unit(flag: str, said: str, mb: int) -> None:
+    asked = given(flag, said)
+
+    assert mb in (asked.options.master_memory, asked.settings.memory_mb)
+
+
+@pytest.mark.parametrize("said", ["511m", "much", "0.5g", "m", "-1g"])
+def test_memory_that_is_none_or_too_little_is_refused(said: str) -> None:
+    with pytest.raises(click.BadParameter) as refused:
+        given("--master-memory", said)
+
+    assert "--master-memory" in refused.value.format_message()
 
 
 def test_what_is_not_said_has_the_default_of_the_settings() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,8 +18,17 @@ from infosvc.access.tokens import new_text
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Unauthorized, Unreachable
 from infosvc.wire.records import Role
-from jobs.application.submit import MOST_ATTEMPTS, InfoAccess, JobToken, Order, check_attempts, job_token, role_of
-from jobs.division import speed_history
+from jobs.application.submit import (
+    MOST_ATTEMPTS,
+    InfoAccess,
+    JobToken,
+    Order,
+    check_attempts,
+    job_token,
+    master_memory_mb,
+    role_of,
+)
+from jobs.division import decision_store, kept_work, speed_history
 from jobs.division.decision_store import UNKNOWN_SECONDS, leftovers
 from jobs.errors import JobError
 from tests.jobs.following import RUNNING, SUCCEEDED
@@ -165,3 +176,57 @@ def test_only_folders_of_jobs_that_have_ended_are_swept() -> None:
         return replace(like, application_id=name)
 
     assert leftovers(folders, [known("runs", RUNNING), known("ended", SUCCEEDED)], now) == ["ended", "lost"]
+
+
+def test_work_that_can_be_resumed_is_kept_for_a_while_and_the_newest_alone() -> None:
+    now = 1e9
+    marked = [Entry(f"job-{age}", 0, now - age) for age in range(kept_work.MOST_KEPT + 5)]
+    old = Entry("old", 0, now - kept_work.KEPT_SECONDS - 1)
+
+    assert kept_work.worth_keeping([old, *marked], now) == {one.name for one in marked[: kept_work.MOST_KEPT]}
+    assert kept_work.worth_keeping([old], now) == set()
+
+
+class Owned:
+    """A folder of jobs in the place of HDFS, and a YARN that has forgotten them."""
+
+    def __init__(self, *marked: str, others: Sequence[str]) -> None:
+        self.filesystem, self.yarn = self, self
+        self.names = [*marked, *others]
+        self.marked = marked
+        self.deleted: set[str] = set()
+
+    def home(self) -> str:
+        return "/user/me"
+
+    def entries(self, folder: str) -> list[Entry]:
+        return [Entry(name, 0, time.time() - 2 * UNKNOWN_SECONDS) for name in self.names]
+
+    def applications(self) -> list[Application]:
+        return []
+
+    def exists(self, name: str) -> bool:
+        return name.rpartition("/")[0].rpartition("/")[2] in self.marked
+
+    def delete(self, name: str) -> None:
+        self.deleted.add(name.rpartition("/")[2])
+
+
+def test_the_sweep_leaves_work_that_can_be_resumed() -> None:
+    owned: Any = Owned("application_1_0001", others=["application_1_0002", "decisions"])
+
+    decision_store.sweep(owned)
+
+    assert owned.deleted == {"application_1_0002"}
+
+
+def test_the_remedy_is_said_once() -> None:
+    once = kept_work.with_remedy("the disk is full", "application_1_0001")
+
+    assert once == "the disk is full; all its work is done, and `nodewise job resume application_1_0001` stores it"
+    assert kept_work.with_remedy(once, "application_1_0001") == once
+
+
+@pytest.mark.parametrize(("files", "mb"), [(0, 640), (40, 640), (2_000_000, 2640)])
+def test_an_application_master_gets_memory_by_the_files_that_it_divides(files: int, mb: int) -> None:
+    assert master_memory_mb(files) == mb

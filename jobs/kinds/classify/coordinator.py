@@ -5,6 +5,7 @@ Which nodes are good at what is not decided here: the capability is whatever dat
 
 from __future__ import annotations
 
+import resource
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -36,7 +37,7 @@ from jobs.images.rows_size import LARGEST_ROW
 from jobs.itemwork.calls import CALLS, LARGEST, LARGEST_COMMIT
 from jobs.itemwork.dealer import Dealer, remaining
 from jobs.itemwork.node_totals import NOTHING
-from jobs.itemwork.rows import rows_by_node
+from jobs.itemwork.rows import node_rows
 from jobs.kinds.classify.launches import Launches
 from jobs.kinds.classify.listing import ImageListing
 from jobs.kinds.classify.output import Output, report_url
@@ -187,8 +188,7 @@ class Classify(Coordinator):
         if stored := self._output.find_stored():
             return stored
         attempt = self._attempt
-        records = read(attempt.filesystem, attempt.journal_folder)
-        self._output.store(rows_by_node(records), decision.images)
+        self._output.store(lambda: node_rows(read(attempt.filesystem, attempt.journal_folder)), decision.images)
         course = Course(
             started_at=datetime.fromtimestamp(attempt.began_at, UTC).isoformat(timespec="milliseconds"),
             totals=work.totals(),
@@ -197,6 +197,8 @@ class Classify(Coordinator):
             attempts=attempt.number,
             wall_seconds=attempt.clock(),
             first_result_seconds=work.first_result_seconds,
+            master_memory_mb=attempt.spec.master_memory or 0,
+            master_peak_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
             note=note(decision),
         )
         report = self._remember(summarise(self._settings, decision, course))

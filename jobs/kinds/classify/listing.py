@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
@@ -21,6 +22,8 @@ from locality.types import Block, Part
 
 READERS = 8
 LOCATED_AT_ONCE = 1000
+MOST_INDEXED = 500_000
+"""Images whose places in packs are kept, at about 100 bytes each; an index that was let go is read again."""
 NEW = ".new"
 PACKED_BLOCK = re.compile(rf"(?P<path>.+{re.escape(REC)})@(?P<byte>\d+)", re.DOTALL)
 
@@ -36,23 +39,20 @@ class ImageListing:
         self._filesystem = filesystem
         self._apart = apart
         self._lock = Lock()
-        self._indexes: dict[str, Index] = {}
+        self._indexes = IndexCache()
 
     def blocks(self, input_path: str) -> list[Block]:
         """All images of a folder or file: a file of its own is a block, and each block of HDFS in which packed ones
         begin. JobError when a pack cannot be read as it is: none of its images must be forgotten.
         """
-        files = without_indexes(list_files(self._filesystem, input_path))
+        replicas: dict[tuple[str, ...], tuple[str, ...]] = {}  # millions of files share some thousands
+        found: list[Block | StoredFile] = []
+        for file in without_indexes(list_files(self._filesystem, input_path)):
+            found.append(file if file.path.endswith(REC) else _file_block(file, replicas))
+        packs = (one for one in found if isinstance(one, StoredFile))
         with ThreadPoolExecutor(READERS, thread_name_prefix="index") as readers:
-            indexes = dict(readers.map(self._check_index, (file for file in files if file.path.endswith(REC))))
-        self._indexes.update(indexes)
-        found: list[Block] = []
-        for file in files:
-            if file.path in indexes:
-                found += _packed_blocks(file, indexes[file.path])
-            else:
-                found.append(_file_block(file))
-        return found
+            packed = iter(list(readers.map(self._blocks_of_pack, packs)))
+        return [block for one in found for block in (next(packed) if isinstance(one, StoredFile) else (one,))]
 
     def of(self, part: Part) -> tuple[Item, ...]:
         """The images of a part of a block, in their order; JobError when the pack does not hold them any more."""
@@ -87,11 +87,12 @@ class ImageListing:
 
     def _index(self, path: str) -> Index:
         with self._lock:
-            if path not in self._indexes:
-                self._indexes[path] = self._read(path)
-            return self._indexes[path]
+            if (index := self._indexes.find(path)) is None:
+                index = self._read(path)
+                self._indexes.add(path, index)
+            return index
 
-    def _check_index(self, file: StoredFile) -> tuple[str, Index]:
+    def _blocks_of_pack(self, file: StoredFile) -> list[Block]:
         index = self._read(file.path)
         if index.places.split and self._apart is None:
             raise JobError(
@@ -99,7 +100,9 @@ class ImageListing:
                 "of a record stands in them",
                 remedy="pack them with `nodewise images pack`",
             )
-        return file.path, index
+        with self._lock:
+            self._indexes.add(file.path, index)
+        return list(_packed_blocks(file, index))
 
     def _read(self, path: str) -> Index:
         try:
@@ -124,29 +127,58 @@ class ImageListing:
         return b""
 
 
-def without_indexes(files: Iterable[StoredFile]) -> list[StoredFile]:
-    """The files that hold images: what stands beside a pack and belongs to it does not; JobError when its pack is
-    not there, because then images may be missing.
+class IndexCache:
+    """The indexes that were used last, of `MOST_INDEXED` images or of one pack; not thread-safe."""
+
+    def __init__(self, most: int = MOST_INDEXED) -> None:
+        self._most = most
+        self._images = 0
+        self._found: OrderedDict[str, Index] = OrderedDict()
+
+    def find(self, path: str) -> Index | None:
+        """The index of a pack, if it is still there."""
+        if path in self._found:
+            self._found.move_to_end(path)
+        return self._found.get(path)
+
+    def add(self, path: str, index: Index) -> None:
+        """Keep an index, and forget the ones whose last use was the longest ago."""
+        if path in self._found:
+            self._images -= len(self._found.pop(path))
+        self._found[path] = index
+        self._images += len(index)
+        while self._images > self._most and len(self._found) > 1:
+            self._images -= len(self._found.popitem(last=False)[1])
+
+
+def without_indexes(files: Iterable[StoredFile]) -> Iterator[StoredFile]:
+    """Yield the files that hold images: what stands beside a pack and belongs to it does not. At the end JobError when
+    its pack is not there, because then images may be missing.
     """
-    holding: list[StoredFile] = []
-    beside: list[StoredFile] = []
+    packs: set[str] = set()
+    beside: list[str] = []
     for file in files:
-        (beside if file.path.endswith((IDX, LST, LEN)) else holding).append(file)
-    packs = {file.path for file in holding if file.path.endswith(REC)}
-    for file in beside:
-        pack = file.path[: file.path.rindex(".")] + REC
+        if file.path.endswith((IDX, LST, LEN)):
+            beside.append(file.path)
+            continue
+        if file.path.endswith(REC):
+            packs.add(file.path)
+        yield file
+    for path in beside:
+        pack = path[: path.rindex(".")] + REC
         if pack not in packs:
             raise JobError(
-                f"{file.path} has no {pack.rpartition('/')[2]} beside it",
+                f"{path} has no {pack.rpartition('/')[2]} beside it",
                 remedy="copy the pack whole, or rename the file if it is an image",
             )
-    return holding
 
 
-def _file_block(file: StoredFile) -> Block:
+def _file_block(file: StoredFile, replicas: dict[tuple[str, ...], tuple[str, ...]]) -> Block:
+    """A file that is an image; `replicas` has the ones seen so far, so that equal ones are kept once."""
     if PACKED_BLOCK.fullmatch(file.path):
         raise JobError(f"{file.path} is named like a block of a pack", remedy="rename the file")
-    return Block(file.path, 1, file.size_bytes, file.hosts())
+    hosts = file.hosts()
+    return Block(file.path, 1, file.size_bytes, replicas.setdefault(hosts, hosts))
 
 
 def _packed_blocks(file: StoredFile, index: Index) -> Iterator[Block]:

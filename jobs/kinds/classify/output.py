@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import json
-from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import quote
-
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from hadoop.client.filesystem import FileSystem
 from hadoop.errors import HadoopError
@@ -18,7 +13,8 @@ from jobs.application.job_spec import JobSpec
 from jobs.division import decision_store
 from jobs.division.decision import Decision
 from jobs.errors import JobError
-from jobs.images.rows import SCHEMA
+from jobs.itemwork.tally import Tally
+from jobs.kinds.classify.part_files import ReadRows, write_part_files
 from jobs.reports.pages import html
 from jobs.reports.report import JobReport
 
@@ -70,34 +66,21 @@ class Output:
             )
         return JobReport.from_json(json.loads(content))
 
-    def store(self, rows: Mapping[str, Iterable[pa.Table]], images: int) -> None:
+    def store(self, read_rows: ReadRows, images: int) -> None:
         """One Parquet file for each node; JobError unless there are as many rows as `images`, each with its own path.
 
-        `rows` has the tables of each node in the order of their leases.
+        Only some of the rows are in memory at a time, however many there are.
         """
         self._filesystem.make_folder(self._work)  # one that comes by itself would be as closed as the staging folder
-        paths: set[str] = set()
-        count = 0
-        for node_name, tables in rows.items():
-            content = io.BytesIO()
-            joined = list(_join(tables))
-            with pq.ParquetWriter(content, joined[0].schema if joined else SCHEMA) as writer:
-                for table in joined:
-                    count += table.num_rows
-                    paths.update(table.column("path").to_pylist())
-                    writer.write_table(table)
-            self._filesystem.write(f"{self._work}/part-{node_name}.parquet", content.getvalue())
-        if not count == len(paths) == images:
-            raise JobError(
-                f"there are {count} rows of {len(paths)} images for {images} images",
-                remedy="nothing was stored; run the job again and report this",
-            )
+        tally = Tally(images)
+        write_part_files(self._filesystem, self._work, read_rows, tally)
+        tally.check()
 
     def commit(self, report: JobReport) -> None:
         """Add the report and make everything visible at the output path at once."""
         self._filesystem.write(f"{self._work}/report.json", json.dumps(report.to_json(), indent=1).encode())
         self._filesystem.write(f"{self._work}/report.html", html(report).encode())
-        self._filesystem.write(f"{self._work}/{decision_store.NAME}", self._filesystem.read(self._decision))
+        self._filesystem.copy(self._decision, f"{self._work}/{decision_store.NAME}")
         self._filesystem.make_folder(self._target.rpartition("/")[0] or "/")
         self._filesystem.rename(self._work, self._target)
 
@@ -118,15 +101,3 @@ def _job_of(report: bytes) -> object:
     except ValueError:
         return None
     return body.get("job_id") if isinstance(body, dict) else None
-
-
-def _join(tables: Iterable[pa.Table], rows: int = 65_536) -> Iterator[pa.Table]:
-    """Small tables as larger ones, because each becomes a row group."""
-    waiting: list[pa.Table] = []
-    for table in tables:
-        waiting.append(table)
-        if sum(one.num_rows for one in waiting) >= rows:
-            yield pa.concat_tables(waiting)
-            waiting = []
-    if waiting:
-        yield pa.concat_tables(waiting)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from hadoop.client.listing import Listing
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError
 from jobs.application.environments import store
 from jobs.application.job_spec import JobOptions
-from jobs.application.submit import InfoAccess, Order, Submitter
-from jobs.division import decision_store, speed_history
-from jobs.division.judging import RECORDED, Program, judge
+from jobs.application.submit import InfoAccess, MasterNeeds, Order, Submitter, master_memory_mb
+from jobs.division import capability, decision_store, judging, speed_history
 from jobs.engines import check_engine
 from jobs.engines.network import Network, choose
 from jobs.errors import JobError
@@ -25,11 +26,15 @@ KIND = "classify"
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asks for; in the settings, files are those of this machine, and paths of HDFS may have schemes."""
+    """What the user asks for; in the settings, files are those of this machine, and paths of HDFS may have schemes.
+
+    `files` says how many there are in the input, once that was looked at.
+    """
 
     settings: ClassifySettings
     options: JobOptions = field(default_factory=JobOptions)
     access: InfoAccess = field(default_factory=InfoAccess)
+    files: int = 0
 
     @cached_property
     def network(self) -> Network:
@@ -41,7 +46,7 @@ class Request:
 def check(submitter: Submitter, request: Request) -> Request:
     """Find what cannot work before anything is submitted; JobError, HadoopError, InfoError or PlanError.
 
-    The request comes back with what was found out about its rows.
+    The request comes back with what was found out about its files and its rows.
     """
     settings, network = request.settings, request.network
     check_engine(network.engine)
@@ -60,22 +65,44 @@ def check(submitter: Submitter, request: Request) -> Request:
             f"{settings.output} exists already", remedy="choose another --output, results are never overwritten"
         )
     row_bytes = model_check.check(network, settings.worker_python, settings.batch, submitter.say)
+    settings = judge(request, nodes, submitter.say)
+    files = Listing(filesystem).summary(submitter.path(settings.input)).files
+    return replace(request, settings=replace(settings, row_bytes=row_bytes), files=files)
+
+
+def judge(request: Request, nodes: Sequence[str], say: Callable[[str], None]) -> ClassifySettings:
+    """The settings with the capability that decides, once every node has a value of it.
+
+    Where no node can have one before a first job has run, it is the one that the user named for that case.
+    """
+    settings, client = request.settings, request.access.client()
     try:
-        found = judge(
-            request.access.client(),
+        if why := _why_cold(request, client, nodes):
+            say(f"no node has a {settings.capability} yet ({why}): {settings.cold_start} decides this time")
+            settings = replace(settings, capability=settings.cold_start)
+        found = judging.judge(
+            client,
             settings.capability,
-            Program(network.program, settings.batch),
+            judging.Program(request.network.program, settings.batch),
             nodes,
             request.options.capability_wait,
-            lambda missing: submitter.say(f"waiting for {settings.capability} of {', '.join(missing)}"),
+            lambda missing: say(f"waiting for {settings.capability} of {', '.join(missing)}"),
         )
-        if found.kind == RECORDED:
-            submitter.say(found.help)
+        if found.kind == judging.RECORDED:
+            say(found.help)
     except (InfoError, JobError) as error:
         if settings.fallback is None:
             raise
-        submitter.say(f"{error}; {settings.fallback} will divide the images instead")
-    return replace(request, settings=replace(settings, row_bytes=row_bytes))
+        say(f"{error}; {settings.fallback} will divide the images instead")
+    return settings
+
+
+def _why_cold(request: Request, client: InfoClient, nodes: Sequence[str]) -> str:
+    """Why no node has a value of the capability; "" where one has, or where speeds of earlier jobs may give one."""
+    settings = request.settings
+    if speed_history.recorded_speeds(client, request.network.program, settings.batch):
+        return ""
+    return capability.why_nothing_yet(client, settings.capability, nodes)
 
 
 def order(submitter: Submitter, request: Request) -> Order:
@@ -109,4 +136,5 @@ def order(submitter: Submitter, request: Request) -> Order:
         tags=decision_store.tags(settings.output),
         prepare=prepare,
         needs_service=settings.fallback is None,
+        master=MasterNeeds(master_memory_mb(request.files)),
     )

@@ -21,6 +21,7 @@ class ClassifySettings(InferenceOptions):
     environment       an archive in HDFS with the worker's Python, None for `worker_python` on the node
     lease_seconds     a worker that is silent for so long loses what it holds
     steal             whether a node that has finished its part takes of others'
+    cold_start        decides where every node's producer of the capability says that it has no data yet
     fallback          the policy where the capability cannot be had, None to refuse
     row_bytes         about the most bytes of a row
     """
@@ -28,9 +29,16 @@ class ClassifySettings(InferenceOptions):
     input: str = option(help="Folder of images in HDFS.")
     output: str = option(help="Folder in HDFS for the results; must not exist yet.")
     capability: str = option(help="Data name that tells what a node can do.", metavar="NAME")
+    cold_start: str = option(
+        "perf_cpu", help="Data name that decides where no node has the capability before a first job.", metavar="NAME"
+    )
     policy: str = option("algorithm1", help=f"One of {', '.join(sorted(POLICIES))}.")
     memory_mb: int | None = option(
-        None, flag="--memory", help="MB of each container  [default: 1024, and 1024 for each vcore].", least=256
+        None,
+        flag="--memory",
+        help="MB of each container  [default: 1024, and 1024 for each vcore].",
+        least=256,
+        is_memory=True,
     )
     vcores: int = option(1, help="Cores of each container.", least=1)
     worker_python: str = option(

@@ -15,7 +15,10 @@ from locality.types import Part
 
 @dataclass(frozen=True)
 class Course:
-    """How the work went: what each node did, every lease, every failure; `attempts` of the application master."""
+    """How the work went: what each node did, every lease, every failure; `attempts` of the application master.
+
+    `master_memory_mb` is what its container had, `master_peak_mb` what it took at most until now.
+    """
 
     started_at: str
     totals: Mapping[str, NodeTotals]
@@ -24,6 +27,8 @@ class Course:
     attempts: int
     wall_seconds: float
     first_result_seconds: float
+    master_memory_mb: int
+    master_peak_mb: int
     note: str = ""
 
 
@@ -56,6 +61,8 @@ def summarise(settings: ClassifySettings, decision: Decision, course: Course) ->
         wall_seconds=course.wall_seconds,
         first_result_seconds=course.first_result_seconds,
         attempts=course.attempts,
+        master_memory_mb=course.master_memory_mb,
+        master_peak_mb=course.master_peak_mb,
         leases=tuple(course.leases),
         failures=tuple(course.failures),
         note=course.note,

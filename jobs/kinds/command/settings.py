@@ -21,7 +21,7 @@ class CommandSettings(Settings):
     argv: Sequence[str]
     copies: int = option(1, help="How many copies run, each on a node of its own.", least=1)
     capability: str | None = option(None, help="Data name that ranks the nodes  [default: any node].", metavar="NAME")
-    memory_mb: int = option(512, flag="--memory", help="Memory of each copy in MB.", least=64)
+    memory_mb: int = option(512, flag="--memory", help="Memory of each copy in MB.", least=64, is_memory=True)
     vcores: int = option(1, help="Cores of each copy.", least=1)
     restarts: int = option(2, help="How often a copy that fails is started again.", least=0)
     files: Sequence[str] = option(

@@ -1,0 +1,46 @@
+"""Begins an attempt at a job from what stands in its journal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from hadoop.client.filesystem import FileSystem
+from infosvc.wire.client import InfoClient
+from jobs.application.coordinator import Attempt
+from jobs.application.job_spec import JobSpec
+from jobs.application.journal import Journal, Record
+from jobs.reports.report import Failure
+
+BEGAN, FAILED, STARTED = "began", "failed", "started"
+"""Records of the journal that are of no kind of job: an attempt has begun, a container has failed, or was started."""
+
+
+def journal_folder(spec: JobSpec) -> str:
+    """Where the journal of a job lies in HDFS."""
+    return f"{spec.staging}/journal"
+
+
+def begin(spec: JobSpec, filesystem: FileSystem, client: InfoClient, journal: Journal, number: int) -> Attempt:
+    """What stands in the journal, and the clock that goes on from there."""
+    earlier = list(journal.earlier())
+    began_at = next((float(record.body["at"]) for record in earlier if record.kind == BEGAN), time.time())
+    journal.append(Record(BEGAN, {"at": began_at, "attempt": number}))
+    return Attempt(
+        number=number,
+        spec=spec,
+        filesystem=filesystem,
+        client=client,
+        journal=journal,
+        journal_folder=journal_folder(spec),
+        earlier=earlier,
+        began_at=began_at,
+        clock=clock_since(began_at),
+        failures=[Failure(**record.body) for record in earlier if record.kind == FAILED],
+    )
+
+
+def clock_since(began_at: float) -> Callable[[], float]:
+    """Seconds since the job's work began, in whichever attempt; never goes back within one."""
+    before, started = max(0.0, time.time() - began_at), time.monotonic()
+    return lambda: before + time.monotonic() - started
