@@ -52,7 +52,7 @@ class AgentServer(Server):
     """
 
     def __init__(self, address: tuple[str, int], token: str, calls: Calls, tls: ssl.SSLContext | None = None) -> None:
-        super().__init__(address, _Handler, PATIENCE_SECONDS, MAX_CONNECTIONS, tls)
+        super().__init__(address, _Handler, PATIENCE_SECONDS, MAX_CONNECTIONS, tls=tls)
         # The service keeps no token, only its hash, and so shows that.
         self.secret = f"Bearer {hashlib.sha256(token.encode()).hexdigest()}".encode()
         self.calls = calls
