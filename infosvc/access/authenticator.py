@@ -10,7 +10,7 @@ from infosvc.access.csrf import Environ, check_change
 from infosvc.access.local_call import LocalCalls
 from infosvc.access.rate_limit import RateLimit, TooFast
 from infosvc.access.roles import ANONYMOUS, FIRST_ADMIN, MAY, Caller, sha256
-from infosvc.access.sessions import Session, Sessions, cookie_name
+from infosvc.access.sessions import Session, Sessions, cookie_names
 from infosvc.access.tokens import check_expiry, id_of
 from infosvc.settings import Settings
 from infosvc.state.configuration import StoredToken
@@ -124,7 +124,7 @@ class Authenticator:
     def session(self, environ: Environ) -> Session | None:
         """The session whose cookie a call shows, None without any that goes on."""
         cookies = environ.get("HTTP_COOKIE")
-        text = _cookie(cookies, cookie_name(environ)) if cookies else ""
+        text = next(filter(None, (_cookie(cookies, name) for name in cookie_names(environ))), "") if cookies else ""
         found = self._sessions.find(text) if text else None
         if found is None:
             return None

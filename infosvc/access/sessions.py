@@ -14,19 +14,37 @@ from infosvc.access.roles import Caller, sha256
 from infosvc.settings import Clock
 
 _COOKIE = "nodewise_session"
+OF_THIS_HOST = "__Host-"
 SECONDS = 12 * 3600.0
 MOST = 1_000
 MOST_OF_ONE = 20  # of one token, so that nobody can push out other people's
 
 
+def is_encrypted(environ: Environ) -> bool:
+    """Whether a browser speaks https with us; a proxy may do so for us, and then the page's origin is what tells."""
+    return environ.get("wsgi.url_scheme") == "https" or str(environ.get("HTTP_ORIGIN", "")).startswith("https://")
+
+
 def cookie_name(environ: Environ) -> str:
-    """What the cookie is called: browsers show it to every port of a host, and another service there has its own.
+    """What a new cookie is called: browsers show it to every port of a host, and another service there has its own.
+
+    Over https its name makes browsers take it from this very host alone.
 
     >>> cookie_name({"HTTP_HOST": "127.0.0.1:8400"})
     'nodewise_session_8400'
     """
     port = port_of(environ)
-    return f"{_COOKIE}_{port}" if port else _COOKIE
+    name = f"{_COOKIE}_{port}" if port else _COOKIE
+    return f"{OF_THIS_HOST}{name}" if is_encrypted(environ) else name
+
+
+def cookie_names(environ: Environ) -> tuple[str, ...]:
+    """What a cookie that is shown may be called; without https of our own, a proxy may have brought either."""
+    name = cookie_name(environ)
+    if environ.get("wsgi.url_scheme") == "https":
+        return (name,)
+    plain = name.removeprefix(OF_THIS_HOST)
+    return f"{OF_THIS_HOST}{plain}", plain
 
 
 @dataclass(frozen=True)

@@ -162,6 +162,12 @@ def serve(
             "keep it inside a network you trust, or give it --tls-cert and --tls-key.",
             err=True,
         )
+    if given["tls_cert"] is not None and given["agent_ca"] is None:
+        click.echo(
+            "Warning: callers speak https with the service, but the service speaks plain http with the agents: "
+            "give it --agent-ca, and the agents certificates (`nodewise node add --tls-dir`).",
+            err=True,
+        )
     _run(server, f"listening on {server.url}, database {url.render_as_string()}, token file {path}")
 
 

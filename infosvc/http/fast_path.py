@@ -23,6 +23,7 @@ from infosvc.data import intake
 from infosvc.data.agent_report import read_report
 from infosvc.http.api.paging import next_link
 from infosvc.http.api.restx import error_response
+from infosvc.http.pages import GUARDS, protect
 from infosvc.state.views import Latest
 from infosvc.state.writer import Writer
 from infosvc.wire.errors import InfoError
@@ -117,7 +118,7 @@ class FastLane:
                 more = () if found.last is None else (("Link", next_link((), found.last)),)
                 start("200 OK", _headers(found.body, ("ETag", found.etag), ("Cache-Control", "no-cache"), *more))
                 return [found.body]
-        start("304 Not Modified", [("ETag", asked)])
+        start("304 Not Modified", [("ETag", asked), *GUARDS])
         return [b""]
 
     def _report(self, environ: Environ, node_name: str, start: Start) -> Iterable[bytes] | None:
@@ -142,8 +143,8 @@ class FastLane:
     def _refuse(self, error: Exception, environ: Environ, start: Start) -> Iterable[bytes]:
         """An error in the one form that all errors have."""
         with self._app.request_context(environ):
-            return error_response(error)(environ, start)
+            return protect(error_response(error))(environ, start)
 
 
 def _headers(body: bytes, *more: tuple[str, str]) -> list[tuple[str, str]]:
-    return [("Content-Type", "application/json"), ("Content-Length", str(len(body))), *more]
+    return [("Content-Type", "application/json"), ("Content-Length", str(len(body))), *GUARDS, *more]

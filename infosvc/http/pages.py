@@ -25,6 +25,8 @@ TYPES = {
     ".svg": "image/svg+xml",
 }
 CSP = "Content-Security-Policy"
+# Of every answer: no browser guesses what it is, and no page of another site embeds it.
+GUARDS = (("X-Content-Type-Options", "nosniff"), ("Cross-Origin-Resource-Policy", "same-origin"))
 
 # Our own pages hold neither script nor style, and load both from here alone.
 STRICT = (
@@ -84,7 +86,8 @@ def _answer(file: _File | None) -> Response:
 
 def protect(response: Response) -> Response:
     """Let no browser guess what an answer is, nor let a page do more than it must; what a view has set stays."""
-    response.headers.setdefault("X-Content-Type-Options", "nosniff")
+    for name, text in GUARDS:
+        response.headers.setdefault(name, text)
     if response.mimetype == "text/html":
         response.headers.setdefault("Referrer-Policy", "no-referrer")
         if CSP not in response.headers:

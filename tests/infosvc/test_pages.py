@@ -205,3 +205,22 @@ def test_other_pages_run_no_script(sqlite_url: str, serve: Serving, tmp_path: Pa
 def test_readiness_says_which_version_answers(dashboard: Served) -> None:
     said = dashboard.ask("GET", "/readyz", token=None).json
     assert said == {"status": "ready", "agents": "http", "version": importlib.metadata.version("nodewise")}
+
+
+def test_every_answer_says_how_little_other_sites_may_do_with_it(sqlite_url: str, serve: Serving) -> None:
+    with serve(sqlite_url) as service:
+        service.client.put_producer(Producer("cpu", "x", 1))
+        service.client.put_node("n1", "127.0.0.1:9")
+        tag = {"If-None-Match": service.ask("GET", "/api/v1/data/cpu").headers["etag"]}
+        report = {"boot": "b", "sequence": 1, "runs": []}
+        answers = [
+            service.ask("GET", "/api/v1/data/cpu"),
+            service.ask("GET", "/api/v1/data/cpu", None, None, tag),
+            service.ask("POST", "/api/v1/nodes/n1/report", report),
+            service.ask("POST", "/api/v1/nodes/n1/report", "no JSON"),
+            *(service.ask("GET", path) for path in ("/", "/healthz", "/metrics", "/nowhere", "/api/v1/swagger.json")),
+        ]
+        assert [answer.status for answer in answers] == [200, 304, 200, 400, 200, 200, 200, 404, 200]
+        for answer in answers:
+            assert answer.headers["x-content-type-options"] == "nosniff"
+            assert answer.headers["cross-origin-resource-policy"] == "same-origin"

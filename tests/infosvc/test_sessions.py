@@ -114,7 +114,12 @@ def test_the_cookie_is_kept_from_scripts_and_other_sites(browser: Browser, close
 def test_the_cookie_travels_encrypted_where_the_page_does(browser: Browser, closed: Served) -> None:
     host = closed.url.removeprefix("http://")
     answer = browser.log_in(Origin=f"https://{host}")
-    assert SimpleCookie(answer.headers["set-cookie"])[_cookie_of(closed)]["secure"] is True
+    name = f"__Host-{_cookie_of(closed)}"
+    said = SimpleCookie(answer.headers["set-cookie"])[name]
+    assert (said["secure"], said["path"], said["domain"]) == (True, "/", "")
+    assert browser.who["role"] == "admin", "a proxy brings it over plain http"
+    ended = browser.ask("DELETE", SESSION, Origin=f"https://{host}", X_CSRF_Token=browser.who["csrf_token"])
+    assert ended.status == 204 and browser.who == NOBODY
 
 
 def test_two_services_of_one_host_take_no_notice_of_each_other(closed: Served, browser: Browser) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import http.client
 import ipaddress
+import json
 import os
 import signal
 import socket
@@ -14,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -97,7 +99,7 @@ def secure(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> It
     """One for all tests of this file."""
     home = tmp_path_factory.mktemp("home")
     cert, key = authority.issue("service")
-    process = _start(home, "--tls-cert", cert, "--tls-key", key)
+    process = _start(home, "--tls-cert", cert, "--tls-key", key, "--agent-ca", authority.file)
     assert process.stdout
     try:
         url = process.stdout.readline().split()[2].rstrip(",")
@@ -106,6 +108,32 @@ def secure(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> It
         process.send_signal(signal.SIGTERM)
         _, error = process.communicate(timeout=30)
     assert (process.returncode, error) == (0, "")
+
+
+def test_agents_that_are_spoken_to_in_plain_are_warned_of(authority: Authority, tmp_path: Path) -> None:
+    cert, key = authority.issue("warned")
+    process = _start(tmp_path, "--tls-cert", cert, "--tls-key", key)
+    assert process.stdout and process.stdout.readline()
+    process.send_signal(signal.SIGTERM)
+    _, warned = process.communicate(timeout=30)
+    assert "plain http with the agents: give it --agent-ca" in warned
+
+
+def test_the_sessions_cookie_is_of_this_very_host(secure: Secure, authority: Authority) -> None:
+    context = ssl.create_default_context(cafile=authority.file)
+
+    def ask(method: str, body: str | None, cookie: str) -> tuple[str, dict[str, Any]]:
+        connection = http.client.HTTPSConnection(urlsplit(secure.url).netloc, context=context, timeout=20)
+        connection.request(method, "/api/v1/session", body, {"Cookie": cookie})
+        answer = connection.getresponse()
+        said = json.loads(answer.read() or b"{}")
+        connection.close()
+        return (answer.headers["Set-Cookie"] or "").partition(";")[0], said
+
+    cookie, _ = ask("POST", json.dumps({"token": secure.token}), "")
+    assert cookie.startswith("__Host-nodewise_session")
+    assert ask("GET", None, cookie)[1]["role"] == "admin"
+    assert ask("GET", None, cookie.removeprefix("__Host-"))[1]["name"] == "anonymous", "another host may have set it"
 
 
 def _nodewise(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:

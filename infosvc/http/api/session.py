@@ -14,7 +14,7 @@ from flask import Response, current_app, jsonify, request
 from infosvc.access.authenticator import HOLDER, Authenticator
 from infosvc.access.csrf import check_origin
 from infosvc.access.roles import ANONYMOUS, open_to_all
-from infosvc.access.sessions import cookie_name
+from infosvc.access.sessions import OF_THIS_HOST, cookie_name, cookie_names, is_encrypted
 from infosvc.core.service import components_of
 from infosvc.http.api.body import body
 from infosvc.http.api.call_group import CallGroup
@@ -96,7 +96,8 @@ class Session(Resource):
         _authenticator().log_out(request.environ)
         _note_holder()
         answer = _nothing()
-        answer.delete_cookie(cookie_name(request.environ), **_flags())
+        for name in cookie_names(request.environ):
+            answer.delete_cookie(name, **_flags() | {"secure": name.startswith(OF_THIS_HOST)})
         return answer
 
 
@@ -131,9 +132,7 @@ def _token() -> str:
 
 def _flags() -> dict[str, Any]:
     """How the cookie travels: never to other sites' calls, never to scripts, and encrypted where pages are."""
-    # A proxy may speak https for us; then the page's origin is what tells.
-    secure = request.is_secure or request.headers.get("Origin", "").startswith("https://")
-    return {"path": "/", "secure": secure, "httponly": True, "samesite": "Strict"}
+    return {"path": "/", "secure": is_encrypted(request.environ), "httponly": True, "samesite": "Strict"}
 
 
 def _nothing() -> Response:
