@@ -71,7 +71,7 @@ def _measure(size: Size) -> dict[str, Any]:
     since, found = machine.Since(), []
     with tempfile.TemporaryDirectory(prefix="bench-dashboard-") as home, serving(Path(home) / "home") as service:
         enrol(service, scale)
-        with sending(service.address, service.token, scale, scale.node_names):
+        with sending(service.address, service.agents, scale, scale.node_names):
             for number in range(1, size.rounds + 1):
                 click.echo(f"round {number} of {size.rounds}", err=True)
                 found.append(look(service.url, size.nodes, size.live_seconds))

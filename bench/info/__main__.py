@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from bench.info import agent, ingest, machine, prometheus, restart, rounds, table
+from bench.info import agent, growth, ingest, machine, prometheus, restart, rounds, table
 from bench.info.errors import BenchError
 from bench.info.figures import Found
 from bench.info.scale import FULL, PARTS, QUICK, Scale
@@ -45,6 +45,8 @@ class Bench:
             self._ingest()
         if "restart" in self._parts:
             self._restart()
+        if "scale" in self._parts:
+            self._grow()
         if "agent" in self._parts:
             self._agents()
 
@@ -80,6 +82,13 @@ class Bench:
             for number in range(1, self._scale.rounds + 1):
                 self._say(f"restart, round {number} of {self._scale.rounds}")
                 self.ours.append(restart.one_round(stored, self._scale))
+
+    def _grow(self) -> None:
+        self._say(f"starting a service for each of {', '.join(map(str, self._scale.sizes))} nodes")
+        with growth.services(self._directory / "scale", self._scale) as services:
+            for number in range(1, self._scale.rounds + 1):
+                self._say(f"growth, round {number} of {self._scale.rounds}")
+                self.ours.append(growth.one_round(services))
 
     def _agents(self) -> None:
         self._say("starting agents")
@@ -117,7 +126,7 @@ def main(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """Measure the information service beside Prometheus on this machine; about nine minutes.
+    """Measure the information service beside Prometheus on this machine; about fourteen minutes.
 
     \b
     Examples:

@@ -51,6 +51,17 @@ FIGURES = (
     Figure("restart_mariadb_seconds", "restart", "the same, MariaDB", "s", most=2.0),
     Figure("server_cores", "server", "server under the load, durable: CPU", *PERCENT, most=0.3),
     Figure("server_rss_bytes", "server", "the same: memory", *MB, most=150e6),
+    Figure(
+        "small_read_p99_seconds", "scale", "small fleet: read one name of all nodes, one client, p99", *MS, most=2.5e-3
+    ),
+    Figure("middle_read_p99_seconds", "scale", "middle fleet: the same", *MS, most=2.5e-3),
+    Figure("large_read_p99_seconds", "scale", "large fleet: the same", *MS, most=5e-3),
+    Figure("small_cores", "scale", "small fleet: CPU of the server", *PERCENT),
+    Figure("middle_cores", "scale", "middle fleet: the same", *PERCENT),
+    Figure("large_cores", "scale", "large fleet: the same", *PERCENT),
+    Figure("middle_growth", "scale", "CPU for each agent, middle / small fleet", most=1.15),
+    Figure("large_growth", "scale", "CPU for each agent, large / small fleet", most=1.15),
+    Figure("large_rss_bytes", "scale", "large fleet: memory of the server", *MB),
     Figure("visible_p50_seconds", "visible", "report to visible, p50", *MS),
     Figure("visible_p99_seconds", "visible", "report to visible, p99", *MS, most=50e-3),
     Figure("age_p99_seconds", "visible", "age at read, p99: interval of 5 s + 250 ms", "s", most=5.25),

@@ -56,7 +56,7 @@ class _Flood:
     def __init__(self, service: Service, scale: Scale) -> None:
         self._service = service
         self._name = scale.data_names[0]
-        self._fleet = Fleet(scale.data_names, service.token)
+        self._fleet = Fleet(scale.data_names, service.agents)
         self._lines = [Line(service.address) for _ in range(min(scale.flood, scale.nodes))]
         # A node has a line of its own, so that none of its reports overtakes another.
         self._nodes = {line: cycle(scale.node_names[at :: len(self._lines)]) for at, line in enumerate(self._lines)}

@@ -15,9 +15,9 @@ CLIENTS = 8
 
 def measure(address: Address, messages: Sequence[bytes], seconds: float) -> Found:
     """Three ways of reading, `seconds` each; every message asks for another name."""
-    alone = _time_reads(address, messages[:1], 1, seconds)
-    same = _time_reads(address, messages[:1], CLIENTS, seconds)
-    mixed = _time_reads(address, messages, CLIENTS, seconds)
+    alone = time_reads(address, messages[:1], 1, seconds)
+    same = time_reads(address, messages[:1], CLIENTS, seconds)
+    mixed = time_reads(address, messages, CLIENTS, seconds)
     return {
         "read_p50_seconds": quantile(alone, 0.5),
         "read_p99_seconds": quantile(alone, 0.99),
@@ -26,7 +26,7 @@ def measure(address: Address, messages: Sequence[bytes], seconds: float) -> Foun
     }
 
 
-def _time_reads(address: Address, messages: Sequence[bytes], clients: int, seconds: float) -> list[float]:
+def time_reads(address: Address, messages: Sequence[bytes], clients: int, seconds: float) -> list[float]:
     """Seconds that each read took which ended in time, from the first byte sent to the last received."""
     lines = [Line(address) for _ in range(clients)]
     for line in lines:

@@ -45,7 +45,7 @@ def one_round(stored: dict[str, Stored], scale: Scale) -> Found:
 def _fill(home: Path, url: str | None, scale: Scale) -> Stored:
     with serving(home, database=url) as service:
         enrol(service, scale)
-        fleet = Fleet(scale.data_names, service.token)
+        fleet = Fleet(scale.data_names, service.agents)
         values = {node_name: stamp() for node_name in scale.node_names}
         send_all(service, [fleet.report(node_name, now) for node_name, now in values.items()])
         service.kill()

@@ -15,18 +15,19 @@ from bench.info.server import Service
 from bench.info.simulate import sending
 from bench.info.wire import Line
 
+PATIENCE_SECONDS = 20.0
 PARTS = frozenset({"read", "server", "visible"})
 
 
 def of_service(service: Service, scale: Scale, parts: Collection[str]) -> tuple[Found, Found]:
     """What was measured, and how the simulated nodes got on. The last node is kept for the probes."""
     *nodes, probe = scale.node_names
-    with sending(service.address, service.token, scale, nodes) as said:
+    with sending(service.address, service.agents, scale, nodes) as said:
         time.sleep(1.2 * scale.interval)
-        _check_all_there(service, scale)
+        await_all_there(service, scale)
         found = _measure(
             parts,
-            lambda: _usage(service.pid, scale.window),
+            lambda: usage_of(service.pid, scale.window),
             lambda: reads.measure(service.address, [service.read(name) for name in scale.data_names], scale.reading),
             lambda: visible.of_service(service, scale, probe),
         )
@@ -42,7 +43,7 @@ def of_prometheus(side: Prometheus, scale: Scale, parts: Collection[str]) -> Fou
         queries = [prometheus.query(name) for name in scale.data_names]
         return _measure(
             parts,
-            lambda: _usage(side.process.pid, scale.window),
+            lambda: usage_of(side.process.pid, scale.window),
             lambda: reads.measure(side.address, queries, scale.reading),
             lambda: visible.of_prometheus(side, scale),
         )
@@ -59,19 +60,25 @@ def _measure(
     return found
 
 
-def _usage(pid: int, seconds: float) -> Found:
+def usage_of(pid: int, seconds: float) -> Found:
+    """CPU and memory of a server, over so long."""
     before = usage(pid)
     time.sleep(seconds)
     after = usage(pid)
     return {"server_cores": after.cores(before), "server_rss_bytes": float(after.rss)}
 
 
-def _check_all_there(service: Service, scale: Scale) -> None:
-    """BenchError unless a reader gets a fresh value of every node that reports."""
-    fresh = {row["node_name"] for row in service.values(scale.data_names[0]) if row["state"] == "fresh"}
-    missing = set(scale.node_names[:-1]) - fresh
-    if missing:
-        raise BenchError(f"the service shows no fresh value of {len(missing)} nodes, for example {min(missing)}")
+def await_all_there(service: Service, scale: Scale) -> None:
+    """Wait until a reader gets a fresh value of every node that reports; BenchError when that takes too long."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while missing := set(scale.node_names[:-1]) - _fresh_nodes(service, scale):
+        if time.monotonic() > until:
+            raise BenchError(f"the service shows no fresh value of {len(missing)} nodes, for example {min(missing)}")
+        time.sleep(0.1)
+
+
+def _fresh_nodes(service: Service, scale: Scale) -> set[str]:
+    return {row["node_name"] for row in service.values(scale.data_names[0]) if row["state"] == "fresh"}
 
 
 def _check_scraped(side: Prometheus, scale: Scale) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-PARTS = ("read", "server", "visible", "ingest", "restart", "agent")
+PARTS = ("read", "server", "visible", "ingest", "restart", "scale", "agent")
 
 
 @dataclass(frozen=True)
@@ -13,6 +13,7 @@ class Scale:
 
     nodes, names  so many nodes send so many values each, once every `interval`
     heartbeats    each node also says between two reports that it lives, as a real agent does
+    sizes         numbers of nodes that are compared: what of the service's cost grows with them
     rounds        how often each side is measured, in turns; the median is reported
     window        over which CPU time is taken while nothing but the load is there
     reading       for each way of reading
@@ -26,6 +27,7 @@ class Scale:
     nodes: int = 1000
     names: int = 50
     interval: float = 5.0
+    sizes: tuple[int, int, int] = (1000, 2000, 5000)
     heartbeats: bool = True
     rounds: int = 3
     window: float = 10.0
@@ -52,6 +54,7 @@ QUICK = Scale(
     nodes=50,
     names=10,
     interval=1.0,
+    sizes=(20, 40, 100),
     rounds=1,
     window=1.0,
     reading=0.5,

@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +23,12 @@ _LINES = 8
 
 @dataclass(frozen=True)
 class Service:
-    """One that runs, and the token that may do everything."""
+    """One that runs, the token that may do everything, and the token of each node's agent once it is enrolled."""
 
     address: Address
     token: str
     pid: int
+    agents: dict[str, str] = field(default_factory=dict)
 
     @property
     def url(self) -> str:
@@ -79,16 +80,28 @@ def enrol(service: Service, scale: Scale) -> None:
     machine = {"address": "127.0.0.1:8410", "agent_version": "bench"}
     send_all(service, [service.put(f"producers/{name}", producer) for name in scale.data_names])
     send_all(service, [service.put(f"nodes/{name}", machine) for name in scale.node_names])
+    made = send_all(service, [_ask_for_token(service, name) for name in scale.node_names])
+    service.agents.update((answer["name"], answer["token"]) for answer in map(json.loads, made))
 
 
-def send_all(service: Service, messages: Sequence[bytes]) -> None:
-    """Send requests, some at once; BenchError unless all are granted."""
+def _ask_for_token(service: Service, node_name: str) -> bytes:
+    body = {
+        "name": node_name,
+        "role": "admin",
+    }  # an agent may bring only what its slots produce, of which none are made
+    return request("POST", "/api/v1/tokens", service.token, json.dumps(body).encode())
+
+
+def send_all(service: Service, messages: Sequence[bytes]) -> list[bytes]:
+    """Send requests, some at once; the answers in any order. BenchError unless all are granted."""
     lines = [Line(service.address) for _ in range(_LINES)]
     left = iter(messages)
+    answers: list[bytes] = []
     try:
-        drive(lines, lambda _line: next(left, None))
+        drive(lines, lambda _line: next(left, None), lambda line, _seconds: answers.append(line.body()))
     finally:
         close(lines)
+    return answers
 
 
 def close(lines: Iterable[Line]) -> None:

@@ -25,6 +25,8 @@ processes = multiprocessing.get_context("spawn")
 
 LATE_SECONDS = 2.0  # so much of what is sent may be unanswered
 
+Tokens = dict[str, str]  # by node name
+
 _STAMP = "@stamp@"
 _SEQUENCE = 987_654_321
 
@@ -35,10 +37,10 @@ def stamp() -> str:
 
 
 class Fleet:
-    """Agents of many nodes. Each value they send is the moment it was measured, so a reader knows its true age."""
+    """Agents of many nodes, each with its token. A value is the moment it was measured, so a reader knows its age."""
 
-    def __init__(self, names: Sequence[str], token: str) -> None:
-        self._token = token
+    def __init__(self, names: Sequence[str], tokens: Tokens) -> None:
+        self._tokens = tokens
         boot = uuid.uuid4().hex
         self._full = _halves(boot, [Run(name, Outcome.OK, 0.0123, _STAMP, exit_status=0) for name in names])
         self._empty = _halves(boot, [])
@@ -56,7 +58,7 @@ class Fleet:
     def _request(self, node_name: str, head: bytes, tail: bytes) -> bytes:
         self._sequences[node_name] += 1
         body = b"%s%d%s" % (head, self._sequences[node_name], tail)
-        return request("POST", f"/api/v1/nodes/{node_name}/report", self._token, body)
+        return request("POST", f"/api/v1/nodes/{node_name}/report", self._tokens[node_name], body)
 
 
 def _halves(boot: str, runs: list[Run]) -> tuple[bytes, bytes]:
@@ -69,8 +71,8 @@ def _halves(boot: str, runs: list[Run]) -> tuple[bytes, bytes]:
 class Sender:
     """Sends what nodes have to say when it is due, evenly over the interval, each on a connection of its own."""
 
-    def __init__(self, address: Address, token: str, scale: Scale, node_names: Sequence[str]) -> None:
-        self._fleet = Fleet(scale.data_names, token)
+    def __init__(self, address: Address, tokens: Tokens, scale: Scale, node_names: Sequence[str]) -> None:
+        self._fleet = Fleet(scale.data_names, tokens)
         self._nodes = node_names
         self._pause = scale.interval / len(node_names)
         self._heartbeats = scale.heartbeats
@@ -134,12 +136,12 @@ class Sender:
         }
 
 
-def _send_in_child(talk: Connection, address: Address, token: str, scale: Scale, node_names: Sequence[str]) -> None:
+def _send_in_child(talk: Connection, address: Address, tokens: Tokens, scale: Scale, node_names: Sequence[str]) -> None:
     said: dict[str, Any]
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     try:
-        sender = Sender(address, token, scale, node_names)
+        sender = Sender(address, tokens, scale, node_names)
         talk.send({})  # connected
         said = sender.run(talk)
     except BenchError as error:
@@ -149,14 +151,14 @@ def _send_in_child(talk: Connection, address: Address, token: str, scale: Scale,
 
 
 @contextmanager
-def sending(address: Address, token: str, scale: Scale, node_names: Sequence[str]) -> Iterator[dict[str, float]]:
+def sending(address: Address, tokens: Tokens, scale: Scale, node_names: Sequence[str]) -> Iterator[dict[str, float]]:
     """Nodes that report while the block runs; how it went is in the yielded map after the block.
 
     BenchError when the service refused a report, or fell behind.
     """
     said: dict[str, Any] = {}
     ours, theirs = processes.Pipe()
-    child = processes.Process(target=_send_in_child, args=(theirs, address, token, scale, node_names), daemon=True)
+    child = processes.Process(target=_send_in_child, args=(theirs, address, tokens, scale, node_names), daemon=True)
     child.start()
     theirs.close()
     try:

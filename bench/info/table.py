@@ -97,7 +97,8 @@ def _machine_line(record: dict[str, Any], scale: Scale) -> str:
     machine = record["machine"]
     versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
     return (
-        f"{scale.nodes} simulated nodes x {scale.names} values every {scale.interval:g} s; medians of {scale.rounds} "
+        f"{scale.nodes} simulated nodes x {scale.names} values every {scale.interval:g} s; "
+        f"fleets of {', '.join(f'{nodes:,}' for nodes in scale.sizes)} nodes; medians of {scale.rounds} "
         f"rounds in turns; the ratio is nodewise / Prometheus. {machine['cores']} cores ({machine['cpu']}), "
         f"{machine['memory_bytes'] / 2**30:.0f} GiB, {machine['system']}, {machine['file_system']}; {versions}. "
         f"The host gave {record['steal_ratio']:.1%} of the CPU time to others. Senders and readers run on the same "

@@ -24,7 +24,7 @@ LOST_SECONDS = 10.0
 
 def of_service(service: Service, scale: Scale, probe: str) -> Found:
     """Report for the node `probe` again and again, each time reading its name until the new value is there."""
-    fleet, writer, reader = Fleet(scale.data_names, service.token), Line(service.address), Line(service.address)
+    fleet, writer, reader = Fleet(scale.data_names, service.agents), Line(service.address), Line(service.address)
     message = service.read(scale.data_names[-1])
     delays: list[float] = []
 

@@ -60,6 +60,8 @@ def test_every_figure_of_nodewise_is_measured(run: tuple[Path, dict[str, Any]]) 
     assert [name for name, value in found.items() if value is None] == []
     assert found["ingest_durable"] > 0
     assert found["restart_sqlite_seconds"] > 0
+    assert found["large_read_p99_seconds"] > 0
+    assert found["large_growth"] == pytest.approx(found["large_cores"] / 100 / (found["small_cores"] / 20))
     assert 0 < found["read_p50_seconds"] <= found["read_p99_seconds"]
     assert 0 < found["visible_p50_seconds"] <= found["visible_p99_seconds"]
 
@@ -154,7 +156,10 @@ def overloaded() -> Iterator[Address]:
 
 
 def test_a_service_that_refuses_reports_ends_the_bench_with_its_answer(overloaded: Address) -> None:
-    with pytest.raises(BenchError, match="503"), sending(overloaded, "token", QUICK, QUICK.node_names):
+    with (
+        pytest.raises(BenchError, match="503"),
+        sending(overloaded, dict.fromkeys(QUICK.node_names, "token"), QUICK, QUICK.node_names),
+    ):
         deadline = time.monotonic() + 20
         while multiprocessing.active_children():
             assert time.monotonic() < deadline, "the simulated nodes went on"
