@@ -28,10 +28,10 @@ class AppendStream:
             self._stream = hdfs.createNonRecursive(path, False, BUFFER_BYTES, replication, block, None)
 
     def append(self, content: bytes) -> None:
-        """Append bytes; on return every reader sees them, and every node that holds the file has received them."""
+        """Append bytes; on return every reader sees them, and every node that holds the file has them on its disk."""
         with java_errors(f"appending to {self._name}", REMEDY):
             self._stream.write(jpype.JArray(jpype.JByte)(content))
-            self._stream.hflush()
+            self._stream.hsync()  # hflush leaves them in the memory of the nodes
 
     def close(self) -> None:
         """Close the file."""
