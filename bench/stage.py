@@ -20,7 +20,7 @@ from hdfs import InsecureClient
 
 from bench.clocks import Clocks
 from bench.info.errors import BenchError
-from hadoop.local import daemons, health, lifecycle, processes, state
+from hadoop.local import daemons, health, lifecycle, ports, processes, state
 from hadoop.local.daemons import Daemon
 from hadoop.local.lifecycle import Cluster
 from infosvc.wire.client import InfoClient
@@ -46,7 +46,7 @@ class Stage:
     @property
     def url(self) -> str:
         """The information service."""
-        return f"http://{self.cluster.master}:8400"
+        return f"http://{self.cluster.master}:{ports.INFOSVC}"
 
     def nodewise(self, *words: str, timeout: float = 600) -> str:
         """What a command prints; BenchError when it fails."""

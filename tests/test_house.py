@@ -16,6 +16,8 @@ from nodewise.__main__ import cli
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("nodewise", "infosvc", "collectors", "locality", "hadoop", "jobs", "bench")
 SCHEDULER = ("locality", "jobs/application", "jobs/itemwork", "jobs/kinds")
+ERRORS = ("HadoopError", "InfoError", "JobError", "PlanError")
+"""Their remedy is a field."""
 LONGEST_FILE = 400
 LONGEST_FUNCTION = 45
 
@@ -50,6 +52,25 @@ def test_a_data_name_put_into_the_planner_would_be_found() -> None:
     planted = (ROOT / "locality" / "bounds.py").read_text() + '\nJUDGE = "perf_cpu"\n'
 
     assert named_in(planted, data_names()) == {"perf_cpu"}
+
+
+def test_the_port_of_the_service_is_written_once() -> None:
+    written = [
+        str(path.relative_to(ROOT))
+        for path in sources(*ROOMS)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and str(node.value).rpartition(":")[2] == "8400"
+    ]
+
+    assert written == ["infosvc/wire/client.py"]
+
+
+@pytest.mark.parametrize("path", sources(*ROOMS), ids=lambda path: str(path.relative_to(ROOT)))
+def test_errors_keep_what_helps_in_a_field_of_its_own(path: Path) -> None:
+    calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call) and node.args]
+    raised = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id in ERRORS]
+
+    assert not [call.lineno for call in raised if "`nodewise " in ast.unparse(call.args[0])]
 
 
 @pytest.mark.parametrize("path", sources(*ROOMS), ids=lambda path: str(path.relative_to(ROOT)))

@@ -10,11 +10,11 @@ import psutil
 
 from hadoop.errors import HadoopError
 from hadoop.rest.default_ports import DEFAULT_PORTS
+from infosvc.wire.client import DEFAULT_PORT
 
 NAMENODE = DEFAULT_PORTS["dfs.namenode.rpc-address"]
 NAMENODE_HTTP = DEFAULT_PORTS["dfs.namenode.http-address"]
-INFOSVC = 8400
-"""Where `nodewise serve` listens unless told otherwise."""
+INFOSVC = DEFAULT_PORT
 RESOURCEMANAGER_HTTP = DEFAULT_PORTS["yarn.resourcemanager.webapp.address"]
 RESOURCEMANAGER = (
     DEFAULT_PORTS["yarn.resourcemanager.scheduler.address"],

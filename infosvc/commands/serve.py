@@ -19,7 +19,7 @@ from infosvc.access.audit_key import FILE
 from infosvc.access.roles import is_loopback, token_from
 from infosvc.commands.options import token_option
 from infosvc.settings import Ack, Settings
-from infosvc.wire.client import token_path
+from infosvc.wire.client import DEFAULT_PORT, token_path
 from infosvc.wire.errors import InvalidInput
 from infosvc.wire.records import NODE_NAME
 
@@ -33,7 +33,7 @@ _file = click.Path(dir_okay=False, path_type=Path)
 @click.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=8400, show_default=True, help="Port; 0 takes a free one."
+    "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, show_default=True, help="Port; 0 takes a free one."
 )
 @click.option(
     "--database",

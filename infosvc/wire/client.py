@@ -23,7 +23,9 @@ from infosvc.wire.records import Datum, Node, Producer, Receipt, Report, Role, W
 
 T = TypeVar("T")
 
-DEFAULT_URL = "http://127.0.0.1:8400"
+DEFAULT_PORT = 8400
+"""Where `nodewise serve` listens unless told otherwise."""
+DEFAULT_URL = f"http://127.0.0.1:{DEFAULT_PORT}"
 MOST_KEPT = 256  # answers to data() that may be kept
 NAMES_PER_CALL = 50  # so that no URL grows too long
 

@@ -295,12 +295,14 @@ class Containers:
         left = [place for place in self._places if place.state != "done"]
         hopeless = [place for place in left if self._is_hopeless(place, now)]
         if left and (len(hopeless) == len(left) or any(place.role.all_needed for place in hopeless)):
-            raise JobError(self._explain_nothing_left(hopeless))
+            raise self._nothing_left_error(hopeless)
 
-    def _explain_nothing_left(self, places: Sequence[_Place]) -> str:
+    def _nothing_left_error(self, places: Sequence[_Place]) -> JobError:
         late = f"no container within {self._patience.container_wait:.0f} s, the node is full or lost"
         said = "; ".join(f"{place.seat.node_name}: {place.said or late}" for place in places)
-        return (
-            f"no node is left that could go on ({said}): `nodewise job logs` shows what the containers printed, "
-            "`nodewise cluster status` which nodes are up"
+        return JobError(
+            f"no node is left that could go on ({said})",
+            remedy=(
+                "`nodewise job logs` shows what the containers printed, `nodewise cluster status` which nodes are up"
+            ),
         )

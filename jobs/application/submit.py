@@ -52,12 +52,16 @@ class InfoAccess:
 
 @dataclass(frozen=True)
 class MasterNeeds:
-    """What the application master's own container needs, which is all that a runner has; `hosts` are all it may use."""
+    """What the application master's own container needs, which is all that a runner has; `hosts` are all it may use.
+
+    `has_uploads` says that the order's uploads lie in its folder, as a runner needs them.
+    """
 
     memory_mb: int = MASTER_MEMORY_MB
     vcores: int = 1
     resources: Mapping[str, int] = field(default_factory=dict)
     hosts: Sequence[str] = ()
+    has_uploads: bool = False
 
 
 def master_memory_mb(files: int) -> int:
@@ -237,7 +241,8 @@ class Submitter:
             self.filesystem.write(f"{spec.staging}/{name}", content, mode=0o600)
         for name, local in order.uploads.items():
             self.filesystem.upload(local.absolute(), f"{spec.staging}/{name}")
-        return {name: f"{spec.staging}/{name}" for name in contents}
+        names = [*contents, *(order.uploads if order.master.has_uploads else ())]
+        return {name: f"{spec.staging}/{name}" for name in names}
 
 
 def check_attempts(conf_dir: Path, attempts: int) -> None:

@@ -304,7 +304,9 @@ def _show_reports(submitter: Submitter, outputs: Sequence[str], as_json: bool) -
 def _read_report(submitter: Submitter, output: str) -> dict[str, Any]:
     name = f"{output.rstrip('/')}/report.json"
     if not submitter.filesystem.exists(name):
-        raise JobError(f"{output} holds no report.json: is it the output of a finished job? `nodewise job list`")
+        raise JobError(
+            f"{output} holds no report.json", remedy="is it the output of a finished job? `nodewise job list`"
+        )
     try:
         body: dict[str, Any] = json.loads(submitter.filesystem.read(name))
     except ValueError as error:

@@ -13,7 +13,7 @@ from typing import Any
 import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from jobs.application.package import ROOT
+from jobs.application.package import ROOT, WORKER_PYTHON, WORKER_PYTHON_VARIABLE
 from jobs.commands.options import progress_console, show
 from jobs.errors import JobError
 
@@ -22,8 +22,8 @@ FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 FILE = click.Path(dir_okay=False, path_type=Path)
 worker_python = click.option(
     "--worker-python",
-    envvar="NODEWISE_WORKER_PYTHON",
-    default=str(ROOT / ".venv-worker" / "bin" / "python"),
+    envvar=WORKER_PYTHON_VARIABLE,
+    default=str(WORKER_PYTHON),
     help="Python with the engines on this machine [default: what scripts/setup made].",
 )
 

@@ -21,7 +21,7 @@ def rows(filesystem: FileSystem, output: str, errors_only: bool = False) -> list
     """Every row below `output`, by path; JobError when there are no results, HadoopError when there is no such path."""
     files = [file.path for file in list_files(filesystem, output) if file.path.endswith(".parquet")]
     if not files:
-        raise JobError(f"{output} holds no results: is it the output of a finished job? `nodewise job list`")
+        raise JobError(f"{output} holds no results", remedy="is it the output of a finished job? `nodewise job list`")
     try:
         tables = [_rows(filesystem.read(path)) for path in files]
     except (pa.ArrowException, ValueError) as error:

@@ -20,11 +20,11 @@ from infosvc.commands import show
 from infosvc.commands.options import json_option, service_options
 from infosvc.commands.shipping import DIRECTORY, given_options, ssh_options
 from infosvc.wire.service_options import ServiceAddress
+from jobs.application.package import WORKER_PYTHON, WORKER_PYTHON_VARIABLE
 from nodewise.doctor.checks import look
 from nodewise.doctor.finding import Finding, State
 from nodewise.doctor.request import Request
 
-WORKER_PYTHON = Path(__file__).resolve().parents[2] / ".venv-worker" / "bin" / "python"
 COLOURS = {State.OK: "green", State.WARN: "yellow", State.FAIL: "bold red", State.SKIPPED: "dim"}
 
 _path = click.Path(path_type=Path)
@@ -49,7 +49,7 @@ _path = click.Path(path_type=Path)
 @click.option(
     "--worker-python",
     type=_path,
-    envvar="NODEWISE_WORKER_PYTHON",
+    envvar=WORKER_PYTHON_VARIABLE,
     default=WORKER_PYTHON,
     help="Python with the engine on the nodes [default: what scripts/setup made].",
 )

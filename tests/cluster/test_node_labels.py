@@ -132,16 +132,18 @@ def test_workers_that_classify_get_the_resource(stage: Stage) -> None:
     assert widget_seconds(stage.cluster, report["job_id"]) > 0
 
 
-def test_a_runner_s_own_container_has_resource_label_and_host(special: Cluster, tmp_path: Path) -> None:
-    checkout = Checkout(tmp_path / "checkout")
+def test_a_runner_s_own_container_has_resource_label_host_and_files(special: Cluster, tmp_path: Path) -> None:
+    checkout, host = Checkout(tmp_path / "checkout"), special.nodes[3]
+    kind = changed(block("kind"), ('attempt.spec.settings["of"]', 'int(open("of.txt").read())'))
     checkout.write("jobs/kinds/count/__init__.py", "")
-    checkout.write("jobs/kinds/count/runner.py", block("kind"))
+    checkout.write("jobs/kinds/count/runner.py", kind)
     checkout.add_line("jobs/kinds/__init__.py", block("kind-line"), below="KINDS: Mapping[str, str] = {")
-    host = special.nodes[3]
-    needs = f'hosts=[host], resources={{"{WIDGET}": 2}}'
-    script = changed(block("kind-submit"), ("hosts=[host]", needs))
+    (tmp_path / "of.txt").write_text("4")
+    given = f'options=JobOptions(node_label="{LABEL}"), uploads={{"of.txt": Path("{tmp_path}/of.txt")}}'
     script = changed(
-        script, ("needs_service=False,", f'needs_service=False, options=JobOptions(node_label="{LABEL}"),')
+        block("kind-submit"),
+        ("hosts=[host]", f'hosts=[host], resources={{"{WIDGET}": 2}}, has_uploads=True'),
+        ('{"of": 5}, needs_service=False', f"{{}}, {given}, needs_service=False"),
     )
     (tmp_path / "submit.py").write_text(f"from jobs.application.job_spec import JobOptions\n{script}")
 
@@ -149,7 +151,7 @@ def test_a_runner_s_own_container_has_resource_label_and_host(special: Cluster, 
     said = shell.run(f"python {tmp_path}/submit.py {special.conf_dir} {special.jars} {special.user} {host}")
 
     found = json.loads(said.splitlines()[-1])
-    assert found["said"] == f"counted to 5 on {host}"
+    assert found["said"] == f"counted to 4 on {host}"
     assert widget_seconds(special, found["job_id"]) > 0
 
 

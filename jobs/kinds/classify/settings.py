@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jobs.application.options import option
-from jobs.application.package import ROOT
+from jobs.application.package import WORKER_PYTHON, WORKER_PYTHON_VARIABLE
 from jobs.images.rows_size import ROW_BYTES
 from jobs.worker.settings import InferenceOptions
 from locality.policies import POLICIES
@@ -42,9 +42,9 @@ class ClassifySettings(InferenceOptions):
     )
     vcores: int = option(1, help="Cores of each container.", least=1)
     worker_python: str = option(
-        str(ROOT / ".venv-worker" / "bin" / "python"),
+        str(WORKER_PYTHON),
         help="Python with the engine on the nodes [default: what scripts/setup made].",
-        envvar="NODEWISE_WORKER_PYTHON",
+        envvar=WORKER_PYTHON_VARIABLE,
         show_default=False,
     )
     lease_seconds: float = option(10.0, help="Seconds of silence after which a node's work goes to others.", least=5)
