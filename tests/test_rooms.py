@@ -168,3 +168,27 @@ def test_no_two_modules_of_a_room_share_a_name_without_need(tree: Path) -> None:
 
     (tree / "infosvc" / "http" / "api" / "server.py").write_text("")
     assert len(stems(tree)["infosvc/http", "server"]) == 2
+
+
+MOST_FILES = 20
+CATALOGUES = ("collectors/scripts",)
+"""Folders of as many files as there are things to list."""
+
+
+def crowded(where: Path) -> dict[str, int]:
+    """The folders of the product with more files side by side than a reader takes in at once."""
+    folders = [folder for room in CONFIG["root_packages"] for folder in [where / room, *(where / room).rglob("*/")]]
+    counts = {}
+    for folder in folders:
+        name = folder.relative_to(where).as_posix()
+        if not {"target", "__pycache__"} & set(folder.parts) and name not in CATALOGUES:
+            counts[name] = sum(file.is_file() for file in folder.iterdir())
+    return {name: count for name, count in counts.items() if count > MOST_FILES}
+
+
+def test_no_folder_has_more_files_than_one_sees_at_once(tree: Path) -> None:
+    assert crowded(ROOT) == {}
+
+    for number in range(MOST_FILES):
+        (tree / "infosvc" / "http" / f"more_{number}.txt").write_text("")
+    assert set(crowded(tree)) == {"infosvc/http"}

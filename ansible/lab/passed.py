@@ -27,10 +27,14 @@ INPUTS = (
     # What scripts/payload packs environments with.
     "jobs/application/environments/",
     "jobs/commands/environment.py",
+    "pyproject.toml",
     "requirements/",
     "scripts/lab",
     "scripts/payload",
     "scripts/setup",
+    # What the lab's tests stand on themselves.
+    "tests/conftest.py",
+    "tests/recipes/pages.py",
     "yarn-plugin/attributes/",
     "yarn-plugin/pom.xml",
     "yarn-plugin/src/main/",

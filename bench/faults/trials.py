@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+import psutil
 import pyarrow.parquet as pq
 from hdfs import HdfsError
 
@@ -163,8 +164,12 @@ def _look(stage: Stage, output: str, outcome: Outcome) -> None:
 def _look_at_rest(stage: Stage, outcome: Outcome) -> None:
     with suppress(BenchError):
         until(lambda: not stage.working(), QUIET_SECONDS, "nothing is left running")
-    if left := stage.working():
-        outcome.wrong.append(f"left running: {[' '.join(one.cmdline()) for one in left]}")
+    left = []
+    for one in stage.working():
+        with suppress(psutil.NoSuchProcess):  # it has ended since it was found
+            left.append(" ".join(one.cmdline()))
+    if left:
+        outcome.wrong.append(f"left running: {left}")
     folder = f"/user/{stage.cluster.user}/.nodewise"
     with suppress(BenchError):
         until(lambda: stage.hdfs().list(folder) == ["decisions", "records"], QUIET_SECONDS, "nothing is left in HDFS")

@@ -17,6 +17,7 @@ from lab import loaded, passed
 ROOT = Path(__file__).resolve().parents[2]
 LOADED = ("infosvc/wire/records.py", "jobs/reports/report.html.j2")
 ROLE = "ansible/roles/agent/tasks/main.yml"
+STANDS_ON = ("pyproject.toml", "tests/conftest.py", "tests/recipes/pages.py")
 TEST = 'said = block("on-the-master")\n'
 PAGE = "# A page\n\n<!-- recipe: on-the-master -->\n```sh\n{}\n```\n\nWords.\n"
 
@@ -25,7 +26,9 @@ PAGE = "# A page\n\n<!-- recipe: on-the-master -->\n```sh\n{}\n```\n\nWords.\n"
 def checkout(tmp_path: Path) -> Path:
     """A small checkout in which the lab's tests have just passed."""
     root = tmp_path / "checkout"
-    texts = dict.fromkeys([*LOADED, ROLE, "infosvc/other.py", "scripts/payload", "requirements/service.txt"], "first\n")
+    texts = dict.fromkeys(
+        [*LOADED, *STANDS_ON, ROLE, "infosvc/other.py", "scripts/payload", "requirements/service.txt"], "first\n"
+    )
     for name, text in {**texts, "tests/lab/test_it.py": TEST, "README.md": PAGE.format("nodewise job")}.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
@@ -70,6 +73,7 @@ def test_after_a_pass_nothing_is_due_and_the_file_can_be_read(checkout: Path) ->
         "scripts/payload",
         "requirements/service.txt",
         "tests/lab/test_it.py",
+        *STANDS_ON,
     ],
 )
 def test_a_change_of_what_the_tests_depend_on_makes_them_due(checkout: Path, name: str) -> None:

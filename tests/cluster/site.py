@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.error import URLError
 
 from hdfs import InsecureClient
 
@@ -57,7 +58,7 @@ def until(condition: Callable[[], Any], seconds: float = 60) -> Any:
     """What a condition gives once it holds; a daemon that is silent for now is asked again."""
     deadline = time.monotonic() + seconds
     while True:
-        with suppress(NoAnswer):
+        with suppress(NoAnswer, URLError, ConnectionError, TimeoutError):
             if found := condition():
                 return found
         assert time.monotonic() < deadline, "the condition did not come true in time"

@@ -61,8 +61,9 @@ class Standing:
         if self._changed:
             for daemon, process in daemons.find_running(lifecycle.load(self.home)).items():
                 if daemon.kind in self._changed:
-                    process.kill()
-                    process.wait(20)
+                    with suppress(psutil.NoSuchProcess):  # it has ended since it was found
+                        process.kill()
+                    process.wait(60)
         self._changed = set()
 
     def site(self) -> Site:

@@ -19,7 +19,7 @@ from tests.cluster.standing import Standing
 MEGABYTE = 1 << 20
 # A JVM cannot be started twice in a process nor survive a fork, so it gets a process of its own.
 BEGIN = f"""
-import json, sys
+import json, sys, time
 from pathlib import Path
 import jpype
 from hadoop.client.blocks import list_files
@@ -34,13 +34,22 @@ def writing(path, size, replication=2):
     stream.write(jpype.JArray(jpype.JByte)(b"x" * size))
     return stream
 
-def listed(path):
-    return {{file.path: file._asdict() | {{"best": file.hosts()}} for file in list_files(fs, path)}}
+def listed(path, is_settled=lambda files: True):
+    # Replicas are reported a moment after they are written.
+    deadline = time.monotonic() + 60
+    while True:
+        files = {{file.path: file._asdict() | {{"best": file.hosts()}} for file in list_files(fs, path)}}
+        if is_settled(files) or time.monotonic() > deadline:
+            return files
+        time.sleep(0.05)
+
+def blocks(files, name):
+    return [block._asdict() for block in files[name]["blocks"]]
 """
 BLOCKS = f"""
 writing("/states/several", 2 * {MEGABYTE} + 500).close()
 writing("/states/empty", 0).close()
-found = listed("/states")
+found = listed("/states", lambda files: all(len(b["hosts"]) == 2 for b in blocks(files, "/states/several")))
 """
 OPEN = f"""
 synced = java("java.util.EnumSet").of(
@@ -48,9 +57,11 @@ synced = java("java.util.EnumSet").of(
 )
 stream = writing("/open/file", {MEGABYTE} + 500)
 stream.hsync(synced)
-before = listed("/open")["/open/file"]
+def states(*wanted):
+    return lambda files: tuple(b["state"] for b in blocks(files, "/open/file")) == wanted
+before = listed("/open", states("live", "open"))["/open/file"]
 stream.close()
-found = [before, listed("/open")["/open/file"]]
+found = [before, listed("/open", states("live", "live"))["/open/file"]]
 """
 CODED = f"""
 fs.java.enableErasureCodingPolicy("XOR-2-1-1024k")
@@ -61,29 +72,46 @@ for name, size in (("large", 3 * {MEGABYTE}), ("small", 1000), ("empty", 0)):
 writing_on = fs.java.create(fs.path("/coded/open"))
 writing_on.write(jpype.JArray(jpype.JByte)(b"x" * 3 * {MEGABYTE}))
 writing_on.hflush()
-found = listed("/coded")
+hosts = {{"/coded/large": 2, "/coded/small": 1}}
+found = listed("/coded", lambda files: all(
+    len(set(b["hosts"])) == count for name, count in hosts.items() for b in blocks(files, name)
+))
 writing_on.close()
 """
 AS_HADOOP = """
+from hadoop.client.listing import Listing
+
+def both():
+    pages = fs.java.listFiles(fs.path("/pages"), True)
+    theirs = {}
+    while pages.hasNext():
+        status = pages.next()
+        theirs[str(status.getPath().toUri().getPath())] = [
+            [int(at.getOffset()), int(at.getLength()), sorted(map(str, at.getHosts()))]
+            for at in status.getBlockLocations()
+        ]
+    ours = {
+        file.path: [[block.offset, block.length, sorted(block.hosts)] for block in file.blocks]
+        for file in list_files(fs, "/pages")
+    }
+    return [ours, theirs]
+
 for number in range(7):
     fs.write(f"/pages/{number}", b"x" * number)
     fs.write(f"/pages/in {number % 3}/ü {number}", b"x" * number)
-pages = fs.java.listFiles(fs.path("/pages"), True)
-theirs = {}
-while pages.hasNext():
-    status = pages.next()
-    theirs[str(status.getPath().toUri().getPath())] = [
-        [int(at.getOffset()), int(at.getLength()), sorted(map(str, at.getHosts()))]
-        for at in status.getBlockLocations()
-    ]
-ours = {
-    file.path: [[block.offset, block.length, sorted(block.hosts)] for block in file.blocks]
-    for file in list_files(fs, "/pages")
-}
-from hadoop.client.listing import Listing
-found = [ours, theirs, len(list(Listing(fs).pages("/pages")))]
+# Replicas are reported a moment after they are written, which may be between the two.
+deadline = time.monotonic() + 60
+while (found := both())[0] != found[1] and time.monotonic() < deadline:
+    time.sleep(0.05)
+found.append(len(list(Listing(fs).pages("/pages"))))
 """
-ONE_REPLICA = 'writing("/lost/file", 1000, 1).close(); writing("/lost/kept", 1000, 4).close(); found = listed("/lost")'
+ONE_REPLICA = """
+writing("/lost/file", 1000, 1).close()
+writing("/lost/kept", 1000, 4).close()
+found = listed("/lost", lambda files: [
+    len(b["hosts"]) for name in ("/lost/file", "/lost/kept") for b in blocks(files, name)
+] == [1, 4])
+"""
 CACHED = """
 client = fs.java
 client.addCachePool(java("org.apache.hadoop.hdfs.protocol.CachePoolInfo")("pool"))
@@ -165,7 +193,7 @@ def _restart(cluster: Cluster, daemon: Daemon, keys: dict[str, str]) -> None:
     """Start a daemon again with further keys in its hdfs-site.xml."""
     process = daemons.find_running(cluster)[daemon]
     process.kill()
-    process.wait(20)
+    process.wait(60)
     file = site.conf_dir(cluster, daemon.node) / "hdfs-site.xml"
     more = "".join(f"<property><name>{key}</name><value>{value}</value></property>" for key, value in keys.items())
     file.write_text(file.read_text().replace("</configuration>", f"{more}</configuration>"))

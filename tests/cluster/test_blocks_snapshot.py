@@ -36,13 +36,13 @@ def content(snapshot):
         for f in snapshot.files()
     )
 
-def settled():
+def settled(path="/snap"):
     # Replicas are reported a moment after a file is closed.
     deadline = time.monotonic() + 60
-    snapshot = take(listing, "/snap")
+    snapshot = take(listing, path)
     while not all(folder.settled for folder in snapshot.folders.values()):
         assert time.monotonic() < deadline, snapshot.folders
-        snapshot = take(listing, "/snap")
+        snapshot = take(listing, path)
     return snapshot
 
 def step(name, action=lambda: None, **how):
@@ -105,7 +105,8 @@ seen = [[row[:3] for row in content(one) if row[0] == "/snap/c/open"] for one in
 found["open"] = [[one.listed_again, rows] for one, rows in zip((*during, after), seen)]
 
 write("one").close()
-file = take(listing, "/snap/one")
+settled()  # for those who look at it next
+file = settled("/snap/one")
 found["a file"] = [file.file_count, list(file.folders), take(listing, "/snap/one", file).listed_again]
 print(json.dumps(found))
 """

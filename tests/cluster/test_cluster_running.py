@@ -164,11 +164,11 @@ def _marks(cluster: Cluster, argument: str) -> set[str | None]:
     return found
 
 
-def test_a_process_started_over_ssh_belongs_to_the_cluster(cluster: Cluster) -> None:
+def test_a_process_started_over_ssh_belongs_to_the_cluster(cluster: Cluster, eventually: Callable[..., None]) -> None:
     argv = ["ssh", "-F", str(cluster.ssh_config), cluster.nodes[0], "setsid sleep 60.25 > /dev/null 2>&1 &"]
     subprocess.run(argv, check=True)
-    # The shell that started it may not have ended yet.
-    assert _marks(cluster, "sleep 60.25") == {cluster.id}
+    # The shell that started it may end just now.
+    eventually(lambda: _marks(cluster, "sleep 60.25") == {cluster.id})
     processes.end(lambda: _with_argument(cluster, "sleep 60.25"))
 
 

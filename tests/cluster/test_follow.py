@@ -117,8 +117,7 @@ class Work:
 
     def status(self) -> dict[str, Any]:
         """What the application master says, through the ResourceManager's proxy."""
-        with urlopen(f"{self.proxy}status", timeout=10) as answer:
-            found: dict[str, Any] = json.load(answer)
+        found: dict[str, Any] = until(lambda: json.loads(urlopen(f"{self.proxy}status", timeout=10).read()))
         return found
 
     @property

@@ -51,9 +51,12 @@ def test_what_another_queue_takes_back_is_done_elsewhere_and_speaks_against_no_n
     how = ("--queue", "guests", "--lease-seconds", "120", "--wait", "--json")
     with stage.begin("job", "submit", *asked, *how) as client:
         try:
-            with standing(stage), shell(stage.cluster, ["sleep", "600"], 6, 128, "-queue", "owner"):
+            with standing(stage):
                 mine = {one.container for one in places(stage.cluster)}
-                until(lambda: not mine <= {one.container for one in places(stage.cluster)}, 60, "YARN took one back")
+                with shell(stage.cluster, ["sleep", "600"], 6, 128, "-queue", "owner"):
+                    until(
+                        lambda: not mine <= {one.container for one in places(stage.cluster)}, 60, "YARN took one back"
+                    )
             said, complaint = client.communicate(timeout=240)
         finally:
             client.kill()
@@ -74,8 +77,9 @@ def standing(stage: Stage) -> Iterator[None]:
         """Each from its first moment: they do not all start at once."""
         for one in stage.working():
             if module_of(one) == "jobs.worker" and one.pid not in stopped:
-                one.suspend()
-                stopped[one.pid] = one
+                with suppress(psutil.NoSuchProcess):  # it has ended since it was found
+                    one.suspend()
+                    stopped[one.pid] = one
         return len(stopped) >= stage.cluster.size
 
     try:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 from hadoop.local import daemons, health, lifecycle, ports, processes
 from hadoop.local.daemons import Daemon
 from hadoop.local.lifecycle import Cluster
+from hadoop.rest import site_files
 from hadoop.rest.pages import Pages
 from hadoop.rest.resourcemanager import ResourceManager
 
@@ -58,8 +60,13 @@ class Sleepers:
 
     def processes(self) -> dict[str, psutil.Process]:
         """The sleeping process of each container."""
-        asleep = [p for p in processes.of_cluster(self.cluster.home, self.cluster.subnet) if _words(p)[:1] == ["sleep"]]
-        return {process.environ()["CONTAINER_ID"]: process for process in asleep}
+        found, number = {}, self.application_id.removeprefix("application")
+        for process in processes.of_cluster(self.cluster.home, self.cluster.subnet):
+            with suppress(psutil.Error):  # it has ended meanwhile
+                container = process.environ().get("CONTAINER_ID", "")
+                if process.cmdline()[:1] == ["sleep"] and f"{number}_" in container:
+                    found[container] = process
+        return found
 
     def end(self, eventually: Eventually) -> str:
         (self.folder / "stop").touch()
@@ -128,7 +135,7 @@ def test_a_container_outlives_its_nodemanager(sleepers: Sleepers, eventually: Ev
     _kill(sleepers.cluster, "nodemanager", node)
     lifecycle.up(sleepers.cluster.home)
     kept = {container for container, where in sleepers.events("started") if where == node}
-    eventually(lambda: kept <= _containers(node), 30)
+    eventually(lambda: kept <= _containers(node))
     assert sleepers.processes() == before
     assert sleepers.end(eventually) == "SUCCEEDED"
     eventually(lambda: not sleepers.processes())
@@ -145,18 +152,27 @@ def test_the_loss_of_a_node_is_noticed_within_fifteen_seconds(sleepers: Sleepers
     master = sleepers.application()["amHostHttpAddress"].partition(":")[0]
     other = next(node for node in sleepers.cluster.nodes if node != master)
     killed = _kill(sleepers.cluster, "nodemanager", other)
-    eventually(lambda: [other] in sleepers.events("lost"), 15)
+    # YARN looks every third of it.
+    assert 4 / 3 * _site_number(sleepers.cluster, "yarn", "yarn.nm.liveness-monitor.expiry-interval-ms") < 15_000
+    eventually(lambda: [other] in sleepers.events("lost"))
     print(f"node lost after {time.monotonic() - killed:.1f} s")
     (container,) = (container for container, node in sleepers.events("started") if node == other)
-    eventually(lambda: [container, "-100"] in sleepers.events("ended"), 5)
+    eventually(lambda: [container, "-100"] in sleepers.events("ended"))
     assert sleepers.end(eventually) == "SUCCEEDED"
 
 
 def test_the_loss_of_a_datanode_is_noticed_within_twenty_seconds(pair: Cluster, eventually: Eventually) -> None:
     lifecycle.up(pair.home)
     killed = _kill(pair, "datanode", pair.nodes[0])
-    eventually(lambda: pair.nodes[0] not in (health.live_datanodes(pair) or ()), 20)
+    recheck = _site_number(pair, "hdfs", "dfs.namenode.heartbeat.recheck-interval") / 1000
+    # The NameNode looks every five seconds.
+    assert 2 * recheck + 10 * _site_number(pair, "hdfs", "dfs.heartbeat.interval") + 5 < 20
+    eventually(lambda: pair.nodes[0] not in (health.live_datanodes(pair) or ()))
     print(f"DataNode dead after {time.monotonic() - killed:.1f} s")
+
+
+def _site_number(cluster: Cluster, of: str, key: str) -> float:
+    return float(site_files.value(cluster.conf_dir / f"{of}-site.xml", key))
 
 
 def _is_known_to_run(cluster: Cluster, container: str) -> bool:
@@ -169,7 +185,8 @@ def test_the_containers_of_an_application_master_that_died_go_on_in_the_next_att
     sleepers: Sleepers, eventually: Eventually
 ) -> None:
     before = sleepers.processes()
-    masters = [p for p in processes.of_cluster(sleepers.cluster.home, None) if str(SLEEPER) in _words(p)[1:2]]
+    running = processes.of_cluster(sleepers.cluster.home, None)
+    masters = [p for p in running if str(SLEEPER) in _words(p)[1:2] and str(sleepers.folder) in _words(p)]
     assert len(masters) == 1
     # YARN keeps only those of which it has heard that they run; the others it ends and forgets.
     eventually(lambda: all(_is_known_to_run(sleepers.cluster, container) for container in before), 60)

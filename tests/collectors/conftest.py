@@ -9,7 +9,6 @@ import ipaddress
 import json
 import os
 import signal
-import socket
 import ssl
 import subprocess
 import sys
@@ -35,6 +34,7 @@ from infosvc.settings import Settings
 from infosvc.shipping.bundle import Bundle, build
 from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Role, Run, Slot
+from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 TOKEN = "a-token-of-the-tests"
@@ -110,8 +110,7 @@ class Node:
     """An agent's files, and the agent while it runs."""
 
     def __init__(self, base: Path, bundle: Bundle, url: str, token: str = TOKEN) -> None:
-        with socket.create_server((HOST, 0)) as free:
-            self.port: int = free.getsockname()[1]
+        self.port = free_port(HOST)
         self.base = base
         self.bin = base / "bin"
         self.bin.mkdir(parents=True)

@@ -103,7 +103,7 @@ def test_every_way_a_run_can_end_reaches_the_service_with_its_reason(
 ) -> None:
     register(service, "failing", node.script("fail.sh", "echo why >&2; exit 2"))
     register(service, "silent", node.script("silent.sh", "exit 3"))
-    register(service, "slow", node.script("slow.sh", "sleep 100"), timeout=0.3)
+    register(service, "slow", node.script("slow.sh", "sleep 600"), timeout=0.3)
     register(service, "foreign", "/bin/date")
     register(service, "wrong", node.script("wrong.sh", "echo 1"), sha256="0" * 64)
     node.launch()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +19,7 @@ from collectors.agent.run import guard
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError, NotFound
 from infosvc.wire.records import Datum, Outcome, Producer
+from tests.ports import free_port
 
 Wait = Callable[[Callable[[], Any]], Any]
 
@@ -78,7 +79,8 @@ def test_beside_collectors_that_go_wrong_the_others_stay_on_time(
     ran = node.base / "ran"
     start(service, "steady", node.script("steady.sh", f"echo >>{ran}; echo 1"))
     for name, (text, _, _) in BAD.items():
-        start(service, name, node.script(f"{name}.sh", text), time_max=600 if name == "forks" else 1, timeout=1)
+        usual = {"time_max": 600 if name == "forks" else 1, "timeout": 1 if name in HANGING else 30}
+        start(service, name, node.script(f"{name}.sh", text), **usual)
     node.launch()
 
     seen = {name: wait_for(partial(value, service, name)) for name in BAD}
@@ -87,9 +89,11 @@ def test_beside_collectors_that_go_wrong_the_others_stay_on_time(
     wait_for(lambda: not processes_of(node.base / "state" / "forks"))
 
     before, ended = lines(ran), timeouts(service)
-    wait_for(lambda: timeouts(service) >= ended + 3)  # at least four seconds, eight intervals
-    assert lines(ran) - before >= 5
-    assert value(service, "steady").state == "fresh"  # type: ignore[union-attr]
+    wait_for(lambda: timeouts(service) >= ended + 3 and lines(ran) >= before + 5)
+    assert timeouts(service) - ended < 3 * (lines(ran) - before), (
+        "four for each run would mean that they take all places"
+    )
+    wait_for(lambda: value(service, "steady").state == "fresh")  # type: ignore[union-attr]
 
 
 def test_after_a_kill_the_agent_is_back_soon_and_nothing_runs_twice(
@@ -97,10 +101,13 @@ def test_after_a_kill_the_agent_is_back_soon_and_nothing_runs_twice(
 ) -> None:
     start(service, "long", node.script("long.sh", "sleep 300; echo 1"), timeout=600)
     start(service, "quick", node.script("quick.sh", "echo $$"))
+    began = time.monotonic()
     node.launch()
     wait_for(lambda: value(service, "quick"))
+    usual = time.monotonic() - began
     folder = node.base / "state" / "long"
-    first = wait_for(lambda: processes_of(folder))
+    wait_for(lambda: len(processes_of(folder)) == 2)
+    first = processes_of(folder)
     before = value(service, "quick").data_value  # type: ignore[union-attr]
 
     os.kill(node.pid, signal.SIGKILL)
@@ -108,10 +115,10 @@ def test_after_a_kill_the_agent_is_back_soon_and_nothing_runs_twice(
     assert node.launch().returncode == 0
 
     wait_for(lambda: value(service, "quick").data_value != before)  # type: ignore[union-attr]
-    assert time.monotonic() - began < RESTART_SECONDS
-    again = wait_for(lambda: [pid for pid in processes_of(folder) if pid not in first])
-    assert sorted(processes_of(folder)) == sorted(again)
-    assert len(again) == 2  # the shell and its sleep
+    assert time.monotonic() - began < usual + RESTART_SECONDS
+    # The shell and its sleep.
+    wait_for(lambda: len([pid for pid in processes_of(folder) if pid not in first]) == 2)
+    assert len(processes_of(folder)) == 2
 
 
 def test_two_agents_cannot_use_one_state_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,12 +175,6 @@ def test_of_a_slot_that_is_taken_away_nothing_stays_on_the_node(node: Any, servi
     assert (node.base / "state" / "b").is_dir()
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
-    return port
-
-
 def test_what_ran_while_the_service_was_away_reaches_it_in_order_and_with_its_age(
     tmp_path: Path, serving: Any, make_node: Any, wait_for: Wait
 ) -> None:
@@ -193,17 +194,23 @@ def test_what_ran_while_the_service_was_away_reaches_it_in_order_and_with_its_ag
         spool = node.base / "state" / ".spool"
         wait_for(lambda: len(list(spool.glob("*.jsonl"))) > 1 and int(number.read_text()) > gone + 10)
         os.kill(node.pid, signal.SIGKILL)  # what is on disk outlives this agent, too
-        stored = sum(int(file.stem.split("-")[1]) for file in spool.glob("*.jsonl"))
+        stored = numbers_in(spool)
         node.launch()
         with serving(tmp_path, port):
-            wait_for(partial(arrived, service, gone + stored))
+            wait_for(partial(arrived, service, max(stored)))
             wait_for(lambda: not list(spool.glob("*.jsonl")))
             points = [int(text) for _, text in service.history("count", "n1").points]
             times = [at for at, _ in service.history("count", "n1").points]
             assert points == sorted(points)
-            assert set(range(gone + 1, gone + stored)) <= set(points)
+            assert len(stored) > 2 and stored <= set(points)
             assert times == sorted(times)
             node.launch("--stop")
+
+
+def numbers_in(spool: Path) -> set[int]:
+    """What the runs printed that wait there; the first line of a file is about all of them."""
+    lines = [line for file in spool.glob("*.jsonl") for line in file.read_text().splitlines()[1:]]
+    return {int(json.loads(line)[1]["value"]) for line in lines}
 
 
 def arrived(service: InfoClient, number: int) -> bool:

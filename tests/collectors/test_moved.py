@@ -33,7 +33,11 @@ def test_a_frozen_agent_that_comes_back_stops_what_was_moved_meanwhile(
             nonlocal sequence
             sequence += 1
             service.report("n2", Report("boot", sequence))
-            return bool(service.slots("n2").slots)
+            return [slot.data_name for slot in service.slots("n2").slots] == ["dist"]
+
+        def wait_beside_n2(condition: Callable[[], Any]) -> None:
+            """A node that reports no more would be taken for lost itself."""
+            wait_for(lambda: has_moved() and condition())
 
         def age() -> float:
             return next(datum.age or 0.0 for datum in service.data("dist", node="n1"))
@@ -45,9 +49,8 @@ def test_a_frozen_agent_that_comes_back_stops_what_was_moved_meanwhile(
             os.kill(node.pid, signal.SIGCONT)
         assert service.slots("n1").slots == ()
         version = service.slots("n1").version
-        wait_for(lambda: node.call("GET", "/healthz")[1]["wanted_version"] == version)
-        wait_for(lambda: next(found.state for found in service.nodes() if found.node_name == "n1") == "ready")
+        wait_beside_n2(lambda: node.call("GET", "/healthz")[1]["wanted_version"] == version)
+        wait_beside_n2(lambda: next(found.state for found in service.nodes() if found.node_name == "n1") == "ready")
         before = age()
         # A slot that ran on would bring a value each 0.2 s.
-        wait_for(lambda: age() > before + 2)
-        assert [slot.data_name for slot in service.slots("n2").slots] == ["dist"]
+        wait_beside_n2(lambda: age() > before + 2)

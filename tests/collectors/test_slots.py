@@ -53,7 +53,7 @@ def test_a_new_wish_stops_what_is_gone_and_leaves_what_stayed(
     slots: tuple[Slots, list[Run]], shell: Any, wait_for: Wait
 ) -> None:
     made, _ = slots
-    long = "sleep 100"
+    long = "sleep 600"
     made.want(Wanted("n1", 1, (Slot("stays", long, 5), Slot("stops", long, 5), Slot("changes", long, 5))))
     made.step(0.0)
     stays = Slot("stays", long, 5, skipped=4, outcome=Outcome.FAILED, age=3.0)  # what was reported is not a new wish
@@ -71,7 +71,7 @@ def test_what_does_not_die_holds_up_nothing_but_a_new_slot_of_its_name(
     made, runs = slots
     with monkeypatch.context() as kernel:
         kernel.setattr(child, "kill_group", lambda *_: None)
-        made.want(Wanted("n1", 1, (Slot("a", "sleep 100", 5),)))
+        made.want(Wanted("n1", 1, (Slot("a", "sleep 600", 5),)))
         made.step(0.0)
         made.want(Wanted("n1", 2, (Slot("a", "echo 1", 5), Slot("b", "echo 1", 5))))
         wait_for(lambda: made.step(1.0) and runs)
@@ -89,7 +89,7 @@ def test_an_agent_that_ends_does_not_wait_for_what_does_not_die(
     slots: tuple[Slots, list[Run]], wait_for: Wait, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, _ = slots
-    made.want(Wanted("n1", 1, (Slot("a", "sleep 100", 5),)))
+    made.want(Wanted("n1", 1, (Slot("a", "sleep 600", 5),)))
     made.step(0.0)
     left = list(made._slots.values())
     with monkeypatch.context() as kernel:
@@ -106,7 +106,7 @@ def test_slots_that_fail_have_one_place_together(
     slots: tuple[Slots, list[Run]], shell: Any, tmp_path: Path, wait_for: Wait
 ) -> None:
     made, runs = slots
-    hangs = f"test -e {tmp_path}/again && sleep 100"
+    hangs = f"test -e {tmp_path}/again && sleep 600"
     names = [f"bad{number}" for number in range(MAX_RUNNING)]
     made.want(Wanted("n1", 1, (*(Slot(name, hangs, 5) for name in names), Slot("good", "echo 1", 1000))))
     wait_for(lambda: made.step(1.0) and len(runs) == len(names) + 1)
@@ -162,7 +162,7 @@ def test_the_loop_wakes_for_the_end_of_a_run_and_for_its_timeout(
 
 def test_a_closed_output_does_not_keep_the_loop_awake(slots: tuple[Slots, list[Run]], wait_for: Wait) -> None:
     made, _ = slots
-    made.want(Wanted("n1", 1, (Slot("a", "exec >&- 2>&-; sleep 100", 1000, timeout=7),)))
+    made.want(Wanted("n1", 1, (Slot("a", "exec >&- 2>&-; sleep 600", 1000, timeout=7),)))
 
     wait_for(lambda: made.step(0.0) and len(made.descriptors) == 1)
 

@@ -57,7 +57,7 @@ def _log(address: str) -> Piece | None:
 def test_a_nodemanager_that_does_not_answer_is_one_sentence(
     answer: bytes | None, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(container_logs, "LIMITS", Limits(silence=0.2))
+    monkeypatch.setattr(container_logs, "LIMITS", Limits(silence=0.2 if answer is None else 30.0))
     with _answering(answer) as address, pytest.raises(HadoopError, match=rf"does not answer \(.*{reason}.*\): `"):
         _log(address)
 

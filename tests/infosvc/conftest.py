@@ -26,6 +26,7 @@ import pytest
 from infosvc.http.server import Server
 from infosvc.settings import Clock, Settings
 from infosvc.wire.client import InfoClient
+from tests.ports import free_port
 
 TOKEN = "a-token-for-the-tests"
 PASSWORD = "s3cret/of:the@tests"
@@ -125,12 +126,6 @@ def _program(name: str) -> str:
 
 def _as_root() -> list[str]:
     return ["--user=root"] if os.getuid() == 0 else []
-
-
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,8 @@ import pytest
 
 from infosvc.wire.records import Outcome, Producer, Report, Role, Run
 from nodewise.__main__ import cli, main
-from tests.infosvc.conftest import TOKEN, Serving, free_port
+from tests.infosvc.conftest import TOKEN, Serving
+from tests.ports import free_port
 
 GIVEN = {
     "hosts": "127.0.0.1",

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from infosvc.wire.records import Outcome, Producer, Report, Run
-from tests.infosvc.conftest import Hands, Served, Serving, free_port
+from tests.infosvc.conftest import Hands, Served, Serving
 from tests.infosvc.terminal import LEAVE_SCREEN, NODEWISE, STYLE, Terminal, settings
+from tests.ports import free_port
 
 Done = subprocess.CompletedProcess[str]
 Command = Callable[..., Done]

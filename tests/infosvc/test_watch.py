@@ -15,8 +15,9 @@ from typing import IO
 import pytest
 
 from infosvc.wire.records import Outcome, Producer, Report, Run
-from tests.infosvc.conftest import TOKEN, Served, Serving, free_port
+from tests.infosvc.conftest import TOKEN, Served, Serving
 from tests.infosvc.terminal import LEAVE_SCREEN, NODEWISE, SHOW_CURSOR, STYLE, Terminal, settings
+from tests.ports import free_port
 
 WATCH = ("--watch", "0.1")
 Started = Callable[..., subprocess.Popen[str]]
@@ -221,13 +222,15 @@ def test_following_starts_after_a_number_and_ends_after_so_many(started: Started
 
 
 def test_following_outlives_a_service_that_is_away_for_a_while(
-    started: Started, serve: Serving, sqlite_url: str
+    started: Started, serve: Serving, sqlite_url: str, eventually: Callable[[Callable[[], bool]], None]
 ) -> None:
     port = free_port()
     with serve(sqlite_url, port=port) as service:
         service.client.put_node("n1", "127.0.0.1:9")
         following = started(service.url, "audit", "list", "--follow")
         _lines(following.stdout, lambda line: "nodes/n1" in line)
+        looks = re.compile(r'nodewise_calls_total\{endpoint="/api/v1/audit",method="GET",status="200"\} ([3-9])')
+        eventually(lambda: bool(looks.search(service.ask("GET", "/metrics").text)))  # two are the first look
     away = _lines(following.stderr, lambda line: "nothing comes for now" in line)
     with serve(sqlite_url, port=port) as service:
         service.client.put_node("n2", "127.0.0.1:9")

@@ -62,7 +62,7 @@ def test_an_old_value_is_not_taken_for_a_fresh_one(client: InfoClient) -> None:
     while client.data("quick")[0].state == "fresh":
         assert time.monotonic() < deadline
 
-    with pytest.raises(JobError, match=r"a \(stale, 0 s old\)"):
+    with pytest.raises(JobError, match=r"a \(stale, \d+ s old\)"):
         ask(client, "a", name="quick")
 
 
@@ -71,7 +71,7 @@ def test_a_failed_run_is_told_with_its_reason(client: InfoClient) -> None:
     client.put_value("weight", "a", 1)
     client.report("a", Report("boot", 1, runs=(Run("weight", Outcome.FAILED, 0.1, reason="no sensor"),)))
 
-    with pytest.raises(JobError, match=r"a \(failed, 0 s old, last run: no sensor\)"):
+    with pytest.raises(JobError, match=r"a \(failed, \d+ s old, last run: no sensor\)"):
         ask(client, "a")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from PIL import Image
 from jobs.errors import JobError
 from jobs.images import labels
 from jobs.images.datasets import load, make, photographs
+from tests.ports import free_port
 
 
 @pytest.fixture(scope="module")
@@ -22,10 +22,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def dead_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
+    return free_port()
 
 
 def contents(directory: Path) -> dict[str, bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +17,10 @@ from hadoop.errors import HadoopError
 from jobs.application import journal as journal_module
 from jobs.application.frames import contents, frame
 from jobs.application.journal import Journal, Record, read
+from jobs.itemwork.messages import Task
+from tests.jobs.dealing import block, rows, stored_rows, two_nodes
+
+BEFORE = Path(__file__).parents[1] / "fixtures" / "before_rooms" / "journal"
 
 CONTENTS = st.lists(st.binary(min_size=1, max_size=40), max_size=8)
 
@@ -221,3 +226,24 @@ def test_threads_that_wait_share_a_flush_and_each_is_durable_when_it_goes_on(dis
 
     assert (disk.flushes, missing) == (2, [])
     assert sorted(record.body["n"] for record in recorded(disk)) == list(range(20))
+
+
+def test_a_job_of_the_version_before_the_rooms_goes_on_with_its_journal(disk: Disk) -> None:
+    """Its first lease was committed, and one picture of its second ended a process."""
+    shutil.copytree(BEFORE, disk.root / "journal")
+    journal = opened(disk, 2)
+    job = two_nodes([block("/f", 1, "a"), block("/p", 11, "a")], [block("/q", 4, "b")])
+    job.paper.records = recorded(disk)
+    earlier, job.attempt = len(job.paper.records), 1
+    job.restart()
+    for node in ("a", "b"):
+        job.dealer.add_container(node, f"{node}2", 1.0)
+
+    assert [name for name, _ in stored_rows(recorded(disk))] == ["/f", *(f"/p#{number}" for number in range(7))]
+    for node in ("a", "b"):
+        while isinstance(task := job.dealer.take(node, f"{node}2", []), Task):
+            told = [item.name for group in task.groups for item in group.items]
+            job.dealer.commit(node, f"{node}2", task.lease, rows(node, told), 0.5, 100)
+    for record in job.paper.records[earlier:]:
+        journal.append(record)
+    assert sorted(name for name, _ in stored_rows(recorded(disk))) == sorted(job.names())

@@ -69,7 +69,6 @@ possible = pytest.mark.parametrize(("blocks", "capability", "loads", "fewest"), 
 
 @possible
 @every_policy
-@pytest.mark.timeout(60)
 def test_divides(name: str, blocks: list[Block], capability: dict[str, float], loads: object, fewest: object) -> None:
     assert_divides(policy(name)(blocks, capability), blocks, capability)
 

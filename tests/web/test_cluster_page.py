@@ -9,7 +9,8 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from infosvc.wire.records import Kind, Outcome, Producer, Report, Run
-from tests.infosvc.conftest import free_port, serving
+from tests.infosvc.conftest import Hands, serving
+from tests.ports import free_port
 from tests.web.browser import Tabs, Unreloaded, focused, go, press_until
 from tests.web.conftest import Known, ran
 
@@ -81,14 +82,14 @@ def test_a_name_that_is_registered_meanwhile_can_be_chosen(tabs: Tabs, known: Kn
 
 
 def test_an_old_value_says_that_it_is_stale_until_the_next_comes(tabs: Tabs, known: Known) -> None:
-    known.client.put_producer(Producer("quick", "", 1.0, Kind.PROGRAM, ttl=1.5))
+    known.client.put_producer(Producer("quick", "", 1.0, Kind.PROGRAM, ttl=4.0))
     known.client.put_value("quick", "n1", 1)
     page = tabs.open(known.url, "#/cluster?name=quick")
     with Unreloaded(page):
         expect(cell(page, "n1")).to_contain_text("stale")
         expect(page.get_by_text(re.compile("1 stale"))).to_be_visible()
         known.client.put_value("quick", "n1", 2)
-        expect(cell(page, "n1")).not_to_contain_text("stale", timeout=1_400)
+        expect(cell(page, "n1")).not_to_contain_text("stale", timeout=3_900)
 
 
 def test_an_age_goes_on_where_it_was_when_the_page_is_loaded_anew(tabs: Tabs, known: Known) -> None:
@@ -126,7 +127,8 @@ def test_a_node_that_comes_takes_the_focus_from_no_other(tabs: Tabs, known: Know
 
 
 def test_a_node_that_falls_silent_says_so(tabs: Tabs, tmp_path: Path) -> None:
-    with serving(f"sqlite:///{tmp_path / 'infosvc.db'}", heartbeat=0.5, lost_after=4.0) as service:
+    hands = Hands()
+    with serving(f"sqlite:///{tmp_path / 'infosvc.db'}", hands, heartbeat=0.5, lost_after=4.0) as service:
         service.client.put_producer(Producer("cpu_free_ratio", "x", 2.0, ttl=600))
         service.client.put_node("n1", "127.0.0.1:9")
         service.client.put_slot("n1", "cpu_free_ratio", True)
@@ -135,7 +137,9 @@ def test_a_node_that_falls_silent_says_so(tabs: Tabs, tmp_path: Path) -> None:
         with Unreloaded(page):
             service.client.report("n1", Report("b", 1, "1.0", (ran("cpu_free_ratio", "0.5"),)))
             expect(cell(page, "n1")).to_contain_text("0.5")
+            hands.turn(2)
             expect(cell(page, "n1")).to_contain_text("agent is silent")
+            hands.turn(3)
             expect(cell(page, "n1")).to_contain_text("node lost")
             service.client.report("n1", Report("b", 2, "1.0", ()))
             expect(cell(page, "n1")).not_to_contain_text("node lost")

@@ -76,7 +76,8 @@ def test_a_job_is_followed_to_its_report(tabs: Tabs, dashboard: Dashboard) -> No
 
 
 def test_a_job_is_ended_by_keyboard(tabs: Tabs, dashboard: Dashboard) -> None:
-    job_id = dashboard.submit("hdfs:///out/dashboard/ended")
+    # One that does not end of itself meanwhile.
+    job_id = json.loads(succeed(dashboard.site.nodewise("job", "run", "--json", "--", "sleep", "600")))["job_id"]
     page = tabs.open(dashboard.site.url, f"#/job/{job_id}", dashboard.token)
     expect(page.get_by_role("button", name="End this job")).to_be_visible()
     press_until(page, "End this job")

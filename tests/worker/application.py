@@ -41,7 +41,7 @@ class Application:
         self._server.server_close()
         self.refuses = lambda path: 500  # connections that are open still
 
-    def until(self, condition: Callable[[], bool], seconds: float = 30) -> None:
+    def until(self, condition: Callable[[], bool], seconds: float = 90) -> None:
         """Wait for what a worker does."""
         with self.changed:
             assert self.changed.wait_for(condition, seconds), self.calls[-20:]

@@ -27,10 +27,10 @@ from tests.worker.trapped import EXITS, HANGS, KILLS, RAISES, SLOW, Folder
 
 ROOT = Path(__file__).resolve().parents[2]
 MASTER = "job/master.json"
-DEADLINE = 60
+DEADLINE = 180
 
 
-def until(condition: Callable[[], object], seconds: float = 20) -> None:
+def until(condition: Callable[[], object], seconds: float = 90) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end
@@ -67,8 +67,8 @@ class Place:
     def start(
         self,
         engine: str = "trap",
-        picture_seconds: float = 30.0,
-        orphan: float = 30.0,
+        picture_seconds: float = 90.0,
+        orphan: float = 90.0,
         stalled: float = 240.0,
         labels: str | None = None,
     ) -> int:
@@ -175,7 +175,7 @@ def test_packed_pictures_are_cut_out_of_their_file(place: Place) -> None:
 def test_a_picture_that_ends_its_process_costs_itself_only(place: Place, trap: int, reason: str) -> None:
     pictures = place.pictures(*range(100, 110), trap, *range(110, 125))
     application = job(place, pictures[:16], pictures[16:])
-    place.start(picture_seconds=1.0)
+    place.start(picture_seconds=5.0 if trap == HANGS else 30.0)
 
     assert place.end()[0] == 0
     errors = {row["path"]: row["error"] for row in application.rows if row["error"]}
@@ -198,7 +198,7 @@ def test_a_read_that_never_returns_costs_a_process_and_no_picture(place: Place) 
     pictures = place.pictures(*range(100, 125))
     place.silence(pictures[3], pictures[7])
     application = job(place, pictures[:16], pictures[16:])
-    place.start(stalled=0.5)
+    place.start(stalled=2.0)
     status, _, err = place.end()
 
     assert status == 0
@@ -214,7 +214,7 @@ def test_a_suspect_whose_read_never_returns_stays_one(place: Place) -> None:
     suspects.note_death([picture.name for picture in pictures], "ended by SIGKILL")
     application = Application({"1-0": pictures}, suspects)
     place.point_to(application)
-    place.start(stalled=0.5)
+    place.start(stalled=2.0)
 
     assert place.end()[0] == 0
     assert [row["error"] for row in application.rows] == [None] * 4
@@ -345,8 +345,8 @@ def test_an_application_master_that_refuses_old_leases_gets_the_pictures_done_an
 
 
 def test_leases_that_do_not_count_any_more_are_dropped(place: Place) -> None:
-    pictures = place.pictures(*[SLOW] * 120, 130)
-    application = job(place, pictures[:120], pictures[120:])
+    pictures = place.pictures(*[SLOW] * 240, 130)
+    application = job(place, pictures[:240], pictures[240:])
     place.start()
     application.until(lambda: not application.waiting)
     with application.changed:
@@ -354,7 +354,7 @@ def test_leases_that_do_not_count_any_more_are_dropped(place: Place) -> None:
 
     assert place.end()[0] == 0
     assert [body["lease"] for body in application.said("/commit")] == ["1-1"]
-    assert (place.root / "trace").read_text().count("begin") < 20, "of 30 pieces"
+    assert (place.root / "trace").read_text().count("begin") < 50, "of 60 pieces"
 
 
 def test_a_worker_that_is_not_wanted_ends_and_leaves_nothing_running(place: Place) -> None:
@@ -419,7 +419,7 @@ def test_processes_end_with_a_parent_that_is_killed(place: Place) -> None:
     children = children_of(pid)
     os.kill(pid, signal.SIGKILL)
 
-    until(lambda: not any(alive(child) for child in children), seconds=2)
+    until(lambda: not any(alive(child) for child in children), seconds=15)
 
 
 def test_a_process_that_is_killed_from_outside_costs_a_fork(place: Place) -> None:

@@ -186,13 +186,22 @@ def test_a_daemon_that_ends_while_starting_is_named_and_the_rest_is_stopped(own_
     assert processes.of_cluster(own_home, lifecycle.load(own_home).subnet) == []
 
 
+def names_of(found: list[psutil.Process]) -> set[str]:
+    """What the processes are called that have not ended since they were found."""
+    names = set()
+    for process in found:
+        with suppress(psutil.NoSuchProcess):
+            names.add(process.name())
+    return names
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_start_that_is_interrupted_leaves_nothing_running(
     own_home: Path, number: signal.Signals, eventually: Callable[..., None]
 ) -> None:
     argv = [sys.executable, "-c", COMMAND, str(own_home), "up", "--nodes", "2"]
     with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as starting:
-        eventually(lambda: any(p.name() == "java" for p in processes.of_cluster(own_home, None)))
+        eventually(lambda: "java" in names_of(processes.of_cluster(own_home, None)))
         starting.send_signal(number)
         _, said = starting.communicate(timeout=60)
     assert starting.returncode != 0
@@ -251,7 +260,7 @@ def test_a_disk_without_room_is_refused_before_anything_starts(small_disk: Path)
 
 def test_a_disk_that_fills_up_during_the_start_is_named(small_disk: Path) -> None:
     with pytest.raises(HadoopError, match=r"disk under .* is full.*--home"):
-        lifecycle.up(small_disk, nodes=2, min_free_bytes=0, ready_seconds=60)
+        lifecycle.up(small_disk, nodes=2, min_free_bytes=0, ready_seconds=150)
     assert processes.of_cluster(small_disk, None) == []
 
 

@@ -220,11 +220,10 @@ def test_without_the_plug_in_values_change_nothing(placing: Placing) -> None:
     lifecycle.down(cluster.home)
     placing.cluster = lifecycle.up(cluster.home, plugin=False)
     placing.serve()
-    followed = []
-    for best in cluster.nodes[:3]:
+    for best in 2 * cluster.nodes:
         placing.put(*(0.9 if node == best else 0.1 for node in cluster.nodes))
         with placing.shell(1) as where:
             until(where)
-            followed.append(where() == {best: 1})
-
-    assert not all(followed)
+            if where() != {best: 1}:
+                return
+    pytest.fail("eight times the container went to the node with the best value")

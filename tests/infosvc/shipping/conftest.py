@@ -22,6 +22,7 @@ from infosvc.commands.node import node
 from infosvc.commands.push import push
 from infosvc.shipping.bundle import Bundle, build
 from infosvc.shipping.remote import RemoteOptions
+from tests.ports import free_port
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Served, Serving
@@ -41,13 +42,6 @@ MaxStartups 200
 AuthenticationMethods publickey
 Subsystem sftp internal-sftp
 """
-
-
-def free_port(host: str) -> int:
-    """A port of this address that nobody listens on now."""
-    with socket.create_server((host, 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 def answers(host: str, port: int) -> bool:
