@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
-<<<<<<< HEAD
 import socket
-import statistics
 import threading
-=======
->>>>>>> refs/heads/steady18
 import time
 from collections.abc import Iterator
 from itertools import pairwise
