@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hadoop.local import state
-from infosvc.access.audit import Chain
+from infosvc.access.audit_chain import Chain
 from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Outcome, Report, Run
 from jobs.application.page import page

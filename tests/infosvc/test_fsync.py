@@ -16,7 +16,8 @@ import pytest
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError
 from infosvc.wire.records import Outcome, Producer, Report, Run
-from tests.infosvc.conftest import TOKEN, free_port
+from tests.infosvc.conftest import TOKEN
+from tests.ports import free_port
 
 SERVICE = """
 import sys
