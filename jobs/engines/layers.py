@@ -51,10 +51,12 @@ Layer = Convolution | Pooling | Flatten | Dense | Dropout
 class LayeredNetwork:
     """A classifier: `layers`, then a dense layer with a unit for each class, then softmax.
 
-    Parameters have the names that Gluon gives them in a file: `features.0.weight` of layer 0, `output.bias`.
+    `title` is what people call it. Parameters have the names that Gluon gives them in a file: `features.0.weight` of
+    layer 0, `output.bias`.
     """
 
     name: str
+    title: str
     image: ImageInput
     layers: tuple[Layer, ...]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from jobs.engines import Engine, create
+from jobs.engines.class_names import check_labels, read_labels
 from jobs.engines.description import Description
 from jobs.engines.network import Network
 from jobs.engines.outputs import count_classes
@@ -60,19 +60,7 @@ def load(network: Network, batch: int, engines: Callable[[str], Engine] = create
     description = engine.load(network, given, batch)
     preparation = given.preparation(description.image)
     classes = count_classes(description, given)
-    if labels is not None and network.labels is not None and classes != len(labels):
-        knows = f"tells {classes} classes apart" if classes else "gives tensors, which have no classes"
-        raise ValueError(f"{network.labels.name} names {len(labels)} classes, and the network {knows}")
+    check_labels(network.labels, labels, classes)
     tensors = description.outputs if given.output == TENSORS else None
     has_softmax = description.is_probability if given.softmax is None else not given.softmax
     return Loaded(engine, description, preparation, labels, tensors, has_softmax)
-
-
-def read_labels(file: Path | None) -> list[str] | None:
-    """What the classes are called; ValueError when that is not text."""
-    if file is None:
-        return None
-    try:
-        return file.read_text("utf-8").splitlines()
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{file.name} is not UTF-8 ({error.reason} at byte {error.start}): save it as UTF-8") from None

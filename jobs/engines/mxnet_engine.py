@@ -1,4 +1,4 @@
-"""MXNet: AlexNet by name, or any Gluon symbol with its parameters; hybridized with static memory."""
+"""MXNet: a network by name, or any Gluon symbol with its parameters; hybridized with static memory."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from jobs.engines import alexnet, gluon_file, gluon_net
+from jobs.engines import gluon_file, gluon_net
 from jobs.engines.description import CHANNELS_FIRST, Description, ImageInput
-from jobs.engines.network import Network
+from jobs.engines.layers import LayeredNetwork
+from jobs.engines.network import Network, named
 from jobs.engines.outputs import describe
+from jobs.engines.parameters import parameters
 from jobs.engines.preparation_file import PreparationFile
 from jobs.images.tensors import ImageArrays, OutputTensor
 
@@ -24,10 +26,10 @@ class MxnetEngine:
     def load(self, network: Network, given: PreparationFile, batch: int) -> Description:  # noqa: ARG002  as all have it
         """Build the network, fill it, and run it so that the first real batch is not slower.
 
-        One image is enough for AlexNet: a full batch would take half a second more of each container's start.
+        One image is enough for a network by name: a full batch would take half a second more of each container's start.
         """
         if network.graph is None:
-            return self._load_alexnet(network.weights)
+            return self._load_named(named(network.model), network.weights)
         try:
             return self._load_file(network.graph, network.weights, given)
         except ValueError as error:
@@ -45,19 +47,19 @@ class MxnetEngine:
             results = [self._mx.nd.softmax(one) for one in results]
         return [one.asnumpy() for one in results]
 
-    def _load_alexnet(self, weights: Path | None) -> Description:
-        values = alexnet.parameters(weights)
+    def _load_named(self, layers: LayeredNetwork, weights: Path | None) -> Description:
+        values = parameters(layers, weights)
         import mxnet as mx  # the framework belongs to the worker's environment alone
 
         self._mx: Any = mx
         self._softmax = True
         classes = len(values["output.bias"])
-        self._net = gluon_net.net(alexnet.NETWORK, classes)
+        self._net = gluon_net.net(layers, classes)
         gluon_net.fill(self._net, values)
         self._net.hybridize(static_alloc=True, static_shape=True)
-        self.infer(np.zeros((1, *alexnet.NETWORK.image.shape), dtype=np.float32))
+        self.infer(np.zeros((1, *layers.image.shape), dtype=np.float32))
         output = OutputTensor("probabilities", "float32", (classes,))
-        return Description(alexnet.NETWORK.image, (output,), is_probability=True)
+        return Description(layers.image, (output,), is_probability=True)
 
     def _load_file(self, graph: Path, weights: Path | None, given: PreparationFile) -> Description:
         symbol, name = _symbol(graph, weights)

@@ -5,14 +5,23 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from importlib import import_module
 from pathlib import Path
 
+from jobs.engines.layers import LayeredNetwork
 from jobs.errors import JobError
 from locality.program_names import FORMER, program_name
 
-ALEXNET, ALEXNET_INT8 = "alexnet", "alexnet_int8"
-NAMES = {"mxnet": (ALEXNET,), "onnx": (ALEXNET, ALEXNET_INT8)}
-"""The networks that these frameworks know by name. Any other framework takes words that are no file as names."""
+NAMED = {
+    "alexnet": "jobs.engines.alexnet",
+}
+"""Name -> module whose NETWORK it is, written down as layers."""
+USUAL = next(iter(NAMED))
+"""What is taken where none is named, by frameworks that know it."""
+INT8 = "_int8"
+"""What follows a name in that of the same network in 8 bits, which comes from a file."""
+FRAMEWORKS = {"mxnet": ("",), "onnx": ("", INT8)}
+"""In which forms these frameworks know them by name. Any other framework takes words that are no file as names."""
 DIGITS = 12
 _SYMBOL, _ONNX = "-symbol.json", ".onnx"
 
@@ -21,9 +30,9 @@ _SYMBOL, _ONNX = "-symbol.json", ".onnx"
 class Network:
     """A framework, and its network as files.
 
-    model        one of NAMES, or the first digits of the SHA-256 of `graph`
+    model        a name, or the first digits of the SHA-256 of `graph`
     graph        the model file: ONNX, or a Gluon symbol
-    weights      Gluon parameters; for `alexnet_int8` the model that `nodewise job quantize` made
+    weights      Gluon parameters; for a name in 8 bits the model that `nodewise job quantize` made
     preparation  the TOML file beside the model
     labels       a class a line
     """
@@ -45,6 +54,11 @@ class Network:
         """What a report names as the source of the numbers."""
         return self.weights or self.graph
 
+    @property
+    def is_int8(self) -> bool:
+        """Whether it is a name in 8 bits."""
+        return self.graph is None and self.model.endswith(INT8)
+
     def files(self) -> Iterator[tuple[str, Path]]:
         """Each file that it has, by what it is."""
         for field in fields(self):
@@ -56,6 +70,17 @@ class Network:
         return {name: f"{name}-{file.name}" for name, file in self.files()}
 
 
+def names_of(engine: str) -> list[str]:
+    """The networks that a framework knows by name, the usual one first."""
+    return [name + form for form in FRAMEWORKS.get(engine, ()) for name in NAMED]
+
+
+def named(model: str) -> LayeredNetwork:
+    """The layers of a network that has a name, also of one in 8 bits."""
+    network: LayeredNetwork = import_module(NAMED[model.removesuffix(INT8)]).NETWORK
+    return network
+
+
 def choose(engine: str, model: str | None, weights: Path | None = None, labels: Path | None = None) -> Network:
     """What was asked for; JobError when there is no such network. A former engine's name brings its network."""
     if engine in FORMER:
@@ -64,12 +89,14 @@ def choose(engine: str, model: str | None, weights: Path | None = None, labels: 
                 f"--engine {engine} is a network, too", remedy="leave --model out, or give --engine mxnet or onnx"
             )
         engine, _, model = FORMER[engine].partition(".")
-    model = model or ALEXNET
-    if model in NAMES[engine] if engine in NAMES else not Path(model).is_file():
+    model = model or next(iter(names_of(engine)), None)
+    if model is None:
+        raise JobError(f"--engine {engine} has no network of its own", remedy="name one with --model")
+    if model in names_of(engine) if engine in FRAMEWORKS else not Path(model).is_file():
         return Network(engine, model, None, weights, None, labels)
     graph = _graph(engine, model)
     if weights is not None:
-        raise JobError(f"--weights are parameters of {ALEXNET}: {model} has its own, so leave them out")
+        raise JobError(f"--weights are parameters of {', '.join(NAMED)}: {model} has its own, so leave them out")
     parameters = _parameters(graph) if engine == "mxnet" else None
     preparation = preparation_beside(graph)
     return Network(engine, _digits(graph), graph, parameters, preparation if preparation.exists() else None, labels)
@@ -83,9 +110,9 @@ def preparation_beside(graph: Path) -> Path:
 def _graph(engine: str, model: str) -> Path:
     """The file of a graph; JobError when there is none."""
     path = Path(model)
-    if engine not in NAMES:
+    if engine not in FRAMEWORKS:
         return path
-    known = f"choose one of {', '.join(NAMES[engine])}, or name a file"
+    known = f"choose one of {', '.join(names_of(engine))}, or name a file"
     if not path.exists():
         raise JobError(f"model {model!r} is unknown to {engine}, and there is no such file: {known}")
     if engine == "onnx":

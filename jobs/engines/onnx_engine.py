@@ -1,18 +1,21 @@
-"""onnxruntime on one core: AlexNet by name, or any ONNX file with one input of images."""
+"""onnxruntime on one core: a network by name, or any ONNX file with one input of images."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from jobs.engines import alexnet, onnx_file, onnx_graph
+from jobs.engines import onnx_file, onnx_graph
 from jobs.engines.description import Description, ImageInput
 from jobs.engines.gate import REMEDY, gate_of, has_gate
-from jobs.engines.network import ALEXNET_INT8, Network
+from jobs.engines.layers import LayeredNetwork
+from jobs.engines.network import Network, named
 from jobs.engines.outputs import describe
+from jobs.engines.parameters import parameters
 from jobs.engines.preparation_file import PreparationFile
 from jobs.images.tensors import ImageArrays, OutputTensor
 
@@ -29,8 +32,8 @@ class OnnxEngine:
         """Make a session of the model, and run it once so that the first real batch is not slower."""
         self._group: int | None = None
         self._squeezed: tuple[bool, ...] = ()
-        if network.graph is None and network.model != ALEXNET_INT8:
-            return self._load_alexnet(network, batch)
+        if network.graph is None and not network.is_int8:
+            return self._load_named(named(network.model), network.weights, batch)
         file = network.graph or network.weights
         if file is None:
             raise ValueError(f"{network.model} needs a quantized model as --weights: {REMEDY}")
@@ -53,12 +56,12 @@ class OnnxEngine:
         groups = [self._infer_padded(images[at : at + self._group]) for at in range(0, len(images), self._group)]
         return [[one for rows in output for one in rows][: len(images)] for output in zip(*groups, strict=True)]
 
-    def _load_alexnet(self, network: Network, batch: int) -> Description:
-        self._session = onnx_graph.session_of(alexnet.NETWORK, alexnet.parameters(network.weights))
+    def _load_named(self, layers: LayeredNetwork, weights: Path | None, batch: int) -> Description:
+        self._session = onnx_graph.session_of(layers, parameters(layers, weights))
         self._name = onnx_graph.INPUT
-        (rows,) = self.infer(_zeros(alexnet.NETWORK.image, batch))
+        (rows,) = self.infer(_zeros(layers.image, batch))
         output = OutputTensor(onnx_graph.OUTPUT, "float32", (len(rows[0]),))
-        return Description(alexnet.NETWORK.image, (output,), is_probability=True)
+        return Description(layers.image, (output,), is_probability=True)
 
     def load_model(self, model: Any, given: PreparationFile) -> Description:
         """Make a session of a model that was read; ValueError says why it does not fit."""
@@ -101,7 +104,7 @@ class OnnxEngine:
                 self._group = None
                 return wanted, f"{said}: it was changed to take any number of images"
         except Exception as error:  # onnxruntime has a class of its own for each way in which a graph does not fit
-            print(f"with another batch it does not run: {error}".split("\n", maxsplit=1)[0], file=sys.stderr)
+            print(f"another batch does not fit: {error}".split("\n", maxsplit=1)[0], file=sys.stderr)
         self._session = fixed
         how = "one by one" if batch == 1 else "in groups"
         return wanted, f"{said} and cannot be changed: images go through it {how}"

@@ -44,7 +44,7 @@ def session(model: bytes | Path, values: Mapping[str, np.ndarray] | None = None)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
-    options.log_severity_level = 3
+    options.log_severity_level = 4  # errors are raised, and said once by whoever catches them
     if values:
         handed = [onnxruntime.OrtValue.ortvalue_from_numpy(value) for value in values.values()]
         options.add_external_initializers(list(values), handed)

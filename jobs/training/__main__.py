@@ -18,8 +18,9 @@ from typing import Any
 import cv2
 import numpy as np
 
-from jobs.engines import alexnet, onnx_file, onnx_graph
-from jobs.engines.network import choose, preparation_beside
+from jobs.engines import onnx_file, onnx_graph
+from jobs.engines.network import USUAL, choose, named, preparation_beside
+from jobs.engines.parameters import parameters
 from jobs.engines.preparation_file import PreparationFile
 from jobs.errors import JobError
 from jobs.training import labelled_images, writing
@@ -52,7 +53,7 @@ def _train(asked: argparse.Namespace) -> dict[str, Any]:
         _say(doing="training", step=step, of=of, loss=round(loss, 4))
 
     with writing.open_part(asked.weights) as file:
-        trained = train(learned, held, asked.seed, asked.steps, on_step)
+        trained = train(named(USUAL), learned, held, asked.seed, asked.steps, on_step)
         trained.net.save_parameters(str(file))
     made = {
         "weights": str(asked.weights),
@@ -86,7 +87,8 @@ def _quantize(asked: argparse.Namespace, files: list[Path]) -> dict[str, Any]:
     """The first of the files calibrate, the others judge."""
     network = choose("onnx", getattr(asked, "model", None), asked.weights)
     if network.graph is None:
-        model = onnx_graph.model(alexnet.NETWORK, alexnet.parameters(asked.weights))
+        layers = named(network.model)
+        model = onnx_graph.model(layers, parameters(layers, asked.weights))
     else:
         model = onnx_file.read(network.graph)
     given = PreparationFile.read(network.preparation)

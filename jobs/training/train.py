@@ -1,15 +1,17 @@
-"""AlexNet, from nothing to weights that mean something, in minutes on two cores."""
+"""A network that is written down as layers, from nothing to weights that mean something, in minutes on two cores."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from jobs.engines import alexnet, gluon_net
+from jobs.engines import gluon_net
+from jobs.engines.layers import LayeredNetwork
 from jobs.engines.preparation_file import PreparationFile
+from jobs.images.preparation import Preparation
 from jobs.training.labelled_images import Labelled, batches, vary
 
 BATCH = 8
@@ -19,8 +21,6 @@ RATE = 1e-4
 """Of Adam; AlexNet has nothing that normalises, and ten times as much lets it diverge."""
 LAST_RATE = 0.1
 """Of RATE, in the last step; in between the rate falls evenly."""
-
-PREPARATION = PreparationFile().preparation(alexnet.NETWORK.image)
 
 OnStep = Callable[[int, int, float], None]  # step, of how many, loss
 
@@ -38,22 +38,30 @@ class Trained:
         return sum(right for right, _ in self.by_class.values()) / sum(count for _, count in self.by_class.values())
 
 
-def train(learned: Labelled, held: Labelled, seed: int, steps: int, on_step: OnStep) -> Trained:
-    """Teach a new network; the same images, seed and number of threads give the same weights."""
+def train(
+    network: LayeredNetwork, learned: Labelled, held: Labelled, seed: int, steps: int, on_step: OnStep
+) -> Trained:
+    """Teach a network of these layers; the same images, seed and number of threads give the same weights."""
     import mxnet as mx
 
     mx.random.seed(seed)
-    net = gluon_net.net(alexnet.NETWORK, len(learned.classes))
+    net = gluon_net.net(network, len(learned.classes))
     net.initialize(mx.init.MSRAPrelu(slope=0))
     net.hybridize(static_alloc=True, static_shape=True)
-    _learn(mx, net, learned, seed, steps, on_step)
-    return Trained(net, _judge(mx, net, held))
+    how = preparation_of(network)
+    _learn(mx, net, _batches(learned, how, seed, steps), steps, on_step)
+    return Trained(net, _judge(mx, net, held, how))
 
 
-def _learn(mx: Any, net: Any, learned: Labelled, seed: int, steps: int, on_step: OnStep) -> None:
+def preparation_of(network: LayeredNetwork) -> Preparation:
+    """Of its images, as everywhere where no file says otherwise."""
+    return PreparationFile().preparation(network.image)
+
+
+def _learn(mx: Any, net: Any, shown: Iterable[tuple[np.ndarray, np.ndarray]], steps: int, on_step: OnStep) -> None:
     trainer = mx.gluon.Trainer(net.collect_params(), "adam", {"learning_rate": RATE})
     loss_of = mx.gluon.loss.SoftmaxCrossEntropyLoss()
-    for step, (pixels, numbers) in enumerate(_batches(learned, seed, steps), start=1):
+    for step, (pixels, numbers) in enumerate(shown, start=1):
         trainer.set_learning_rate(RATE * (1 - (1 - LAST_RATE) * step / steps))
         with mx.autograd.record():
             loss = loss_of(net(mx.nd.array(pixels)), mx.nd.array(numbers))
@@ -62,9 +70,9 @@ def _learn(mx: Any, net: Any, learned: Labelled, seed: int, steps: int, on_step:
         on_step(step, steps, float(loss.mean().asscalar()))
 
 
-def _batches(learned: Labelled, seed: int, steps: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _batches(learned: Labelled, how: Preparation, seed: int, steps: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Batches in an order that chance chooses, each image once before any is shown again."""
-    chance, how = np.random.default_rng(seed), PREPARATION
+    chance = np.random.default_rng(seed)
     waiting: list[int] = []
     for _ in range(steps):
         while len(waiting) < BATCH:
@@ -73,8 +81,8 @@ def _batches(learned: Labelled, seed: int, steps: int) -> Iterator[tuple[np.ndar
         yield np.stack([vary(learned.files[at], how, chance) for at in chosen]), learned.numbers[chosen]
 
 
-def _judge(mx: Any, net: Any, held: Labelled) -> dict[str, tuple[int, int]]:
-    seen = [net(mx.nd.array(pixels)).asnumpy().argmax(axis=1) for pixels in batches(held.files, BATCH, PREPARATION)]
+def _judge(mx: Any, net: Any, held: Labelled, how: Preparation) -> dict[str, tuple[int, int]]:
+    seen = [net(mx.nd.array(pixels)).asnumpy().argmax(axis=1) for pixels in batches(held.files, BATCH, how)]
     right = np.concatenate(seen) == held.numbers
     return {
         held.classes[number]: (int(right[held.numbers == number].sum()), int((held.numbers == number).sum()))

@@ -8,7 +8,7 @@ from pathlib import Path
 from jobs.application.job_spec import Settings
 from jobs.application.options import option
 from jobs.engines import ENGINES
-from jobs.engines.network import ALEXNET, Network
+from jobs.engines.network import NAMED, USUAL, Network, names_of
 from jobs.images.rows_size import LARGEST_ROW
 from locality.program_names import FORMER
 
@@ -28,12 +28,12 @@ class InferenceOptions(Settings):
     )
     model: str | None = option(
         None,
-        help=f"Network: {ALEXNET}, or a file (ONNX, or a Gluon symbol)  [default: {ALEXNET}].",
+        help=f"Network: {', '.join(names_of('onnx'))}, or a file (ONNX, or a Gluon symbol)  [default: {USUAL}].",
         metavar="NAME|FILE",
     )
     batch: int = option(32, help="Images per inference.", least=1, most=1024)
     weights: str | None = option(
-        None, help=f"Weights of {ALEXNET}, see `nodewise job train`  [default: seeded].", is_file=True
+        None, help=f"Weights of {', '.join(NAMED)}, see `nodewise job train`  [default: seeded].", is_file=True
     )
     labels: str | None = option(None, help="File with one class a line.", is_file=True)
     picture_seconds: float = option(60.0, help="Seconds after which an image is given up.", least=1)
@@ -50,7 +50,7 @@ class InferenceOptions(Settings):
         """As an engine takes it, beside these files."""
         files = {name: getattr(self, name) for name in ("graph", "weights", "preparation", "labels")}
         paths = {name: Path(file) for name, file in files.items() if file}
-        return Network(self.engine, self.model or ALEXNET, **paths)
+        return Network(self.engine, self.model or next(iter(names_of(self.engine)), ""), **paths)
 
 
 @dataclass(frozen=True, kw_only=True)

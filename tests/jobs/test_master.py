@@ -17,9 +17,11 @@ from jobs.application.listener import Listener
 from jobs.application.master import Application, as_ordered
 from jobs.application.status import JobStatus
 from jobs.errors import JobError
+from jobs.images.rows_size import LARGEST_ROW
+from jobs.itemwork.calls import LARGEST_COMMIT
 from jobs.kinds import find_kind
 from jobs.kinds.__main__ import clean
-from jobs.kinds.classify.coordinator import Classify, rules_of
+from jobs.kinds.classify.coordinator import Classify, largest_row_of, rules_of
 from tests.jobs.stored import SETTINGS, SPEC, Written
 
 NONE: Any = None
@@ -74,6 +76,9 @@ def test_a_lease_is_two_full_batches_as_long_as_a_commit_can_hold_its_rows(
     settings = replace(SETTINGS, batch=batch, vcores=vcores, row_bytes=row_bytes)
 
     assert rules_of(settings).most_items == most
+    largest = largest_row_of(settings)
+    assert settings.row_bytes <= largest <= LARGEST_ROW
+    assert largest * most <= LARGEST_COMMIT, "however large outputs of an open length are, one commit holds a lease"
 
 
 def test_containers_of_every_role_ask_for_what_was_ordered_for_each_beside_their_own_needs() -> None:

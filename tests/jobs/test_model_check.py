@@ -43,11 +43,45 @@ def test_what_does_not_fit_is_refused_in_one_sentence(model: Path, tmp_path: Pat
         check(choose("onnx", str(model)), WORKER_PYTHON, 8, print)
 
 
-def test_without_the_worker_s_python_only_alexnet_is_left_to_the_nodes(model: Path) -> None:
+MAKE = """
+import sys
+from onnx import TensorProto, helper, save
+
+shape, inputs, file = sys.argv[1].split(), sys.argv[2].split(), sys.argv[3]
+image = [int(length) if length.isdigit() else length for length in shape]
+nodes = [helper.make_node("Sum", inputs, ["s"]), helper.make_node("GlobalAveragePool", ["s"], ["p"])]
+nodes.append(helper.make_node("Flatten", ["p"], ["y"]))
+tensor = helper.make_tensor_value_info
+given = [tensor(name, TensorProto.FLOAT, image) for name in inputs]
+graph = helper.make_graph(nodes, "g", given, [tensor("y", TensorProto.FLOAT, ["n", 3])])
+save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), file)
+"""
+
+
+@pytest.mark.parametrize(
+    ("image", "inputs", "reason"),
+    [
+        ("n 3 8 8", "x z", "takes one input, the images, and this one takes 2: x, z"),
+        ("n 3 h 8", "x", "its input x leaves height or width open: write crop"),
+        ("n 3 8 8", "x", r"^labels\.txt names 2 classes, and the network tells 3 classes apart$"),
+    ],
+)
+def test_a_classifier_that_does_not_fit_is_refused_with_the_reason(
+    image: str, inputs: str, reason: str, tmp_path: Path
+) -> None:
+    file, labels = tmp_path / "made.onnx", tmp_path / "labels.txt"
+    subprocess.run([WORKER_PYTHON, "-c", MAKE, image, inputs, file], check=True)
+    labels.write_text("a\nb\n")
+
+    with pytest.raises(JobError, match=reason):
+        check(choose("onnx", str(file), None, labels), WORKER_PYTHON, 8, print)
+
+
+def test_without_the_worker_s_python_only_what_needs_its_framework_is_left_to_the_nodes(model: Path) -> None:
     said: list[str] = []
 
-    assert check(choose("mxnet", None, model), "/no/python", 8, said.append) == ROW_BYTES
-    assert said == ["mxnet.alexnet is checked only on the nodes: /no/python cannot be started here " + MISSING]
+    assert check(choose("onnx", "alexnet_int8", model), "/no/python", 8, said.append) == ROW_BYTES
+    assert said == ["onnx.alexnet_int8 is checked only on the nodes: /no/python cannot be started here " + MISSING]
     with pytest.raises(JobError, match="name a --worker-python that is on this machine too"):
         check(choose("onnx", str(model)), "/no/python", 8, print)
     with pytest.raises(JobError, match=r"/bin/false ended before it had checked .* \(status 1\): it said nothing"):
@@ -59,3 +93,20 @@ MISSING = "(No such file or directory)"
 
 def test_alexnet_with_seeded_weights_needs_no_check() -> None:
     assert check(choose("mxnet", None), "/no/python", 8, print) == ROW_BYTES
+
+
+@pytest.mark.parametrize("engine", ["mxnet", "onnx"])
+def test_without_the_worker_s_python_weights_and_labels_of_alexnet_are_looked_at_here(
+    engine: str, tmp_path: Path
+) -> None:
+    weights, labels, said = tmp_path / "cat.params", tmp_path / "labels.txt", list[str]()
+    weights.write_bytes(b"not parameters at all, but long enough")
+    labels.write_text("a\nb\n")
+
+    with pytest.raises(JobError, match=r"^cat\.params does not fit AlexNet: it does not begin like Gluon parameters"):
+        check(choose(engine, None, weights), "/no/python", 8, said.append)
+    with pytest.raises(JobError, match=r"^labels\.txt names 2 classes, and the network tells 1000 classes apart$"):
+        check(choose(engine, None, None, labels), "/no/python", 8, said.append)
+    labels.write_text("\n".join(map(str, range(1000))))
+    assert check(choose(engine, None, None, labels), "/no/python", 8, said.append) == ROW_BYTES
+    assert said == []

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 from jobs.engines import alexnet, gluon_file, onnx_graph
+from jobs.engines.description import ImageInput
 from jobs.engines.loading import Loaded, load
-from jobs.engines.network import choose
+from jobs.engines.network import NAMED, choose
+from jobs.engines.parameters import parameters
 from jobs.training.labelled_images import batches
-from jobs.training.train import PREPARATION
+from jobs.training.train import preparation_of
 from locality.program_names import FORMER
 from tests.worker.trained import Trained
 
@@ -78,7 +80,7 @@ def test_a_session_starts_no_thread_that_a_fork_would_lose() -> None:
 
     before = threads()
 
-    session = onnx_graph.session_of(alexnet.NETWORK, alexnet.parameters(None))
+    session = onnx_graph.session_of(alexnet.NETWORK, parameters(alexnet.NETWORK, None))
     session.run(None, {onnx_graph.INPUT: np.zeros((2, 3, 224, 224), dtype=np.float32)})
 
     assert threads() == before
@@ -110,7 +112,7 @@ def test_a_short_batch_gives_the_same_as_a_full_one(name: str, loaded: dict[str,
 def seen(loaded: dict[str, Loaded], trained: Trained) -> dict[str, np.ndarray]:
     """What each engine makes of all the real pictures."""
     made: dict[str, list[np.ndarray]] = {name: [] for name in loaded}
-    for pixels in batches(trained.pictures, 8, PREPARATION):
+    for pixels in batches(trained.pictures, 8, preparation_of(alexnet.NETWORK)):
         for name, one in loaded.items():
             made[name].append(one.probabilities(pixels))
     return {name: np.concatenate(parts) for name, parts in made.items()}
@@ -142,7 +144,7 @@ def test_seeded_weights_are_the_same_numbers_in_both(seeded: dict[str, Loaded], 
 
 
 def test_seeded_weights_are_the_same_in_every_process() -> None:
-    values = alexnet.parameters(None)
+    values = parameters(alexnet.NETWORK, None)
 
     assert values["output.weight"][7, 7] == np.float32(-0.012302692979574203)
     assert not values["output.bias"].any()
@@ -241,3 +243,30 @@ def test_a_model_that_was_not_compared_or_failed_is_refused(trained: Trained, tm
 def test_parameters_are_no_model_in_8_bits(trained: Trained) -> None:
     with pytest.raises(ValueError, match=r"weights\.params is not an ONNX model: make one with"):
         loaded_as("onnx_alexnet_int8", trained.weights)
+
+
+SMALL = """
+from jobs.engines.description import ImageInput
+from jobs.engines.layers import Convolution, Dense, Flatten, LayeredNetwork, Pooling
+
+NETWORK = LayeredNetwork(
+    "small", "Small", ImageInput(16, 16), (Convolution(4, window=3), Pooling(2, stride=2), Flatten(), Dense(8))
+)
+"""
+
+
+def test_another_network_with_a_name_is_a_file_and_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "small_network.py").write_text(SMALL)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(NAMED, "small", "small_network")
+    images = np.random.default_rng(1).standard_normal((3, 3, 16, 16), dtype=np.float32)
+
+    one, other = (load(choose(engine, "small"), 4) for engine in ("mxnet", "onnx"))
+
+    assert one.description.image == other.description.image == ImageInput(16, 16)
+    np.testing.assert_allclose(one.probabilities(images), other.probabilities(images), rtol=1e-4)
+    assert (choose("onnx", "small_int8").is_int8, choose("onnx", None).model) == (True, "alexnet")
+    bad = tmp_path / "bad.params"
+    bad.write_bytes(b"")
+    with pytest.raises(ValueError, match=r"^bad\.params does not fit Small: the file is empty"):
+        load(choose("mxnet", "small", bad), 4)

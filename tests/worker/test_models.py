@@ -19,6 +19,7 @@ from onnx.backend.test.runner import Runner
 from jobs.engines import alexnet, onnx_graph
 from jobs.engines.loading import Loaded, load
 from jobs.engines.network import choose
+from jobs.engines.parameters import parameters
 from jobs.engines.preparation_file import PreparationFile
 from jobs.errors import JobError
 from jobs.images.rows import TENSORS_KEY, TensorRows, find_flaw, row_bytes, stream
@@ -214,7 +215,9 @@ def test_weights_among_the_inputs_are_no_inputs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 4])
-def test_a_batch_that_cannot_be_changed_is_kept_and_said(size: int, tmp_path: Path) -> None:
+def test_a_batch_that_cannot_be_changed_is_kept_and_said(
+    size: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     nodes = [
         helper.make_node("ReduceMean", ["x"], ["m"], axes=[2, 3], keepdims=0),
         helper.make_node("Add", ["m", "own"], ["y"]),  # as many rows as images, so that no other number fits
@@ -237,6 +240,8 @@ def test_a_batch_that_cannot_be_changed_is_kept_and_said(size: int, tmp_path: Pa
     (note,) = network.description.notes
     assert f"its batch is fixed at {size} and cannot be changed" in note
     assert note.endswith("one by one" if size == 1 else "in groups")
+    [line] = capfd.readouterr().err.splitlines()
+    assert line.startswith("another batch does not fit: it does not run: [ONNXRuntimeError]")
 
 
 def refused(folder: Path) -> dict[str, tuple[Path, str, str]]:
@@ -335,7 +340,7 @@ def test_a_gluon_symbol_gives_what_it_gave_before_it_was_exported(tmp_path: Path
 
 def test_any_classifier_can_be_brought_to_8_bits(trained: Trained, tmp_path: Path) -> None:
     """AlexNet as another program would export it: its batch fixed, its opset old, and logits instead of softmax."""
-    model = onnx_graph.model(alexnet.NETWORK, alexnet.parameters(trained.weights))
+    model = onnx_graph.model(alexnet.NETWORK, parameters(alexnet.NETWORK, trained.weights))
     del model.graph.node[-1]
     model.graph.output[0].name = "classes"
     model.graph.output[0].type.tensor_type.shape.dim[0].dim_value = 1
@@ -355,3 +360,35 @@ def test_any_classifier_can_be_brought_to_8_bits(trained: Trained, tmp_path: Pat
     images = network.images([picture.read_bytes() for picture in trained.pictures[:16]])
     same = network.probabilities(images).argmax(axis=1) == quick.probabilities(images).argmax(axis=1)
     assert same.mean() >= 0.9
+
+
+def test_a_classifier_with_its_channels_last_is_brought_to_8_bits(tmp_path: Path) -> None:
+    """It tells the strongest colour of an image; its preparation says how its images are made."""
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["t"], perm=[0, 3, 1, 2]),
+        helper.make_node("Conv", ["t", "k"], ["c"]),
+        helper.make_node("GlobalAveragePool", ["c"], ["p"]),
+        helper.make_node("Flatten", ["p"], ["f"]),
+        helper.make_node("Gemm", ["f", "w"], ["y"]),
+    ]
+    kernel = np.zeros((3, 3, 3, 3), np.float32)
+    kernel[range(3), range(3)] = 1 / 9
+    weights = {"k": kernel, "w": np.eye(3, dtype=np.float32) * 4}
+    file = made(tmp_path / "nhwc.onnx", nodes, [("x", ["n", 16, 16, 3])], [("y", ["n", 3])], weights)
+    exact = loaded(file, 'resize = "stretch"\n')
+    pictures = [tmp_path / f"{number:03}.png" for number in range(170)]
+    for number, picture in enumerate(pictures):
+        image = CHANCE.integers(0, 60, (20, 20, 3), np.uint8)
+        image[..., number % 3] += 150
+        picture.write_bytes(bytes(cv2.imencode(".png", image)[1]))
+
+    small = tmp_path / "nhwc.int8.onnx"
+    given = PreparationFile.read(tmp_path / "nhwc.toml")
+    made_small = quantize(onnx.load(file), given, pictures, small, lambda *_: None)
+
+    assert made_small.gate.has_passed
+    assert {node.op_type for node in onnx.load(small).graph.node} >= {"QuantizeLinear"}
+    quick = loaded(small, 'resize = "stretch"\n')
+    assert quick.description.image.layout == exact.description.image.layout == "NHWC"
+    images = exact.images([picture.read_bytes() for picture in pictures[:12]])
+    assert quick.probabilities(images).argmax(axis=1).tolist() == [2 - number % 3 for number in range(12)]

@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 from jobs.engines import alexnet, onnx_graph
+from jobs.engines.parameters import parameters
 from jobs.engines.preparation_file import PreparationFile
 from jobs.errors import JobError
 from jobs.images import labels
 from jobs.training import labelled_images
 from jobs.training.quantize import CALIBRATION, quantize
-from jobs.training.train import PREPARATION, train
+from jobs.training.train import preparation_of, train
 from jobs.training.writing import open_part
 from tests.worker.conftest import ROOT
 from tests.worker.trained import Trained
@@ -54,7 +55,7 @@ def test_it_recognises_pictures_it_has_not_learned_from(trained: Trained) -> Non
     assert sum(of for _, of in done["by_class"].values()) == 30
     assert done["int8"]["agreement"] >= 0.99
     assert done["int8"]["pictures"] == 165 - CALIBRATION
-    assert alexnet.parameters(trained.weights)["output.weight"].shape == (5, 4096)
+    assert parameters(alexnet.NETWORK, trained.weights)["output.weight"].shape == (5, 4096)
 
 
 def test_it_tells_every_step(trained: Trained) -> None:
@@ -66,10 +67,10 @@ def test_it_tells_every_step(trained: Trained) -> None:
 
 def test_the_same_seed_gives_the_same_weights_and_another_seed_others(folder: Path, tmp_path: Path) -> None:
     assert run("train", folder, f"--weights={tmp_path / 'w'}", "--steps=1")[0] == 0
-    made = alexnet.parameters(tmp_path / "w")
+    made = parameters(alexnet.NETWORK, tmp_path / "w")
     learned, held = labelled_images.split(labelled_images.read_labelled(folder), seed=1)
 
-    nets = (train(learned, held, seed, 1, lambda step, of, loss: None).net for seed in (1, 2))
+    nets = (train(alexnet.NETWORK, learned, held, seed, 1, lambda step, of, loss: None).net for seed in (1, 2))
     same, other = (net.features[9].weight.data().asnumpy() for net in nets)
 
     one = made["features.9.weight"]
@@ -92,7 +93,7 @@ def test_no_picture_that_is_held_out_is_learned_from(folder: Path) -> None:
 def test_a_varied_picture_is_of_the_network_s_shape_and_never_twice_the_same(trained: Trained) -> None:
     chance = np.random.default_rng(1)
 
-    one, other = (labelled_images.vary(trained.pictures[0], PREPARATION, chance) for _ in range(2))
+    one, other = (labelled_images.vary(trained.pictures[0], preparation_of(alexnet.NETWORK), chance) for _ in range(2))
 
     assert one.shape == other.shape == (3, 224, 224)
     assert np.abs(one - other).max() > 0.1
@@ -131,7 +132,7 @@ def test_a_place_that_refuses_weights_is_one_sentence_before_any_step(folder: Pa
 
 
 def test_too_few_pictures_to_judge_by_are_refused(trained: Trained, tmp_path: Path) -> None:
-    model = onnx_graph.model(alexnet.NETWORK, alexnet.parameters(trained.weights))
+    model = onnx_graph.model(alexnet.NETWORK, parameters(alexnet.NETWORK, trained.weights))
 
     with pytest.raises(JobError, match="100 images are too few to quantize with: 64 to calibrate and 100 to judge"):
         quantize(model, PreparationFile(), trained.pictures[:100], tmp_path / "q.onnx", lambda step, of: None)
@@ -139,7 +140,7 @@ def test_too_few_pictures_to_judge_by_are_refused(trained: Trained, tmp_path: Pa
 
 def test_a_network_that_8_bits_change_does_not_pass_the_gate(trained: Trained, tmp_path: Path) -> None:
     # A weight that is never used, so large that beside it all others of its layer become 0 in 8 bits.
-    values = {name: value.copy() for name, value in alexnet.parameters(trained.weights).items()}
+    values = {name: value.copy() for name, value in parameters(alexnet.NETWORK, trained.weights).items()}
     values["features.9.weight"][0], values["features.9.bias"][0] = 0, -1
     values["features.11.weight"][:, 0] = 1e4
 

@@ -9,7 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from jobs.application.package import ROOT
-from jobs.engines.network import Network
+from jobs.engines.class_names import check_labels, read_labels
+from jobs.engines.network import NAMED, Network, named
+from jobs.engines.parameters import CLASSES, parameters
 from jobs.errors import JobError
 from jobs.images.rows_size import LARGEST_ROW, ROW_BYTES
 
@@ -19,7 +21,7 @@ SECONDS = 600
 def check(network: Network, python: str, batch: int, say: Callable[[str], None]) -> int:
     """About the most bytes of a row; JobError when the network does not fit.
 
-    Who has no worker's Python here submits AlexNet unchecked, and its workers refuse what does not fit.
+    Who has no worker's Python here has a network by name checked without its framework.
     """
     if not any(network.files()):
         return ROW_BYTES
@@ -33,7 +35,8 @@ def check(network: Network, python: str, batch: int, say: Callable[[str], None])
                 (f"{python} cannot be started ({error.strerror}), and it checks models before they are submitted"),
                 remedy="name a --worker-python that is on this machine too",
             ) from None
-        say(f"{network.program} is checked only on the nodes: {python} cannot be started here ({error.strerror})")
+        if not _check_without_framework(network):
+            say(f"{network.program} is checked only on the nodes: {python} cannot be started here ({error.strerror})")
         return ROW_BYTES
     for note in found["notes"]:
         say(f"{network.program}: {note}")
@@ -43,6 +46,18 @@ def check(network: Network, python: str, batch: int, say: Callable[[str], None])
             remedy="have it give less",
         )
     return int(found["row_bytes"])
+
+
+def _check_without_framework(network: Network) -> bool:
+    """Whether weights and labels could be looked at here; JobError when they do not fit the network's layers."""
+    if network.model not in NAMED:
+        return False
+    try:
+        classes = len(parameters(named(network.model), network.weights)["output.bias"]) if network.weights else CLASSES
+        check_labels(network.labels, read_labels(network.labels), classes)
+    except ValueError as error:
+        raise JobError(str(error)) from None
+    return True
 
 
 def _answer(python: str, asked: str) -> dict[str, Any]:

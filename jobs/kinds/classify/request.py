@@ -20,6 +20,7 @@ from jobs.errors import JobError
 from jobs.kinds.classify import model_check
 from jobs.kinds.classify.settings import ClassifySettings
 from locality.policies import policy
+from locality.program_names import FORMER
 
 KIND = "classify"
 
@@ -39,6 +40,7 @@ class Request:
     @cached_property
     def network(self) -> Network:
         """What looks at the images; JobError when there is no such thing."""
+        check_engine(FORMER.get(self.settings.engine, self.settings.engine).partition(".")[0])
         weights, labels = (Path(name) if name else None for name in (self.settings.weights, self.settings.labels))
         return choose(self.settings.engine, self.settings.model, weights, labels)
 
@@ -49,7 +51,6 @@ def check(submitter: Submitter, request: Request) -> Request:
     The request comes back with what was found out about its files and its rows.
     """
     settings, network = request.settings, request.network
-    check_engine(network.engine)
     policy(settings.policy)
     if settings.fallback:
         policy(settings.fallback)
