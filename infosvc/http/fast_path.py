@@ -61,6 +61,7 @@ class FastLane:
         self._authenticator: Authenticator = components_of(app).authenticator
         self._bodies: BodyLimit = components_of(app).bodies
         self._calls: Calls = components_of(app).metrics.calls
+        self._passed_over = components_of(app).metrics.passed_over.count
         self._proxies = Proxies(components_of(app).settings.trusted_proxies)
         self._running = 0
         self._lock = threading.Lock()
@@ -132,7 +133,7 @@ class FastLane:
             return None
         try:
             body = self._bodies.read(caller.token_id, lambda: environ["wsgi.input"].read(int(length)))
-            receipt = intake.take(self._latest, self._writer, node_name, read_report(body), caller)
+            receipt = intake.take(self._latest, self._writer, node_name, read_report(body, self._passed_over), caller)
         except InfoError as error:
             return self._refuse(error, environ, start)
         said = msgspec.json.encode(receipt)

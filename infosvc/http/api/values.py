@@ -12,7 +12,7 @@ from flask import Response, request
 from infosvc.data import arrow
 from infosvc.http.api.exchange import latest, query_number
 from infosvc.state.current_values import Answer
-from infosvc.wire.records import Datum
+from infosvc.wire.records import Datum, check_node_name
 
 
 def answer(names: Sequence[str], *, several: bool) -> Response:
@@ -45,7 +45,8 @@ def _current_answer(data_name: str) -> Answer:
 
 
 def _find_data(data_name: str) -> list[Datum]:
-    return latest().data(data_name, request.args.get("node"), query_number("max_age"))
+    node = request.args.get("node")
+    return latest().data(data_name, None if node is None else check_node_name(node, "node"), query_number("max_age"))
 
 
 def _as_answer(data_name: str, found: Sequence[Datum]) -> dict[str, Any]:
