@@ -67,11 +67,25 @@ class Calls:
         yield durations
 
 
+class PassedOver:
+    """Counts reports that held fields which this version does not know."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.number = 0
+
+    def count(self) -> None:
+        """One report more."""
+        with self._lock:
+            self.number += 1
+
+
 class Metrics(Collector):
-    """Everything of one service as text; `calls` is where those who answer calls count them."""
+    """Everything of one service as text; `calls` and `passed_over` are where those who answer calls count."""
 
     def __init__(self, latest: Latest, writer: Writer, broker: Broker) -> None:
         self.calls = Calls()
+        self.passed_over = PassedOver()
         self._latest = latest
         self._writer = writer
         self._broker = broker
@@ -96,6 +110,8 @@ class Metrics(Collector):
         """Called by the registry: what the service says of itself."""
         latest, configuration = self._latest, self._latest.configuration
         yield from self.calls.families()
+        said = "Reports with fields that this version does not know, which were passed over."
+        yield CounterMetricFamily("nodewise_reports_with_unknown_fields", said, self.passed_over.number)
         yield CounterMetricFamily("nodewise_commits", "Commits made.", self._writer.commits)
         yield CounterMetricFamily("nodewise_commit_seconds", "Time spent in commits.", self._writer.commit_seconds)
         yield GaugeMetricFamily("nodewise_changes_waiting", "Changes not stored yet.", self._writer.waiting)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import NoReturn, cast
 
 import msgspec
@@ -13,14 +14,20 @@ from infosvc.wire.records import LONGEST_VALUE, Outcome, Report, Run
 
 LONGEST_REASON = 4_000
 
+_UNKNOWN = "Object contains unknown field"
 _MISSING = re.compile("Object missing required field `([^`]*)`")
+_strict = msgspec.json.Decoder(make_struct(Report, strict=True))
 _decoder = msgspec.json.Decoder(make_struct(Report))
 
 
-def read_report(body: bytes) -> Report:
-    """A report from the body of a request; InvalidInput names the field that is wrong."""
+def read_report(body: bytes, pass_over: Callable[[], None] = lambda: None) -> Report:
+    """A report from the body of a request; InvalidInput names the field that is wrong.
+
+    Fields that are not known here may come from an agent of another version: `pass_over` is called once for a report
+    that has some.
+    """
     try:
-        report = _decoder.decode(body)
+        report = _decode(body, pass_over)
     except msgspec.ValidationError as error:
         said, _, where = str(error).partition(" - at `$")
         missing = _MISSING.match(said)
@@ -30,6 +37,17 @@ def read_report(body: bytes) -> Report:
         raise Malformed(f"the body is not a report ({error})", remedy="send one JSON object") from error
     for place, ran in enumerate(report.runs):
         _check(ran, place)
+    return report
+
+
+def _decode(body: bytes, pass_over: Callable[[], None]) -> Report:
+    try:
+        return _strict.decode(body)
+    except msgspec.ValidationError as error:
+        if not str(error).startswith(_UNKNOWN):
+            raise
+    report = _decoder.decode(body)
+    pass_over()
     return report
 
 

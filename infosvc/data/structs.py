@@ -13,28 +13,32 @@ from infosvc.wire.fields import FREE, Field, Limits, fields_of
 R = TypeVar("R")
 
 
-def make_struct(record: type[R]) -> type[R]:
-    """A struct with the fields of a body; it stands in for the record wherever that is only read."""
-    fields = [_field(one) for one in fields_of(cast(type, record)) if one.described.sent]
-    return cast(type[R], msgspec.defstruct(record.__name__, fields, gc=False, kw_only=True))
+def make_struct(record: type[R], *, strict: bool = False) -> type[R]:
+    """A struct with the fields of a body; it stands in for the record wherever that is only read.
+
+    A strict one, and those within it, refuses fields that the record does not have.
+    """
+    fields = [_field(one, strict) for one in fields_of(cast(type, record)) if one.described.sent]
+    made = msgspec.defstruct(record.__name__, fields, gc=False, kw_only=True, forbid_unknown_fields=strict)
+    return cast(type[R], made)
 
 
-def _field(one: Field) -> tuple[str, Any] | tuple[str, Any, Any]:
-    found = _type(one.type, one.described.limits, one.described.each, one.described.keys)
+def _field(one: Field, strict: bool) -> tuple[str, Any] | tuple[str, Any, Any]:
+    found = _type(one.type, one.described.limits, one.described.each, one.described.keys, strict)
     found = found | None if one.nullable else found
     if one.is_required or one.default is MISSING:
         return one.name, found
     return one.name, found, one.default
 
 
-def _type(plain: Any, limits: Limits, each: Limits = FREE, keys: Limits = FREE) -> Any:
+def _type(plain: Any, limits: Limits, each: Limits = FREE, keys: Limits = FREE, strict: bool = False) -> Any:
     origin, inner = get_origin(plain), get_args(plain)
     if origin is not None and issubclass(origin, Mapping):
         plain = dict[_type(inner[0], keys), _type(inner[1], each)]  # type: ignore[misc]
     elif origin is not None and issubclass(origin, Sequence):
-        plain = list[_type(inner[0], each)]  # type: ignore[misc]
+        plain = list[_type(inner[0], each, strict=strict)]  # type: ignore[misc]
     elif is_dataclass(plain):
-        plain = make_struct(cast(type, plain))
+        plain = make_struct(cast(type, plain), strict=strict)
     said: dict[str, Any] = {
         "ge": limits.least,
         "gt": limits.above,

@@ -18,6 +18,7 @@ from infosvc.http.api.call_group import CallGroup
 from infosvc.http.api.calls import add_calls
 from infosvc.http.api.exchange import note_refusal
 from infosvc.http.api.restx import error_response
+from infosvc.http.parameters import Parameters
 from infosvc.settings import Clock, Settings
 from infosvc.wire.errors import InfoError, InvalidInput, LengthRequired, TooLarge
 
@@ -37,9 +38,11 @@ def create_app(settings: Settings, clock: Clock | None = None, others: Sequence[
     app = Flask("infosvc", static_folder=None)
     app.config.update(MAX_CONTENT_LENGTH=settings.max_body, RESTX_MASK_SWAGGER=False)
     add_calls(app, others)
+    parameters = Parameters(app, others)
     app.register_error_handler(Exception, error_response)
     app.before_request(metrics.begin)
     app.before_request(lambda: _admit(app))
+    app.before_request(lambda: _check_parameters(parameters))
     app.before_request(lambda: _take_body(app))
     app.after_request(metrics.count)
     app.after_request(pages.protect)
@@ -67,6 +70,12 @@ def _admit(app: Flask) -> None:
     except InfoError as error:
         note_refusal(error.status, str(error))
         raise
+
+
+def _check_parameters(parameters: Parameters) -> None:
+    """Refuse a parameter that a call does not know; agents of another version may send what they like."""
+    if request.args and request.url_rule and not request.path.endswith("/report"):
+        parameters.check(request.url_rule.endpoint, request.url_rule.rule, request.method, request.args)
 
 
 def _take_body(app: Flask) -> None:

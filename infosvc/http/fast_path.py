@@ -63,6 +63,7 @@ class FastLane:
         self._bodies: BodyLimit = components_of(app).bodies
         self._calls: Calls = components_of(app).metrics.calls
         self._most = components_of(app).settings.max_answer
+        self._passed_over = components_of(app).metrics.passed_over.count
         self._proxies = Proxies(components_of(app).settings.trusted_proxies)
         self.running: dict[int, tuple[str, float]] = {}  # by thread: from which address, since when (monotonic)
 
@@ -133,7 +134,7 @@ class FastLane:
             return None
         try:
             body = self._bodies.read(caller.token_id, peer_of(environ), int(length), environ["wsgi.input"].read)
-            receipt = intake.take(self._latest, self._writer, node_name, read_report(body), caller)
+            receipt = intake.take(self._latest, self._writer, node_name, read_report(body, self._passed_over), caller)
         except InfoError as error:
             return self._refuse(error, environ, start)
         said = msgspec.json.encode(receipt)

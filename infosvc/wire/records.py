@@ -383,10 +383,10 @@ def check_name(value: str, field: str = "data_name") -> str:
     return value
 
 
-def check_node_name(value: str) -> str:
+def check_node_name(value: str, field: str = "node_name") -> str:
     """Return a valid node name unchanged; InvalidInput tells what is allowed."""
     if not NODE_NAME.fullmatch(value):
         raise InvalidInput(
-            f"node_name {value!r} is not allowed", "node_name", remedy="a host name or address, at most 128 characters"
+            f"{field} {value!r} is not allowed", field, remedy="a host name or address, at most 128 characters"
         )
     return value

@@ -15,6 +15,7 @@ from tests.infosvc.conftest import TOKEN, Serving
 from tests.ports import free_port
 
 GIVEN = {
+    "before": "1h",
     "hosts": "127.0.0.1",
     "name": "cpu",
     "names": "cpu",

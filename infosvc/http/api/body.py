@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 from dataclasses import MISSING
 from enum import StrEnum
 from typing import Any, NoReturn, TypeVar, get_origin
@@ -19,10 +20,10 @@ R = TypeVar("R")
 
 
 def body() -> Fields:
-    """The request's JSON object; Malformed when it is not one, or is too deep."""
+    """The request's JSON object; Malformed when it is none or too deep, InvalidInput when a field stands twice."""
     try:
         text = request.get_data().decode()
-        found = json.loads(text, parse_constant=_refuse_constant)
+        found = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_object)
         # An escaped half of a surrogate pair decodes, but can be stored nowhere.
         json.dumps(found, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
@@ -41,7 +42,12 @@ def read(record: type[R], given: Fields) -> R:
 
 
 def read_fields(record: type, given: Fields) -> dict[str, Any]:
-    """Those fields of a record that stand in a body, checked; None for one without a default that is left out."""
+    """Those fields of a record that stand in a body, checked; None for one without a default that is left out.
+
+    A field that the record does not have is refused; one that is only answered is passed over, so that an answer can
+    be changed and sent back.
+    """
+    given.refuse_others({name for one in fields_of(record) for name in (one.name, one.answer_name)})
     return {one.name: given.take(one) for one in fields_of(record) if one.described.sent}
 
 
@@ -51,10 +57,19 @@ class Fields:
     def __init__(self, found: dict[str, Any]) -> None:
         self._found = found
 
+    def refuse_others(self, known: Collection[str]) -> None:
+        """Raise InvalidInput for a field that is not among the known ones."""
+        for name in self._found:
+            if name not in known:
+                listed = ", ".join(sorted(known))
+                raise InvalidInput(f"this call knows no field {name[:80]!r}", name[:80], remedy=f"it knows {listed}")
+
     def take(self, one: Field) -> Any:
-        """What the body holds for a field of a record, or the field's default; null is as good as left out."""
+        """What the body holds for a field of a record, or its default; null where it may be null is as good as none."""
         value, kind = self._found.get(one.name), one.type
         if value is None:
+            if one.name in self._found and not one.nullable:
+                raise InvalidInput(f"{one.name} is null", one.name, remedy="give a value, or leave it out")
             if one.is_required:
                 raise InvalidInput(f"{one.name} is missing", one.name)
             return None if one.default is MISSING else one.default
@@ -115,6 +130,15 @@ class Fields:
         if value not in list(one.type):
             self.refuse(one.name, value, "one of " + ", ".join(one.type))
         return one.type(value)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise InvalidInput(f"{name[:80]} stands twice in the body", name[:80], remedy="send it once")
+        found[name] = value
+    return found
 
 
 def _depth(found: Any) -> int:

@@ -124,6 +124,7 @@ class OneHistory(Resource):
         Only names with keep > 0 have one. When the oldest points are left out, `since` is the time of the first that
         is not.
         """
+        check_node_name(node_name)
         producer, now = latest().configuration.producer(data_name), latest().clock.wall()
         until = query_number("until")
         until = now if until is None else until
@@ -194,6 +195,7 @@ class OneValue(Resource):
 
 def _value(given: Fields) -> str:
     """A value as text; a number is taken as its text."""
+    given.refuse_others({"data_value"})
     value = given.get("data_value")
     if isinstance(value, int | float) and not isinstance(value, bool):
         return check_text(repr(value), "data_value")

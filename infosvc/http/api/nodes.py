@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import request
+from flask import current_app, request
 
 from infosvc.access.roles import needs
+from infosvc.core.service import components_of
 from infosvc.data.agent_report import read_report
 from infosvc.http.api.body import body, read_fields
 from infosvc.http.api.call_group import CallGroup
@@ -113,4 +114,5 @@ class NodeReport(Resource):
         Runs of names that are no longer registered are left out.
         """
         latest().configuration.node(node_name)
-        return take_in(node_name, read_report(request.get_data())).to_json()
+        report = read_report(request.get_data(), components_of(current_app).metrics.passed_over.count)
+        return take_in(node_name, report).to_json()

@@ -124,7 +124,9 @@ def _note_holder() -> None:
 
 def _token() -> str:
     """What the body shows; a refusal repeats none of it, for it might be a secret."""
-    token = body().get("token")
+    given = body()
+    given.refuse_others({"token"})
+    token = given.get("token")
     if not isinstance(token, str) or not 0 < len(token.strip()) <= LONGEST_TOKEN:
         raise InvalidInput(f"token is missing, or no text of 1 to {LONGEST_TOKEN} characters", "token")
     return token.strip()

@@ -13,7 +13,7 @@ from infosvc.http.api.exchange import latest, query_number
 from infosvc.http.api.paging import most_bytes, next_link
 from infosvc.state.current_values import Answer
 from infosvc.state.rendering import Page, render
-from infosvc.wire.records import Datum
+from infosvc.wire.records import Datum, check_node_name
 
 _ROW_BYTES = 200  # of an Arrow stream, beside the texts
 
@@ -43,7 +43,9 @@ def answer(names: Sequence[str], *, several: bool) -> Response:
     """The values of some names in the form that the caller asked for; NotFound when one is not registered."""
     for name in names:
         latest().configuration.producer(name)
-    asked = _Asked(request.args.get("node"), query_number("max_age"), request.args.get("after", ""))
+    node = request.args.get("node")
+    named = None if node is None else check_node_name(node, "node")
+    asked = _Asked(named, query_number("max_age"), request.args.get("after", ""))
     if request.accept_mimetypes.best_match(["application/json", arrow.MEDIA_TYPE]) == arrow.MEDIA_TYPE:
         response, rest = _as_arrow(names, asked)
     elif asked.is_all:
