@@ -11,31 +11,30 @@ from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import (
     URL,
-    ColumnElement,
     Connection,
     CursorResult,
     Engine,
     Select,
     Table,
-    and_,
     create_engine,
     delete,
     event,
     insert,
     make_url,
     select,
-    true,
 )
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.pool import NullPool
 
 from infosvc.settings import Clock
-from infosvc.state import bulk_insert, row_mapping, tables
+from infosvc.state import bulk_insert, forgetting, row_mapping, tables
 from infosvc.state.configuration import Configuration
 from infosvc.state.current_values import Cell, CurrentValues
+from infosvc.state.forgetting import Rest
 from infosvc.state.migrate import migrate
 from infosvc.state.single_instance import ServerLock, lock_file
-from infosvc.state.transaction import Past, Transaction
+from infosvc.state.transaction import Transaction
 from infosvc.state.value import Value
 from infosvc.wire.answers import AuditEntry
 from infosvc.wire.errors import InvalidInput, NotReady
@@ -88,10 +87,11 @@ class Database:
         self.name = url.render_as_string(hide_password=True)
         self._statements: dict[str, str] = {}
         self._clock = clock
+        self._rests: tuple[Rest, ...] = ()
         try:
             with ExitStack() as held, self._translate_errors():
                 self._engine, self._reader = _engines(url, held)
-                with self._engine.begin() as connection:
+                with _patient(self._engine) as connection:
                     migrate(connection, self.name)
                 self._held = held.pop_all()
         except (TypeError, ValueError) as error:  # not a host name, an option that the driver does not know
@@ -110,14 +110,19 @@ class Database:
                     row_mapping.place(configuration, table, dict(row), shift, now)
             stored = connection.exec_driver_sql(str(select(*row_mapping.VALUE_COLUMNS).compile(connection)))
             current_values.apply(row_mapping.read_value(row, shift, now) for row in stored)
+            self._rests = tuple(forgetting.read_rests(connection))
             newest = _newest_entry(connection)
             if newest is not None:
                 configuration.audit["last"] = newest
         return configuration, current_values
 
     def counter(self, name: str) -> int:
-        """A counter as it is stored, 0 when it was never raised; asked on the connection that writes."""
+        """A counter as it is stored, 0 when it was never raised; asked on the connection that writes.
+
+        Who asks does not know what was stored last, so what is left to forget is read as well.
+        """
         with self._translate_errors(), self._engine.connect() as connection:
+            self._rests = tuple(forgetting.read_rests(connection))
             return int(connection.scalar(select(tables.meta.c.value).where(tables.meta.c.name == name)) or 0)
 
     def save(self, transaction: Transaction) -> None:
@@ -133,12 +138,23 @@ class Database:
                 self._many(
                     connection, tables.history, [row_mapping.point_row(point, shift) for point in transaction.points]
                 )
-            for past in transaction.forget:
-                connection.execute(delete(tables.history).where(_is_past(past)))
+            rests = forgetting.forget(connection, transaction.forget)
             if transaction.forget_audit_to:
                 connection.execute(delete(tables.audit).where(tables.audit.c.sequence <= transaction.forget_audit_to))
             if transaction.audit:
                 connection.execute(insert(tables.audit), [entry.to_json() for entry in transaction.audit])
+        self._rests = (*self._rests, *rests)
+
+    @property
+    def has_more_to_forget(self) -> bool:
+        """Whether history is left that `forget_part` must delete."""
+        return bool(self._rests)
+
+    def forget_part(self) -> None:
+        """Delete a part of the history that is forgotten; NotReady when the database is away."""
+        with self._translate_errors(), self._engine.begin() as connection:
+            done = forgetting.forget_part(connection, self._rests[0])
+        self._rests = self._rests[1:] if done else self._rests
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -152,6 +168,7 @@ class Database:
         """What one name was on one node between two Unix seconds, oldest first, and whether the oldest are left out."""
         old = tables.history.c
         wanted = (old.data_name == data_name) & (old.node_name == node_name) & old.updated_at.between(*window)
+        wanted &= forgetting.is_kept(self._rests, data_name, node_name)
         newest = (
             select(old.updated_at, old.data_value).where(wanted).order_by(old.updated_at.desc()).limit(most.rows + 1)
         )
@@ -249,18 +266,6 @@ def _newest_entry(connection: Connection) -> AuditEntry | None:
     return None if found is None else AuditEntry.from_json(dict(found))
 
 
-def _is_past(past: Past) -> ColumnElement[bool]:
-    old = tables.history.c
-    said: list[ColumnElement[bool]] = []
-    if past.data_name is not None:
-        said.append(old.data_name == past.data_name)
-    if past.node_name is not None:
-        said.append(old.node_name == past.node_name)
-    if past.before is not None:
-        said.append(old.updated_at < past.before)
-    return and_(true(), *said)
-
-
 def _point(row: Any) -> tuple[float, str]:
     return row[0], row[1]
 
@@ -291,6 +296,19 @@ def _engines(url: URL, held: ExitStack) -> tuple[Engine, Engine]:
     # Write-ahead logging lets others read the file meanwhile; FULL keeps what was acknowledged after a power cut.
     event.listen(writer, "connect", _set_up_sqlite if lite else ServerLock())
     return writer, reader
+
+
+@contextmanager
+def _patient(engine: Engine) -> Iterator[Connection]:
+    """A transaction that a server may take its time for, as a new index over years of history needs; the writer's own
+    connection holds the lock meanwhile."""
+    with engine.begin() as connection:
+        if engine.dialect.name == "sqlite":
+            yield connection
+            return
+        patient = create_engine(engine.url, poolclass=NullPool, connect_args={"connect_timeout": 3})
+        with patient.begin() as other:
+            yield other
 
 
 def _set_up_sqlite(connection: Any, _record: Any) -> None:

@@ -1,4 +1,4 @@
-"""Brings the tables of an older version to this one's columns, and leaves those of a newer version alone."""
+"""Brings tables of an older version to this one's columns and indexes, and leaves those of a newer version alone."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ def migrate(connection: Connection, name: str) -> None:
         connection.execute(insert(tables.meta).values(name="schema_version", value=tables.SCHEMA_VERSION))
     elif found < tables.SCHEMA_VERSION:
         _add_columns(connection)
+        _add_indexes(connection)
         connection.execute(update(tables.meta).where(_VERSION).values(value=tables.SCHEMA_VERSION))
 
 
@@ -40,6 +41,14 @@ def _add_columns(connection: Connection) -> None:
             connection.exec_driver_sql(f"ALTER TABLE {quote(table.name)} ADD COLUMN {quote(column.name)} {kind}")
             if not column.nullable:
                 connection.execute(update(table).values({column.name: _empty(column)}))
+
+
+def _add_indexes(connection: Connection) -> None:
+    """Every index that a table lacks."""
+    for table in tables.metadata.sorted_tables:
+        there = {index["name"] for index in inspect(connection).get_indexes(table.name)}
+        for index in (index for index in table.indexes if index.name not in there):
+            index.create(connection)
 
 
 def _empty(column: Column[Any]) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, Index, Integer, MetaData, String, Table, Text
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 metadata = MetaData()
 
@@ -70,6 +70,18 @@ history = _table(
     Column("data_value", Text, nullable=False),
     Index("i_History", "data_name", "node_name", "updated_at"),
     Index("i_History_age", "data_name", "updated_at"),
+    Index("i_History_node", "node_name"),
+)
+
+# History that is forgotten and not all deleted yet: of a name, of a node, or of both; rows up to last_id, and if it is
+# given, only what is older than `before`.
+forget = _table(
+    "t_Forget",
+    Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
+    Column("data_name", String(128)),
+    Column("node_name", String(128)),
+    Column("before", Double),
+    Column("last_id", BigInteger, nullable=False),
 )
 
 # boot and sequence name the last batch that was taken from the node's agent; dropped is what that agent has lost.

@@ -24,6 +24,7 @@ T = TypeVar("T")
 
 FLUSH_SECONDS = 5.0  # between two rounds in which what was acknowledged before is stored
 PACE_SECONDS = 0.02  # reports wait for each other as long as this, because a commit costs more than what is in it
+FORGET_AGAIN_SECONDS = 5.0
 CROWD = 24  # reports that need not wait for more
 LOOK_SECONDS = 0.004  # between two looks at how many there are
 MOST_LAGGING_POINTS = 200_000  # of the history; then the oldest go
@@ -70,6 +71,7 @@ class Writer:
         self._closed = False
         self._commit_since: float | None = None
         self._committed = 0.0
+        self._forget_from = 0.0
         self._number = latest.configuration.counters.get(COMMITS, 0)
         self._doubt: _Doubt | None = None
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
@@ -122,11 +124,12 @@ class Writer:
             if waiting:
                 self._commit(waiting)
             self._flush(everything=ended)
+            self._forget_part()
 
     def _take(self) -> list[_Waiting | None]:
         """What waits; after a report it pays to let others come before the next commit."""
         try:
-            first = self._queue.get(timeout=self._lagging.due(self._latest.clock.monotonic()))
+            first = self._queue.get(timeout=self._next_due())
         except queue.Empty:
             return []
         if first is not None and first.patient:
@@ -138,6 +141,23 @@ class Writer:
             except queue.Empty:
                 break
         return batch
+
+    def _next_due(self) -> float | None:
+        """Seconds until something is due that nobody waits for, None for nothing."""
+        forget = max(0.0, self._forget_from - time.monotonic()) if self._store.has_more_to_forget else None
+        return min(
+            (at for at in (forget, self._lagging.due(self._latest.clock.monotonic())) if at is not None), default=None
+        )
+
+    def _forget_part(self) -> None:
+        """Delete some of the history that is forgotten, so little that whoever waits for a commit does not notice."""
+        if not self._store.has_more_to_forget or time.monotonic() < self._forget_from:
+            return
+        try:
+            self._store.forget_part()
+        except InfoError as error:
+            self._forget_from = time.monotonic() + FORGET_AGAIN_SECONDS
+            _log.warning("forgotten history is still in the database: %s", error)
 
     def _let_others_come(self) -> None:
         """Wait until the pace allows another commit, or so many wait that it is worth while."""

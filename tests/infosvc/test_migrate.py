@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import create_engine, make_url, text
+from sqlalchemy import create_engine, inspect, make_url, text
 
 from infosvc.wire.records import Producer
 
@@ -30,7 +30,7 @@ def test_tables_of_version_1_get_the_new_columns_and_keep_their_rows(database: s
         for table, columns in NEW.items():
             for column in columns:
                 connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {column}"))
-        for table in ("t_History", "t_Token", "t_Audit"):
+        for table in ("t_History", "t_Token", "t_Audit", "t_Forget"):
             connection.execute(text(f"DROP TABLE {table}"))
         connection.execute(text("UPDATE t_Meta SET value = 1 WHERE name = 'schema_version'"))
     engine.dispose()
@@ -40,3 +40,19 @@ def test_tables_of_version_1_get_the_new_columns_and_keep_their_rows(database: s
             assert [slot.epoch for slot in service.client.slots("n1").slots] == [0]
             assert service.client.data("cpu", node="n1")[0].data_value == "0.5"
             service.client.put_value("cpu", "n2", 0.75)
+
+
+def test_history_of_version_2_gets_the_index_for_nodes_and_keeps_its_points(database: str, serve: Serving) -> None:
+    with serve(database) as service:
+        service.client.put_producer(Producer("cpu", "scripts/cpu.sh", 2.0, keep=3600))
+        service.client.put_value("cpu", "n1", 0.5)
+    engine = create_engine(make_url(database))
+    with engine.begin() as connection:
+        on = "" if engine.dialect.name == "sqlite" else " ON t_History"
+        connection.execute(text(f"DROP INDEX i_History_node{on}"))
+        connection.execute(text("DROP TABLE t_Forget"))
+        connection.execute(text("UPDATE t_Meta SET value = 2 WHERE name = 'schema_version'"))
+    with serve(database) as service:
+        assert [value for _, value in service.client.history("cpu", "n1").points] == ["0.5"]
+    assert "i_History_node" in {index["name"] for index in inspect(engine).get_indexes("t_History")}
+    engine.dispose()
