@@ -38,7 +38,7 @@ from jobs.application.job_spec import JobOptions, JobSpec
 from jobs.application.journal import Journal, Record
 from jobs.application.listener import Listener
 from jobs.application.page import page
-from jobs.application.status import ContainerStatus, JobStatus, NodeStatus
+from jobs.application.status import UNIT, ContainerStatus, JobStatus, NodeStatus
 from jobs.division import kept_work
 from jobs.reports.report import Failure
 
@@ -185,7 +185,7 @@ class Application:
 
     def _planning(self) -> JobStatus:
         """While there is nothing to do yet."""
-        return self._status(Progress(0, 0, ""), ())
+        return self._status(Progress(0, 0, UNIT), ())
 
     def _status(self, progress: Progress, failures: Sequence[Failure]) -> JobStatus:
         nodes = tuple(self._nodes(progress))

@@ -9,12 +9,14 @@ from typing import Any, Self, cast
 from infosvc.wire.fields import answer_of, describe, describe_property, fields_of
 
 _A_NODE = describe(example="127.0.1.11")
+UNIT = "items"
+"""What is counted before a kind of job has said what."""
 _SAID = describe("why it is so, if anything tells", example="")
 
 
 @dataclass(frozen=True)
 class NodeStatus:
-    """One node of a job. In JSON its units count as `images`, as in jobs that classify."""
+    """One node of a job. In JSON what it has done is called `images` whatever the unit: others read it by this name."""
 
     node_name: str = field(metadata=_A_NODE)
     state: str = field(
@@ -69,8 +71,8 @@ class JobStatus:
     )
     nodes: tuple[NodeStatus, ...]
     news: tuple[str, ...] = field(default=(), metadata=describe("sentences, the last one last", example=[]))
-    kind: str = field(default="classify", metadata=describe("the kind of job", example="classify"))
-    unit: str = field(default="images", metadata=describe("what is counted", example="images"))
+    kind: str = field(default="", metadata=describe("the kind of job", example="classify"))
+    unit: str = field(default=UNIT, metadata=describe("what is counted", example="images"))
     containers: tuple[ContainerStatus, ...] = ()
     section: Mapping[str, Any] | None = field(
         default=None, metadata=describe("what the kind of job tells beyond that", example=None)
@@ -79,7 +81,7 @@ class JobStatus:
     @property
     @describe_property("the same as `of`", example=40)
     def images(self) -> int:
-        """`of` under the name that it has where images are counted."""
+        """`of` under the name by which others read it, whatever the unit."""
         return self.of
 
     def section_lines(self) -> list[str]:

@@ -21,7 +21,7 @@ from jobs.application.status import ContainerStatus
 from jobs.application.submit import Submitter
 from jobs.commands import attend, bars, records, tables
 from jobs.commands.job_resume import resume
-from jobs.commands.job_run import run
+from jobs.commands.kind_commands import JobGroup
 from jobs.commands.options import console, hadoop_home, hadoop_options, progress_console, session, show
 from jobs.commands.request_options import request, request_options
 from jobs.commands.train import quantize, train
@@ -33,7 +33,7 @@ from jobs.kinds.classify import request as classify
 from jobs.reports import pages, report
 
 
-@click.group()
+@click.group(cls=JobGroup)
 def job() -> None:
     """Divide images in HDFS among the nodes by what the nodes can do, and classify them there.
 
@@ -266,7 +266,6 @@ def explain(home: Path, /, job: str, node: str | None, save: Path | None, as_jso
         _save(save, decision.to_bytes(), "record")
 
 
-job.add_command(run)
 job.add_command(resume)
 job.add_command(train)
 job.add_command(quantize)

@@ -25,7 +25,7 @@ NODES = (
     NodeStatus("worker1", "working", 100, 60, 0, 54, 8, 20.0),
     NodeStatus("worker2", "lost", 100, 10, 2, 10, 0, 5.0, failures=3, said="lost node"),
 )
-STATUS = JobStatus(JOB, "running", 1, 200, 70, 2, 12.0, 6.5, NODES)
+STATUS = JobStatus(JOB, "running", 1, 200, 70, 2, 12.0, 6.5, NODES, kind="classify", unit="images")
 
 
 class Master:

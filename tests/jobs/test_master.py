@@ -49,6 +49,7 @@ def test_a_job_that_plans_says_so_to_everyone_from_its_first_look_at_hdfs(listen
 
     status = JobStatus.from_json(json.loads(heard[0]))
     assert (status.job_id, status.state, status.attempt, status.nodes) == (SPEC.job_id, "planning", 2, ())
+    assert (status.kind, status.unit) == ("classify", "items")
     assert b"No node has a part yet." in heard[1]
 
 

@@ -132,4 +132,5 @@ def test_a_job_that_plans_has_a_page() -> None:
     shown = Page(JobStatus("application_1_0001", "planning", 1, 0, 0, 0, 0.2, None, ()))
 
     assert "No node has a part yet." in shown.text
+    assert "images" not in shown.text.lower(), "whose kind has not said yet what it counts"
     assert "unknown" in shown.text

@@ -1,4 +1,7 @@
-"""A collector, a processor and a policy are each one file and one line in a copy of this checkout, where they run."""
+"""What is one file and one line in a copy of this checkout, where it runs: a collector, a processor, a policy.
+
+The command of a kind of job, too.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,16 @@ from tests.recipes.pages import block
 from tests.recipes.shell import Shell, stop
 
 CATALOGUE = "collectors/catalog.toml"
+COMMAND_LIST = "KIND_COMMANDS: Mapping[str, str] = {"
+COMMAND = """import click
+
+
+@click.command()
+@click.option("--to", type=int)
+def count(to: int) -> None:
+    \"\"\"Count.\"\"\"
+    click.echo(f"counts to {to}")
+"""
 SERVICE = "127.0.0.1"
 NODE = HOSTS[0]
 
@@ -35,6 +48,21 @@ def until(condition: Callable[[], Any], seconds: float = 60) -> Any:
         assert time.monotonic() < deadline, "the condition did not come true in time"
         time.sleep(0.1)
     return found
+
+
+def test_a_kind_s_command_is_a_file_and_a_line_and_is_imported_when_it_is_asked_for(
+    checkout: Checkout, tmp_path: Path
+) -> None:
+    file, registry = "jobs/commands/job_count.py", "jobs/commands/kind_commands.py"
+    checkout.write(file, COMMAND)
+    checkout.add_line(registry, '"count": "jobs.commands.job_count:count",', below=COMMAND_LIST)
+    assert checkout.changes() == [file, f'{registry}: +     "count": "jobs.commands.job_count:count",']
+    shell = checkout.shell(tmp_path / "home")
+
+    assert "counts to 7" in shell.run("nodewise job count --to 7")
+    assert "count " in shell.run("nodewise job --help")
+    loaded = "import sys, jobs.commands.job; print({n for n in sys.modules if n.startswith('jobs.commands.job_')})"
+    assert shell.run(f'python -c "{loaded}"').strip() == "set()"
 
 
 @contextmanager

@@ -159,7 +159,7 @@ def _status(done: int) -> JobStatus:
         NodeStatus("n2", "lost", 20, 0, 0, 0, 0, 0.0, 1, "its container was lost"),
     )
     news = ("n2 was lost, its images go to the others",)
-    return JobStatus(RUNNING, "running", 1, 40, done, 0, 30.0, 60.0, nodes, news)
+    return JobStatus(RUNNING, "running", 1, 40, done, 0, 30.0, 60.0, nodes, news, kind="classify", unit="images")
 
 
 def _report() -> JobReport:
