@@ -117,7 +117,12 @@ class Work:
 
     def status(self) -> dict[str, Any]:
         """What the application master says, through the ResourceManager's proxy."""
-        found: dict[str, Any] = until(lambda: json.loads(urlopen(f"{self.proxy}status", timeout=10).read()))
+
+        def ask() -> Any:
+            with urlopen(f"{self.proxy}status", timeout=10) as answer:
+                return json.load(answer)
+
+        found: dict[str, Any] = until(ask)
         return found
 
     @property

@@ -105,6 +105,7 @@ class Writers:
                     self.acknowledged[node] = number
 
 
+@pytest.mark.timeout(900)
 def test_killed_a_hundred_times_the_service_loses_nothing_acknowledged(sqlite_url: str) -> None:
     port, chance = free_port(), random.Random(SEED)
     url = f"http://127.0.0.1:{port}"
@@ -128,7 +129,7 @@ def test_killed_a_hundred_times_the_service_loses_nothing_acknowledged(sqlite_ur
     client.close()
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_a_minute_without_mariadb_reads_go_on_and_nothing_acknowledged_is_lost(
     mariadb: MariaDB, serve: Serving, eventually: Callable[[Callable[[], bool]], None]
 ) -> None:
