@@ -36,6 +36,15 @@ class LazyGroup(click.Group):
                 watchable(found.commands[name])
         return found
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does it, and UsageError names what is close among commands that are not imported yet, too."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.exceptions.NoSuchCommand as error:
+            raise click.exceptions.NoSuchCommand(error.command_name, possibilities=self._places, ctx=ctx) from None
+
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
         """Names come from the list, so that completing one imports none; what they do is told by --help."""
         names = [CompletionItem(name) for name in self._places if name.startswith(incomplete)]

@@ -172,7 +172,7 @@ class Authenticator:
         now = self._monotonic()
         wait = self._refusals.wait(address, now)
         if wait:
-            raise TooFast(f"too many calls from {address} were refused", wait, remedy=f"call again in {wait:.1f} s")
+            raise TooFast(f"too many calls from {address} were refused", wait)
         try:
             return look()
         except InfoError:
@@ -230,7 +230,7 @@ class Authenticator:
     def _count(self, key: str) -> None:
         wait = self._calls.take(key, self._monotonic())
         if wait:
-            raise TooFast("this is more than one caller may ask", wait, remedy=f"call again in {wait:.3f} s")
+            raise TooFast("this is more than one caller may ask", wait)
 
 
 def _token_in(header: str) -> str:

@@ -13,9 +13,9 @@ MOST_KEYS = 10_000
 class TooFast(TooManyRequests):
     """The caller is over its rate; `retry_after` whole seconds until it may call again."""
 
-    def __init__(self, message: str, wait: float, remedy: str = "") -> None:
-        super().__init__(message, remedy=remedy)
+    def __init__(self, message: str, wait: float) -> None:
         self.retry_after = max(1, math.ceil(wait))
+        super().__init__(message, remedy=f"call again in {self.retry_after} s")
 
 
 class RateLimit:

@@ -67,7 +67,7 @@ def get(
         show.as_table(columns, [_row(datum, several) for datum in found], nothing)
 
 
-@data.command()
+@data.command(context_settings={"ignore_unknown_options": True})  # a value may be below 0
 @click.argument("name")
 @click.argument("node")
 @click.argument("value")

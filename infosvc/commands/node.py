@@ -18,6 +18,7 @@ from infosvc.commands.options import (
     for_each,
     json_option,
     service_options,
+    to_be_taken_away,
 )
 from infosvc.commands.shipping import (
     bundle_options,
@@ -95,7 +96,8 @@ def remove(home: Path, service: ServiceAddress, names: tuple[str, ...]) -> None:
     client = service.client(home)
 
     def forget(name: str) -> str:
-        client.delete_node(check_node_name(name))
+        with to_be_taken_away("no node is enrolled under this name", "nodewise node list"):
+            client.delete_node(check_node_name(name))
         return "forgotten"
 
     for_each(names, forget)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import click
 
 from infosvc.commands.spans import Span
-from infosvc.wire.errors import InfoError
+from infosvc.wire.errors import InfoError, NotFound
 from infosvc.wire.service_options import TOKEN_FILE, add_service_options
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -40,6 +41,15 @@ def service_options(command: F) -> F:
     """--url, --token-file and --ca-file, which arrive together as `service`."""
 
     return cast(F, add_service_options(command, click.option, _FILE))
+
+
+@contextmanager
+def to_be_taken_away(said: str, listing: str) -> Iterator[None]:
+    """What is not there need not be made first: NotFound says so, and where the names are that there are."""
+    try:
+        yield
+    except NotFound as error:
+        raise NotFound(said, error.field, remedy=f"`{listing}` shows those that there are") from None
 
 
 def for_each(names: Iterable[str], action: Callable[[str], str]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from infosvc.commands import show
-from infosvc.commands.options import for_each, json_option, service_options
+from infosvc.commands.options import for_each, json_option, service_options, to_be_taken_away
 from infosvc.commands.push import push
 from infosvc.commands.spans import Span
 from infosvc.wire.client import InfoClient
@@ -142,7 +142,8 @@ def remove(home: Path, service: ServiceAddress, names: tuple[str, ...]) -> None:
     client = service.client(home)
 
     def forget(name: str) -> str:
-        client.delete_producer(check_name(name))
+        with to_be_taken_away("no producer is registered under this name", "nodewise producer list"):
+            client.delete_producer(check_name(name))
         return "forgotten"
 
     for_each(names, forget)

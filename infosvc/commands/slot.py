@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from infosvc.commands import show
-from infosvc.commands.options import for_each, json_option, service_options
+from infosvc.commands.options import for_each, json_option, service_options, to_be_taken_away
 from infosvc.management.cluster_slots import ANYWHERE
 from infosvc.wire.answers import PastRun
 from infosvc.wire.client import InfoClient
@@ -104,9 +104,13 @@ def stop(home: Path, service: ServiceAddress, name: str, nodes: tuple[str, ...])
       nodewise slot stop cpu_free_ratio --node 127.0.1.11
     """
     client = service.client(home)
-    producer = client.producer(name)
+    with to_be_taken_away(f"no producer is registered under {name!r}", "nodewise producer list"):
+        producer = client.producer(name)
     placed = producer.scope is Scope.CLUSTER and not nodes and _withdraw(client, name)
-    found = {node: _find(client, node, name) for node in nodes or _all_nodes(client)}
+    found = {}
+    for node in nodes or _all_nodes(client):
+        with to_be_taken_away(f"no node is called {node!r}", "nodewise node list"):
+            found[node] = _find(client, node, name)
     chosen = list(nodes) or [node for node, there in found.items() if there]
     if not chosen and not placed:
         raise InvalidInput(f"{name} has no slot on any node", "data_name", remedy="see `nodewise slot list`")

@@ -15,6 +15,8 @@ from infosvc.wire.errors import Conflict, InfoError, InvalidInput, NotReady, Una
 
 CONNECT_SECONDS = 15.0
 ANSWER_SECONDS = 60.0
+_ABOUT_KEYS = ("No authentication methods available", "private key", "Invalid key", "key header", "base64 decoding")
+"""Words of paramiko's errors before it shows a key to the machine."""
 _NOT_FOUND_STATUS = 127  # how a shell says that there is no such command
 
 
@@ -118,6 +120,12 @@ class Connection:
                 f"the host key of {address} is not known",
                 "host",
                 remedy=(f"read it with `ssh-keyscan -p {port} {address}`, verify it, and add it to a known_hosts file"),
+            )
+        if isinstance(error, paramiko.SSHException) and any(word in str(error) for word in _ABOUT_KEYS):
+            return Unauthorized(
+                f"there is no key to log in to {address} with ({error})",
+                "host",
+                remedy="name a private key with --identity, or make one with ssh-keygen and allow it there",
             )
         if isinstance(error, FileNotFoundError | PermissionError):
             return InvalidInput(f"the identity file cannot be read: {error}", "identity")

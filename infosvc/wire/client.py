@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from infosvc.wire.answers import AuditEntry, AuditPruned, History, PastRun, Token
-from infosvc.wire.connection import Answer, Call, Connections, encode_json, error_from
+from infosvc.wire.connection import API, Answer, Call, Connections, encode_json, error_from
 from infosvc.wire.errors import InvalidInput, NotReady, Unauthorized
 from infosvc.wire.event_stream import EventStream
 from infosvc.wire.records import Datum, Node, Producer, Receipt, Report, Role, Wanted
@@ -91,7 +91,7 @@ class InfoClient:
             )
         self._connections = Connections(url, timeout, ca_file)
         self.url = self._connections.url
-        self._base = self._connections.base + "/api/v1"
+        self._base = self._connections.base + API
         self._token = token
         self._retries = retries
         self._kept: dict[str, _Kept] = {}

@@ -22,6 +22,7 @@ from infosvc.wire.errors import BY_STATUS, InfoError, InvalidInput, NotReady, Re
 
 PASSING = frozenset({429, 503})  # refusals that may be gone when the call is made again
 PORTS = {"http": 80, "https": 443}
+API = "/api/v1"  # below an address; who gives it with the address means the same service
 FIRST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 2.0
 
@@ -56,9 +57,9 @@ class Connections:
     """
 
     def __init__(self, url: str, timeout: float, ca_file: str | Path | None = None) -> None:
-        self.url = url.rstrip("/")
+        self.url = url.rstrip("/").removesuffix(API)
         scheme, self._host, self._port, path = _parts(url)
-        self.base = path.rstrip("/")
+        self.base = path.rstrip("/").removesuffix(API)
         self._tls = _trusting(ca_file) if scheme == "https" else None
         self._timeout = timeout
         self._idle: deque[http.client.HTTPConnection] = deque()

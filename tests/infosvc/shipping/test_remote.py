@@ -207,6 +207,16 @@ def test_a_key_that_the_machine_does_not_know_is_refused(
     assert "identity" in str(error)
 
 
+def test_a_key_that_is_none_is_not_taken_for_a_machine_that_is_away(
+    options: RemoteOptions, bundle: Bundle, tmp_path: Path
+) -> None:
+    (tmp_path / "broken").write_text("no key at all")
+    error = failure(enrol(HOSTS[:1], replace(options, identity=tmp_path / "broken"), bundle))
+
+    assert isinstance(error, Unauthorized)
+    assert "--identity" in str(error) and "sshd" not in str(error)
+
+
 def test_a_machine_that_does_not_answer_is_unreachable(options: RemoteOptions, bundle: Bundle) -> None:
     error = failure(enrol(["127.0.77.13"], options, bundle), "127.0.77.13")
 
