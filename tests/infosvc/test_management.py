@@ -152,7 +152,10 @@ def test_a_program_gets_no_slot(service: Served) -> None:
     assert service.reader.slots("n1").slots == ()
 
 
-@pytest.mark.parametrize(("field", "value"), [("running", "yes"), ("running", 1), ("interval", 0), ("interval", "5")])
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("running", "yes"), ("running", 1), ("interval", 0), ("interval", "5"), ("interval", 1e-6), ("interval", 0.09)],
+)
 def test_a_wrong_slot_is_refused_by_field(service: Served, field: str, value: Any) -> None:
     service.client.put_producer(CPU)
     service.client.put_node("n1", "127.0.0.1:9")
@@ -160,6 +163,16 @@ def test_a_wrong_slot_is_refused_by_field(service: Served, field: str, value: An
     assert (answer.status, answer.error["field"]) == (422, field)
     assert service.ask("PUT", "/api/v1/nodes/n1/slots/nothing", {}).status == 404
     assert service.ask("PUT", "/api/v1/nodes/n2/slots/cpu", {}).status == 404
+
+
+def test_an_interval_shorter_than_any_agent_keeps_is_refused_with_the_shortest(service: Served) -> None:
+    service.client.put_producer(CPU)
+    service.client.put_node("n1", "127.0.0.1:9")
+    answer = service.ask("PUT", "/api/v1/nodes/n1/slots/cpu", {"interval": 0.09})
+    assert (answer.status, answer.error["field"]) == (422, "interval")
+    assert "0.1" in answer.error["message"]
+    assert service.reader.slots("n1").slots == ()
+    assert service.ask("PUT", "/api/v1/nodes/n1/slots/cpu", {"interval": 0.1}).status == 201
 
 
 def test_the_master_tells_the_agent_of_each_change_and_never_what_it_is(
