@@ -28,7 +28,6 @@ from collectors.agent.tidy import Tidy
 from infosvc.wire.answers import PastRun
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Revoked
-from infosvc.wire.records import Wanted
 
 SERVICE_PATIENCE_SECONDS = 5.0
 QUIET_SECONDS = 0.15  # with no run for so long, a batch is complete
@@ -42,8 +41,8 @@ log = logging.getLogger(__name__)
 
 
 class Agent:
-    """Listens from its construction on; `run` returns after SIGTERM, SIGINT, a stop over HTTP, or when the service
-    has revoked the token. A `log_file`, to which its log is appended, is kept short.
+    """Listens from its construction on; `run` returns after SIGTERM, SIGINT, or when the service has revoked the
+    token. A `log_file`, to which its log is appended, is kept short.
 
     OSError or ValueError when what was pushed cannot be read or another agent uses the state directory, SettingsError
     for a bad token file, address or certificate.
@@ -113,7 +112,7 @@ class Agent:
 
     def _listen(self, token: str) -> AgentServer:
         settings = self._settings
-        calls = Calls(self.status, self._want, self.stop, lambda data_name: self._log.runs(data_name))
+        calls = Calls(self.status, self._refresh, lambda data_name: self._log.runs(data_name))
         try:
             return AgentServer((settings.host, settings.port), token, calls, _tls(settings))
         except (OSError, UnicodeError) as error:
@@ -122,10 +121,9 @@ class Agent:
                 "or enrol the node with another --port"
             ) from error
 
-    def _want(self, wanted: Wanted) -> None:
-        """Take the service's notice, unless a newer one is here already: notices may overtake each other."""
-        if wanted.version > self._slots.version:
-            self._slots.want(wanted)
+    def _refresh(self) -> None:
+        """Ask the service at once what is new: a wanted state, or that this agent is to end."""
+        self._spool.refresh()
 
     def _note_end(self, ended: Ended) -> None:
         run = ended.run

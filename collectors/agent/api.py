@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import hmac
 import json
 import ssl
 import time
@@ -14,15 +13,16 @@ from typing import Any
 from urllib.parse import unquote
 
 from collectors.agent import probe
-from collectors.agent.slot_request import check_wanted, parse_wanted
 from infosvc.wire.answers import PastRun
-from infosvc.wire.errors import Conflict, InfoError, InvalidInput, NotFound, TooLarge, Unauthorized
+from infosvc.wire.errors import InfoError, InvalidInput, NotFound, TooLarge, Unauthorized
 from infosvc.wire.http_server import RETRY_AFTER, Handler, Reply, Server
-from infosvc.wire.records import Wanted, check_name
+from infosvc.wire.records import check_name
+from infosvc.wire.signature import Signature, Signatures
 
-BODY_LIMIT = 1024 * 1024
+BODY_LIMIT = 1024  # no call needs one
 PATIENCE_SECONDS = 10  # for a whole request, however slowly it comes
 MAX_CONNECTIONS = 16
+NOTICE = "/api/v1/notice"
 _LOG_START, _LOG_END = "/api/v1/slots/", "/log"
 
 
@@ -31,8 +31,7 @@ class Calls:
     """What the agent does when it is asked; each may raise an InfoError."""
 
     status: Callable[[], dict[str, Any]]
-    want: Callable[[Wanted], None]
-    stop: Callable[[], None]
+    refresh: Callable[[], None]
     slot_log: Callable[[str], list[PastRun]]
 
 
@@ -42,10 +41,9 @@ class AgentServer(Server):
     GET /healthz                         who this is
     GET /api/v1/probe?bytes=N            N random bytes, within the limits of Probes; else 429 with Retry-After
 
-    and what needs `Authorization: Bearer SHA256`, the hash of the agent's token:
+    and what needs a signature of the service (infosvc.wire.signature), made with the hash of the agent's token:
 
-    POST /api/v1/wanted                  take a wanted state
-    POST /api/v1/stop                    end the agent: {"node_name": "..."}
+    POST /api/v1/notice                  something is new for this node: ask the service what
     GET /api/v1/slots/{data_name}/log    the last runs, newest first: {"node_name", "data_name", "runs"}
 
     With `tls` every connection must begin with a handshake. Beyond MAX_CONNECTIONS a caller is hung up on.
@@ -53,8 +51,8 @@ class AgentServer(Server):
 
     def __init__(self, address: tuple[str, int], token: str, calls: Calls, tls: ssl.SSLContext | None = None) -> None:
         super().__init__(address, _Handler, PATIENCE_SECONDS, MAX_CONNECTIONS, tls=tls)
-        # The service keeps no token, only its hash, and so shows that.
-        self.secret = f"Bearer {hashlib.sha256(token.encode()).hexdigest()}".encode()
+        # The service keeps no token, only its hash, and so signs with that.
+        self.signatures = Signatures(hashlib.sha256(token.encode()).hexdigest())
         self.calls = calls
         self.probes = probe.Probes()
 
@@ -77,39 +75,26 @@ class _Handler(Handler):
             return self.server.calls.status()
         if not (self.path.startswith(_LOG_START) and self.path.endswith(_LOG_END)):
             raise NotFound(f"{self.path} is nothing an agent answers", remedy="ask for /healthz")
-        self._check_secret()
+        self._check_signature()
         data_name = check_name(unquote(self.path[len(_LOG_START) : -len(_LOG_END)]))
         runs = [run.to_json() for run in self.server.calls.slot_log(data_name)]
         return {"node_name": self.server.calls.status()["node_name"], "data_name": data_name, "runs": runs}
 
     def _post(self) -> dict[str, Any]:
-        self._check_secret()
-        body = self._body()
-        if self.path == "/api/v1/stop":
-            self._check_name(body)
-            self.server.calls.stop()
-            return {"stopping": True}
-        if self.path != "/api/v1/wanted":
-            raise NotFound(f"{self.path} is nothing an agent takes", remedy="post to /api/v1/wanted or /api/v1/stop")
-        wanted = check_wanted(parse_wanted(body), self.server.calls.status()["node_name"])
-        self.server.calls.want(wanted)
-        return {"version": wanted.version}
+        self._check_signature()
+        if self.path != NOTICE:
+            raise NotFound(f"{self.path} is nothing an agent takes", remedy=f"post to {NOTICE}")
+        self.server.calls.refresh()
+        return {"node_name": self.server.calls.status()["node_name"]}
 
-    def _check_secret(self) -> None:
-        given = self.headers.get("Authorization", "").encode("utf-8", "replace")
-        if not hmac.compare_digest(given, self.server.secret):
-            self.close_connection = True  # whatever body it sends, it is not read
-            raise Unauthorized("this call needs the hash of this agent's token: Authorization: Bearer ...")
-
-    def _check_name(self, body: bytes) -> None:
-        """The caller knows an address; who answers there may be another node's agent by now."""
-        name = self.server.calls.status()["node_name"]
+    def _check_signature(self) -> None:
         try:
-            asked = json.loads(body)["node_name"]
-        except (ValueError, KeyError, TypeError) as error:
-            raise InvalidInput('the body must name the node to stop: {"node_name": "..."}', "node_name") from error
-        if asked != name:
-            raise Conflict(f"this is the agent of {name}, not of {asked!r}", "node_name")
+            signature = Signature.read(self.headers.get("Authorization", ""))
+            self.server.signatures.check_time(signature)
+            self.server.signatures.take(signature, self.command, self.path, self._body())
+        except Unauthorized:
+            self.close_connection = True  # whatever body it may still send, it is not read
+            raise
 
     def _body(self) -> bytes:
         length = self.body_length() if "Content-Length" in self.headers else 0

@@ -1,19 +1,9 @@
-"""Whether a wanted state can be believed, however it came: its names become paths, its numbers become times."""
+"""Whether a wanted state can be believed: its names become paths, its numbers become times."""
 
 from __future__ import annotations
 
-import json
-
 from infosvc.wire.errors import Conflict, InvalidInput
 from infosvc.wire.records import Slot, Wanted, check_name
-
-
-def parse_wanted(body: bytes) -> Wanted:
-    """A wanted state as the service writes it; InvalidInput tells why it is none."""
-    try:
-        return Wanted.from_json(json.loads(body))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise InvalidInput(f"the body is not a wanted state: {type(error).__name__}: {error}") from error
 
 
 def check_wanted(wanted: Wanted, node_name: str) -> Wanted:

@@ -111,6 +111,7 @@ def remove(home: Path, service: ServiceAddress, names: tuple[str, ...]) -> None:
     multiple=True,
     help="Directory of the machine whose programs may run as well; repeatable, '' for none.  [default: as before]",
 )
+@click.option("--allow-any", is_flag=True, help="Let --allow name any directory, even one with an interpreter in it.")
 @click.option(
     "--tls-dir",
     type=Returnable(),
@@ -130,6 +131,7 @@ def add(
     hosts: tuple[str, ...],
     start: bool,
     allow: Sequence[str],
+    allow_any: bool,
     unchanged: bool,
     files: Path | None,
     replace: bool,
@@ -154,7 +156,10 @@ def add(
 
     client = service.client(home)
     options = RemoteOptions(
-        allow=tuple(filter(None, allow)) if allow else None, ca_file=_authority(service), **given_options(reaching)
+        allow=tuple(filter(None, allow)) if allow else None,
+        allow_any=allow_any,
+        ca_file=_authority(service),
+        **given_options(reaching),
     )
     _check_way_back(client.url, hosts, options)
     roster, scheme = Roster.of(client), client.agents_scheme()

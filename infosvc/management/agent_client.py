@@ -1,4 +1,4 @@
-"""How the service calls an agent: at the address it was enrolled with, showing that it knows the agent's token."""
+"""How the service calls an agent: at the address it was enrolled with, with a signature that only it can make."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import ssl
 import threading
 import time
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from infosvc.access.tokens import agent_secrets
@@ -16,7 +17,9 @@ from infosvc.state.configuration import Configuration
 from infosvc.wire.answers import PastRun
 from infosvc.wire.deadline import DeadlineReader
 from infosvc.wire.errors import InfoError, InvalidInput, NotFound, NotReady, Unauthorized
+from infosvc.wire.signature import WINDOW_SECONDS, sign
 
+NOTICE = "/api/v1/notice"
 MOST_BYTES = 1 << 20  # of an answer
 MOST_LOGS = 8  # asked for at the same time, each by a thread that could answer others
 
@@ -40,9 +43,9 @@ class AgentClient:
                 remedy="name a file of PEM certificates",
             ) from error
 
-    def post(self, configuration: Configuration, node_name: str, path: str, body: Any) -> None:
-        """Tell the agent of a node of this configuration something."""
-        self._ask(configuration, node_name, "POST", path, body)
+    def notify(self, configuration: Configuration, node_name: str) -> None:
+        """Tell the agent of a node of this configuration that something is new, of which it then asks the service."""
+        self._ask(configuration, node_name, "POST", NOTICE)
 
     def runs(self, configuration: Configuration, node_name: str, data_name: str) -> list[PastRun]:
         """The last runs of a slot from its agent, newest first; none when it has not run there yet."""
@@ -66,11 +69,10 @@ class AgentClient:
                 remedy="renew the agent with `nodewise node add`",
             ) from error
 
-    def _ask(self, configuration: Configuration, node_name: str, method: str, path: str, body: Any = None) -> Any:
+    def _ask(self, configuration: Configuration, node_name: str, method: str, path: str) -> Any:
         address = configuration.node(node_name).address
-        sent = None if body is None else json.dumps(body)
         try:
-            return self._convince(agent_secrets(configuration, node_name), address, method, path, sent)
+            return self._convince(agent_secrets(configuration, node_name), address, method, path)
         except (OSError, ValueError, RecursionError, http.client.HTTPException, Unauthorized) as error:
             raise NotReady(
                 f"the agent of {node_name} at {address} does not answer ({error})",
@@ -78,26 +80,25 @@ class AgentClient:
                 remedy="see that it runs and can be reached, or start it with `nodewise node add`",
             ) from error
 
-    def _convince(self, secrets: list[str], address: str, method: str, path: str, body: str | None) -> Any:
+    def _convince(self, secrets: list[str], address: str, method: str, path: str) -> Any:
         """The answer to the first secret that the agent believes; without any, it believes nobody."""
         newest, *older = secrets or [""]
         try:
-            return self._exchange(newest, address, method, path, body)
+            return self._exchange(newest, address, method, path)
         except Unauthorized:
             if not older:
                 raise
-            return self._convince(older, address, method, path, body)
+            return self._convince(older, address, method, path)
 
-    def _exchange(self, secret: str, address: str, method: str, path: str, body: str | None) -> Any:
-        headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
+    def _exchange(self, secret: str, address: str, method: str, path: str) -> Any:
         deadline = time.monotonic() + self._settings.notice_timeout
         connection = self._connection(*split_address(address))
         try:
-            connection.request(method, path, body, headers)
+            connection.request(method, path, headers={"Authorization": sign(secret, method, path)})
             response = http.client.HTTPResponse(DeadlineReader(connection.sock, deadline), method=method)  # type: ignore[arg-type]
             response.begin()
             if response.status >= 300:
-                raise _error(response.status)
+                raise _error(response)
             return json.loads(response.read(MOST_BYTES) or b"null")
         finally:
             connection.close()
@@ -108,9 +109,21 @@ class AgentClient:
         return http.client.HTTPSConnection(host, port, timeout=self._settings.notice_timeout, context=self._tls)
 
 
-def _error(status: int) -> InfoError | http.client.HTTPException:
-    if status == NotFound.status:
+def _error(response: http.client.HTTPResponse) -> InfoError | http.client.HTTPException:
+    if response.status == NotFound.status:
         return NotFound("the agent knows nothing of this")
-    if status == Unauthorized.status:
-        return Unauthorized("it holds a token that the service does not know")
-    return http.client.HTTPException(f"it answered {status}")
+    if response.status == Unauthorized.status:
+        return Unauthorized(_reason(response.headers["Date"]))
+    return http.client.HTTPException(f"it answered {response.status}")
+
+
+def _reason(date: str | None) -> str:
+    """Why an agent that answers with this Date does not believe the service."""
+    try:
+        late = time.time() - parsedate_to_datetime(date or "").timestamp()
+    except ValueError:
+        late = 0.0
+    if abs(late) > WINDOW_SECONDS:
+        way = "behind" if late > 0 else "ahead"
+        return f"its clock is {abs(late):.0f} s {way}: set both clocks, for example by NTP"
+    return "it holds a token that the service does not know, or is of a former release"

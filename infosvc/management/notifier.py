@@ -1,4 +1,4 @@
-"""The master's word to the agents when what they should run changes."""
+"""The service's word to the agents that something is new for them; what it is, they ask the service."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class Notifier:
-    """Tells agents their new wanted state in the background; one that does not hear it asks after its next report."""
+    """Tells agents in the background to ask; one that does not hear it asks after its next report."""
 
     def __init__(self, settings: Settings, latest: Latest, agents: AgentClient) -> None:
         self._latest = latest
@@ -52,18 +52,17 @@ class Notifier:
         with self._lock:
             self._pending.discard(node_name)
         try:
-            wanted = self._latest.wanted(node_name).to_json()
-            self._agents.post(self._latest.configuration, node_name, "/api/v1/wanted", wanted)
+            self._agents.notify(self._latest.configuration, node_name)
         except InfoError as error:
-            _log.info("%s was not told its wanted state (%s); its agent will ask", node_name, error)
+            _log.info("%s was not told that its wanted state is new (%s); its agent will ask", node_name, error)
 
     def _stop_one(self, before: Configuration, node_name: str) -> None:
-        """End the agent of a node that the configuration `before` still knew."""
+        """Let the agent of a node that only the configuration `before` knew ask, and so hear that it is to end."""
         address = before.nodes[node_name].address
         # A node that was enrolled at this address since has replaced the agent there, and keeps its own.
         if any(machine.address == address for machine in self._latest.configuration.nodes.values()):
             return
         try:
-            self._agents.post(before, node_name, "/api/v1/stop", {"node_name": node_name})
+            self._agents.notify(before, node_name)
         except InfoError as error:
-            _log.warning("the agent of %s could not be stopped (%s); what it sends is refused", node_name, error)
+            _log.warning("the agent of %s was not told to end (%s); what it sends is refused", node_name, error)

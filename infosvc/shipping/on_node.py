@@ -14,6 +14,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -30,6 +31,27 @@ SETTINGS = "settings.json"
 SUPERVISED = "supervised"
 OWN_FILES = ("ca.pem", "agent.pem", "agent.key")
 LINKS = ("current", "previous")
+BROAD = (
+    "/",
+    "/bin",
+    "/home",
+    "/opt",
+    "/root",
+    "/sbin",
+    "/srv",
+    "/usr",
+    "/usr/bin",
+    "/usr/local",
+    "/usr/local/bin",
+    "/usr/sbin",
+    "/var",
+)
+MOST_FILES = 20_000  # that a folder which is allowed is looked through for
+# What runs whatever its arguments say.
+INTERPRETER = re.compile(
+    r"(ba|da|[akz]|tc|c|fi)?sh|env|busybox|toybox|(python|perl|ruby|lua|luajit|php|tclsh|node|nodejs|pypy)[0-9.]*|[gmn]?awk|"
+    r"java|jshell|xargs|find|sudo|su|doas|nohup|nice|setsid|timeout|systemd-run|ssh|ld-linux.*"
+)
 LOCK_SECONDS = 5.0  # the process of a push before may take a moment to end
 
 _held: list[int] = []
@@ -55,6 +77,12 @@ def look(directory: str, make: bool) -> dict[str, Any]:
         "links": _links(base),
         "releases": {release.name: _version(release) for release in (base / "releases").glob("*")},
     }
+
+
+def check_allowed(directories: list[str]) -> dict[str, Any]:
+    """Why folders may not be allowed, where they may not: whoever names a program in them could run anything."""
+    found = {directory: _reason(directory) for directory in directories}
+    return {"refused": {directory: reason for directory, reason in found.items() if reason}}
 
 
 def unpack(base: str, release: str, content: str) -> dict[str, Any]:
@@ -109,6 +137,21 @@ def prune(base: str) -> dict[str, Any]:
         if release.name not in kept:
             shutil.rmtree(release, ignore_errors=True)
     return {}
+
+
+def _reason(directory: str) -> str | None:
+    real = os.path.realpath(directory)
+    if os.path.normpath(directory) in BROAD or real in BROAD:
+        return "is a folder of the system"
+    looked = 0
+    for folder, _, files in os.walk(real):
+        looked += len(files)
+        for name in sorted(files):
+            if INTERPRETER.fullmatch(name):
+                return f"holds {Path(folder) / name}, which runs whatever its arguments say"
+        if looked > MOST_FILES:
+            return f"holds more than {MOST_FILES} files"
+    return None
 
 
 def _lock(base: Path) -> None:
@@ -199,7 +242,7 @@ def _run_agent(base: Path, word: str) -> str | None:
     return ended.stderr.strip().rpartition("\n")[2] or f"the agent ended with status {ended.returncode}"
 
 
-VERBS = {verb.__name__: verb for verb in (look, unpack, discard, switch, prune)}
+VERBS = {verb.__name__: verb for verb in (look, check_allowed, unpack, discard, switch, prune)}
 
 
 def answer(line: str) -> dict[str, Any]:

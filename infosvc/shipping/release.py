@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -66,6 +66,11 @@ class Releases:
         """What stands there; with `make`, the directory is made and tried."""
         told = self._ask("look", {"directory": self._directory, "make": make})
         return Standing(**told | {"directory": PurePosixPath(told["directory"])})
+
+    def why_not_allowed(self, directories: Sequence[str]) -> Mapping[str, str]:
+        """Folders of the node from which programs must not be started -> why."""
+        refused: Mapping[str, str] = self._ask("check_allowed", {"directories": list(directories)})["refused"]
+        return refused
 
     def bring(self, bundle: Bundle, standing: Standing) -> str:
         """The name of a release with the content of the bundle; copied, and verified, when it is not there yet."""

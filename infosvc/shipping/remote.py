@@ -38,7 +38,8 @@ class RemoteOptions:
     """How to reach machines and where things go on them.
 
     `directory` is relative to the login's home directory; `{node}` in it becomes the node's name. `allow` lists
-    directories of the machine from which registered absolute commands may be started. `ca_file` is whose certificate
+    directories of the machine from which registered absolute commands may be started; with `allow_any` also ones that
+    hold an interpreter. `ca_file` is whose certificate
     the service must show; `tls_dir` has a certificate NODE.pem and a key NODE.key for each agent. Of these three, what
     is None stays as an earlier enrolment set it; no directory in `allow`, or NOTHING in the others, takes that back.
     """
@@ -50,6 +51,7 @@ class RemoteOptions:
     directory: str = DEFAULT_DIRECTORY
     agent_port: int = DEFAULT_AGENT_PORT
     allow: tuple[str, ...] | None = None
+    allow_any: bool = False
     ca_file: Path | None = None
     tls_dir: Path | None = None
 
@@ -126,6 +128,7 @@ class Machine:
         `admit(node_name, address)` is called when all is there and only the agent's token is missing, which it returns.
         """
         files = self._own_files()
+        self._check_allowed()
         standing = self._releases.look(make=True)
         release = self._releases.bring(bundle, standing)
         standing = replace(standing, settings=self._settings(standing, service_url, files))
@@ -163,6 +166,17 @@ class Machine:
             why = "there is no release before this one" if previous is None else f"the files of {previous} were changed"
             raise NotReady(f"{self.node_name} cannot go back, {why}", remedy="push the wanted files instead")
         return self._switch(standing, previous, version, {})
+
+    def _check_allowed(self) -> None:
+        """InvalidInput when a folder to allow would let a registered command run anything."""
+        if not self._options.allow or self._options.allow_any:
+            return
+        for directory, reason in self._releases.why_not_allowed(self._options.allow).items():
+            raise InvalidInput(
+                f"{directory} on {self.node_name} {reason}",
+                "allow",
+                remedy="allow a folder that holds only what is to run, or add --allow-any",
+            )
 
     def _require_enrolment(self) -> Standing:
         standing = self._releases.look()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from infosvc.wire.fields import POSITIVE, Limits, Record, describe
+from infosvc.wire.fields import LARGEST, POSITIVE, Limits, Record, describe
 from infosvc.wire.records import LONGEST_VALUE, NODE_NAME, Role
 
 LONGEST_TOKEN = 1024
+SHORTEST_INTERVAL = 0.1  # an agent starts nothing more often
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,10 @@ class SlotBody(Record):
     interval: float | None = field(
         default=None,
         metadata=describe(
-            "between two runs here; the producer's time_max if left out", unit="seconds", limits=POSITIVE, example=5
+            "between two runs here; the producer's time_max if left out",
+            unit="seconds",
+            limits=Limits(least=SHORTEST_INTERVAL, most=LARGEST),
+            example=5,
         ),
     )
     lift: bool = field(default=False, metadata=describe("true ends its quarantine and starts it afresh"))

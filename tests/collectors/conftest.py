@@ -34,6 +34,7 @@ from infosvc.settings import Settings
 from infosvc.shipping.bundle import Bundle, build
 from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Role, Run, Slot
+from infosvc.wire.signature import sign
 from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -153,15 +154,15 @@ class Node:
         method: str,
         path: str,
         body: bytes | None = None,
-        token: str | None = OWN,
+        key: str | None = OWN,
         tls: ssl.SSLContext | None = None,
     ) -> tuple[int, Any]:
-        """Ask the agent as the service does, which shows the hash of the agent's token."""
+        """Ask the agent as the service does, which signs with the hash of the agent's token."""
         plain = http.client.HTTPConnection(HOST, self.port, timeout=30)
         connection = http.client.HTTPSConnection(HOST, self.port, timeout=30, context=tls) if tls else plain
-        token = hashlib.sha256(self.token.encode()).hexdigest() if token == OWN else token
+        key = hashlib.sha256(self.token.encode()).hexdigest() if key == OWN else key
         try:
-            headers = {"Authorization": f"Bearer {token}"} if token else {}
+            headers = {"Authorization": sign(key, method, path, body or b"")} if key else {}
             connection.request(method, path, body, headers)
             response = connection.getresponse()
             return response.status, json.loads(response.read())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
@@ -15,14 +14,13 @@ from typing import Any
 import pytest
 
 from collectors.agent import daemon
+from collectors.agent.api import NOTICE
 from collectors.agent.run.guard import Guard
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotFound
-from infosvc.wire.records import Datum, Kind, Outcome, Producer, Slot, State, Wanted
+from infosvc.wire.records import Datum, Kind, Outcome, Producer, State
 
 Wait = Callable[[Callable[[], Any]], Any]
-
-NOWHERE = "http://127.0.0.1:9"  # a service whose own wanted state cannot come in between
 
 
 def alive(pid: int) -> bool:
@@ -57,7 +55,7 @@ def test_a_detached_agent_listens_runs_its_slots_and_reports(node: Any, service:
     launched = node.launch()
     assert (launched.returncode, launched.stdout, launched.stderr) == (0, "", "")
 
-    status, health = node.call("GET", "/healthz", token=None)
+    status, health = node.call("GET", "/healthz", key=None)
     assert (status, health["node_name"], health["pid"]) == (200, "n1", node.pid)
     datum = wait_for(lambda: value(service, "cpu_count"))
     assert (datum.state, datum.number()) == (State.FRESH, len(os.sched_getaffinity(0)))
@@ -238,19 +236,16 @@ def test_bad_settings_are_one_sentence(node: Any, spoil: Callable[[Any], Any], s
     assert launched.stderr.count("\n") == 1
 
 
-def test_only_the_holder_of_the_token_can_command_an_agent(node: Any) -> None:
-    node.configure(service_url=NOWHERE)
+def test_only_the_holder_of_the_token_s_hash_is_answered(node: Any) -> None:
     node.launch()
-    body = json.dumps(Wanted("n1", 2**40, (Slot("a", "scripts/load_1m.sh", 5),)).to_json()).encode()
+    token = (node.base / "token").read_text()
 
-    assert node.call("POST", "/api/v1/wanted", body, token=None)[0] == 401
-    assert node.call("POST", "/api/v1/wanted", body, token="wrong")[0] == 401
-    assert node.call("POST", "/api/v1/wanted", body, token=(node.base / "token").read_text())[0] == 401
-    assert node.call("GET", "/api/v1/slots/a/log", token=None)[0] == 401
-    assert node.call("POST", "/api/v1/stop", b"{}", token="ünknown".encode().decode("latin-1"))[0] == 401
+    for key in (None, "wrong", token):
+        assert node.call("POST", NOTICE, key=key)[0] == 401
+        assert node.call("GET", "/api/v1/slots/a/log", key=key)[0] == 401
     assert alive(node.pid)
-    assert node.call("POST", "/api/v1/wanted", body) == (200, {"version": 2**40})
-    assert node.call("GET", "/healthz")[1]["wanted_version"] == 2**40
+    assert node.call("POST", NOTICE) == (200, {"node_name": "n1"})
+    assert node.call("GET", "/api/v1/slots/a/log")[1]["runs"] == []
 
 
 @pytest.mark.parametrize(
@@ -258,18 +253,10 @@ def test_only_the_holder_of_the_token_can_command_an_agent(node: Any) -> None:
     [
         ("GET", "/", None, 404),
         ("POST", "/api/v1/unknown", b"{}", 404),
-        ("POST", "/api/v1/stop", b"", 422),
-        ("POST", "/api/v1/stop", b'{"node_name": "n2"}', 409),
-        ("POST", "/api/v1/wanted", b"not json", 422),
-        ("POST", "/api/v1/wanted", b"[]", 422),
-        ("POST", "/api/v1/wanted", b'{"node_name": "n1", "version": 1, "slots": [{"data_name": "a"}]}', 422),
-        ("POST", "/api/v1/wanted", b'{"version": 1, "slots": []}', 422),
-        ("POST", "/api/v1/wanted", json.dumps(Wanted("n2", 2**40).to_json()).encode(), 409),
-        ("POST", "/api/v1/wanted", b"[" * 100_000, 422),
+        ("POST", "/api/v1/wanted", b"{}", 404),
+        ("POST", "/api/v1/stop", b'{"node_name": "n1"}', 404),
         ("GET", "/api/v1/slots/..%2Fa/log", None, 422),
-        ("POST", "/api/v1/wanted", json.dumps(Wanted("n1", 9, (Slot("../a", "x", 5),)).to_json()).encode(), 422),
-        ("POST", "/api/v1/wanted", json.dumps(Wanted("n1", 9, (Slot("a", "x", 0),)).to_json()).encode(), 422),
-        ("POST", "/api/v1/wanted", b"x" * (1024 * 1024 + 1), 413),
+        ("POST", NOTICE, b"x" * (1024 + 1), 413),
     ],
 )
 def test_a_wrong_call_is_answered_with_a_sentence(
@@ -284,23 +271,6 @@ def test_a_wrong_call_is_answered_with_a_sentence(
     assert answered == status
     assert answer["error"]["message"]
     assert node.call("GET", "/healthz")[0] == 200
-
-
-def test_stop_over_http_ends_the_agent(node: Any, wait_for: Wait) -> None:
-    node.launch()
-    pid = node.pid
-    assert node.call("POST", "/api/v1/stop", b'{"node_name": "n1"}')[0] == 200
-
-    wait_for(lambda: not alive(pid))
-
-
-def test_an_older_notice_does_not_undo_a_newer_one(node: Any) -> None:
-    node.configure(service_url=NOWHERE)
-    node.launch()
-    for version in (2**40, 2**40 - 1):
-        node.call("POST", "/api/v1/wanted", json.dumps(Wanted("n1", version).to_json()).encode())
-
-    assert node.call("GET", "/healthz")[1]["wanted_version"] == 2**40
 
 
 def test_processors_judge_a_node_by_what_the_service_knows(node: Any, service: InfoClient, wait_for: Wait) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from collectors.agent.api import MAX_CONNECTIONS, AgentServer, Calls
+from collectors.agent.api import MAX_CONNECTIONS, NOTICE, AgentServer, Calls
+from infosvc.wire.signature import sign
 
 Wait = Callable[[Callable[[], Any]], Any]
 
@@ -21,8 +22,8 @@ HEALTH = b"GET /healthz HTTP/1.1\r\n\r\n"
 
 @pytest.fixture
 def server() -> Iterator[AgentServer]:
-    """A server that is asked, of which nothing is stopped or wanted."""
-    calls = Calls(lambda: {"node_name": "n1"}, lambda _: None, lambda: None, lambda _: [])
+    """A server that is asked, to which nothing is new."""
+    calls = Calls(lambda: {"node_name": "n1"}, lambda: None, lambda _: [])
     made = AgentServer(("127.0.0.1", 0), "a-token", calls)
     thread = threading.Thread(target=made.serve_forever)
     thread.start()
@@ -49,8 +50,8 @@ def answered(connection: socket.socket) -> bytes:
     return said
 
 
-def test_who_has_no_secret_is_turned_away_before_a_body_is_read(server: AgentServer) -> None:
-    head = b"POST /api/v1/wanted HTTP/1.1\r\nContent-Length: 1000000\r\n\r\n"
+def test_who_has_no_signature_is_turned_away_before_a_body_is_read(server: AgentServer) -> None:
+    head = b"POST /api/v1/notice HTTP/1.1\r\nContent-Length: 1000000\r\n\r\n"
     with caller(server, head) as connection:  # and the body never comes
         answer = answered(connection)
 
@@ -77,16 +78,10 @@ def test_beyond_a_few_connections_callers_are_hung_up_on(server: AgentServer, wa
     wait_for(served)
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        b"",
-        b"GET /healthz HTTP/1.1\r\n",
-        f"POST /api/v1/stop HTTP/1.1\r\nContent-Length: 10000\r\nAuthorization: Bearer {HASH}\r\n\r\n".encode(),
-    ],
-    ids=["nothing", "head", "body"],
-)
-def test_a_request_that_comes_a_byte_at_a_time_has_a_deadline(server: AgentServer, said: bytes, wait_for: Wait) -> None:
+@pytest.mark.parametrize("begun", ["", "GET /healthz HTTP/1.1\r\n", "notice"], ids=["nothing", "head", "body"])
+def test_a_request_that_comes_a_byte_at_a_time_has_a_deadline(server: AgentServer, begun: str, wait_for: Wait) -> None:
+    signed = f"POST {NOTICE} HTTP/1.1\r\nContent-Length: 1000\r\nAuthorization: {sign(HASH, 'POST', NOTICE)}\r\n\r\n"
+    said = (signed if begun == "notice" else begun).encode()
     server.patience = 0.3
     with caller(server, said) as connection:
         connection.settimeout(0.02)

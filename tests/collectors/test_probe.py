@@ -23,8 +23,8 @@ TOKEN = "a-token-of-the-tests"
 
 @pytest.fixture
 def server() -> Iterator[AgentServer]:
-    """A server that is asked, of which nothing is stopped or wanted."""
-    made = AgentServer(("127.0.0.1", 0), TOKEN, Calls(dict, lambda _: None, lambda: None, lambda _: []))
+    """A server that is asked, to which nothing is new."""
+    made = AgentServer(("127.0.0.1", 0), TOKEN, Calls(dict, lambda: None, lambda _: []))
     thread = threading.Thread(target=made.serve_forever, args=(0.02,))
     thread.start()
     yield made
@@ -172,7 +172,7 @@ def test_a_refused_size_costs_nothing_and_keeps_no_place() -> None:
         assert size == 1
 
 
-def test_what_else_an_agent_answers_still_needs_its_secret(server: AgentServer) -> None:
+def test_what_else_an_agent_answers_still_needs_a_signature(server: AgentServer) -> None:
     for path, status in {"/api/v1/slots/x/log": 401, "/api/v1/probe/slots/x/log": 404}.items():
         with closing(http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)) as connection:
             connection.request("GET", path)

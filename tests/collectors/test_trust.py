@@ -75,6 +75,15 @@ def program(directory: Path, name: str = "own.sh", text: str = '#!/bin/sh\necho 
     return file
 
 
+def test_a_program_that_was_not_pushed_takes_arguments_only_with_its_checksum(pushed: Pushed, tmp_path: Path) -> None:
+    file = program(tmp_path / "bin")
+
+    assert output(str(file), pushed, file.parent) == "1"
+    assert "add its --sha256" in refusal(f"{file} now", pushed, file.parent)
+    checked = hashlib.sha256(file.read_bytes()).hexdigest()
+    assert output(f"{file} now", pushed, file.parent, sha256=checked) == "1 now"
+
+
 def test_a_pushed_script_runs_with_its_arguments_its_library_and_no_shell_around_it(pushed: Pushed) -> None:
     assert (
         output("scripts/a.sh '/data dir' $HOME;ls", pushed) == f"library /data dir $HOME;ls {pushed.directory}/scripts"

@@ -26,6 +26,7 @@ import pytest
 from infosvc.http.server import Server
 from infosvc.settings import Clock, Settings
 from infosvc.wire.client import InfoClient
+from infosvc.wire.signature import Signature
 from tests.ports import free_port
 
 TOKEN = "a-token-for-the-tests"
@@ -275,14 +276,19 @@ class Call(NamedTuple):
     """One call that an agent got."""
 
     path: str
-    bearer: str
-    body: Any
+    method: str
+    authorization: str
+    body: bytes
+
+    def is_signed_with(self, key: str) -> bool:
+        """Whether the holder of this key, mostly a token's hash, made this call."""
+        return Signature.read(self.authorization).is_by(key, self.method, self.path, self.body)
 
 
 class Heard:
     """Listens where an agent would: `calls` is what it was told, `answers` what it says to a GET, by path.
 
-    Who shows another secret than the one it `believes`, if it is told one, gets 401.
+    Who signs with another key than the one it `believes`, if it is told one, gets 401.
     """
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
@@ -294,17 +300,18 @@ class Heard:
 
         class Agent(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                body = self.rfile.read(int(self.headers["Content-Length"]))
                 self._answer(body, heard.status, {})
 
             def do_GET(self) -> None:
                 found = heard.answers.get(self.path)
-                self._answer(None, heard.status if found is not None else 404, found)
+                self._answer(b"", heard.status if found is not None else 404, found)
 
-            def _answer(self, body: Any, status: int, said: Any) -> None:
-                bearer = self.headers["Authorization"].removeprefix("Bearer ")
-                heard.calls.append(Call(self.path, bearer, body))
-                self.send_response(status if heard.believes in (None, bearer) else 401)
+            def _answer(self, body: bytes, status: int, said: Any) -> None:
+                call = Call(self.path, self.command, self.headers["Authorization"], body)
+                heard.calls.append(call)
+                is_believed = heard.believes is None or call.is_signed_with(heard.believes)
+                self.send_response(status if is_believed else 401)
                 self.end_headers()
                 self.wfile.write(json.dumps(said).encode())
 

@@ -9,6 +9,7 @@ import pytest
 
 from infosvc.access.roles import sha256
 from infosvc.core.service import components_of
+from infosvc.management.agent_client import NOTICE
 from infosvc.management.nodes import split_address
 from infosvc.state.transaction import Commit
 from infosvc.wire.errors import Conflict, NotFound
@@ -151,7 +152,10 @@ def test_a_program_gets_no_slot(service: Served) -> None:
     assert service.reader.slots("n1").slots == ()
 
 
-@pytest.mark.parametrize(("field", "value"), [("running", "yes"), ("running", 1), ("interval", 0), ("interval", "5")])
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("running", "yes"), ("running", 1), ("interval", 0), ("interval", "5"), ("interval", 1e-6), ("interval", 0.09)],
+)
 def test_a_wrong_slot_is_refused_by_field(service: Served, field: str, value: Any) -> None:
     service.client.put_producer(CPU)
     service.client.put_node("n1", "127.0.0.1:9")
@@ -161,20 +165,28 @@ def test_a_wrong_slot_is_refused_by_field(service: Served, field: str, value: An
     assert service.ask("PUT", "/api/v1/nodes/n2/slots/cpu", {}).status == 404
 
 
-def test_the_master_tells_the_agent_each_change(
+def test_an_interval_shorter_than_any_agent_keeps_is_refused_with_the_shortest(service: Served) -> None:
+    service.client.put_producer(CPU)
+    service.client.put_node("n1", "127.0.0.1:9")
+    answer = service.ask("PUT", "/api/v1/nodes/n1/slots/cpu", {"interval": 0.09})
+    assert (answer.status, answer.error["field"]) == (422, "interval")
+    assert "0.1" in answer.error["message"]
+    assert service.reader.slots("n1").slots == ()
+    assert service.ask("PUT", "/api/v1/nodes/n1/slots/cpu", {"interval": 0.1}).status == 201
+
+
+def test_the_master_tells_the_agent_of_each_change_and_never_what_it_is(
     service: Served, agent: Heard, eventually: Callable[[Callable[[], bool]], None]
 ) -> None:
     service.client.put_producer(CPU)
     service.client.put_node("n1", agent.address)
+    eventually(lambda: len(agent.calls) == 1)
     service.client.put_slot("n1", "cpu", True)
-    version = service.reader.slots("n1").version
-    eventually(lambda: any(call.body["version"] == version for call in agent.calls))
-    told = next(call for call in agent.calls if call.body["version"] == version)
-    assert (told.path, told.body["node_name"]) == ("/api/v1/wanted", "n1")
-    assert [slot["data_name"] for slot in told.body["slots"]] == ["cpu"]
+    eventually(lambda: len(agent.calls) == 2)
+    assert [(call.method, call.path, call.body) for call in agent.calls] == [("POST", NOTICE, b"")] * 2
 
 
-def test_the_master_shows_what_it_keeps_of_the_agent_s_token_and_never_a_token(
+def test_the_master_signs_with_what_it_keeps_of_the_agent_s_token_and_shows_neither(
     service: Served, agent: Heard, eventually: Callable[[Callable[[], bool]], None]
 ) -> None:
     service.client.put_node("n1", agent.address)
@@ -186,20 +198,27 @@ def test_the_master_shows_what_it_keeps_of_the_agent_s_token_and_never_a_token(
     service.client.delete_node("n1")
     eventually(lambda: len(agent.calls) == 3)
 
-    assert [call.bearer for call in agent.calls] == ["", sha256(old), sha256(old)]
-    assert [call.path for call in agent.calls] == ["/api/v1/wanted", "/api/v1/wanted", "/api/v1/stop"]
+    assert [call.path for call in agent.calls] == [NOTICE] * 3
+    for call, key in zip(agent.calls, ["", sha256(old), sha256(old)], strict=True):
+        assert call.is_signed_with(key)
+        assert old not in call.authorization
+        assert sha256(old) not in call.authorization
 
 
-def test_a_forgotten_node_s_agent_is_told_to_end_unless_another_node_has_its_address(
+def test_a_forgotten_node_s_agent_is_told_to_ask_unless_another_node_has_its_address(
     service: Served, agent: Heard, eventually: Callable[[Callable[[], bool]], None]
 ) -> None:
+    tokens = {}
     for name in ("old", "new"):
+        _, tokens[name] = service.client.create_token(f"agent of {name}", Role.AGENT, name)
         service.client.put_node(name, agent.address)
+    eventually(lambda: len(agent.calls) == 2)
+    agent.calls.clear()
     service.client.delete_node("old")
     service.client.delete_node("new")
-    eventually(lambda: any(call.path == "/api/v1/stop" for call in agent.calls))
+    eventually(lambda: bool(agent.calls))
 
-    assert [call.body for call in agent.calls if call.path == "/api/v1/stop"] == [{"node_name": "new"}]
+    assert [call.is_signed_with(sha256(tokens["new"])) for call in agent.calls] == [True]
 
 
 def test_what_an_agent_refuses_is_logged(
@@ -208,7 +227,7 @@ def test_what_an_agent_refuses_is_logged(
     agent.status = 409
     service.client.put_node("n1", agent.address)
     service.client.delete_node("n1")
-    eventually(lambda: "agent of n1 could not be stopped" in caplog.text)
+    eventually(lambda: "agent of n1 was not told to end" in caplog.text)
     assert "it answered 409" in caplog.text
 
 

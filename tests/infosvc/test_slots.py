@@ -88,10 +88,10 @@ def test_a_lift_needs_a_slot_that_is_to_run(running: Served) -> None:
 def test_the_log_of_a_slot_comes_from_its_agent(running: Served, agent: Heard) -> None:
     agent.answers[LOG] = {"runs": [run.to_json() for run in RUNS]}
     assert running.reader.slot_log("n1", "cpu") == RUNS
-    assert [call.bearer for call in agent.calls if call.path == LOG] == [""]
+    assert [call.is_signed_with("") for call in agent.calls if call.path == LOG] == [True]
     _, token = running.client.create_token("agent of n1", Role.AGENT, "n1")
     running.reader.slot_log("n1", "cpu")
-    assert agent.calls[-1].bearer == sha256(token)
+    assert agent.calls[-1].is_signed_with(sha256(token))
     answer = running.ask("GET", "/api/v1/nodes/n1/slots/cpu/log").json
     assert answer == {"node_name": "n1", "data_name": "cpu", "runs": [run.to_json() for run in RUNS]}
 

@@ -64,8 +64,8 @@ class _Batch:
 class Spool:
     """Runs on their way from one node to the service.
 
-    `add`, `flush`, `wake`, `wait` and `close` may be called from any thread, `step` from one. `spread`, between 0
-    and 1, parts the retries of many agents. Ages go by `clock`, in monotonic seconds.
+    `add`, `flush`, `refresh`, `wake`, `wait` and `close` may be called from any thread, `step` from one. `spread`,
+    between 0 and 1, parts the retries of many agents. Ages go by `clock`, in monotonic seconds.
     """
 
     def __init__(
@@ -97,6 +97,7 @@ class Spool:
         self._batch: _Batch | None = None
         self._parts: deque[_Batch] = deque()
         self._behind = True
+        self._refreshing = False
         self._next_call = 0.0
         self._heartbeat = 0.0
         self._failures = 0
@@ -121,6 +122,11 @@ class Spool:
             self._flushing = True
             self._awake.set()
 
+    def refresh(self) -> None:
+        """Fetch the wanted state at the next step, even in the pause after a failure: the service is there."""
+        self._refreshing = True
+        self._awake.set()
+
     def wake(self) -> None:
         """Let `wait` return at once."""
         self._awake.set()
@@ -135,6 +141,8 @@ class Spool:
 
         A service that is away is asked again, ever less often, and runs go to disk meanwhile. Revoked goes through.
         """
+        if self._refreshing:
+            self._refreshing, self._behind, self._next_call = False, True, 0.0
         if now >= self._next_call and (self._behind or now >= self._due()):
             try:
                 self._talk(now)

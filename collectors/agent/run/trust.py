@@ -53,9 +53,10 @@ class Trust:
     """Turns commands into programs that run the very bytes that were checked.
 
     A relative first word names a pushed file with the SHA-256 of the manifest. An absolute one lies in an allowed
-    directory, and only root or the agent's user can write it or swap it through a directory above it. A `sha256`
-    that was registered holds in both cases. Every program is started from a copy that nobody can change, so its own
-    path is /proc/self/fd/N; it finds the directory of its file in PROGRAM_DIR, the shell library in LIB.
+    directory, and only root or the agent's user can write it or swap it through a directory above it; it takes
+    arguments only when its `sha256` was registered, which holds in both cases. Every program is started from a copy
+    that nobody can change, so its own path is /proc/self/fd/N; it finds the directory of its file in PROGRAM_DIR, the
+    shell library in LIB.
     """
 
     def __init__(self, pushed: Pushed, allow: Sequence[str]) -> None:
@@ -68,6 +69,10 @@ class Trust:
         words = _words(cmd)
         own = words[0].startswith("/")
         copy = self._own(words[0]) if own else self._find_shipped(words[0])
+        if own and sha256 is None and len(words) > 1:
+            raise Refused(
+                f"{words[0]} may run without arguments only, or as the very file that was registered: add its --sha256"
+            )
         if sha256 is not None and copy.sha256 != sha256.lower():
             raise Refused(f"{words[0]} is not the file that was registered: its SHA-256 differs")
         if copy.file.endswith(".py"):

@@ -24,6 +24,7 @@ from cryptography.x509.oid import NameOID
 
 from infosvc.commands.shipping import temporary_bundle
 from infosvc.shipping import bundle
+from infosvc.shipping.on_node import check_allowed
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Forbidden, InvalidInput, NotReady, Unauthorized
 from infosvc.wire.records import Kind, Producer, Role, Scope, State
@@ -319,3 +320,34 @@ def self_signed(directory: Path, address: str) -> tuple[Path, Path]:
     files[1].touch(mode=0o600)
     files[1].write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     return files
+
+
+@pytest.mark.parametrize("folder", ["/usr/lib/../bin", "deep"])
+def test_a_folder_whose_programs_run_anything_is_allowed_only_when_told_twice(
+    hand: Hand, served: Served, tmp_path: Path, folder: str
+) -> None:
+    if folder == "deep":
+        (tmp_path / "tools" / "sub").mkdir(parents=True)
+        (tmp_path / "tools" / "sub" / "python3.11").touch()
+        folder = str(tmp_path / "tools")
+    refused = hand.add(HOSTS[0], "--no-start", "--allow", folder)
+
+    assert refused.exit_code == 1
+    assert f"{folder} on {HOSTS[0]} " in refused.stderr
+    assert "--allow-any" in refused.stderr
+    assert served.reader.nodes() == []
+
+
+def test_any_folder_may_be_allowed_by_an_operator_who_insists(hand: Hand, agents: Path) -> None:
+    done = hand.add(*NO_START, "--allow", "/usr/bin", "--allow-any")
+
+    assert done.exit_code == 0, done.output
+    assert json.loads((agents / HOSTS[0] / "settings.json").read_text())["allow"] == ["/usr/bin"]
+
+
+def test_no_folder_of_the_system_may_be_allowed(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("/usr/local")
+    system = ["/", "/bin", "/usr/bin", "/usr/local/bin", "/opt", "/opt/.", str(tmp_path / "link")]
+    refused = check_allowed([*system, str(tmp_path), "/opt/no-such-folder"])["refused"]
+
+    assert refused == dict.fromkeys(system, "is a folder of the system")

@@ -170,13 +170,16 @@ def test_registering_starts_nothing_new(
     assert not canary.exists()
 
 
-def test_nobody_but_the_service_tells_an_agent_what_to_run(node: Path, served: Served, canary: Path) -> None:
+def test_nobody_tells_an_agent_what_to_run_but_the_service_that_it_asks(
+    node: Path, served: Served, canary: Path
+) -> None:
     slot = Slot("touch", f"scripts/touch.sh {canary}", 0.1)
     body = json.dumps(Wanted(HOST, 1_000_000_000_000, (slot,)).to_json())
     settings = json.loads((node / "settings.json").read_text())
     before = served.client.slots(HOST).version
     admin = "a-token-for-the-tests"
-    for token in (None, "", admin, hashlib.sha256(admin.encode()).hexdigest()):
+    own = hashlib.sha256((node / "token").read_bytes().strip()).hexdigest()
+    for token in (None, "", admin, hashlib.sha256(admin.encode()).hexdigest(), own):
         connection = HTTPConnection(HOST, settings["port"], timeout=10)
         connection.request("POST", "/api/v1/wanted", body, {"Authorization": f"Bearer {token}"} if token else {})
         assert connection.getresponse().status == 401
