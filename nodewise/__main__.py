@@ -26,7 +26,7 @@ COMMANDS = {
     "token": "infosvc.commands.token:token",
     "audit": "infosvc.commands.audit:audit",
     "images": "jobs.commands.images:images",
-    "locality": "jobs.commands.locality:locality",
+    "locality": "jobs.commands.locality.group:locality",
     "env": "jobs.commands.environment:env",
     "job": "jobs.commands.job:job",
     "doctor": "nodewise.doctor.command:doctor",

@@ -156,19 +156,24 @@ def serve(
     given["audit_key"] = str(path.with_name(FILE).absolute())
     settings = Settings(url.render_as_string(hide_password=False), token_from(path), **given)
     server = Server(settings, host, port, others=others)
-    if not is_loopback(host) and given["tls_cert"] is None:
+    _warn(host, settings)
+    _run(server, f"listening on {server.url}, database {url.render_as_string()}, token file {path}")
+
+
+def _warn(host: str, settings: Settings) -> None:
+    """Say what travels unencrypted."""
+    if not is_loopback(host) and settings.tls_cert is None:
         click.echo(
             f"Warning: {host} can be reached from other machines, and tokens and values travel unencrypted: "
             "keep it inside a network you trust, or give it --tls-cert and --tls-key.",
             err=True,
         )
-    if given["tls_cert"] is not None and given["agent_ca"] is None:
+    if settings.tls_cert is not None and settings.agent_ca is None:
         click.echo(
             "Warning: callers speak https with the service, but the service speaks plain http with the agents: "
             "give it --agent-ca, and the agents certificates (`nodewise node add --tls-dir`).",
             err=True,
         )
-    _run(server, f"listening on {server.url}, database {url.render_as_string()}, token file {path}")
 
 
 def _run(server: Server, greeting: str) -> NoReturn:

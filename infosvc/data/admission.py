@@ -31,9 +31,7 @@ class Admission:
         wait = self._written.take(caller.token_id, self._latest.clock.monotonic(), size)
         if wait:
             raise TooFast(
-                f"a token may write {self._settings.bytes_per_token} bytes of values an hour",
-                wait,
-                remedy=f"call again in {wait:.0f} s, write less, or start the service with more --bytes-per-token",
+                f"a token may write {self._settings.bytes_per_token} bytes of values an hour (--bytes-per-token)", wait
             )
 
     def check(self, transaction: Transaction, caller: Caller, data_name: str, node_name: str, text: str) -> None:

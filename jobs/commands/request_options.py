@@ -15,6 +15,9 @@ from jobs.commands.service_options import service_options
 from jobs.kinds.classify.request import Request
 from jobs.kinds.classify.settings import ClassifySettings
 
+COLD_START = "perf_cpu"
+"""Decides as long as no node has the capability, unless the user names another one."""
+
 
 def request_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """All of them, in the order in which --help shows them."""
@@ -23,6 +26,7 @@ def request_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def request(home: Path, given: Mapping[str, Any]) -> Request:
     """What the values of the options ask for."""
+    given = {**given, "cold_start": given["cold_start"] or COLD_START}
     return Request(collect(ClassifySettings, given), collect(JobOptions, given), access(home, given["service"]))
 
 

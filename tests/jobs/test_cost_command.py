@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Unreachable
 from infosvc.wire.records import Kind, Producer
-from jobs.commands.locality_cost import cost
+from jobs.commands.locality.locality_cost import cost
 from jobs.division.access_cost import access_cost
 from jobs.errors import JobError
 from locality.cost import AccessCost, Basis, Rate

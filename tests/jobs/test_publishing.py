@@ -16,8 +16,8 @@ from hadoop.errors import HadoopError
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Unreachable
 from infosvc.wire.records import LONGEST_VALUE
-from jobs.commands import locality_blocks
-from jobs.commands.locality_blocks import Publisher
+from jobs.commands.locality import locality_blocks
+from jobs.commands.locality.locality_blocks import Publisher
 from jobs.division import publishing
 from jobs.division.distribution import NodeShare
 from jobs.errors import JobError

@@ -78,7 +78,7 @@ def judge(request: Request, nodes: Sequence[str], say: Callable[[str], None]) ->
     """
     settings, client = request.settings, request.access.client()
     try:
-        if why := _why_cold(request, client, nodes):
+        if settings.cold_start and (why := _why_cold(request, client, nodes)):
             say(f"no node has a {settings.capability} yet ({why}): {settings.cold_start} decides this time")
             settings = replace(settings, capability=settings.cold_start)
         found = judging.judge(

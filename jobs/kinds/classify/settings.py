@@ -21,7 +21,7 @@ class ClassifySettings(InferenceOptions):
     environment       an archive in HDFS with the worker's Python, None for `worker_python` on the node
     lease_seconds     a worker that is silent for so long loses what it holds
     steal             whether a node that has finished its part takes of others'
-    cold_start        decides where every node's producer of the capability says that it has no data yet
+    cold_start        decides where every node's producer of the capability says that it has no data yet, None to refuse
     fallback          the policy where the capability cannot be had, None to refuse
     row_bytes         about the most bytes of a row
     """
@@ -29,8 +29,10 @@ class ClassifySettings(InferenceOptions):
     input: str = option(help="Folder of images in HDFS.")
     output: str = option(help="Folder in HDFS for the results; must not exist yet.")
     capability: str = option(help="Data name that tells what a node can do.", metavar="NAME")
-    cold_start: str = option(
-        "perf_cpu", help="Data name that decides where no node has the capability before a first job.", metavar="NAME"
+    cold_start: str | None = option(
+        None,
+        help="Data name that decides where no node has the capability before a first job  [default: that of free CPU].",
+        metavar="NAME",
     )
     policy: str = option("algorithm1", help=f"One of {', '.join(sorted(POLICIES))}.")
     memory_mb: int | None = option(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -102,10 +101,10 @@ class Command(Coordinator):
         return Progress(done, self._settings.copies, UNIT, nodes, section=self._section())
 
     def _section(self) -> dict[str, str]:
-        """What runs, and how often it has ended with which exit code."""
-        program, *arguments = self._settings.argv
+        """What runs, and how often it ended with which exit code; no arguments, as anybody may read the page."""
+        program = self._settings.argv[0]
         codes = [f"{code} ({times} x)" for code, times in sorted(dict(self._exit_codes).items()) if times]
-        return {"Program": program, "Arguments": shlex.join(arguments), "Exit codes": ", ".join(codes)}
+        return {"Program": program, "Exit codes": ", ".join(codes)}
 
     def finish(self) -> Outcome:
         """Nothing is left to be put in place: what copies leave is theirs."""

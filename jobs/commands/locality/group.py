@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from jobs.commands.locality_blocks import blocks
-from jobs.commands.locality_cost import cost
-from jobs.commands.locality_plan import plan
-from jobs.commands.locality_replay import replay
+from jobs.commands.locality.locality_blocks import blocks
+from jobs.commands.locality.locality_cost import cost
+from jobs.commands.locality.locality_plan import plan
+from jobs.commands.locality.locality_replay import replay
 
 
 @click.group()
