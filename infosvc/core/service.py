@@ -67,7 +67,7 @@ class Components:
             BodyLimit(settings.threads),
             BodyLimit(settings.threads // 4),
             Admission(settings, latest),
-            Readiness(writer),
+            Readiness(writer, store),
             Refusals(writer, clock),
             agents,
             notifier,
