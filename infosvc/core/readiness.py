@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
+from infosvc.state.database import Database
 from infosvc.state.transaction import Transaction
 from infosvc.state.writer import Writer
 from infosvc.wire.errors import InfoError
@@ -15,8 +16,9 @@ FRESH_SECONDS = 1.0
 class Readiness:
     """What became of the last try, which is made anew when it is old."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: Writer, store: Database) -> None:
         self._writer = writer
+        self._store = store
         self._trying = threading.Lock()
         self._tried = float("-inf")
         self._fault: InfoError | None = None
@@ -33,6 +35,7 @@ class Readiness:
 
     def _try(self) -> InfoError | None:
         try:
+            self._store.check_space()
             self._writer.write(_nothing)
         except InfoError as error:
             return error
@@ -40,4 +43,4 @@ class Readiness:
 
 
 def _nothing(_transaction: Transaction) -> None:
-    """A change of nothing: it is stored only when the database answers."""
+    """A change of nothing but the number of commits: it is stored only when the database takes changes."""

@@ -72,7 +72,7 @@ class Components:
             BodyLimit(settings.threads, settings.body_seconds),
             BodyLimit(settings.threads // 4, settings.body_seconds * PART_FOR_STRANGERS, 1),
             Admission(settings, latest),
-            Readiness(writer),
+            Readiness(writer, store),
             audit_log,
             NotedCalls(writer, clock, audit_log),
             agents,

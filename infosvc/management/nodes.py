@@ -26,12 +26,17 @@ def put_node(transaction: Transaction, node_name: str, address: str, agent_versi
 
 
 def delete_node(transaction: Transaction, node_name: str, now: float) -> None:
-    """Forget a node, its slots and its values, and revoke its tokens at Unix second `now`."""
-    transaction.configuration.node(node_name)
-    transaction.put("nodes", (node_name,), None)
+    """Forget a node, its slots and its values, and revoke its tokens at Unix second `now`.
+
+    One that nobody enrolled and that has values only is forgotten too; NotFound when there are none either.
+    """
+    cells = transaction.cells(node_name=node_name)
+    if node_name in transaction.configuration.nodes or not cells:
+        transaction.configuration.node(node_name)
+        transaction.put("nodes", (node_name,), None)
     for data_name in list(transaction.configuration.slots.get(node_name, {})):
         transaction.put("slots", (node_name, data_name), None)
-    for cell in transaction.cells(node_name=node_name):
+    for cell in cells:
         transaction.values[cell] = None
     transaction.forget.append(Past(None, node_name))
     for token_id, stored in list(transaction.configuration.tokens.items()):

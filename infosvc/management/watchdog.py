@@ -62,6 +62,8 @@ class Watchdog:
         """Called after a commit: other producers may be placed now, or a node that was forgotten ran the only slot."""
         gone = commit.before.nodes.keys() - commit.after.nodes.keys()
         self._gone.extend(gone)
+        for node_name in gone:
+            self._latest.forget_node(node_name)
         if not any(table == "slots" for table, _ in commit.changed):
             return
         for node_name in gone:

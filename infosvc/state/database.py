@@ -28,7 +28,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import NullPool
 
 from infosvc.settings import Clock
-from infosvc.state import bulk_insert, forgetting, row_mapping, tables
+from infosvc.state import bulk_insert, complaints, forgetting, row_mapping, tables
 from infosvc.state.configuration import Configuration
 from infosvc.state.current_values import Cell, CurrentValues
 from infosvc.state.forgetting import Rest
@@ -42,6 +42,7 @@ from infosvc.wire.errors import InvalidInput, NotReady
 Row = dict[str, Any]
 T = TypeVar("T")
 
+_LEAST_FREE = 256 << 10  # bytes of a disk that is not called full
 _POOL_SECONDS = 5
 _ROW_BYTES = 30  # of an answer, beside its texts
 _MOST_PARAMETERS = 500  # of one statement
@@ -87,6 +88,7 @@ class Database:
         self.name = url.render_as_string(hide_password=True)
         self._statements: dict[str, str] = {}
         self._clock = clock
+        self._file = Path(str(url.database)) if url.get_backend_name() == "sqlite" else None
         self._rests: tuple[Rest, ...] = ()
         try:
             with ExitStack() as held, self._translate_errors():
@@ -155,6 +157,14 @@ class Database:
         with self._translate_errors(), self._engine.begin() as connection:
             done = forgetting.forget_part(connection, self._rests[0])
         self._rests = self._rests[1:] if done else self._rests
+
+    def check_space(self) -> None:
+        """NotReady when the disk of a database file is full, even if a small change still finds room."""
+        if self._file is None:
+            return
+        disk = os.statvfs(self._file.parent)
+        if disk.f_bavail * disk.f_frsize < _LEAST_FREE:
+            raise NotReady(f"the disk of the database {self.name} is full", remedy="free some space there")
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -254,10 +264,7 @@ class Database:
             ) from error
         except (DBAPIError, PoolTimeout) as error:
             said = getattr(error, "orig", None) or error
-            raise NotReady(
-                f"the database {self.name} does not answer ({said})",
-                remedy="start it, or name another one with --database",
-            ) from error
+            raise complaints.not_ready(self.name, said) from error
 
 
 def _newest_entry(connection: Connection) -> AuditEntry | None:
@@ -317,11 +324,21 @@ def _set_up_sqlite(connection: Any, _record: Any) -> None:
 
 
 def _make_private(path: Path) -> int:
-    """The file exists, is its owner's only, and locked; SQLite gives its journal the same mode."""
+    """The file exists, is its owner's only, and locked; SQLite gives its journal the same mode.
+
+    NotReady when it was there before and is empty: SQLite would begin anew in it, and nobody would notice the loss.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        is_new = not path.exists()
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-        return lock_file(path)
+        lock = lock_file(path)
+        if not is_new and path.stat().st_size == 0:
+            os.close(lock)
+            raise NotReady(
+                f"the database file {path} is empty", remedy=f"{complaints.RESTORE}, or remove the file to begin anew"
+            )
+        return lock
     except OSError as error:
         raise NotReady(
             f"the database file {path} cannot be opened ({error.strerror})", remedy="name another one with --database"

@@ -7,13 +7,19 @@ from typing import Any
 from sqlalchemy import JSON, Column, Connection, Double, String, insert, inspect, select, update
 
 from infosvc.state import tables
+from infosvc.state.complaints import lacking
 from infosvc.wire.errors import Conflict
 
+_FIRST = frozenset({tables.producers.name, tables.values.name, tables.nodes.name, tables.slots.name})
 _VERSION = tables.meta.c.name == "schema_version"
 
 
 def migrate(connection: Connection, name: str) -> None:
-    """Make missing tables and columns; Conflict when a newer version made the database `name`."""
+    """Make missing tables and columns; Conflict when a newer version made the database `name`.
+
+    NotReady when a service has used it and it has lost tables since.
+    """
+    there = set(inspect(connection).get_table_names())
     tables.meta.create(connection, checkfirst=True)
     found = connection.scalar(select(tables.meta.c.value).where(_VERSION))
     if found is not None and found > tables.SCHEMA_VERSION:
@@ -22,6 +28,7 @@ def migrate(connection: Connection, name: str) -> None:
             f"{tables.SCHEMA_VERSION}",
             remedy="upgrade nodewise, or name another database with --database",
         )
+    _refuse_loss(name, there, found)
     tables.metadata.create_all(connection)
     if found is None:
         connection.execute(insert(tables.meta).values(name="schema_version", value=tables.SCHEMA_VERSION))
@@ -29,6 +36,17 @@ def migrate(connection: Connection, name: str) -> None:
         _add_columns(connection)
         _add_indexes(connection)
         connection.execute(update(tables.meta).where(_VERSION).values(value=tables.SCHEMA_VERSION))
+
+
+def _refuse_loss(name: str, there: set[str], version: int | None) -> None:
+    """A new database has none of our tables, one that was used all of its version; the first had only some."""
+    ours = {table.name for table in tables.metadata.sorted_tables}
+    if version is None and not there & ours:
+        return
+    needed = ours if version == tables.SCHEMA_VERSION else {tables.meta.name, *_FIRST}
+    lost = sorted(needed - there) or ([] if version else [f"its version in {tables.meta.name}"])
+    if lost:
+        raise lacking(name, lost)
 
 
 def _add_columns(connection: Connection) -> None:

@@ -21,6 +21,8 @@ class Latest:
         self.current_values = current_values
         # When each agent was last heard, in monotonic seconds; younger than what is stored while the database is away.
         self.heard: dict[str, float] = {}
+        # From when on each agent that was never heard is waited for.
+        self._awaited: dict[str, float] = {}
         self.clock = clock
         self._settings = settings
 
@@ -44,14 +46,17 @@ class Latest:
         return max((at for at in times if at is not None), default=None)
 
     def state(self, node_name: str) -> str:
-        """ready; stale after three silent heartbeats; lost after `lost_after` seconds."""
-        seen = self.last_seen(node_name)
-        if seen is None:
-            return "stale"
-        silent = self.clock.monotonic() - seen
+        """ready; stale before the first report or after three silent heartbeats; lost after `lost_after` seconds."""
+        now, seen = self.clock.monotonic(), self.last_seen(node_name)
+        silent = now - (self._awaited.setdefault(node_name, now) if seen is None else seen)
         if silent > self._settings.lost_after:
             return "lost"
-        return "ready" if silent <= 3 * self._settings.heartbeat else "stale"
+        return "ready" if seen is not None and silent <= 3 * self._settings.heartbeat else "stale"
+
+    def forget_node(self, node_name: str) -> None:
+        """A node of this name that is enrolled later is another one."""
+        self.heard.pop(node_name, None)
+        self._awaited.pop(node_name, None)
 
     def wanted(self, node_name: str) -> Wanted:
         """All slots of one node by name, with how each last ended."""

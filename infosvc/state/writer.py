@@ -72,6 +72,7 @@ class Writer:
         self._commit_since: float | None = None
         self._committed = 0.0
         self._forget_from = 0.0
+        self._fails = False
         self._number = latest.configuration.counters.get(COMMITS, 0)
         self._doubt: _Doubt | None = None
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
@@ -200,15 +201,25 @@ class Writer:
     def _try_to_save(self, transaction: Transaction) -> Exception | None:
         started = self._commit_since = self._latest.clock.monotonic()
         transaction.put("counters", (COMMITS,), self._number + 1)
+        error: Exception | None = None
         try:
             self._store.save(transaction)
             self._number += 1
-        except Exception as error:
-            return error
-        finally:
-            self.commit_seconds += self._latest.clock.monotonic() - started
-            self._commit_since = None
-        return None
+        except Exception as found:
+            error = found
+        self.commit_seconds += self._latest.clock.monotonic() - started
+        self._commit_since = None
+        self._log_change(error)
+        return error
+
+    def _log_change(self, error: Exception | None) -> None:
+        """Say once that nothing can be stored, and once that it works again; every caller is told besides."""
+        fails = isinstance(error, NotReady)
+        if fails and not self._fails:
+            _log.error("changes cannot be stored now: %s", error)
+        elif error is None and self._fails:
+            _log.warning("changes are stored again")
+        self._fails = fails or (self._fails and error is not None)
 
     def _settle_doubt(self) -> InfoError | None:
         """Find out whether a commit whose answer was lost went through; if so, readers see it from now on.
@@ -257,8 +268,6 @@ class Writer:
                 if isinstance(error, NotReady):
                     self._doubt = _Doubt(self._number + 1, None, len(part.points))
             self._lagging.settle(part, self._latest.clock.monotonic(), error is None)
-            if error is not None:
-                _log.warning("values are not stored yet: %s", error)
             if not everything or error is not None:
                 return
 

@@ -7,13 +7,11 @@ import os
 import random
 import signal
 import socket
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -317,47 +315,6 @@ def test_with_ack_fast_what_readers_see_is_stored_some_seconds_later(
         service.client.put_node("n1", "127.0.0.1:9")
         service.client.report("n1", Report("b", 1, "1", (Run("cpu", Outcome.OK, 0.1, "1"),)))
         eventually(lambda: service.ask("GET", "/api/v1/data/cpu/n1/history?since=0").json["count"] == 1)
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 3 MB."""
-    if os.geteuid() != 0:
-        pytest.skip("only root can mount a file system that is small enough to fill")
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(disk)], check=True)
-    try:
-        yield disk
-    finally:
-        subprocess.run(["umount", "-l", str(disk)], check=True)
-
-
-def test_on_a_full_disk_writes_are_refused_and_reads_go_on_until_there_is_room(
-    small_disk: Path, serve: Serving
-) -> None:
-    with serve(f"sqlite:///{small_disk}/infosvc.db") as service:
-        service.client.put_producer(Producer("cpu", "x", 5.0))
-        service.client.put_value("cpu", "n1", "before")
-        filler = small_disk / "filler"
-        with suppress(OSError), filler.open("wb", buffering=0) as file:
-            while True:
-                file.write(bytes(64 * 1024))
-        with InfoClient(service.url, TOKEN, retries=0) as client:
-            acknowledged, full = "before", False
-            for number in range(200):
-                value = str(number) * 1000
-                try:
-                    client.put_value("cpu", "n1", value)
-                    acknowledged = value
-                except NotReady as error:
-                    full = "full" in str(error)
-                    break
-        assert full
-        assert service.reader.data("cpu")[0].data_value == acknowledged
-        filler.unlink()
-        service.client.put_value("cpu", "n1", "after")
-        assert service.reader.data("cpu")[0].data_value == "after"
 
 
 @pytest.mark.parametrize("jump", [3600.0, -3600.0])

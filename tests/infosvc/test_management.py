@@ -16,7 +16,7 @@ from infosvc.wire.errors import Conflict, NotFound
 from infosvc.wire.records import Kind, Outcome, Producer, Report, Role, Run
 
 if TYPE_CHECKING:
-    from tests.infosvc.conftest import Hands, Heard, Served
+    from tests.infosvc.conftest import Hands, Heard, Served, Serving
 
 CPU = Producer("cpu", "scripts/cpu.sh", 2.0, timeout=4.0, sha256="b" * 64)
 
@@ -40,6 +40,37 @@ def test_a_node_is_ready_then_stale_then_lost(service: Served, hands: Hands) -> 
     assert _state(service, "n1") == "lost"
     service.client.report("n1", Report("boot", 2))
     assert _state(service, "n1") == "ready"
+
+
+def test_a_node_that_never_reports_is_lost_after_a_while_and_again_after_a_restart(
+    sqlite_url: str, hands: Hands, serve: Serving
+) -> None:
+    with serve(sqlite_url, hands) as service:
+        assert service.client.put_node("n1", "127.0.0.1:9").state == "stale"
+        hands.turn(15)
+        assert _state(service, "n1") == "stale"
+        hands.turn(0.5)
+        assert _state(service, "n1") == "lost"
+        service.client.delete_node("n1")
+        assert service.client.put_node("n1", "127.0.0.1:9").state == "stale"
+    with serve(sqlite_url, hands) as service:
+        assert _state(service, "n1") == "stale"
+        hands.turn(15.5)
+        assert _state(service, "n1") == "lost"
+        service.client.report("n1", Report("boot", 1))
+        assert _state(service, "n1") == "ready"
+        service.client.delete_node("n1")
+        assert service.client.put_node("n1", "127.0.0.1:9").state == "stale"
+
+
+def test_a_node_that_only_has_values_is_no_node_and_can_be_forgotten(service: Served) -> None:
+    service.client.put_producer(CPU)
+    service.client.put_value("cpu", "elsewhere", 1)
+    assert service.ask("GET", "/api/v1/nodes/elsewhere").status == 404
+    assert [node.node_name for node in service.client.nodes()] == []
+    service.client.delete_node("elsewhere")
+    assert service.client.data("cpu") == []
+    assert service.ask("DELETE", "/api/v1/nodes/elsewhere").status == 404
 
 
 def test_enrolling_again_moves_a_node_and_keeps_its_slots(service: Served) -> None:

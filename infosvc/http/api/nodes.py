@@ -54,12 +54,13 @@ class OneNode(Resource):
 
     @ns.doc(security=[])
     @ns.response(200, "the node", node_said)
-    @ns.response(404, "no node has this name")
+    @ns.response(404, "no node of this name is enrolled, though it may have values that programs wrote")
     @needs(Role.READER)
     def get(self, node_name: str) -> Any:
         """Show one node.
 
-        A node whose agent is silent for three heartbeats is stale, and lost after 15 s.
+        A node whose agent is silent for three heartbeats is stale, and lost after 15 s; silence begins when the node is
+        enrolled, and when the service starts.
         """
         return latest().node(node_name).to_json()
 
@@ -85,10 +86,10 @@ class OneNode(Resource):
         return latest().node(node_name).to_json(), 201 if new else 200
 
     @ns.response(204, "forgotten")
-    @ns.response(404, "no node has this name")
+    @ns.response(404, "no node of this name is enrolled, and it has no values")
     @needs(Role.ADMIN)
     def delete(self, node_name: str) -> Any:
-        """Forget a node, its slots and its values.
+        """Forget a node, its slots and its values, also one that was never enrolled and has values only.
 
         Its tokens are revoked, and its agent is told to end.
         """

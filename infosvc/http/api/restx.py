@@ -106,6 +106,8 @@ def error_response(error: Exception) -> Response:
         answer.headers["WWW-Authenticate"] = "Bearer"
     if isinstance(error, TooFast):
         answer.headers["Retry-After"] = str(error.retry_after)
+    elif status == 503:
+        answer.headers["Retry-After"] = "1"
     return answer
 
 

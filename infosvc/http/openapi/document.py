@@ -42,7 +42,9 @@ _OF_ALL = {
     429: "more calls than one caller may make; Retry-After says in how many seconds to call again",
 }
 _OF_WHAT_READERS_MAY_NOT = {403: "the token is of another role, or a browser's call came without its X-CSRF-Token"}
-_OF_CHANGES = {503: "the change cannot be stored now: the database does not answer, or too many bodies come in"}
+_OF_CHANGES = {
+    503: "the change cannot be stored now: the database does not answer, or too many bodies come in; see Retry-After"
+}
 _OF_BODIES = {
     411: "the body comes in chunks: send it whole, with its Content-Length",
     413: "the body is larger than the service takes: send it in smaller parts",
