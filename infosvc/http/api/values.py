@@ -16,26 +16,53 @@ from infosvc.wire.records import Datum, check_node_name
 
 
 def answer(names: Sequence[str], *, several: bool) -> Response:
-    """The values of some names in the form that the caller asked for; NotFound when one is not registered."""
-    if request.accept_mimetypes.best_match(["application/json", arrow.MEDIA_TYPE]) == arrow.MEDIA_TYPE:
-        found = [datum for name in names for datum in _find_data(name)]
-        return Response(arrow.stream(found), mimetype=arrow.MEDIA_TYPE)
-    if "node" in request.args or "max_age" in request.args:
-        said = [_as_answer(name, _find_data(name)) for name in names]
-        return _json(msgspec.json.encode({"data": said} if several else said[0]))
-    return _whole([_current_answer(name) for name in names], several)
+    """The values of some names in the form that the caller asked for; NotFound when one is not registered.
 
-
-def _whole(answers: Sequence[Answer], several: bool) -> Response:
-    etag = answers[0].etag
-    body = answers[0].body
-    if several:
-        etag = '"' + hashlib.sha256("".join(found.etag for found in answers).encode()).hexdigest()[:32] + '"'
-        body = b'{"data":[' + b",".join(found.body for found in answers) + b"]}"
-    response = _json(body) if request.headers.get("If-None-Match") != etag else Response(status=304)
-    response.headers["ETag"] = etag
+    All but those of `max_age` have an ETag: how old values are changes all the time.
+    """
+    in_arrow = request.accept_mimetypes.best_match(["application/json", arrow.MEDIA_TYPE]) == arrow.MEDIA_TYPE
+    if "max_age" in request.args:
+        return _finish(Response(_arrow(names)) if in_arrow else Response(_filtered(names, several)), in_arrow)
+    whole = [_current_answer(name) for name in names]  # before the values, so that no tag is newer than what it tags
+    etag = _tag(whole, several, "arrow" if in_arrow else "", request.args.get("node", ""))
+    if request.if_none_match.contains_weak(etag):
+        response = Response(status=304)
+    elif in_arrow:
+        response = Response(_arrow(names))
+    elif "node" in request.args:
+        response = Response(_filtered(names, several))
+    else:
+        response = Response(_whole(whole, several))
+    response.headers["ETag"] = f'"{etag}"'
     response.headers["Cache-Control"] = "no-cache"
+    return _finish(response, in_arrow)
+
+
+def _finish(response: Response, in_arrow: bool) -> Response:
+    response.mimetype = arrow.MEDIA_TYPE if in_arrow else "application/json"
+    response.headers["Vary"] = "Accept"
     return response
+
+
+def _tag(answers: Sequence[Answer], several: bool, *more: str) -> str:
+    """What changes whenever one of the names does, without quotes; each form of an answer has tags of its own."""
+    if not several and not any(more):
+        return answers[0].etag.strip('"')
+    said = "\n".join([*(found.etag for found in answers), *more, str(several)])
+    return hashlib.sha256(said.encode()).hexdigest()[:32]
+
+
+def _whole(answers: Sequence[Answer], several: bool) -> bytes:
+    return b'{"data":[' + b",".join(found.body for found in answers) + b"]}" if several else answers[0].body
+
+
+def _filtered(names: Sequence[str], several: bool) -> bytes:
+    said = [_as_answer(name, _find_data(name)) for name in names]
+    return msgspec.json.encode({"data": said} if several else said[0])
+
+
+def _arrow(names: Sequence[str]) -> bytes:
+    return arrow.stream([datum for name in names for datum in _find_data(name)])
 
 
 def _current_answer(data_name: str) -> Answer:
@@ -54,7 +81,3 @@ def _as_answer(data_name: str, found: Sequence[Datum]) -> dict[str, Any]:
     shared = ("data_name", "unit")
     rows = [{key: value for key, value in datum.to_json().items() if key not in shared} for datum in found]
     return {"data_name": data_name, "unit": unit, "time": latest().clock.wall(), "values": rows}
-
-
-def _json(body: bytes) -> Response:
-    return Response(body, mimetype="application/json")
