@@ -6,6 +6,7 @@ with a report is said in the words and form that Flask would answer it in.
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -35,6 +36,8 @@ _DATA = "/api/v1/data/"
 _NODES = "/api/v1/nodes/"
 _REPORT = "/report"
 _READ_CALL = "GET /api/v1/data/<data_name>"
+_ONE_TAG = re.compile('"[^"]*"')  # what most callers show; lists and weak tags are left to Flask
+_KEPT = (("Cache-Control", "no-cache"), ("Vary", "Accept"))  # asked again each time, and one answer for each form
 _REPORT_CALL = "POST /api/v1/nodes/<node_name>/report"
 
 
@@ -104,7 +107,10 @@ class FastLane:
 
     def _read(self, environ: Environ, data_name: str, start: Start) -> list[bytes] | None:
         producer = self._latest.configuration.producers.get(data_name)
+        asked = environ.get("HTTP_IF_NONE_MATCH")
         if producer is None or environ.get("HTTP_ACCEPT", "*/*") not in ("*/*", "application/json"):
+            return None
+        if asked is not None and not _ONE_TAG.fullmatch(asked):
             return None
         try:
             self._authenticator.caller(environ)
@@ -112,14 +118,13 @@ class FastLane:
             return None
         clock = self._latest.clock
         now = clock.monotonic()
-        asked = environ.get("HTTP_IF_NONE_MATCH")
         if asked is None or asked != self._latest.current_values.etag(producer, now):
             found = self._latest.current_values.answer(producer, now, clock.wall(), self._most)
             if asked != found.etag:
                 more = () if found.last is None else (("Link", next_link((), found.last)),)
-                start("200 OK", _headers(found.body, ("ETag", found.etag), ("Cache-Control", "no-cache"), *more))
+                start("200 OK", _headers(found.body, ("ETag", found.etag), *_KEPT, *more))
                 return [found.body]
-        start("304 Not Modified", [("ETag", asked), *GUARDS])
+        start("304 Not Modified", [("ETag", asked), *_KEPT, *GUARDS])
         return [b""]
 
     def _report(self, environ: Environ, node_name: str, start: Start) -> Iterable[bytes] | None:

@@ -17,6 +17,11 @@ def _parameter(name: str, description: str, example: object, kind: str = "string
     return found | ({"required": True} if required else {})
 
 
+def _read(summary: str, description: str, *parameters: Any, **responses: Any) -> dict[str, Any]:
+    """A call that needs no token where reading is open."""
+    return _call(summary, description, *parameters, **responses) | {"security": []}
+
+
 def _call(summary: str, description: str, *parameters: Any, **responses: Any) -> dict[str, Any]:
     given = {code.removeprefix("on_"): said for code, said in responses.items()} | {"503": _AWAY}
     return {
@@ -38,7 +43,7 @@ BOARD: dict[str, Any] = {
     "tags": [{"name": "board", "description": "Board: paths of HDFS and jobs on YARN, as the dashboard shows them"}],
     "paths": {
         "/path": {
-            "get": _call(
+            "get": _read(
                 "Show a path of HDFS",
                 "Who holds its blocks, what reading costs, and what each policy would do with it judged by a "
                 "capability, before anything runs. While it is listed the answer is 202: ask again in a second.",
@@ -51,7 +56,7 @@ BOARD: dict[str, Any] = {
             )
         },
         "/jobs": {
-            "get": _call(
+            "get": _read(
                 "List jobs",
                 "All of nodewise that YARN remembers, the newest first.",
                 on_200=_answer("the jobs", Jobs),
@@ -59,7 +64,7 @@ BOARD: dict[str, Any] = {
         },
         "/jobs/{job_id}": {
             "parameters": [_JOB_ID],
-            "get": _call(
+            "get": _read(
                 "Show a job",
                 "How far each node is while it runs, its report after it has ended.",
                 on_200=_answer("the job", WholeJob),
@@ -77,7 +82,7 @@ BOARD: dict[str, Any] = {
         },
         "/jobs/{job_id}/logs": {
             "parameters": [_JOB_ID],
-            "get": _call(
+            "get": _read(
                 "Read a container's log, piece by piece",
                 "Without a container, which ones there are. Ask again with `offset` as `next` says; lines come whole, "
                 "and of a long log only the last 2 MiB.",
@@ -91,7 +96,7 @@ BOARD: dict[str, Any] = {
         },
         "/jobs/{job_id}/decision": {
             "parameters": [_JOB_ID],
-            "get": _call(
+            "get": _read(
                 "Explain how a job was divided",
                 "What each node's share was made from, in figures and in sentences: what `nodewise job explain "
                 "ID --json` prints, and its heading.",

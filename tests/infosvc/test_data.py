@@ -188,3 +188,46 @@ def test_a_value_that_is_no_text_or_too_long_is_refused(enrolled: Served, value:
 def test_the_longest_value_is_kept_whole(enrolled: Served) -> None:
     enrolled.client.put_value("cpu", "n1", "é" * 32_767)
     assert _only(enrolled).data_value == "é" * 32_767
+
+
+ARROW = {"Accept": "application/vnd.apache.arrow.stream"}
+
+
+@pytest.mark.parametrize("sent", [{}, ARROW], ids=["JSON", "Arrow"])
+@pytest.mark.parametrize("path", ["/data/cpu", "/data/cpu?node=n1", "/data?name=cpu&name=other&node=n1"])
+def test_every_form_of_values_has_a_tag_until_something_changes(
+    service: Served, path: str, sent: dict[str, str]
+) -> None:
+    for name in ("cpu", "other"):
+        service.client.put_producer(Producer(name, "", 60, Kind.PROGRAM))
+        service.client.put_value(name, "n1", "1")
+    whole = service.ask("GET", f"/api/v1{path}", headers=sent)
+    tag = whole.headers["etag"]
+    assert whole.status == 200 and whole.headers["vary"] == "Accept"
+    for asked in (tag, f"W/{tag}", f'"x", {tag}', "*"):
+        answer = service.ask("GET", f"/api/v1{path}", headers=sent | {"If-None-Match": asked})
+        assert (answer.status, answer.text, answer.headers["etag"]) == (304, "", tag), asked
+        assert answer.headers["vary"] == "Accept"
+    assert service.ask("GET", f"/api/v1{path}", headers=sent | {"If-None-Match": 'W/"x", "y"'}).status == 200
+    other = {} if sent else ARROW
+    assert service.ask("GET", f"/api/v1{path}", headers=other | {"If-None-Match": tag}).status == 200
+    service.client.put_value("cpu", "n1", "2")
+    assert service.ask("GET", f"/api/v1{path}", headers=sent | {"If-None-Match": tag}).status == 200
+
+
+def test_values_of_a_largest_age_have_no_tag(service: Served) -> None:
+    service.client.put_producer(Producer("cpu", "", 60, Kind.PROGRAM))
+    for sent in ({}, ARROW):
+        answer = service.ask("GET", "/api/v1/data/cpu?max_age=5", headers=sent | {"If-None-Match": "*"})
+        assert answer.status == 200 and "etag" not in answer.headers and answer.headers["vary"] == "Accept"
+
+
+def test_history_that_is_older_than_it_is_kept_is_not_given(service: Served, hands: Hands) -> None:
+    service.client.put_producer(Producer("cpu", "", 60, Kind.PROGRAM, keep=10))
+    begun = hands.epoch + hands.now
+    for value in ("1", "2", "3"):
+        service.client.put_value("cpu", "n1", value)
+        hands.turn(6)
+    said = service.client.history("cpu", "n1", begun - 100)
+    assert [value for _, value in said.points] == ["3"]
+    assert said.since == hands.epoch + hands.now - 10 and said.points[0][0] >= said.since

@@ -205,3 +205,10 @@ def lacking(said: Any, where: str = "") -> Iterator[tuple[str, Any]]:
                 yield f"{where}.{key}", {name: one for name, one in said.items() if name != key}
             for name, broken in lacking(value, f"{where}.{key}"):
                 yield name, said | {key: broken}
+
+
+def test_a_call_that_may_be_made_without_a_token_says_so(document: dict[str, Any]) -> None:
+    for path, calls in document["paths"].items():
+        for method, call in calls.items():
+            if method != "parameters":
+                assert (call.get("security") == []) == (method == "get"), path

@@ -33,7 +33,8 @@ ns = Namespace("data", "Data: the latest values", path="/data")
 calls = CallGroup("data", ns)
 
 TAG = {"_in": "header", "x-example": '"0f0f0f0f-1-1-0"'}
-TAGS = {"ETag": "the tag of these values, for If-None-Match"} | LINK
+TAG_ASKED = "answer 304 when the values still have this ETag, or one of a list; not with max_age"
+TAGS = {"ETag": "the tag of these values, for If-None-Match; missing with max_age, because ages always change"} | LINK
 
 value_body = body_model(ns, ValueBody)
 datum_said = answer_model(ns, Datum)
@@ -60,7 +61,7 @@ class Data(Resource):
     @ns.param("node", "only this node's values", **NODE_NAME)
     @ns.param("max_age", "leave out values older than this, seconds", **SECONDS)
     @ns.param("after", "leave out the nodes up to this one, of the first name", **AFTER)
-    @ns.param("If-None-Match", "answer 304 when the values still have this ETag", **TAG)
+    @ns.param("If-None-Match", TAG_ASKED, **TAG)
     @ns.produces(["application/json", arrow.MEDIA_TYPE])
     @ns.response(304, "nothing has changed since the answer with the ETag of If-None-Match")
     @ns.response(200, "one answer for each name", many_said, headers=TAGS)
@@ -88,7 +89,7 @@ class OneName(Resource):
     @ns.param("node", "only this node's value", **NODE_NAME)
     @ns.param("max_age", "leave out values older than this, seconds", **SECONDS)
     @ns.param("after", "leave out the nodes up to this one, of the first name", **AFTER)
-    @ns.param("If-None-Match", "answer 304 when the values still have this ETag", **TAG)
+    @ns.param("If-None-Match", TAG_ASKED, **TAG)
     @ns.produces(["application/json", arrow.MEDIA_TYPE])
     @ns.response(200, "its values", values_said, headers=TAGS)
     @ns.response(304, "nothing has changed since the answer with the ETag of If-None-Match")
@@ -111,7 +112,7 @@ class OneHistory(Resource):
     """What one name was on one node."""
 
     @ns.doc(security=[])
-    @ns.param("since", "Unix seconds; the whole kept history if left out", **SECONDS)
+    @ns.param("since", "Unix seconds; the whole kept history if left out, or if that is shorter", **SECONDS)
     @ns.param("until", "Unix seconds; now if left out", **SECONDS)
     @ns.response(200, "the history", history_said)
     @ns.response(404, "nothing is registered under this name")
@@ -129,7 +130,7 @@ class OneHistory(Resource):
         until = query_number("until")
         until = now if until is None else until
         since = query_number("since")
-        since = now - producer.keep if since is None else since
+        since = max(now - producer.keep, since or 0.0)  # what is older may still wait for its removal
         settings: Settings = components_of(current_app).settings
         most = Most(settings.max_rows, settings.max_body)
         points, cut = components_of(current_app).store.history(data_name, node_name, (since, until), most)

@@ -66,7 +66,8 @@ class Events(Resource):
         """Watch: a stream of server-sent events.
 
         value {data_name, node_name, data_value, outcome, time}, node {node_name, state}, slot {node_name, data_name,
-        change, running, interval}, producer {data_name, change, version}, gap {missed}.
+        change, running, interval}, producer {data_name, change, version}, gap {missed}. Jobs have none: YARN keeps what
+        becomes of them, so ask GET /jobs again.
         """
         broker: Broker = components_of(current_app).broker
         authenticator, caller = components_of(current_app).authenticator, g.caller

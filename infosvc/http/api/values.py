@@ -39,32 +39,55 @@ class _Asked(NamedTuple):
 Part = TypeVar("Part", Answer, Page)
 
 
+class _Rest(NamedTuple):
+    """What one answer has no room for: these names, the first from behind the node `after` on."""
+
+    names: Sequence[str]
+    after: str | None
+
+
 def answer(names: Sequence[str], *, several: bool) -> Response:
-    """The values of some names in the form that the caller asked for; NotFound when one is not registered."""
+    """The values of some names in the form that the caller asked for; NotFound when one is not registered.
+
+    All but those of `max_age` have an ETag: how old values are changes all the time.
+    """
     for name in names:
         latest().configuration.producer(name)
     node = request.args.get("node")
     named = None if node is None else check_node_name(node, "node")
     asked = _Asked(named, query_number("max_age"), request.args.get("after", ""))
-    if request.accept_mimetypes.best_match(["application/json", arrow.MEDIA_TYPE]) == arrow.MEDIA_TYPE:
-        response, rest = _as_arrow(names, asked)
-    elif asked.is_all:
-        answers, rest = _take(names, asked, lambda name, _: _current_answer(name))
-        response = _whole(answers, several)
-    else:
-        pages, rest = _take(names, asked, _page)
-        response = _json(_join(pages, several))
+    in_arrow = request.accept_mimetypes.best_match(["application/json", arrow.MEDIA_TYPE]) == arrow.MEDIA_TYPE
+    etag = None
+    if asked.max_age is None:
+        whole = [_current_answer(name) for name in names]  # before the values: no tag is newer than what it tags
+        etag = _tag(whole, several, "arrow" if in_arrow else "", asked.node or "", asked.after)
+        if request.if_none_match.contains_weak(etag):
+            return _finish(Response(status=304), in_arrow, etag)
+    body, rest = _values(names, asked, several, in_arrow)
+    response = _finish(Response(body), in_arrow, etag)
     if rest is not None:
         some = [("name", name) for name in rest.names] if several else []
         response.headers["Link"] = next_link([*some, *asked.query()], rest.after)
     return response
 
 
-class _Rest(NamedTuple):
-    """What one answer has no room for: these names, the first from behind the node `after` on."""
+def _values(names: Sequence[str], asked: _Asked, several: bool, in_arrow: bool) -> tuple[bytes, _Rest | None]:
+    if in_arrow:
+        return _as_arrow(names, asked)
+    if asked.is_all:
+        answers, rest = _take(names, asked, lambda name, _: _current_answer(name))
+        return _join(answers, several), rest
+    pages, rest = _take(names, asked, _page)
+    return _join(pages, several), rest
 
-    names: Sequence[str]
-    after: str | None
+
+def _finish(response: Response, in_arrow: bool, etag: str | None) -> Response:
+    response.mimetype = arrow.MEDIA_TYPE if in_arrow else "application/json"
+    if etag is not None:
+        response.headers["ETag"] = f'"{etag}"'
+    response.headers["Cache-Control"] = "no-cache"
+    response.headers["Vary"] = "Accept"
+    return response
 
 
 def _take(names: Sequence[str], asked: _Asked, make: Callable[[str, _Asked], Part]) -> tuple[list[Part], _Rest | None]:
@@ -82,19 +105,16 @@ def _take(names: Sequence[str], asked: _Asked, make: Callable[[str, _Asked], Par
     return parts, None
 
 
-def _whole(answers: Sequence[Answer], several: bool) -> Response:
-    etag = answers[0].etag
-    if several:
-        etag = '"' + hashlib.sha256("".join(found.etag for found in answers).encode()).hexdigest()[:32] + '"'
-    same = request.headers.get("If-None-Match") == etag
-    response = Response(status=304) if same else _json(_join(answers, several))
-    response.headers["ETag"] = etag
-    response.headers["Cache-Control"] = "no-cache"
-    return response
-
-
 def _join(parts: Sequence[Answer] | Sequence[Page], several: bool) -> bytes:
     return b'{"data":[' + b",".join(part.body for part in parts) + b"]}" if several else parts[0].body
+
+
+def _tag(answers: Sequence[Answer], several: bool, *more: str) -> str:
+    """What changes whenever one of the names does, without quotes; each form of an answer has tags of its own."""
+    if not several and not any(more):
+        return answers[0].etag.strip('"')
+    said = "\n".join([*(found.etag for found in answers), *more, str(several)])
+    return hashlib.sha256(said.encode()).hexdigest()[:32]
 
 
 def _current_answer(data_name: str) -> Answer:
@@ -110,7 +130,7 @@ def _page(data_name: str, asked: _Asked) -> Page:
     return render(producer, rows, found.clock.monotonic(), found.clock.wall(), most_bytes())
 
 
-def _as_arrow(names: Sequence[str], asked: _Asked) -> tuple[Response, _Rest | None]:
+def _as_arrow(names: Sequence[str], asked: _Asked) -> tuple[bytes, _Rest | None]:
     found: list[Datum] = []
     size = 0
     rest: _Rest | None = None
@@ -124,8 +144,4 @@ def _as_arrow(names: Sequence[str], asked: _Asked) -> tuple[Response, _Rest | No
             size += _ROW_BYTES + sum(len(text or "") for text in (datum.data_value, datum.reason, datum.unit))
         if rest is not None:
             break
-    return Response(arrow.stream(found), mimetype=arrow.MEDIA_TYPE), rest
-
-
-def _json(body: bytes) -> Response:
-    return Response(body, mimetype="application/json")
+    return arrow.stream(found), rest

@@ -36,8 +36,10 @@ REFUSAL = {
     },
 }
 _REFUSED = {"$ref": "#/definitions/Refusal"}
-_ANY_OTHER = "refused for what HTTP itself asks of a call, or 500 for a fault of the service's own"
 _OF_ALL = {
+    400: "not a call as HTTP has it",
+    411: "the body comes in chunks: send it whole, with its Content-Length",
+    422: "a parameter is not known here, or is wrong; the answer names it",
     401: "no token where one is needed, or one that is wrong, has expired or was revoked",
     429: "more calls than one caller may make; Retry-After says in how many seconds to call again",
 }
@@ -46,7 +48,6 @@ _OF_CHANGES = {
     503: "the change cannot be stored now: the database does not answer, or too many bodies come in; see Retry-After"
 }
 _OF_BODIES = {
-    411: "the body comes in chunks: send it whole, with its Content-Length",
     413: "the body is larger than the service takes: send it in smaller parts",
 }
 
@@ -78,7 +79,7 @@ def add_refusals(document: dict[str, Any]) -> None:
             if method != "parameters":
                 for code, text in _refusals(method, call).items():
                     call["responses"].setdefault(str(code), {"description": text})
-                call["responses"].setdefault("default", {"description": _ANY_OTHER})
+                call["responses"].pop("default", None)  # it would stand for answers that are not in the document
                 _give_form(call["responses"])
 
 
@@ -96,8 +97,7 @@ def _refusals(method: str, call: dict[str, Any]) -> dict[int, str]:
 
 def _give_form(responses: dict[str, Any]) -> None:
     for code, response in responses.items():
-        if code == "default" or int(code) >= 400:
+        if int(code) >= 400:
             response["schema"] = _REFUSED
-        if code != "default" and int(code) >= 400:
             said = {"code": BY_STATUS[int(code)].code, "message": response["description"], "field": None}
             response["examples"] = {"application/json": {"error": said}}
