@@ -31,6 +31,7 @@ COMMANDS = {
     "job": "jobs.commands.job:job",
     "doctor": "nodewise.doctor.command:doctor",
     "completion": "nodewise.completion:completion",
+    "uninstall": "nodewise.uninstall:uninstall",
 }
 """The list of commands; to add one, write its file and name it here."""
 

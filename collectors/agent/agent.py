@@ -9,6 +9,7 @@ import signal
 import ssl
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ class Agent:
 
     def __init__(self, settings: Settings, log_file: Path | None = None) -> None:
         self._settings = settings
-        token = settings.token()
+        self._token = token = settings.token()
         self._pushed = Pushed.load(Path(settings.directory))
         state_dir = Path(settings.state_dir)
         state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -147,10 +148,18 @@ class Agent:
                 self._spool.wait(self._spool.step(time.monotonic()))
             except Revoked as error:
                 log.warning("the service has revoked this agent's token, so it ends: %s", error)
+                self._forget_token()
                 self.stop()
             except Exception:  # reports must go on whatever one of them runs into
                 log.exception("a report failed")
                 self._spool.wait(BROKEN_SECONDS)
+
+    def _forget_token(self) -> None:
+        """Leave no revoked token on the node; what another enrolment has written since stays."""
+        file = Path(self._settings.token_file)
+        with suppress(OSError):
+            if file.read_text().strip() == self._token:
+                file.unlink()
 
     def _wake(self) -> None:
         try:

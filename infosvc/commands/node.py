@@ -89,6 +89,8 @@ def list_all(home: Path, service: ServiceAddress, as_json: bool) -> None:
 def remove(home: Path, service: ServiceAddress, names: tuple[str, ...]) -> None:
     """Stop the agents of nodes and forget the nodes, their slots and their values.
 
+    Each agent removes its token; `nodewise uninstall` also removes its other files.
+
     \b
     Example:
       nodewise node rm 127.0.1.14
@@ -151,16 +153,8 @@ def add(
       nodewise node add -F ~/.nodewise/cluster/ssh/config 127.0.1.11 127.0.1.12
       nodewise node add --unchanged --json worker1 worker2
     """
-    # Paramiko takes half a second to import, which only the commands that use it should cost.
-    from infosvc.shipping.remote import RemoteOptions
-
     client = service.client(home)
-    options = RemoteOptions(
-        allow=tuple(filter(None, allow)) if allow else None,
-        allow_any=allow_any,
-        ca_file=_authority(service),
-        **given_options(reaching),
-    )
+    options = _remote_options(service, allow=allow, allow_any=allow_any, **reaching)
     _check_way_back(client.url, hosts, options)
     roster, scheme = Roster.of(client), client.agents_scheme()
     shipped = register_shipped(client, update)
@@ -170,6 +164,18 @@ def add(
     tell(results, as_json, enrolling.line)
     _warn_of_scheme(results, scheme)
     end(results)
+
+
+def _remote_options(service: ServiceAddress, allow: Sequence[str], allow_any: bool, **reaching: Any) -> RemoteOptions:
+    # Paramiko takes half a second to import, which only the commands that use it should cost.
+    from infosvc.shipping.remote import RemoteOptions
+
+    return RemoteOptions(
+        allow=tuple(filter(None, allow)) if allow else None,
+        allow_any=allow_any,
+        ca_file=_authority(service),
+        **given_options(reaching),
+    )
 
 
 def _authority(service: ServiceAddress) -> Path | None:

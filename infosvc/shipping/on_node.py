@@ -31,6 +31,10 @@ SETTINGS = "settings.json"
 SUPERVISED = "supervised"
 OWN_FILES = ("ca.pem", "agent.pem", "agent.key")
 LINKS = ("current", "previous")
+# Everything that a node's directory may hold; `remove` takes no other file.
+MADE = (
+    *LINKS, "releases", SETTINGS, "token", *OWN_FILES, "state", "agent.log", "agent.pid", SUPERVISED, "shipping.lock",
+)  # fmt: skip
 BROAD = (
     "/",
     "/bin",
@@ -139,6 +143,34 @@ def prune(base: str) -> dict[str, Any]:
     return {}
 
 
+def remove(directory: str) -> dict[str, Any]:
+    """End the agent of the directory, and remove all that was made for it with the folders that are empty then.
+
+    The answer tells whether there was anything, or that a supervisor would start the agent again.
+    """
+    base = Path(os.path.realpath(Path.home() / directory))
+    if not any((base / name).exists() for name in ("releases", SETTINGS, "token")):
+        return {"removed": False}
+    _lock(base)
+    if (base / SUPERVISED).exists():
+        return {"supervised": str(base)}
+    said = _run_agent(base, "--stop")
+    if said is not None:
+        return {"agent": said}
+    for name in MADE:
+        for found in (base / name, base / f"{name}.new"):
+            if found.is_dir() and not found.is_symlink():
+                shutil.rmtree(found)
+            else:
+                found.unlink(missing_ok=True)
+    home = Path(os.path.realpath(Path.home()))
+    for folder in (base, *base.parents):
+        if folder == home or (folder != base and home not in folder.parents) or any(folder.iterdir()):
+            break
+        folder.rmdir()
+    return {"removed": True}
+
+
 def _reason(directory: str) -> str | None:
     real = os.path.realpath(directory)
     if os.path.normpath(directory) in BROAD or real in BROAD:
@@ -242,7 +274,7 @@ def _run_agent(base: Path, word: str) -> str | None:
     return ended.stderr.strip().rpartition("\n")[2] or f"the agent ended with status {ended.returncode}"
 
 
-VERBS = {verb.__name__: verb for verb in (look, check_allowed, unpack, discard, switch, prune)}
+VERBS = {verb.__name__: verb for verb in (look, check_allowed, unpack, discard, switch, prune, remove)}
 
 
 def answer(line: str) -> dict[str, Any]:

@@ -89,6 +89,16 @@ class Releases:
         """Remove all releases but the current and the previous one."""
         self._ask("prune", {"base": str(standing.directory)})
 
+    def remove(self) -> bool:
+        """End the agent and remove all that was made for it; False when there was nothing."""
+        told = self._ask("remove", {"directory": self._directory})
+        if "supervised" in told:
+            raise Conflict(
+                f"a supervisor of {self._node_name} would start the agent in {told['supervised']} again",
+                remedy="disable its unit and remove the file `supervised` there, or run ansible/uninstall.yml",
+            )
+        return bool(told["removed"])
+
     def _copy(self, bundle: Bundle, standing: Standing) -> str:
         needed = 2 * (len(bundle.archive) + sum((bundle.directory / name).stat().st_size for name in bundle.manifest))
         if standing.free < needed:

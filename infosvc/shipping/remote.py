@@ -167,6 +167,10 @@ class Machine:
             raise NotReady(f"{self.node_name} cannot go back, {why}", remedy="push the wanted files instead")
         return self._switch(standing, previous, version, {})
 
+    def remove(self) -> bool:
+        """End the agent that was enrolled here and leave nothing of it; False when there was nothing."""
+        return self._releases.remove()
+
     def _check_allowed(self) -> None:
         """InvalidInput when a folder to allow would let a registered command run anything."""
         if not self._options.allow or self._options.allow_any:
