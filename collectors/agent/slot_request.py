@@ -9,7 +9,7 @@ from infosvc.wire.records import Slot, Wanted, check_name
 
 
 def parse_wanted(body: bytes) -> Wanted:
-    """A wanted state as the service writes it; InvalidInput tells why it is none."""
+    """A wanted state as the service writes it; InvalidInput tells why it is not one."""
     try:
         return Wanted.from_json(json.loads(body))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

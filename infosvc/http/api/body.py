@@ -52,7 +52,7 @@ class Fields:
         self._found = found
 
     def take(self, one: Field) -> Any:
-        """What the body holds for a field of a record, or the field's default; null is as good as left out."""
+        """What the body holds for a field of a record, or the field's default; null counts as missing."""
         value, kind = self._found.get(one.name), one.type
         if value is None:
             if one.is_required:
