@@ -30,7 +30,7 @@ def past_speeds(client: InfoClient, data_name: str, node: str) -> dict[str, Hist
 
 
 def past_jobs(past: Mapping[str, History]) -> list[Sample]:
-    """The jobs that these speeds are of; ValueError names the speed that is none, and how to forget it."""
+    """The jobs that these speeds are of; ValueError names the speed that is not a number, and how to delete it."""
     return [job for one in past.values() for job in _jobs(one)]
 
 

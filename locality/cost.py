@@ -137,7 +137,7 @@ class AccessCost:
         return self.entry(reader, holder).seconds_per_byte
 
     def entry(self, reader: str, holder: str) -> Figure:
-        """The rate at which `reader` reads what lies on `holder`, as well known as what is known worst in it."""
+        """The rate at which `reader` reads what lies on `holder`; it is only as certain as its least certain part."""
         disk = self.disk(holder)
         if reader == holder:
             return disk

@@ -14,7 +14,7 @@ VARIABLE = "_NODEWISE_COMPLETE"  # where click looks whether it is asked to comp
 @click.argument("shell", type=click.Choice(list(SHELLS)))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print the script that lets a shell complete commands and options; install it as the example of yours does.
+    """Print the script that lets a shell complete commands and options; install it as the example for your shell shows.
 
     \b
     Examples:

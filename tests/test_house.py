@@ -18,6 +18,7 @@ ROOMS = ("nodewise", "infosvc", "collectors", "locality", "hadoop", "jobs", "ben
 SCHEDULER = ("locality", "jobs/application", "jobs/itemwork", "jobs/kinds")
 ERRORS = ("HadoopError", "InfoError", "JobError", "PlanError")
 """Their remedy is a field."""
+IS_NONE = re.compile(r"(?<!there )\b(is|are) none\b(?! of)")
 LONGEST_FILE = 400
 LONGEST_FUNCTION = 45
 
@@ -84,6 +85,33 @@ def test_files_and_functions_stay_readable(path: Path) -> None:
 
     assert len(text.splitlines()) <= LONGEST_FILE
     assert not long
+
+
+def denials(text: str) -> list[str]:
+    """Names of a source's public parts whose docstring says that something is none, instead of what it is not."""
+    parts = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    named = [(getattr(part, "name", "module"), part) for part in ast.walk(ast.parse(text)) if isinstance(part, parts)]
+    said = [(name, " ".join((ast.get_docstring(part) or "").split())) for name, part in named]
+    return [name for name, words in said if not name.startswith("_") and IS_NONE.search(words)]
+
+
+def test_docstrings_say_what_something_is_not() -> None:
+    found = {str(path.relative_to(ROOT)): denials(path.read_text()) for path in sources(*ROOMS)}
+
+    assert {path: names for path, names in found.items() if names} == {}, 'not "it is none": "it is not a number"'
+
+
+def test_a_docstring_that_says_is_none_would_be_found() -> None:
+    written = """
+def number(text):
+    '''A number; ValueError when the text is
+    none.'''
+
+def latest(values):
+    '''The latest; None when there is none, or it is none of these.'''
+"""
+
+    assert denials(written) == ["number"]
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "requirements").glob("*.txt")), ids=lambda path: path.name)

@@ -165,7 +165,7 @@ class RunSlot:
             child.kill()
         else:
             self._stuck = True
-            reason = f"{self._too_long()}, but does not die: something in the kernel, a disk perhaps, holds it"
+            reason = f"{self._too_long()}, but cannot be killed: it is blocked in the kernel, perhaps by a disk"
             return self._make_ended(now - self._started, Verdict(Outcome.TIMEOUT, None, reason))
         return None
 

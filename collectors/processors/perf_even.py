@@ -16,7 +16,7 @@ from collectors.run import answer, node_name
 
 
 def capability(node: str, arguments: Sequence[str]) -> float:
-    """The weight of a node; ValueError names the argument that is none."""
+    """The weight of a node; ValueError names the argument that is not a weight."""
     if not arguments:
         raise ValueError("give a weight for all nodes, for example: perf_even.py 1 worker3=0.5")
     weights = {"": weight(arguments[0])}

@@ -21,7 +21,7 @@ PATIENCE_SECONDS = 10.0  # for the measure: it comes some seconds after a new no
 
 
 def estimate(client: InfoClient, data_name: str, node: str) -> Estimate | None:
-    """A node by its own jobs, else by those of others; ValueError when a speed that was recorded is none."""
+    """A node by its own jobs, else by those of others; ValueError when a recorded speed is not a number."""
     past = past_speeds(client, data_name, node)
     return from_jobs(past_jobs(past)) or _without_history(client, list(past), node)
 
@@ -42,7 +42,7 @@ def main() -> int:
     client, node = service(), node_name()
     found = estimate(client, sys.argv[1], node)
     if found is None:
-        print(f"this node has run nothing, nor is there a {MEASURE} here and where it has run", file=sys.stderr)
+        print(f"no job has run here yet, and {MEASURE} is missing here or where one has run", file=sys.stderr)
         return NO_DATA
     beside = {"confidence": found.confidence, "count": found.count, "spread": found.spread}
     print(answer(f"{found.value:g}", **beside, measure=measures(client, node).get(node)))

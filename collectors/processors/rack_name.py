@@ -38,9 +38,9 @@ def main() -> int:
         with urlopen(address + LIVE_NODES, timeout=10) as said:  # noqa: S310 - the scheme was checked
             found = rack_name(said.read().decode(), node_name())
     except (OSError, HTTPException, ValueError) as error:
-        raise ValueError(f"{address} tells no rack ({error}): start HDFS, or name its NameNode") from error
+        raise ValueError(f"{address} does not tell the rack ({error}): start HDFS, or name its NameNode") from error
     if not found:
-        print(f"the NameNode at {address} tells no rack of {node_name()}", file=sys.stderr)
+        print(f"the NameNode at {address} does not tell the rack of {node_name()}", file=sys.stderr)
         return NO_DATA
     print(found)
     return 0

@@ -49,9 +49,9 @@ def cluster() -> None:
 
 
 @cluster.command()
-@click.option("--nodes", type=int, help="How many nodes.  [default: as before, at first 4]")
+@click.option("--nodes", type=int, help="Number of nodes.  [default: 4, later the last value]")
 @click.option(
-    "--subnet", metavar="127.0.K", help="Loopback addresses to use.  [default: as before, at first the first free]"
+    "--subnet", metavar="127.0.K", help="Loopback addresses to use.  [default: the first free, later the last value]"
 )
 @click.option("--cpus", type=CpuList(), metavar="0,0,0,1", help="Pin each node to one CPU, which makes nodes uneven.")
 @click.option("--jars", type=click.Path(file_okay=False, path_type=Path), help="Where Hadoop's jars are.")
@@ -59,7 +59,7 @@ def cluster() -> None:
     "--plugin/--no-plugin",
     default=None,
     help="Whether YARN orders nodes by measured values, as nodewise-policy.properties beside the site files says.  "
-    "[default: as before, at first not]",
+    "[default: no, later the last value]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the cluster as JSON.")
 @click.pass_obj

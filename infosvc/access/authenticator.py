@@ -1,4 +1,4 @@
-"""The authenticator: every call passes it, is refused, or is too fast."""
+"""The authenticator: it lets each call pass, refuses it, or says that there are too many calls."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ class Authenticator:
             if caller is ANONYMOUS:
                 raise _unknown(shown=False)
             allowed = ", ".join(role for role in Role if role in MAY[needed])
-            raise Forbidden(f"a token of role {caller.role} may not do this", remedy=f"it takes one of role {allowed}")
+            remedy = f"this call needs a token of role {allowed}"
+            raise Forbidden(f"a token of role {caller.role} may not do this", remedy=remedy)
         if needed is Role.AGENT and caller.role is Role.AGENT and caller.node_name != node_name:
             raise Forbidden(f"the token of {caller.node_name}'s agent may not report for {node_name}")
 

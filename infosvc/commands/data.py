@@ -207,7 +207,7 @@ def _row(datum: Datum, several: bool) -> tuple[object, ...]:
 def _print_history(found: History) -> None:
     click.echo(f"{found.data_name} on {found.node_name}, {show.moment(found.since)} to {show.moment(found.until)}")
     if not found.points:
-        click.echo("no value is kept of this time: set how long with `nodewise producer put NAME --keep SECONDS`")
+        click.echo("no value from this time is stored: `nodewise producer put NAME --keep SECONDS` sets for how long")
         return
     fields = asdict(found)
     numbers = {key: fields[key] for key in STATISTICS}

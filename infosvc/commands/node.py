@@ -120,7 +120,7 @@ def remove(home: Path, service: ServiceAddress, names: tuple[str, ...]) -> None:
     help="Certificates and keys of the agents, HOST.pem and HOST.key; '' for none.  [default: as before]",
 )
 @click.option("--unchanged", is_flag=True, help="Leave alone a node whose agent is as asked for.")
-@click.option("--start/--no-start", default=True, show_default=True, help="Start the collectors that ship.")
+@click.option("--start/--no-start", default=True, show_default=True, help="Start the shipped collectors.")
 @bundle_options
 @ssh_options
 @json_option
@@ -141,9 +141,9 @@ def add(
     as_json: bool,
     **reaching: Any,
 ) -> None:
-    """Put the agent on machines over SSH, start it, and let it run what ships.
+    """Put the agent on machines over SSH, start it, and start the shipped collectors.
 
-    Each agent gets a token of its own, good for its node alone; an https service's --ca-file goes with it, and
+    Each agent gets its own token, valid only for its node; an https service's --ca-file goes with it, and
     --ca-file '' takes back the one it has. A machine where somebody else runs the agent, such as systemd, has a file
     `supervised` in the agent's directory: there nodewise only ends the agent, and the supervisor starts it again with
     the new files.

@@ -57,7 +57,7 @@ _file = click.Path(dir_okay=False, path_type=Path)
 @click.option(
     "--open-reading/--no-open-reading",
     default=None,
-    help="Whether reading needs no token.  [default: open on loopback, where alone it is allowed]",
+    help="Let callers read without a token; only allowed on loopback.  [default: yes on loopback]",
 )
 @click.option(
     "--name",

@@ -50,8 +50,8 @@ def bundle_options(command: F) -> F:
         click.option(
             "--update",
             is_flag=True,
-            help="Also register what ships where something else is registered. A producer of your own whose name is "
-            "brought by one that ships is forgotten, with its slots and values.",
+            help="Also replace changed registrations by the shipped ones. Deletes your own producer, its slots and "
+            "values, if a shipped producer emits its name.",
         ),
         click.option("--replace", is_flag=True, help="Let own files take the place of those that ship."),
         click.option(
@@ -94,10 +94,12 @@ def register_shipped(client: InfoClient, update: bool) -> list[str]:
 
     done = register(client, update)
     if done.forgotten:
-        click.echo(f"forgotten, with slots and values, to make room: {', '.join(sorted(done.forgotten))}", err=True)
+        names = ", ".join(sorted(done.forgotten))
+        click.echo(f"deleted with slots and values, because a shipped producer emits the name: {names}", err=True)
     if done.differing:
         click.echo(
-            f"registered otherwise than they ship: {', '.join(sorted(done.differing))}; --update changes that", err=True
+            f"registration differs from the shipped one: {', '.join(sorted(done.differing))}; --update replaces it",
+            err=True,
         )
     for name, reason in sorted(done.refused.items()):
         click.echo(f"{name} ships, but is not registered: {reason}; --update makes room for it", err=True)

@@ -25,7 +25,7 @@ def often(_context: click.Context, _option: click.Parameter, seconds: float | No
 
 @contextmanager
 def signals_leave() -> Iterator[None]:
-    """SIGTERM and a terminal that goes away leave by the same door as Ctrl-C, but with their own exit status."""
+    """SIGTERM and the loss of the terminal end the command in the same way as Ctrl-C, each with its own exit status."""
     ends = (signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.signal(number, lambda number, _frame: sys.exit(128 + number)) for number in ends}
     try:

@@ -87,7 +87,7 @@ def create(
 @service_options
 @click.pass_obj
 def list_all(home: Path, service: ServiceAddress, as_json: bool) -> None:
-    """List all tokens, without what is secret in them.
+    """List all tokens, without their secret text.
 
     \b
     Example:

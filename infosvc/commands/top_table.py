@@ -1,4 +1,4 @@
-"""What `nodewise top` shows: a row for each node, made of one look at the service and ordered as was wished."""
+"""What `nodewise top` shows: a row for each node, made from one answer of the service and sorted as asked."""
 
 from __future__ import annotations
 

@@ -134,6 +134,7 @@ class Metrics(Collector):
 def column(producer: Producer, rows: Iterable[tuple[str, Value]], now: float) -> tuple[str, str]:
     """The lines of one name's values, and those of their ages; `now` in monotonic seconds.
 
+    >>> from infosvc.wire.records import Outcome
     >>> column(Producer("load_1m", "x", 5), [("n1", Value("2", 10.0, Outcome.OK, None, 10.0))], 12.5)[1]
     'nodewise_value_age_seconds{data_name="load_1m",unit="",node_name="n1"} 2.500\\n'
     """

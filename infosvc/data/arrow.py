@@ -11,7 +11,7 @@ MEDIA_TYPE = "application/vnd.apache.arrow.stream"
 
 
 def stream(found: Sequence[Datum]) -> bytes:
-    """Columns data_name, node_name, data_value, number (null for text that is none), age, ttl, state, outcome, unit."""
+    """Columns data_name, node_name, data_value, number (null for other text), age, ttl, state, outcome, unit."""
     import pyarrow  # 40 MB that only callers who ask for it should cost
 
     columns = {

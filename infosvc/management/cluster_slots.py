@@ -104,7 +104,7 @@ def choose(configuration: Configuration, producer: Producer, is_ready: Is, is_lo
 
 
 def apply(transaction: Transaction, data_name: str, moves: Moves, slot_request: SlotRequest) -> None:
-    """Do what was chosen; `slot request` is what the new slots get."""
+    """Do what was chosen; `slot_request` is what the new slots get."""
     for node_name in moves.to:
         put_slot(transaction, node_name, data_name, slot_request)
     for node_name in moves.off:

@@ -109,9 +109,7 @@ def _refuse_bad_inputs(configuration: Configuration, producer: Producer, emitter
             raise InvalidInput(f"the input {name!r} is not registered", "inputs", remedy="register it first")
     circle = _circle(configuration, producer, emitters)
     if circle:
-        raise Conflict(
-            f"these would wait for each other in a circle: {' <- '.join(circle)}; take one out of inputs", "inputs"
-        )
+        raise Conflict(f"inputs form a cycle: {' <- '.join(circle)}; take one out of inputs", "inputs")
 
 
 def _circle(configuration: Configuration, producer: Producer, emitters: Mapping[str, Producer]) -> list[str]:

@@ -62,7 +62,7 @@ class CurrentValues:
         self._boot = secrets.token_hex(4)
 
     def rows(self, data_name: str, node: str | None = None) -> list[tuple[str, Value]]:
-        """The values of one name by node, or that of one node; none when there are none."""
+        """The values of one name by node, or that of one node; empty when nothing has come."""
         column = self._columns.get(data_name)
         if column is None or node is None:
             return sorted(column.rows.items()) if column else []

@@ -77,12 +77,12 @@ def shift_time(seconds: float | None, shift: float) -> float | None:
 
 
 def past(seconds: float | None, shift: float, now: float) -> float | None:
-    """A stored moment by the other clock, at most `now`."""
+    """Convert a stored moment to the other clock; one after `now` becomes `now`."""
     return None if seconds is None else min(seconds + shift, now)
 
 
 def place(configuration: Configuration, table: str, row: Row, shift: float, now: float) -> None:
-    """Put one row where it was taken from; `shift` turns Unix seconds into monotonic seconds, `now` is the latest."""
+    """Put a stored row into the configuration; `shift` turns Unix seconds into monotonic ones, at most `now`."""
     key, entry = TABLES[table].read(row, shift, now)
     found = getattr(configuration, table)
     for part in key[:-1]:

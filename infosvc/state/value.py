@@ -37,7 +37,7 @@ def size_of(text: str | None) -> int:
 
 
 def number_of(text: str | None) -> float | None:
-    """A value as a finite number, None when it is none."""
+    """A value as a finite number, None when it is not a number."""
     if text is None:
         return None
     try:

@@ -1,7 +1,7 @@
 /**
  * A form made from a description of its fields, which shows what the service refuses beside the field it names.
  *
- * The service is the only judge of what may stand in a field: numbers that are none are sent as they were typed, so
+ * The service is the only judge of what may stand in a field: text that is not a number is sent as it was typed, so
  * that its sentence about them is the one that is read. What was typed always stays.
  */
 

@@ -13,7 +13,7 @@ const SHORT = { __proto__: null, seconds: "s", celsius: "\u00b0C" };
 const LONGEST = 80;
 
 /**
- * A value as a finite number; null when it is none.
+ * A value as a finite number; null when it is not a number.
  *
  * @param {string | null | undefined} text
  * @returns {number | null}

@@ -245,7 +245,7 @@ class InfoClient:
         return EventStream(self._connections, path, self._token)
 
     def tokens(self) -> list[Token]:
-        """All tokens that were made, without what is secret in them."""
+        """All tokens that were made, without their secret text."""
         return self._ask("/tokens", lambda said: [Token.from_json(row) for row in said["tokens"]])
 
     def create_token(

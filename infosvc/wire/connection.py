@@ -170,7 +170,7 @@ def error_from(status: int, body: bytes) -> InfoError:
 
 
 def encode_json(body: Any) -> bytes:
-    """A body as JSON; InvalidInput when a number in it is none."""
+    """A body as JSON; InvalidInput when a number in it is infinite or NaN."""
     try:
         return json.dumps(body, allow_nan=False).encode()
     except ValueError as error:

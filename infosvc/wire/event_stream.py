@@ -113,7 +113,7 @@ class EventStream(Iterator[Event]):
 
 
 def parse_event(lines: Sequence[str]) -> Event | None:
-    """One event from the lines of its block, None when the block is none (a comment, a position).
+    """One event from the lines of its block, None when the block is not an event (a comment, a position).
 
     >>> parse_event(["id: 7", "event: node", 'data: {"node_name": "n1", "state": "lost"}'])
     Event(id=7, type='node', data={'node_name': 'n1', 'state': 'lost'})

@@ -191,7 +191,7 @@ class Datum(Record):
         object.__setattr__(self, "outcome", Outcome(self.outcome))
 
     def number(self) -> float:
-        """The value as a finite number; InvalidInput when it is none."""
+        """The value as a finite number; InvalidInput when it is not a number."""
         try:
             number = float(self.data_value or "")
         except ValueError:

@@ -52,8 +52,8 @@ class JobOptions(Settings):
         least=512,
         is_memory=True,
     )
-    capability_wait: float = option(20.0, help="Seconds for fresh values.", least=0)
-    container_wait: float = option(60.0, help="Seconds for a node's container.", least=1)
+    capability_wait: float = option(20.0, help="Seconds to wait for fresh values.", least=0)
+    container_wait: float = option(60.0, help="Seconds to wait for a node's container.", least=1)
     attempts: int = option(2, help="How often YARN may start the application master.", least=1)
     resources: Mapping[str, int] = option(
         dict,

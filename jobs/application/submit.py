@@ -109,17 +109,19 @@ class Submitter:
         self._tokens: dict[str, JobToken] = {}
 
     def check(self, order: Order) -> list[str]:
-        """Find what cannot work before anything is submitted; the nodes that take work."""
+        """Find what cannot work before anything is submitted; the nodes that accept work."""
         check_attempts(self._home.conf_dir, order.options.attempts)
         self._check_needs(order)
         label = order.options.node_label
         nodes = self.yarn.running_nodes(label)
         if not nodes:
             labelled = f" with the label {label}" if label else ""
-            raise JobError(f"no NodeManager{labelled} takes work", remedy="`nodewise cluster status` shows what is up")
+            raise JobError(
+                f"no NodeManager{labelled} accepts work", remedy="`nodewise cluster status` shows what is up"
+            )
         if strangers := sorted(set(order.master.hosts) - set(nodes)):
             raise JobError(
-                f"no NodeManager takes work on {', '.join(strangers)}", remedy="`nodewise cluster status` shows them"
+                f"no NodeManager on {', '.join(strangers)} accepts work", remedy="`nodewise cluster status` shows them"
             )
         return nodes
 
@@ -129,11 +131,8 @@ class Submitter:
         known = self.yarn.resource_types() if wanted else []
         if unknown := sorted(wanted - set(known)):
             raise JobError(
-                f"this cluster counts no {' and no '.join(unknown)}",
-                remedy=(
-                    f"it counts {', '.join(known)}; resource-types.xml and yarn-site.xml of its nodes name "
-                    "what it counts"
-                ),
+                f"this cluster does not know the resource type{'s'[: len(unknown) > 1]} {', '.join(unknown)}",
+                remedy=f"it knows {', '.join(known)}; its nodes' resource-types.xml and yarn-site.xml name them",
             )
         label = order.options.node_label
         if label and label not in (labels := self.yarn.node_labels()):
@@ -246,7 +245,7 @@ class Submitter:
 
 
 def check_attempts(conf_dir: Path, attempts: int) -> None:
-    """JobError when the cluster starts no application master so often: it would say nothing and do less."""
+    """JobError when the cluster allows fewer attempts; YARN would lower the number silently."""
     try:
         most = int(site_files.value(conf_dir / "yarn-site.xml", MOST_ATTEMPTS))
     except (HadoopError, ValueError):
@@ -259,7 +258,9 @@ def check_attempts(conf_dir: Path, attempts: int) -> None:
 
 
 def job_token(client: InfoClient, order: Order, job_id: str, say: Callable[[str], None]) -> JobToken:
-    """A token for writing values that ends by itself; who may make none lends the job their own, if it may do little.
+    """Make a short-lived token for writing values.
+
+    A user who may not make tokens lends the job their own, if its role is weak.
 
     Whatever else is refused leaves the job without one, which `say` hears. InfoError: the service does not answer, and
     the job needs it.

@@ -50,7 +50,7 @@ class Bars:
         self._live.start()
 
     def end(self) -> None:
-        """Leave the last image where it is."""
+        """Leave the last frame on the terminal."""
         if self._live:
             self._live.stop()
             self._live = None
@@ -195,7 +195,7 @@ def _states(nodes: Sequence[NodeStatus]) -> str:
 def new_lines(before: Sequence[str], now: Sequence[str]) -> Sequence[str]:
     """What is new in a list that grows at its end and may lose its beginning.
 
-    >>> added(["a", "b"], ["b", "c"])
+    >>> new_lines(["a", "b"], ["b", "c"])
     ['c']
     """
     sizes = range(min(len(before), len(now)), -1, -1)

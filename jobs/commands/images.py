@@ -46,10 +46,10 @@ def images() -> None:
 
 @images.command()
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
-@click.option("-n", "--count", type=int, default=400, show_default=True, help="How many images.")
+@click.option("-n", "--count", type=int, default=400, show_default=True, help="Number of images.")
 @click.option("--seed", type=int, default=1, show_default=True, help="The same seed makes the same images.")
 def make(directory: Path, count: int, seed: int) -> None:
-    """Make JPEGs of ImageNet's usual shape from photographs that ship inside packages.
+    """Make test JPEGs of 500 x 375 pixels from photographs in installed Python packages.
 
     \b
     Example:
@@ -140,7 +140,7 @@ def pack(
     for path, reason in result.broken:
         progress_console.print(f"packed although broken: {path}: {reason}", style="yellow")
     for path in result.alone:
-        progress_console.print(f"a file of its own: {path}: the mark of a record stands in it", style="yellow")
+        progress_console.print(f"a file of its own: {path}: it contains RecordIO's marker", style="yellow")
     body = {
         "packed": result.packed,
         "files": result.files,

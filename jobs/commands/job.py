@@ -35,12 +35,13 @@ from jobs.reports import pages, report
 
 @click.group(cls=JobGroup)
 def job() -> None:
-    """Divide images in HDFS among the nodes by what the nodes can do, and classify them there.
+    """Run jobs on YARN: classify images in HDFS (submit), or run a program on the best nodes (run).
 
     \b
     Example:
       nodewise job submit --input hdfs:///data/images --output hdfs:///out/run1 --capability perf_history --wait
       nodewise job report hdfs:///out/run1
+      nodewise job run --copies 3 --capability perf_cpu -- ./program args
     """
 
 
@@ -217,8 +218,8 @@ def result_(home: Path, /, output: str, errors: bool, truth: Path | None, as_jso
 def report_(home: Path, /, outputs: tuple[str, ...], html_file: Path | None, as_json: bool, **hadoop: Any) -> None:
     """Show the report of a finished job, or several side by side.
 
-    Name a job by its output or by its id. Of a job without output, the id shows what became of it. --html writes
-    either as a page.
+    Name a job by its output folder or by its id. For a job without output, its id shows how it ended. --html writes
+    a page.
 
     \b
     Example:
@@ -244,9 +245,10 @@ def report_(home: Path, /, outputs: tuple[str, ...], html_file: Path | None, as_
 @hadoop_options
 @click.pass_obj
 def explain(home: Path, /, job: str, node: str | None, save: Path | None, as_json: bool, **hadoop: Any) -> None:
-    """Tell why each node got its share: its capability, how old and how sure that was, the formula, what was moved.
+    """Explain each node's share: its capability with age and confidence, the formula, and what was moved.
 
-    JOB is a job's id, also of one that failed, its output in HDFS, or a decision.json here, which needs no cluster.
+    JOB is the id of a job, even of one that failed, its output folder in HDFS, or a decision.json on this machine (no
+    cluster needed).
 
     \b
     Example:

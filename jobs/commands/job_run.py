@@ -30,7 +30,7 @@ def run(home: Path, /, argv: Sequence[str], wait: bool, as_json: bool, **options
     """Run copies of a program on the best nodes; with --wait, follow them. Ctrl-C then asks whether to detach or kill.
 
     A program with a slash, as in ./program, travels with the job. Each copy finds its number in COPY, the number of
-    copies in COPIES and its node in NODE_NAME. A copy that ends with another exit code than 0 is started again.
+    copies in COPIES and its node in NODE_NAME. A copy whose exit code is not 0 is started again.
 
     \b
     Example:

@@ -41,8 +41,9 @@ def train(
 ) -> None:
     """Teach AlexNet the classes of the images in DIRECTORY, as its labels.tsv gives them.
 
-    Beside the weights it writes the names of the classes (.classes.txt), what it measured on images that it kept from
-    the network (.json), and the model in 8 bits (.int8.onnx) if that sees the same as the exact one; it says so if not.
+    Beside the weights it writes the names of the classes (.classes.txt), what it measured on images that were not used
+    for training (.json), and the network in 8 bits (.int8.onnx). If that names other classes than the float32 network
+    does, it is not written, and the command says so.
 
     \b
     Example:
@@ -84,7 +85,7 @@ def quantize(
     """
     source = weights or model
     if source is None or (weights and model):
-        raise click.UsageError("name what shall be made smaller: --weights, or --model")
+        raise click.UsageError("give either --weights or --model")
     named = f"--weights={weights}" if weights else f"--model={model}"
     call = ["quantize", str(directory), named, f"--seed={seed}"]
     made = _run(worker_python, [*call, f"--int8={_beside(source, '.int8.onnx')}"])

@@ -42,7 +42,7 @@ class Endings:
             if job_id in asked:
                 return
             if len(asked) >= MOST_AT_ONCE:
-                raise NotReady(f"{' and '.join(asked)} are just being ended", remedy="try again in a few seconds")
+                raise NotReady(f"{' and '.join(asked)} are being ended now", remedy="try again in a few seconds")
             self._note(job_id, Ending("asked"))
         try:
             note()

@@ -39,7 +39,7 @@ MOST_WATCHED = 64
 
 
 class Reader:
-    """A session as `kept.load` wants one, which reads HDFS and YARN over REST."""
+    """A session as `decision_store.load` needs one; it reads HDFS and YARN over REST."""
 
     def __init__(self, filesystem: WebHdfs, yarn: RestYarn) -> None:
         self.filesystem: Any = filesystem

@@ -16,8 +16,8 @@ from jobs.errors import JobError
 class Capability(Datum):
     """A fresh value that is a number, and the confidence from 0 to 1 that stands beside it.
 
-    The confidence of NAME is NAME.confidence on the same node, as long as that is fresh; None where there is none, as
-    with a name of your own: such a capability is taken at its word.
+    The confidence of NAME is NAME.confidence on the same node, as long as that is fresh; None where it is missing,
+    as with a name of your own: such a capability is trusted fully.
     """
 
     confidence: float | None = None
@@ -33,8 +33,8 @@ def wait(
     """The fresh value of every node; collectors and processors that have just been started get `seconds` to deliver.
 
     `waiting` hears which nodes are still missing, whenever these are others. JobError names those that have no fresh
-    value in the end, and why, or a confidence that is none; InvalidInput a value that is not a number; InfoError: the
-    service gives no answer.
+    value in the end, and why, or a confidence that is not a number; InvalidInput a value that is not a number;
+    InfoError: the service gives no answer.
     """
     deadline = time.monotonic() + seconds
     told: Sequence[str] = ()

@@ -20,7 +20,7 @@ MOST_TOLD = 5
 """So many of a node's moves are told in its sentence; --json has them all."""
 REASONS = {
     Reason.NO_REPLICA: "that no live node holds",
-    Reason.HOLDERS_IDLE: "whose holders take no work",
+    Reason.HOLDERS_IDLE: "whose holders get no work",
     Reason.HOLDERS_FULL: "whose holders have their shares",
     Reason.AVOIDABLE: "that a holder could have read",
 }
@@ -130,7 +130,7 @@ class _Facts:
         return (
             f"its {capability} was {node.value:.4g}{unit}, {node.age_seconds:.0f} s old and {node.state}, "
             f"{trust}. That makes {images} * {node.value:.4g} / {total:.4g} = {exact:.1f} "
-            f"images by the formula, {node.target_images} in whole ones."
+            f"images by the formula, rounded to {node.target_images}."
         )
 
     def _gets(self, node: ExplainedNode) -> list[str]:
@@ -139,14 +139,14 @@ class _Facts:
             return [f"It gets these {images}."]
         if images:
             return [
-                f"It gets {images}: {policy} departs from the formula; up to {_pictures(node.most_images)} end "
-                f"within {_percent(epsilon)} of the bound."
+                f"It gets {images}: {policy} does not follow the formula. With up to "
+                f"{_pictures(node.most_images)} it ends within {_percent(epsilon)} of the bound."
             ]
         if node.value == 0:
-            return ["It gets none, because a node whose capability is 0 takes no work."]
+            return ["It gets none, because a node whose capability is 0 gets no work."]
         if node.target_images == 0:
             return ["It gets none, because its share is too small for a whole image."]
-        return [f"It gets none, because {policy} finds all its work at better places: it holds {node.held_images}."]
+        return [f"It gets none, because {policy} gives all images to other nodes; it holds {node.held_images}."]
 
     def _reads(self, node: ExplainedNode) -> list[str]:
         """Where it reads them, and who reads of what it holds without holding it."""

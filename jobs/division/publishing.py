@@ -98,8 +98,8 @@ def _to_value(name: str, paths: dict[str, dict[str, int]]) -> str:
     value = json.dumps(paths, separators=(",", ":"), sort_keys=True)
     if len(value) > MOST_BYTES:
         raise JobError(
-            f"{DATA_NAME} of {name} would be {len(value)} bytes for {len(paths)} paths and the "
-            f"service takes {MOST_BYTES}",
-            remedy="publish a folder above them instead; a path that is published no more goes by itself",
+            f"{DATA_NAME} of {name} would have {len(value)} bytes for {len(paths)} paths, and the service "
+            f"accepts at most {MOST_BYTES}",
+            remedy="publish a folder above them instead; a path that you stop publishing leaves the value by itself",
         )
     return value

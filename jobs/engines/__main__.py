@@ -1,4 +1,4 @@
-"""`python -m jobs.engines check NETWORK.json`, in the worker's environment: loads a network and says what it is.
+"""`python -m jobs.engines check NETWORK.json`, in the worker's environment: loads a network and prints what it is.
 
 {"fits": {"image": "3 x 224 x 224 float32 as NCHW", "row_bytes": 4096, "notes": [...]}}
 {"refused": "..."}   one sentence, exit status 1

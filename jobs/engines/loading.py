@@ -35,7 +35,7 @@ class Loaded:
     has_softmax: bool
 
     def images(self, contents: Sequence[bytes]) -> np.ndarray:
-        """Files of images as the network takes them; ValueError when one is none."""
+        """Files of images as the network takes them; ValueError when one is not an image."""
         image = self.description.image
         made = np.empty((len(contents), *image.shape), image.dtype)
         for content, place in zip(contents, made, strict=True):

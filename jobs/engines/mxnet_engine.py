@@ -76,7 +76,7 @@ class MxnetEngine:
             raise ValueError(f"MXNet does not take it: {str(error).strip().splitlines()[-1]}") from error
         outputs = mx.sym.load(str(graph)).list_outputs()
         if any(len(rows) != 2 for rows in results):
-            raise ValueError("an output has not a row for each image")
+            raise ValueError("an output does not have one row per image")
         is_probability = symbol["nodes"][symbol["heads"][0][0]]["op"] in SOFTMAX
         return Description(image, describe(outputs, results), is_probability)
 

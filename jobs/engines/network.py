@@ -82,11 +82,12 @@ def named(model: str) -> LayeredNetwork:
 
 
 def choose(engine: str, model: str | None, weights: Path | None = None, labels: Path | None = None) -> Network:
-    """What was asked for; JobError when there is no such network. A former engine's name brings its network."""
+    """What was asked for; JobError when there is no such network. A former engine's name includes its network."""
     if engine in FORMER:
         if model is not None:
             raise JobError(
-                f"--engine {engine} is a network, too", remedy="leave --model out, or give --engine mxnet or onnx"
+                f"--engine {engine} already includes its network",
+                remedy="leave out --model, or give --engine mxnet or onnx",
             )
         engine, _, model = FORMER[engine].partition(".")
     model = model or next(iter(names_of(engine)), None)

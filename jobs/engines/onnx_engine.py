@@ -90,13 +90,13 @@ class OnnxEngine:
         if all(one.shape[:1] == (len(images),) for one in results):
             return [*results], ""
         self._group, self._squeezed = 1, tuple(one.shape[:1] == (len(images),) for one in results)
-        return self.infer(images), "an output has no row for each image: the images go through it one by one"
+        return self.infer(images), "an output does not have one row per image: the images go through it one by one"
 
     def _free_batch(self, model: Any, batch: int, images: np.ndarray) -> tuple[Results, str]:
         """The same of a model of so many images, which takes any number from now on if it still gives the same then."""
         said = f"its batch is fixed at {batch}"
         if batch > 1 and not all(self._squeezed):
-            raise ValueError(f"{said}, and an output has not as many rows")
+            raise ValueError(f"{said}, and an output does not have as many rows")
         wanted, fixed = self.infer(images), self._session
         try:
             self._session = onnx_graph.session(onnx_file.free_batch(model, batch).SerializeToString())

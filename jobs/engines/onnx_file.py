@@ -90,7 +90,9 @@ def _layout(name: str, dims: list[int | None]) -> str:
             f"its input {name} does not tell where its channels are: write layout = "
             f'"{CHANNELS_FIRST}" or "{CHANNELS_LAST}" into the preparation file, NAME.toml beside the model'
         )
-    raise ValueError(f"its input {name} has the dimensions {dims} behind the batch, and none of 1 or 3 channels")
+    raise ValueError(
+        f"its input {name} has the shape {dims} after the batch; no dimension is 1 or 3, the number of channels"
+    )
 
 
 def _dtype(only: Any) -> str:
@@ -99,7 +101,7 @@ def _dtype(only: Any) -> str:
     kind = only.type.tensor_type.elem_type
     name = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind)).name if kind else "nothing"
     if name not in DTYPES:
-        raise ValueError(f"its input {only.name} takes {name}, and images are one of {', '.join(DTYPES)}")
+        raise ValueError(f"its input {only.name} takes {name}; supported types are {', '.join(DTYPES)}")
     return name
 
 

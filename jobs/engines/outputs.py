@@ -38,7 +38,7 @@ def count_classes(description: Description, given: PreparationFile) -> int | Non
         return None
     if len(description.outputs) != 1:
         names = ", ".join(one.name for one in description.outputs)
-        raise ValueError(f'it has the outputs {names}, and classes are one: write output = "tensors" for all of them')
+        raise ValueError(f'it has several outputs ({names}), and classes need exactly one: write output = "tensors"')
     (output,) = description.outputs
     lengths = [length for length in output.shape if length != 1]
     if len(lengths) != 1 or lengths[0] is None or np.dtype(output.dtype).kind != "f":

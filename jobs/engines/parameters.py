@@ -44,7 +44,7 @@ def _check(network: LayeredNetwork, found: Mapping[str, np.ndarray]) -> None:
         if found[name].shape != shape:
             raise ValueError(f"its {name} has the shape {found[name].shape}, and {network.title}'s has {shape}")
     if extra := sorted(found.keys() - wanted.keys()):
-        raise ValueError(f"it has also {extra[0]}, which {network.title} has not")
+        raise ValueError(f"it also has {extra[0]}, which {network.title} does not have")
 
 
 def _draw(name: str, shape: tuple[int, ...]) -> np.ndarray:

@@ -30,7 +30,7 @@ def write(folder: Path, shown: Mapping[str, str], classes: list[str]) -> None:
 
 
 def read(file: Path) -> dict[str, Label]:
-    """Label by file name; JobError when there is no such table, or a line of it is none."""
+    """Label by file name; JobError when there is no such table, or a line does not give a label."""
     try:
         lines = file.read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:

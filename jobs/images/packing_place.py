@@ -76,7 +76,8 @@ def _check_pack(client: InsecureClient, target: PurePosixPath, held: list[str]) 
             name = (PurePosixPath(folder) / file).relative_to(target).as_posix()
             if not (_OF_A_PACK.fullmatch(name) or name == ALONE or name in alone):
                 raise JobError(
-                    f"{target} holds {name}, which is of no pack, and stays as it is", remedy="pack into a new folder"
+                    f"{target} holds {name}, which is not from a pack; nothing was changed",
+                    remedy="pack into a new folder",
                 )
 
 

@@ -14,7 +14,7 @@ DIED = "died"
 
 @dataclass
 class _Site:
-    """A node's container: the group that it said may end it, and the one that it reported dead last."""
+    """A node's container: the group that it announced, and the last group that it reported as deadly."""
 
     container_id: str
     announced: tuple[str, ...] = ()
@@ -23,7 +23,7 @@ class _Site:
 
 @dataclass(frozen=True)
 class Death:
-    """A group of names during which a process or a container ended, and who is convicted by that."""
+    """A process or a container ended during this group of items; `convicted` are those now known to be the reason."""
 
     names: Sequence[str]
     reason: str
@@ -31,7 +31,7 @@ class Death:
     convicted: Mapping[str, str] = field(default_factory=dict)
 
     def to_record(self) -> Record:
-        """As it stands in the journal."""
+        """The death as a record of the journal."""
         body = {"names": list(self.names), "reason": self.reason, "container": self.container}
         return Record(DIED, {**body, "convicted": dict(self.convicted)})
 
@@ -44,20 +44,20 @@ class Blame:
         self._suspects = Suspects()
 
     def container(self, node: str) -> str | None:
-        """The current one of a node."""
+        """The container that works for a node now."""
         site = self._sites.get(node)
         return site.container_id if site else None
 
     def set_container(self, node: str, container: str) -> None:
-        """A container works for a node from now on."""
+        """Note that a container works for a node from now on."""
         self._sites[node] = _Site(container)
 
     def forget_container(self, node: str) -> None:
-        """It does no more."""
+        """Note that no container works for a node."""
         self._sites.pop(node, None)
 
     def announce(self, node: str, names: Sequence[str]) -> None:
-        """Its container begins with these and nothing else that is suspected; none when it is done with the last."""
+        """Note which suspected items a node's container does now, apart from others; empty when it has done them."""
         site = self._sites[node]
         site.announced, site.reported = tuple(names), frozenset()
 
@@ -67,7 +67,7 @@ class Blame:
         return site is not None and site.container_id == container and bool(site.announced)
 
     def note_process_death(self, node: str, names: Sequence[str], reason: str) -> Death | None:
-        """A process of its container ended during these; None if that was said before, because an answer was lost."""
+        """Note that a process ended during these items; None if a container repeats that because an answer was lost."""
         site = self._sites[node]
         if site.reported == frozenset(names):
             return None
@@ -75,19 +75,19 @@ class Blame:
         return self._death(names, reason, container=False)
 
     def note_container_death(self, node: str, held: Iterable[Sequence[str]], reason: str) -> list[Death]:
-        """Its container ended: during what it had announced, else during anything that needs no announcement."""
+        """Note that a container ended during the items that it announced, else during any that need no announcement."""
         announced = self._sites[node].announced
         groups = [announced] if announced else [[n for n in names if n not in self._suspects] for names in held]
         return [self._death(names, reason, container=True) for names in groups if names]
 
     def clear(self, node: str, names: Sequence[str]) -> None:
-        """These have their rows, and are given to nobody any more."""
+        """Note that these items have their rows: no node gets them again."""
         site, done = self._sites[node], set(names)
         site.announced = tuple(name for name in site.announced if name not in done)
         self._suspects.clear(names)
 
     def restore(self, records: Iterable[Record]) -> None:
-        """Deaths that an earlier attempt has recorded."""
+        """Take over the deaths that an earlier attempt recorded."""
         for record in records:
             if record.kind == DIED:
                 death = Death(**record.body)
@@ -95,11 +95,11 @@ class Blame:
                 self._suspects.convict(death.convicted)
 
     def split(self, items: Sequence[Item]) -> tuple[Group, ...]:
-        """In which groups to do them; those convicted are in none."""
+        """Divide items into groups to be done apart; convicted items are left out."""
         return self._suspects.split(items)
 
     def convictions(self, names: Iterable[str]) -> dict[str, str]:
-        """Those of them that nobody is given any more, with the reasons."""
+        """The convicted ones of these items, which no node gets again, with the reasons."""
         reasons = self._suspects.convictions
         return {name: reasons[name] for name in names if name in reasons}
 

@@ -41,7 +41,7 @@ class Quantized:
 def quantize(
     model: Any, given: PreparationFile, pictures: Sequence[Path], file: Path, on_step: Callable[[int, int], None]
 ) -> Quantized:
-    """Write an ONNX classifier in 8 bits; JobError when it is none or does not pass, and nothing is written then.
+    """Write an ONNX classifier in 8 bits; JobError, and no file, when the model is not one or does not pass.
 
     Calibrated with the first images, judged by others: by all the rest, or as many as the gate looks at.
     """
@@ -53,7 +53,7 @@ def quantize(
         gate = Gate(_agreement(exact, quick, judged, on_step), len(judged))
         if not gate.has_passed:
             raise JobError(
-                f"in 8 bits the network agrees with itself in float32 on {gate.agreement:.1%} of "
+                f"the 8-bit network names the same class as the float32 one for {gate.agreement:.1%} of "
                 f"{gate.pictures} images, and {LEAST_AGREEMENT:.0%} are needed",
                 remedy="train it longer, or use it in float32",
             )
@@ -71,7 +71,7 @@ class _Classifier:
         self._how = given.preparation(self.described.image)
         if count_classes(self.described, given) is None:
             raise JobError(
-                "a model that gives tensors has no best class, by which the gate judges", remedy="use a classifier"
+                "a model that gives tensors has no best class, which the gate compares", remedy="use a classifier"
             )
         found = onnx_file.image_input(model, given)
         self.name = found.name

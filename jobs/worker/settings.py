@@ -24,7 +24,7 @@ class InferenceOptions(Settings):
 
     engine: str = option(
         "mxnet",
-        help=f"Framework, one of {', '.join(sorted(ENGINES))}; {', '.join(FORMER)} name one with its network.",
+        help=f"Framework, one of {', '.join(sorted(ENGINES))}; {', '.join(FORMER)} also choose the network.",
     )
     model: str | None = option(
         None,

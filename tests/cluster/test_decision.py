@@ -113,7 +113,7 @@ def test_a_share_is_explained_by_job_id_and_by_output(site: Site, report: dict[s
     assert sum(node["images"] for node in by_id["nodes"]) == IMAGES
     assert [node["target_images"] for node in by_id["nodes"]] == [0, 7, 14, 21]
     idle, *_, best = by_id["nodes"]
-    assert "a node whose capability is 0 takes no work" in " ".join(idle["why"])
+    assert "a node whose capability is 0 gets no work" in " ".join(idle["why"])
     assert f"{IMAGES} * 3 / 6 = 21.0 images by the formula" in " ".join(best["why"])
 
 

@@ -227,7 +227,7 @@ def test_a_model_that_does_not_fit_is_refused_before_anything_is_submitted(site:
     done = site.submit("hdfs:///out/unfit", "--engine", "onnx", "--model", str(embedding))
 
     assert done.returncode == 1
-    assert 'has the outputs grid, colour, and classes are one: write output = "tensors"' in " ".join(
+    assert 'has several outputs (grid, colour), and classes need exactly one: write output = "tensors"' in " ".join(
         done.stderr.split()
     )
     assert len(json.loads(succeed(site.nodewise("job", "list", "--json")))) == len(before)

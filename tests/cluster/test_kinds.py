@@ -146,8 +146,8 @@ def test_what_the_cluster_cannot_give_is_refused_before_anything_is_submitted(
     unknown = run(cluster, client, "--resource", "yarn.io/gpu=1", "--", program)
     too_many = run(cluster, client, "--copies", "99", "--", program)
 
-    assert "this cluster counts no yarn.io/gpu: it counts memory-mb, vcores" in unknown.stderr
-    assert "99 copies need as many nodes" in too_many.stderr
+    assert "this cluster does not know the resource type yarn.io/gpu: it knows memory-mb, vcores" in unknown.stderr
+    assert "99 copies need 99 nodes" in too_many.stderr
     assert succeed(nodewise(cluster.home, "job", "list", "--json")) == before
 
 

@@ -104,7 +104,7 @@ def test_a_label_that_is_not_there_and_too_few_nodes_are_refused(special: Cluste
     too_many = nodewise(special.home, "job", "run", "--node-label", LABEL, "--copies", "3", "--", "true")
 
     assert f"this cluster has no label slow: it has {LABEL}" in unknown.stderr
-    assert "3 copies need as many nodes, and 2 take work" in too_many.stderr
+    assert "3 copies need 3 nodes, and only 2 accept work" in too_many.stderr
 
 
 def test_copies_get_the_resource_and_the_priority_that_were_asked_for(special: Cluster) -> None:

@@ -326,7 +326,7 @@ def test_a_pack_is_replaced_when_asked_and_nothing_that_is_of_no_pack(
     result = pack_into(cluster, pictures, "/pack/again/target", overwrite=True)
     assert (result.packed, hdfs.list("/pack/again/target")) == (PICTURES, smaller)
     hdfs.write("/pack/again/target/in/mine.jpg", data=b"keep")
-    with pytest.raises(JobError, match=r"holds in/mine\.jpg, which is of no pack, and stays as it is"):
+    with pytest.raises(JobError, match=r"holds in/mine\.jpg, which is not from a pack; nothing was changed"):
         pack_into(cluster, one_picture, "/pack/again/target", overwrite=True)
     assert stored(hdfs, "/pack/again/target/in/mine.jpg") == b"keep"
     assert hdfs.list("/pack/again") == ["target"]

@@ -253,7 +253,7 @@ def run(name: str, state: Path, *arguments: str, url: str = "http://127.0.0.1:9"
     [
         ("rack_name", [], "http://127.0.2.1:9870"),
         ("rack_name", ["ftp://x"], "ftp://x"),
-        ("rack_name", ["http://127.0.0.1:9"], "http://127.0.0.1:9 tells no rack"),
+        ("rack_name", ["http://127.0.0.1:9"], "http://127.0.0.1:9 does not tell the rack"),
         ("access_cost", [], "does not answer"),
         ("peer_throughput", [], "does not answer"),
     ],

@@ -106,7 +106,7 @@ def test_while_no_node_ran_the_program_there_is_no_capability_and_no_0(judging: 
 
     [datum] = wait_for(lambda: [each for each in on_n1(judging, "perf_history") if each and each.outcome])
     assert (datum.outcome, datum.data_value) == (Outcome.NO_DATA, None)
-    assert "has run nothing" in datum.reason
+    assert "no job has run here yet" in datum.reason
 
 
 def test_a_new_node_is_judged_on_the_scale_of_the_others_and_then_by_itself(

@@ -165,12 +165,12 @@ def test_a_circle_is_refused_and_named(service: Served) -> None:
     service.client.put_producer(Producer("a", "a", 1, Kind.PROCESSOR, emits=("a1",)))
     service.client.put_producer(Producer("b", "b", 1, Kind.PROCESSOR, inputs=("a1",)))
     c = service.client.put_producer(Producer("c", "c", 1, Kind.PROCESSOR, inputs=("b",)))
-    with pytest.raises(Conflict, match="in a circle: a <- c <- b <- a;") as refused:
+    with pytest.raises(Conflict, match="inputs form a cycle: a <- c <- b <- a;") as refused:
         service.client.put_producer(Producer("a", "a", 1, Kind.PROCESSOR, emits=("a1",), inputs=("c",)))
     assert refused.value.field == "inputs"
-    with pytest.raises(Conflict, match="in a circle: c <- c;"):
+    with pytest.raises(Conflict, match="inputs form a cycle: c <- c;"):
         service.client.put_producer(replace(c, inputs=("b", "c")))
-    with pytest.raises(Conflict, match="in a circle: a <- a;"):
+    with pytest.raises(Conflict, match="inputs form a cycle: a <- a;"):
         service.client.put_producer(Producer("a", "a", 1, Kind.PROCESSOR, emits=("a1",), inputs=("a1",)))
 
 

@@ -196,7 +196,7 @@ def test_what_a_refused_role_would_need_is_said(service: Served) -> None:
     token, text = service.client.create_token("r", Role.READER)
     answer = service.ask("PUT", "/api/v1/data/cpu/n1", BODY, text)
     assert (answer.status, answer.error["code"]) == (403, "forbidden")
-    assert "it takes one of role processor, scheduler, admin" in answer.error["message"]
+    assert "this call needs a token of role processor, scheduler, admin" in answer.error["message"]
     assert token.role is Role.READER
 
 

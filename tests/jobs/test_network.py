@@ -27,7 +27,7 @@ def test_a_former_name_is_a_framework_with_its_network() -> None:
     for former, program in FORMER.items():
         assert choose(former, None, Path("w")).program == program
     assert choose("mxnet_alexnet", None) == choose("mxnet", None) == choose("mxnet", "alexnet")
-    with pytest.raises(JobError, match="--engine onnx_alexnet is a network, too: leave --model out"):
+    with pytest.raises(JobError, match="--engine onnx_alexnet already includes its network: leave out --model"):
         choose("onnx_alexnet", "alexnet")
 
 

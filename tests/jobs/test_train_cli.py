@@ -77,7 +77,7 @@ def test_a_network_that_8_bits_change_is_kept_with_a_note(faint: Path, tmp_path:
     assert result.exit_code == 0
     said = " ".join(result.stdout.split())
     assert "of 32 images that it had not seen" in said
-    assert "no model in 8 bits: in 8 bits the network agrees with itself in float32 on" in said
+    assert "no model in 8 bits: the 8-bit network names the same class as the float32 one for" in said
     made = json.loads((tmp_path / "w.json").read_text())
     assert made["int8"]["weights"] is None
     assert "of 100 images, and 99% are needed: train it longer" in made["int8"]["note"]

@@ -180,7 +180,7 @@ def test_seeded_in_8_bits_is_refused_with_the_remedy() -> None:
         ("cut", "ends too early"),
         ("other", "its output.weight has the shape"),
         ("fewer", "it has no output.bias"),
-        ("more", "it has also extra"),
+        ("more", "it also has extra"),
     ],
 )
 def test_weights_that_do_not_fit_are_refused_by_name(

@@ -259,7 +259,11 @@ def refused(folder: Path) -> dict[str, tuple[Path, str, str]]:
         "no size": (pooled(folder / "open.onnx", ["n", 3, "h", "w"]), "", "leaves height or width open: write crop"),
         "no layout": (pooled(folder / "any.onnx", ["n", "c", "h", "w"]), "", "where its channels are: write layout"),
         "flat": (pooled(folder / "flat.onnx", ["n", 3]), "", "has 2 dimensions, and images have 4"),
-        "channels": (pooled(folder / "deep.onnx", ["n", 7, 8, 8]), "", "none of 1 or 3 channels"),
+        "channels": (
+            pooled(folder / "deep.onnx", ["n", 7, 8, 8]),
+            "",
+            "no dimension is 1 or 3, the number of channels",
+        ),
         "text": (folder / "text.onnx", "", "text.onnx is not an ONNX model"),
         "crop": (folder / "good.onnx", "crop = [9, 9]", r"crop is \[9, 9\], and the model takes \[8, 8\]"),
         "key": (folder / "good.onnx", "size = 8", "good.toml has the key size, which nothing reads"),

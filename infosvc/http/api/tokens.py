@@ -30,7 +30,7 @@ class Tokens(Resource):
     @ns.response(200, "all tokens, revoked and expired ones too", token_list)
     @needs(Role.ADMIN)
     def get(self) -> Any:
-        """List all tokens, oldest first, without what is secret in them.
+        """List all tokens, oldest first, without their secret text.
 
         The token that the service made for its first admin is not among them.
         """

@@ -10,7 +10,7 @@ import { form } from "../form.js";
 import { watchProducers } from "../live.js";
 import { latestOnly } from "../poll.js";
 
-// The same as NAME in infosvc/wire/records.py: what is none cannot even be asked for, since it stands in the address.
+// The same as NAME in infosvc/wire/records.py: another text cannot even be asked for, since it is a part of the address.
 const NAME = /^[A-Za-z_][A-Za-z0-9_.:-]{0,127}$/;
 const NAMES_PER_CALL = 20; // values of so many names are asked for together
 const COLUMNS = [

@@ -12,7 +12,7 @@ from jobs.commands.locality.locality_replay import replay
 
 @click.group()
 def locality() -> None:
-    """Know where data lies and what reading it costs, and compare how the work would be divided.
+    """Show where data lies and what reading it costs; compare ways to divide the work.
 
     \b
     Example:

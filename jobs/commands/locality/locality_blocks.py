@@ -55,8 +55,8 @@ def blocks(
 ) -> None:
     """Show which nodes hold the blocks of a path, and name the files that no live node holds.
 
-    A second call asks only for what changed since the first. --publish writes one value for each node, in which every
-    path stands with the time it was published; one such command at a time may publish to a service.
+    A second call asks only for what changed since the first. --publish writes one value for each node, which lists
+    every path with the time it was published. Only one such command may publish to a service at a time.
 
     \b
     Example:

@@ -39,7 +39,8 @@ def cost(home: Path, nodes: tuple[str, ...], as_json: bool, service: ServiceAddr
     """Show what it costs each node to read what another one holds, how well that is known, and how old it is.
 
     Every entry says whether it was measured, estimated from what both nodes measured with others, or assumed because
-    nothing was. More than 12 nodes are shown one a line, with the best rates of their ends, unless you name some.
+    nothing was. For more than 12 nodes, each line shows one node and the best rate at which it sent and received,
+    unless you name some.
 
     The disk measured is the agent's own. Name the one with HDFS's data, as in the first example.
 

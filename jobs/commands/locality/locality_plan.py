@@ -80,7 +80,7 @@ def plan(
     """Show how each policy would divide the images of an HDFS path, and start nothing.
 
     The makespan is in seconds when the capability is in images per second; the ratios hold in any unit. The optimum
-    is the fewest bytes that any plan moves that ends within epsilon of the bound.
+    is the fewest bytes that a plan can move and still end within epsilon of the bound.
 
     \b
     Example:

@@ -39,8 +39,8 @@ def replay(
 ) -> None:
     """Plan again from the record of a job's decision, and predict how long each plan takes.
 
-    RECORD is a decision.json here, which needs no cluster, or a job id, or an output in HDFS. --capability takes the
-    name of any value that the record holds, or a JSON file {node: value}. Without either option: every policy.
+    RECORD is a decision.json on this machine (no cluster needed), a job id, or an output folder in HDFS. --capability
+    takes the name of any value that the record holds, or a JSON file {node: value}. Without options: every policy.
 
     \b
     Example:

@@ -43,7 +43,7 @@ def check(network: Network, python: str, batch: int, say: Callable[[str], None])
     if found["row_bytes"] > LARGEST_ROW:
         raise JobError(
             (f"a row of this model has {found['row_bytes']:,} bytes, and at most {LARGEST_ROW:,} can be stored"),
-            remedy="have it give less",
+            remedy="choose a model with smaller outputs",
         )
     return int(found["row_bytes"])
 

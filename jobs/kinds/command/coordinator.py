@@ -118,7 +118,8 @@ class Command(Coordinator):
         nodes = self._best(knowledge)
         if len(nodes) < self._settings.copies:
             by = f" with a {self._settings.capability} above 0" if self._settings.capability else ""
-            raise JobError(f"{self._settings.copies} copies need as many nodes: there are {len(nodes)}{by}")
+            copies = self._settings.copies
+            raise JobError(f"{copies} copies need {copies} nodes, and only {len(nodes)} accept work{by}")
         self._attempt.journal.append(Record(PLANNED, {"nodes": nodes}))
         return nodes
 

@@ -27,7 +27,7 @@ def check(submitter: Submitter, request: RunRequest) -> None:
     copies, name = request.settings.copies, request.settings.capability
     if copies > len(nodes):
         raise JobError(
-            f"{copies} copies need as many nodes, and {len(nodes)} take work", remedy="ask for fewer --copies"
+            f"{copies} copies need {copies} nodes, and only {len(nodes)} accept work", remedy="ask for fewer --copies"
         )
     if name:
         capabilities.wait(
@@ -51,7 +51,8 @@ def order(request: RunRequest) -> Order:
             )
     uploads = {file.name: file for file in files}
     if len(uploads) < len({file.absolute() for file in files}):
-        raise JobError("two of the files have the same name", remedy="rename one, they lie in one folder on the nodes")
+        remedy = "rename one: all files are put into one folder on the nodes"
+        raise JobError("two of the files have the same name", remedy=remedy)
     argv = [f"./{program.name}" if travels else request.settings.argv[0], *request.settings.argv[1:]]
     settings = replace(request.settings, argv=argv, files=sorted(uploads))
     return Order(

@@ -179,7 +179,7 @@ def test_enrolling_again_keeps_what_people_changed_and_says_so(hand: Hand, serve
     done = hand.add(HOSTS[0])
 
     assert done.exit_code == 0
-    assert "registered otherwise than they ship: load_1m;" in done.stderr
+    assert "registration differs from the shipped one: load_1m;" in done.stderr
     assert served.reader.producer("load_1m") == changed
     assert {slot.data_name: slot.running for slot in served.reader.slots(HOSTS[0]).slots}["load_1m"] is False
 
@@ -195,7 +195,7 @@ def test_a_name_that_ships_and_is_somebody_s_own_stays_so_until_it_is_updated(ha
     assert done.exit_code == 0
     assert "system_load ships, but is not registered: load_5m is registered already" in done.stderr
     assert served.reader.producer("load_5m") == own
-    forgotten = "forgotten, with slots and values, to make room: load_5m\n"
+    forgotten = "deleted with slots and values, because a shipped producer emits the name: load_5m\n"
     assert hand.add(*NO_START, "--update").stderr == forgotten
     assert served.reader.producer("load_5m").kind is Kind.EMITTED
     assert served.reader.producer("load_5m").unit == "processes"
