@@ -65,7 +65,7 @@ class Fields:
                 raise InvalidInput(f"this call knows no field {name[:80]!r}", name[:80], remedy=f"it knows {listed}")
 
     def take(self, one: Field) -> Any:
-        """What the body holds for a field of a record, or the field's default; null counts as missing where it may be null."""
+        """What the body holds for a field of a record, or its default; null counts as missing where it may be null."""
         value, kind = self._found.get(one.name), one.type
         if value is None:
             if one.name in self._found and not one.nullable:
