@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from jinja2 import Environment, meta
 
 from hadoop.client import jre
@@ -168,6 +169,15 @@ def test_no_daemon_runs_as_root_or_can_become_it(machines: Path, kind: str) -> N
 
     assert {"User=hdfs", "User=yarn"} & set(unit)
     assert {"NoNewPrivileges=true", "CapabilityBoundingSet=", "ProtectHome=true"} <= set(unit)
+
+
+@pytest.mark.parametrize(("role", "unit"), [("infosvc", "nodewise-infosvc"), ("agent", "nodewise-agent")])
+def test_the_service_and_the_agent_leave_memory_and_tasks_to_others(role: str, unit: str) -> None:
+    defaults = yaml.safe_load((ROLES / role / "defaults/main.yml").read_text())
+    text = (ROLES / role / "templates" / f"{unit}.service.j2").read_text()
+    lines = Environment(autoescape=True).from_string(text).render(defaults).splitlines()
+
+    assert {"MemoryMax=1G", "TasksMax=512"} <= set(lines)
 
 
 def test_containers_outlive_their_nodemanager(machines: Path) -> None:
