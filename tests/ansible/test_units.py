@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from jinja2 import Environment, meta
 
 from hadoop.client import jre
@@ -173,7 +172,8 @@ def test_no_daemon_runs_as_root_or_can_become_it(machines: Path, kind: str) -> N
 
 @pytest.mark.parametrize(("role", "unit"), [("infosvc", "nodewise-infosvc"), ("agent", "nodewise-agent")])
 def test_the_service_and_the_agent_leave_memory_and_tasks_to_others(role: str, unit: str) -> None:
-    defaults = yaml.safe_load((ROLES / role / "defaults/main.yml").read_text())
+    lines = (ROLES / role / "defaults/main.yml").read_text().splitlines()
+    defaults = dict(line.split(": ", 1) for line in lines if line.startswith(f"{role}_") and ": " in line)
     text = (ROLES / role / "templates" / f"{unit}.service.j2").read_text()
     lines = Environment(autoescape=True).from_string(text).render(defaults).splitlines()
 
