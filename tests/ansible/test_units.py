@@ -170,6 +170,16 @@ def test_no_daemon_runs_as_root_or_can_become_it(machines: Path, kind: str) -> N
     assert {"NoNewPrivileges=true", "CapabilityBoundingSet=", "ProtectHome=true"} <= set(unit)
 
 
+@pytest.mark.parametrize(("role", "unit"), [("infosvc", "nodewise-infosvc"), ("agent", "nodewise-agent")])
+def test_the_service_and_the_agent_leave_memory_and_tasks_to_others(role: str, unit: str) -> None:
+    lines = (ROLES / role / "defaults/main.yml").read_text().splitlines()
+    defaults = dict(line.split(": ", 1) for line in lines if line.startswith(f"{role}_") and ": " in line)
+    text = (ROLES / role / "templates" / f"{unit}.service.j2").read_text()
+    lines = Environment(autoescape=True).from_string(text).render(defaults).splitlines()
+
+    assert {"MemoryMax=1G", "TasksMax=512"} <= set(lines)
+
+
 def test_containers_outlive_their_nodemanager(machines: Path) -> None:
     unit = (machines / "worker1" / "nodemanager.service").read_text().splitlines()
 
