@@ -231,7 +231,7 @@ class Authenticator:
     def _count(self, key: str) -> None:
         wait = self._calls.take(key, self._monotonic())
         if wait:
-            raise TooFast("this is more than one caller may ask", wait)
+            raise TooFast("too many calls", wait)
 
 
 def _token_in(header: str) -> str:

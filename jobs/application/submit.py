@@ -130,8 +130,9 @@ class Submitter:
         wanted = {*order.options.resources, *order.master.resources}
         known = self.yarn.resource_types() if wanted else []
         if unknown := sorted(wanted - set(known)):
+            types = "type" if len(unknown) == 1 else "types"
             raise JobError(
-                f"this cluster does not know the resource type{'s'[: len(unknown) > 1]} {', '.join(unknown)}",
+                f"this cluster does not know the resource {types} {', '.join(unknown)}",
                 remedy=f"it knows {', '.join(known)}; its nodes' resource-types.xml and yarn-site.xml name them",
             )
         label = order.options.node_label

@@ -117,9 +117,9 @@ class Command(Coordinator):
                 return list(record.body["nodes"])
         nodes = self._best(knowledge)
         if len(nodes) < self._settings.copies:
-            by = f" with a {self._settings.capability} above 0" if self._settings.capability else ""
+            fitting = f"have a {self._settings.capability} above 0" if self._settings.capability else "accept work"
             copies = self._settings.copies
-            raise JobError(f"{copies} copies need {copies} nodes, and only {len(nodes)} accept work{by}")
+            raise JobError(f"{copies} copies need {copies} nodes, and only {len(nodes)} {fitting}")
         self._attempt.journal.append(Record(PLANNED, {"nodes": nodes}))
         return nodes
 
