@@ -76,7 +76,9 @@ class Sender:
         self._nodes = node_names
         self._pause = scale.interval / len(node_names)
         self._heartbeats = scale.heartbeats
-        self._lines = [Line(address) for _ in node_names]
+        self._address = address
+        self._lines: dict[str, Line] = {}  # made when a node has something to say, as agents make theirs
+        self._selector = selectors.DefaultSelector()
         self._waiting: dict[Line, deque[bytes]] = defaultdict(deque)
         self._busy: set[Line] = set()
         self._ticks = 0
@@ -86,10 +88,8 @@ class Sender:
     def run(self, until: Connection) -> dict[str, float]:
         """Send until something is said on `until`; then how it went."""
         begun = time.monotonic()
-        with selectors.DefaultSelector() as selector:
+        with self._selector as selector:
             selector.register(until, selectors.EVENT_READ, None)
-            for line in self._lines:
-                selector.register(line, selectors.EVENT_READ, line)
             while True:
                 due = begun + self._ticks * self._pause
                 ready = selector.select(max(0.0, due - time.monotonic()))
@@ -109,13 +109,20 @@ class Sender:
         self._ticks += 1
 
     def _send(self, number: int, *, heartbeat: bool) -> None:
-        node_name, line = self._nodes[number % len(self._nodes)], self._lines[number % len(self._nodes)]
+        node_name = self._nodes[number % len(self._nodes)]
+        line = self._line_of(node_name)
         message = self._fleet.heartbeat(node_name) if heartbeat else self._fleet.report(node_name, stamp())
         if line in self._busy:
             self._waiting[line].append(message)
         else:
             self._busy.add(line)
             line.send(message)
+
+    def _line_of(self, node_name: str) -> Line:
+        if node_name not in self._lines:
+            self._lines[node_name] = Line(self._address)
+            self._selector.register(self._lines[node_name], selectors.EVENT_READ, self._lines[node_name])
+        return self._lines[node_name]
 
     def _receive(self, line: Line) -> None:
         if not line.receive():
@@ -142,7 +149,7 @@ def _send_in_child(talk: Connection, address: Address, tokens: Tokens, scale: Sc
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     try:
         sender = Sender(address, tokens, scale, node_names)
-        talk.send({})  # connected
+        talk.send({})  # ready
         said = sender.run(talk)
     except BenchError as error:
         said = {"error": str(error)}

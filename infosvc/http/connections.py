@@ -24,6 +24,7 @@ TICK_SECONDS = 0.5
 COUNT_SECONDS = 2.0  # between two looks at who has how many
 SHARE_OF_ONE = 8  # one address without a token may have one of so many connections
 SHARE_FREE = 8  # one of so many stays free for new callers
+NEW_SECONDS = 2.0  # in which a caller of a known address may show its token, for after a restart all come at once
 IDLE_SECONDS = 6.0  # agents say something every 2.5 s, and watchers are told something every 5 s
 KNOWN_SECONDS = 60.0
 CONFIRM_SECONDS = 0.3
@@ -116,7 +117,7 @@ class Connections:
             for one in look(self._port):
                 by_address[one.peer[0]].append(one)
         self._crowded = {address for address, found in by_address.items() if len(found) > self._most_of_one}
-        idle_since = time.monotonic() - IDLE_SECONDS
+        idle_since, new_since = time.monotonic() - IDLE_SECONDS, time.monotonic() - NEW_SECONDS
         strangers: list[Connection] = []
         others: list[Connection] = []
         doomed: list[Connection] = []
@@ -125,6 +126,8 @@ class Connections:
             loose = [one for one in found if not one.is_answered or one.used_at < idle_since] if is_known else found
             loose.sort(key=_used_at)
             too_many = max(0, len(loose) - self._most_of_one)
+            if is_known:
+                too_many = min(too_many, sum(one.used_at < new_since for one in loose))
             doomed += loose[:too_many]
             (others if is_known else strangers).extend(loose[too_many:])
         excess = max(0, self._excess(number) - len(doomed))
