@@ -102,7 +102,7 @@ def register_shipped(client: InfoClient, update: bool) -> list[str]:
             err=True,
         )
     for name, reason in sorted(done.refused.items()):
-        click.echo(f"{name} ships, but is not registered: {reason}; --update makes room for it", err=True)
+        click.echo(f"{name} ships, but is not registered: {reason}; --update deletes the other producer", err=True)
     return done.autostart
 
 
