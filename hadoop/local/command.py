@@ -61,6 +61,12 @@ def cluster() -> None:
     help="Whether YARN orders nodes by measured values, as nodewise-policy.properties beside the site files says.  "
     "[default: no, later the last value]",
 )
+@click.option(
+    "--mapreduce/--no-mapreduce",
+    default=None,
+    help="Whether it runs MapReduce, too: then its NodeManagers listen on all addresses of this machine.  "
+    "[default: as before, at first not]",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the cluster as JSON.")
 @click.pass_obj
 def up(
@@ -70,6 +76,7 @@ def up(
     cpus: tuple[int, ...] | None,
     jars: Path | None,
     plugin: bool | None,
+    mapreduce: bool | None,
     as_json: bool,
 ) -> None:
     """Start the cluster and wait until it works; on a running one, start what is missing.
@@ -80,7 +87,7 @@ def up(
     """
     begun = time.monotonic()
     with _show_progress() as say, _unwind_on_signals():
-        started = lifecycle.up(home, nodes, subnet, cpus, jars, plugin, say)
+        started = lifecycle.up(home, nodes, subnet, cpus, jars, plugin, say, mapreduce=mapreduce)
     if as_json:
         click.echo(json.dumps(_as_dict(started), indent=2))
         return

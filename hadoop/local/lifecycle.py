@@ -50,19 +50,20 @@ def up(
     say: Say = lambda _: None,
     min_free_bytes: int = MIN_FREE_BYTES,
     ready_seconds: float = READY_SECONDS,
+    mapreduce: bool | None = None,
 ) -> Cluster:
     """Start the cluster of this home, or what is missing of it, and return once all of it works.
 
     An argument that is not given keeps its last value; at first: 4 nodes, the first free subnet, no pinning, no
-    plug-in. `cpus` names one CPU for each node, `say` receives the news. HadoopError when the cluster cannot start;
-    then, as after Ctrl-C, nothing that this call started is left running.
+    plug-in, no MapReduce. `cpus` names one CPU for each node, `say` receives the news. HadoopError when the cluster
+    cannot start; then, as after Ctrl-C, nothing that this call started is left running.
     """
     home = home.absolute()
     state.check_path(home, "--home")
     with state.explain_os_errors(home), state.lock(home), ExitStack() as stack:
         recorded = state.read(home)
         alive = daemons.find_running(recorded) if recorded else {}
-        cluster = _plan(home, recorded, nodes, subnet, cpus, jars, plugin)
+        cluster = _plan(home, recorded, nodes, subnet, cpus, jars, plugin, mapreduce)
         _check(cluster, min_free_bytes)
         if recorded and alive:
             _refuse_moves(recorded, cluster)
@@ -141,6 +142,7 @@ def _plan(
     cpus: Sequence[int] | None,
     jars: Path | None,
     plugin: bool | None,
+    mapreduce: bool | None,
 ) -> Cluster:
     """Describe the wanted cluster by what was asked for, else by what was recorded, else by the defaults."""
     sshd.program()
@@ -165,6 +167,7 @@ def _plan(
         java=find_java(os.environ.get("JAVA_HOME")),
         cpus=tuple(cpus) if cpus is not None else recorded.cpus if recorded else (),
         plugin=plugin if plugin is not None else bool(recorded and recorded.plugin),
+        mapreduce=mapreduce if mapreduce is not None else bool(recorded and recorded.mapreduce),
     )
     state.check_path(planned.jars, "--jars")
     _check_cpus(planned)
@@ -191,6 +194,7 @@ def _refuse_moves(recorded: Cluster, planned: Cluster) -> None:
         "--subnet": recorded.subnet == planned.subnet,
         "--cpus": same_cpus,
         "--plugin": recorded.plugin == planned.plugin,
+        "--mapreduce": recorded.mapreduce == planned.mapreduce,
     }
     for option, same in unchanged.items():
         if not same:

@@ -63,6 +63,8 @@ def values(cluster: Cluster) -> dict[str, object]:
         "hadoop_node_memory_mb": NODE_MEMORY_MB,
         "hadoop_rm_wait_ms": 10_000,
         "hadoop_plugin": cluster.plugin,
+        "hadoop_mapreduce": cluster.mapreduce,
+        "hadoop_shuffle_port": 0,  # any free one, as all nodes are on one machine
         "hadoop_attributes_script": PLUGIN / "attributes" / "node_attributes.py",
         "hadoop_infosvc_url": f"http://{cluster.master}:{ports.INFOSVC}",
     }

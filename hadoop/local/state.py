@@ -29,7 +29,8 @@ class Cluster:
 
     `home` is nodewise's home, `subnet` the first three numbers of its addresses, `cpus` the CPU each node is
     pinned to (empty: no pinning), `user` the account every daemon and client acts as, `java` the JVM's program,
-    `plugin` whether the ResourceManager orders nodes by measured values.
+    `plugin` whether the ResourceManager orders nodes by measured values, `mapreduce` whether NodeManagers
+    hand over what mappers wrote.
     """
 
     home: Path
@@ -40,6 +41,7 @@ class Cluster:
     java: Path
     cpus: tuple[int, ...] = ()
     plugin: bool = False
+    mapreduce: bool = False
 
     @property
     def state(self) -> Path:
@@ -136,6 +138,7 @@ def read(home: Path) -> Cluster | None:
             java=Path(found["java"]),
             cpus=tuple(int(cpu) for cpu in found["cpus"]),
             plugin=bool(found.get("plugin", False)),
+            mapreduce=bool(found.get("mapreduce", False)),
         )
     except FileNotFoundError:
         return None

@@ -54,8 +54,8 @@ class Server(ThreadingHTTPServer):
         handler: type[Handler],
         patience: float,
         most_connections: int | None = None,
-        most_strangers: int | None = None,
         tls: ssl.SSLContext | None = None,
+        most_strangers: int | None = None,
     ) -> None:
         self.patience = patience
         self._tls = tls

@@ -129,7 +129,7 @@ def load(
     """Upload every image below `directory` to the same relative path below `hdfs_dir`, over WebHDFS.
 
     What tells their classes stays where it is.
-    Each file is decoded first. What is not an image, or a broken one, is in `skipped` with the reason; with
+    Each file is decoded first. What is not an image, or a broken or a hidden one, is in `skipped` with the reason; with
     `keep_broken` broken ones are uploaded all the same. JobError: an empty folder, an `hdfs_dir` elsewhere than
     at `namenode_http`, a target file that is there already (unless `overwrite`), an HDFS that does not answer
     or refuses.
@@ -165,6 +165,8 @@ class _Upload:
     def __call__(self, path: Path) -> tuple[Path, bool, str]:
         """Path, whether it is in HDFS now, and what is wrong with it ("" for nothing)."""
         name, reason = self.name(path), ""
+        if any(word.startswith((".", "_")) for word in name.split("/")):
+            return path, False, "jobs pass over names that begin with . or _: rename it"
         if ":" in name:
             return path, False, "HDFS allows no ':' in a name: rename the file"
         try:

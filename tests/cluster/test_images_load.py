@@ -13,6 +13,7 @@ from jobs.errors import JobError
 from jobs.images.datasets import LoadResult, load, make
 
 PICTURES = 12
+HIDDEN = "jobs pass over names that begin with . or _: rename it"
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +43,7 @@ def stored(hdfs: InsecureClient, path: str) -> bytes:
 
 def mixed_folder(directory: Path, picture: bytes) -> None:
     (directory / "inner").mkdir(parents=True)
+    (directory / "_set aside").mkdir()
     for name, content in {
         "inner/name with spaces #1 50%.jpg": picture,
         "cut.jpg": picture[: len(picture) // 2],
@@ -50,6 +52,8 @@ def mixed_folder(directory: Path, picture: bytes) -> None:
         "headless": picture[:300],
         "notes.txt": b"hello",
         "a:b.jpg": picture,
+        ".thumbnail.jpg": picture,
+        "_set aside/c.jpg": picture,
     }.items():
         (directory / name).write_bytes(content)
     Image.new("RGB", (9, 9)).save(directory / "moving.gif")
@@ -83,6 +87,7 @@ def test_what_is_no_sound_picture_is_reported_and_stays_here(
     assert hdfs.list("/load/mixed/inner") == ["name with spaces #1 50%.jpg"]
     assert reasons.pop("cut.jpg").startswith("broken JPEG: image file is truncated")
     assert reasons.pop("headless").startswith("broken JPEG: ")
+    assert reasons.pop(".thumbnail.jpg") == reasons.pop("c.jpg") == HIDDEN
     assert reasons == {
         "empty.jpg": "broken JPEG: empty file",
         "named.jpg": "broken JPEG: no image begins in it",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -92,6 +93,16 @@ def test_values_cannot_break_the_xml(tmp_path: Path) -> None:
     odd = Cluster(tmp_path, "127.0.9", 1, "<&>", Path("/jars"), Path("/java"))
     site.render(odd)
     assert _keys(odd.conf_dir / "yarn-site.xml")["yarn.admin.acl"] == "<&>"
+
+
+def test_mapreduce_has_its_shuffle_on_nodes_that_want_it(cluster: Cluster, tmp_path: Path) -> None:
+    assert "yarn.nodemanager.aux-services" not in _node(cluster, "yarn-site.xml")
+    wanted = replace(cluster, home=tmp_path / "wanted", mapreduce=True)
+    site.render(wanted)
+    known = _node(wanted, "yarn-site.xml")
+    assert known["yarn.nodemanager.aux-services"] == "mapreduce_shuffle"
+    assert known["mapreduce.shuffle.port"] == "0", "nodes of one machine cannot share a port"
+    assert "yarn.nodemanager.aux-services" not in _keys(wanted.conf_dir / "yarn-site.xml")
 
 
 def test_an_operators_cluster_has_files_users_and_tokens_of_its_own(cluster: Cluster, tmp_path: Path) -> None:
