@@ -207,7 +207,7 @@ def test_what_even_sigkill_does_not_end_is_reported_and_keeps_its_slot_until_it_
         assert (slot.step(1.1 + GRACE_SECONDS), slot.running) == (None, True)
         ended = slot.step(1.0 + GRACE_SECONDS + REAP_SECONDS)
         assert ended is not None
-        assert (ended.outcome, "does not die" in str(ended.run.reason)) == (Outcome.TIMEOUT, True)
+        assert (ended.outcome, "cannot be killed" in str(ended.run.reason)) == (Outcome.TIMEOUT, True)
         assert (slot.running, slot.busy, slot.deadline) == (False, True, math.inf)
         assert slot.step(100.0) is None
         assert len(shell.starts) == 1

@@ -61,7 +61,7 @@ def test_what_is_read_by_others_is_told_on_both_sides() -> None:
     )
 
     assert node(decision, "alpha")["given_away"] == [{"to": "beta", "images": 3, "size_bytes": 3000}]
-    assert "It fetches 3 images whose holders take no work: held by alpha, where nothing may run." in why(
+    assert "It fetches 3 images whose holders get no work: held by alpha, where nothing may run." in why(
         decision, "beta"
     )
     assert "nodes that do not hold it read: 3 by beta" in why(decision, "alpha")

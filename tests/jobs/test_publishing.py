@@ -77,7 +77,7 @@ def test_a_value_that_the_service_would_not_take_is_refused_before_any_is_writte
     long = "/" + "x" * (LONGEST_VALUE - 100)
     publishing.publish(service, long, [share("n1")], ["n1"], TTL_SECONDS)
 
-    with pytest.raises(JobError, match=r"block_distribution of n1 would be .*publish a folder above"):
+    with pytest.raises(JobError, match=r"block_distribution of n1 would have .*publish a folder above"):
         publishing.publish(service, "/" + "y" * 100, [share("n1")], ["n0", "n1"], TTL_SECONDS)
 
     assert [list(paths) for paths in values(service).values()] == [[long]]
