@@ -9,7 +9,7 @@ import pytest
 from tests.ansible.conftest import ROOT, Inventory, Play, ansible
 
 
-@pytest.mark.parametrize("playbook", ["preflight.yml", "site.yml", "remove.yml", "upgrade.yml"])
+@pytest.mark.parametrize("playbook", ["preflight.yml", "site.yml", "remove.yml", "upgrade.yml", "uninstall.yml"])
 def test_every_playbook_can_be_read(play: Play, inventory: Inventory, playbook: str) -> None:
     answer = play(playbook, inventory, "--syntax-check")
 
