@@ -254,7 +254,7 @@ def test_an_absolute_command_needs_an_allowed_directory(pushed: Pushed, tmp_path
     file = program(tmp_path / "bin")
 
     assert f"--allow {file.parent}" in refusal(str(file), pushed)
-    assert output(f"{file} x", pushed, file.parent) == "1 x"
+    assert output(str(file), pushed, file.parent) == "1"
 
 
 def test_an_absolute_command_cannot_climb_out_of_its_directory(pushed: Pushed, tmp_path: Path) -> None:

@@ -106,9 +106,11 @@ def test_a_good_body_is_taken_by_all_three() -> None:
     assert Fields(GOOD).take(fields_of(Cart)[2]) == 2.5
 
 
-def test_a_body_becomes_its_record_and_null_is_as_good_as_left_out() -> None:
+def test_a_body_becomes_its_record_and_null_is_refused_where_nothing_can_be_null() -> None:
     assert read(Wheel, Fields({"spokes": 3})) == Wheel(3)
     with pytest.raises(InvalidInput, match=r"^spokes is missing$"):
+        read(Wheel, Fields({}))
+    with pytest.raises(InvalidInput, match=r"^spokes is null: give a value"):
         read(Wheel, Fields({"spokes": None}))
 
 

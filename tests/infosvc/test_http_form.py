@@ -127,7 +127,7 @@ def test_the_document_lists_every_call(small: Served) -> None:
         ("/events", "get"),
         *(("/tokens", method) for method in ("get", "post")),
         ("/tokens/{token_id}", "delete"),
-        ("/audit", "get"),
+        *(("/audit", method) for method in ("get", "delete")),
         *(("/session", method) for method in ("get", "post", "delete")),
     }
     assert document["basePath"] == "/api/v1"

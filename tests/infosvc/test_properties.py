@@ -181,7 +181,7 @@ def test_an_update_is_refused_as_a_circle_exactly_when_it_closes_one(puts: list[
         try:
             configuration = put(name, tuple(read))
         except Conflict as refused:
-            assert "circle" in str(refused)
+            assert "cycle" in str(refused)
             assert _is_circular(wanted)
         else:
             assert not _is_circular(wanted)

@@ -15,7 +15,7 @@ from infosvc.state.configuration import Configuration
 from infosvc.wire.answers import PastRun
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Conflict, InfoError, InvalidInput, NotFound, PreconditionFailed
-from infosvc.wire.records import Kind, Outcome, Producer, Scope, Slot
+from infosvc.wire.records import Kind, Outcome, Producer, Role, Scope, Slot
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Served
@@ -97,10 +97,12 @@ def _at_once(jobs: list[Callable[[], Producer]]) -> list[Producer | InfoError]:
 
 
 def test_of_64_writers_at_one_name_one_registers_it_and_one_wins_each_version(service: Served) -> None:
+    tokens = [service.client.create_token(f"writer-{number}", Role.ADMIN)[1] for number in range(64)]
+
     def writer(number: int, version: int) -> Callable[[], Producer]:
         wanted = Producer("cpu", f"writer-{number}-{version}", 2.0)
         guard: dict[str, Any] = {"if_match": version} if version else {"new": True}
-        return lambda: InfoClient(service.url, "a-token-for-the-tests", 60).put_producer(wanted, **guard)
+        return lambda: InfoClient(service.url, tokens[number], 60).put_producer(wanted, **guard)
 
     for version in range(3):
         said = _at_once([writer(number, version) for number in range(64)])
@@ -179,7 +181,7 @@ def test_a_chain_of_two_thousand_processors_is_no_trouble() -> None:
     chain = [Producer(f"p{n}", "x", 1, Kind.PROCESSOR, inputs=(f"p{n - 1}",) if n else ()) for n in range(2000)]
     configuration = Configuration({found.data_name: found for found in chain})
     refuse_contradictions(configuration, replace(chain[0], cmd="y"))
-    with pytest.raises(Conflict, match="circle"):
+    with pytest.raises(Conflict, match="cycle"):
         refuse_contradictions(configuration, replace(chain[0], inputs=("p1999",)))
 
 

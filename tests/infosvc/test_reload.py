@@ -144,10 +144,10 @@ class Reloads(RuleBasedStateMachine):
 
     @rule(node=NODES)
     def delete_node(self, node: str) -> None:
-        allowed = node in self.model.nodes
+        allowed = node in self.model.nodes or any(at == node for _, at in self.model.values)
         self.write(lambda transaction: delete_node(transaction, node, self.clock.wall()), allowed)
         if allowed:
-            self.model.nodes.remove(node)
+            self.model.nodes.discard(node)
             self.model.taken.pop(node, None)
             self.model.forget_values(lambda _, at: at == node)
             self.model.forget_slots(lambda at, _: at == node)

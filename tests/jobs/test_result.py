@@ -88,7 +88,7 @@ def test_every_part_of_a_request_can_be_said_on_the_command_line(tmp_path: Path)
         *("--no-steal", "--fallback", "f", "--env", "a.tar.gz", "--attempts", "9"),
         *("--weights", f"{tmp_path}/weights", "--labels", f"{tmp_path}/labels", "--ca-file", f"{tmp_path}/ca"),
         *("--queue", "q", "--resource", "yarn.io/gpu=2", "--resource", "disk=1", "--priority", "3"),
-        *("--master-memory", "2g"),
+        *("--master-memory", "2g", "--cold-start", "z"),
     )
 
     settings = ClassifySettings(
@@ -97,6 +97,7 @@ def test_every_part_of_a_request_can_be_said_on_the_command_line(tmp_path: Path)
         engine="e",
         policy="p",
         capability="c",
+        cold_start="z",
         worker_python="w",
         batch=3,
         memory_mb=999,
@@ -141,7 +142,7 @@ def test_memory_that_is_none_or_too_little_is_refused(said: str) -> None:
 def test_what_is_not_said_has_the_default_of_the_settings() -> None:
     asked = given()
 
-    assert asked.settings == ClassifySettings(input="i", output="o", capability="c")
+    assert asked.settings == ClassifySettings(input="i", output="o", capability="c", cold_start="perf_cpu")
     assert asked.options == JobOptions()
 
 

@@ -57,6 +57,7 @@ def of_role(client: InfoClient, role: Role) -> tuple[InfoClient, Order]:
 
 
 def test_an_admin_s_job_has_a_token_of_its_own_that_can_be_taken_back(client: InfoClient) -> None:
+    client.put_node("worker1", "127.0.0.1:9")
     token, said = given(client, ORDER)
     (made,) = client.tokens()
 
