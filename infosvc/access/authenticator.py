@@ -19,7 +19,7 @@ from infosvc.wire.bodies import LONGEST_TOKEN
 from infosvc.wire.errors import Forbidden, InfoError, Revoked, Unauthorized
 from infosvc.wire.records import Role
 
-MOST_KNOWN = 5_000
+MOST_KNOWN = 20_000
 LONGEST_HEADER = len("Bearer ") + LONGEST_TOKEN  # characters; what is good is remembered, and must stay small
 KNOWN = "infosvc.known"  # a call has it that showed a good token, or a session
 HOLDER = "infosvc.holder"  # where a call keeps whose session its cookie shows, which the audit log then names

@@ -11,6 +11,8 @@ from infosvc.wire.fields import answer_of, describe, describe_property, fields_o
 _A_NODE = describe(example="127.0.1.11")
 UNIT = "items"
 """What is counted before a kind of job has said what."""
+BEFORE_KINDS = {"kind": "classify", "unit": "images"}
+"""Of the application masters of earlier versions, which name no kind because there was one."""
 _SAID = describe("why it is so, if anything tells", example="")
 
 
@@ -95,6 +97,7 @@ class JobStatus:
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Self:
         """Inverse of `to_json`; the answer of an application master of the version before is understood, too."""
+        body = {**BEFORE_KINDS, **body}
         found = {one.name: body[one.name] for one in fields(cls) if one.name in body}
         return cls(
             **{

@@ -278,7 +278,7 @@ def test_generated_calls_are_answered_as_the_document_says(
     number = CASES[tag] if request.config.getoption("--long") else round(BUDGET * CASES[tag])
     with filled(serve, url, agent) as service:
         seen = Seen()
-        for seed in range(SEED, SEED + CASES[tag] // number):  # the budget, and again while a call has led nowhere
+        for seed in range(SEED, SEED + 4 * CASES[tag] // number):  # the budget, and again while a call has led nowhere
             make_calls(service, agent.address, tag, number, seed, seen)
             if seen.own <= seen.successful:
                 break

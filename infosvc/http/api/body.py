@@ -20,7 +20,7 @@ R = TypeVar("R")
 
 
 def body() -> Fields:
-    """The request's JSON object; Malformed when it is none or too deep, InvalidInput when a field stands twice."""
+    """The request's JSON object; Malformed when it is not one or too deep, InvalidInput when a field stands twice."""
     try:
         text = request.get_data().decode()
         found = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_object)
@@ -69,7 +69,8 @@ class Fields:
         value, kind = self._found.get(one.name), one.type
         if value is None:
             if one.name in self._found and not one.nullable:
-                raise InvalidInput(f"{one.name} is null", one.name, remedy="give a value, or leave it out")
+                remedy = "give a value" if one.is_required else "give a value, or leave it out"
+                raise InvalidInput(f"{one.name} is null", one.name, remedy=remedy)
             if one.is_required:
                 raise InvalidInput(f"{one.name} is missing", one.name)
             return None if one.default is MISSING else one.default
