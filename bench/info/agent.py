@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import time
@@ -94,12 +95,13 @@ def _merge(parts: list[Found]) -> Found:
 def _register(service: Service, directory: Path, key: str, emitted: int, scale: Scale) -> list[str]:
     """Register producers whose runs bring `emitted` values each; the names that then have values."""
     script = _script(directory / "bin")
+    checked = hashlib.sha256(script.read_bytes()).hexdigest()  # without it, it would run without arguments only
     found: list[str] = []
     for first in range(0, VALUES, emitted):
         parent = f"{key}_{first:02}"
         emits = [f"{parent}.{number}" for number in range(emitted)] if emitted > 1 else []
         body = {"cmd": " ".join([str(script), *emits]), "time_max": scale.interval, "ttl": FRESH_SECONDS}
-        ask_json(service.address, service.put(f"producers/{parent}", body | {"emits": emits}))
+        ask_json(service.address, service.put(f"producers/{parent}", body | {"emits": emits, "sha256": checked}))
         found += emits or [parent]
     return found
 

@@ -20,7 +20,7 @@ Address = tuple[str, int]
 
 def request(method: str, path: str, token: str = "", body: bytes = b"") -> bytes:
     """One whole request for a line that stays open."""
-    lines = [f"{method} {path} HTTP/1.1", "Host: bench", f"Content-Length: {len(body)}"]
+    lines = [f"{method} {path} HTTP/1.1", "Host: localhost", f"Content-Length: {len(body)}"]
     if token:
         lines.append(f"Authorization: Bearer {token}")
     if body:

@@ -159,12 +159,11 @@ class _Handler(Handler):
         target = urlsplit(self.path)
         length = self.body_length()
         most = self.server.listener.largest_body(target.path)
-        allowed = self.server.listener.allows(self.headers.get("Authorization", ""))
-        if allowed:
-            self.server.trust(self.connection)
-        if not allowed:
+        if not self.server.listener.allows(self.headers.get("Authorization", "")):
             self._refuse(_error(401, "the token is missing or wrong"), length)
-        elif length is None:
+            return
+        self.server.trust(self.connection)
+        if length is None:
             self._refuse(_error(411, "the length of the body has to be known: send Content-Length"), length)
         elif length > most:
             self._refuse(_error(413, f"the body has {length} bytes, and {target.path} takes {most}"), length)

@@ -21,7 +21,7 @@ USUAL = next(iter(NAMED))
 INT8 = "_int8"
 """What follows a name in that of the same network in 8 bits, which comes from a file."""
 FRAMEWORKS = {"mxnet": ("",), "onnx": ("", INT8)}
-"""In which forms these frameworks know them by name. Any other framework takes words that are no file as names."""
+"""The forms in which a framework knows networks by name. To others, a word that is not a file is a name."""
 DIGITS = 12
 _SYMBOL, _ONNX = "-symbol.json", ".onnx"
 

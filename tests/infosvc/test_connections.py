@@ -158,7 +158,7 @@ def small(tmp_path: Path) -> Iterator[Service]:
 
 
 @pytest.fixture
-def kept(small: Service) -> list[socket.socket]:
+def kept_connections(small: Service) -> list[socket.socket]:
     """Connections to it whose callers showed a token."""
     found = []
     for _ in range(100):
@@ -179,21 +179,21 @@ def test_kept_connections_are_all_answered(service: Service, number: int, token:
 
 
 def test_idle_strangers_of_one_address_make_room_the_oldest_first(
-    small: Service, kept: list[socket.socket], eventually: Eventually
+    small: Service, kept_connections: list[socket.socket], eventually: Eventually
 ) -> None:
     old = [small.connect("127.0.0.2") for _ in range(150)]
     eventually(lambda: sum(map(has_said, old)) == 75)
     new = [small.connect("127.0.0.2") for _ in range(75)]
     eventually(lambda: all(map(has_said, old)))
     assert not any(map(has_said, new))
-    assert ask_all(kept, "GET /api/v1/nodes", ADMIN) == {200}
+    assert ask_all(kept_connections, "GET /api/v1/nodes", ADMIN) == {200}
 
 
 def test_strangers_of_a_crowded_address_call_anew_each_time(
-    small: Service, kept: list[socket.socket], eventually: Eventually
+    small: Service, kept_connections: list[socket.socket], eventually: Eventually
 ) -> None:
     def is_sent_away() -> bool:
-        assert ask_all(kept, "GET /api/v1/nodes", ADMIN) == {200}  # whom a token keeps the connection
+        assert ask_all(kept_connections, "GET /api/v1/nodes", ADMIN) == {200}  # whom a token keeps the connection
         said = answer(small.begin("GET /healthz", body=""))
         assert status(said) == 200
         return b"connection: close" in said
@@ -202,11 +202,11 @@ def test_strangers_of_a_crowded_address_call_anew_each_time(
 
 
 def test_near_the_limit_strangers_go_before_all_others(
-    small: Service, kept: list[socket.socket], eventually: Eventually
+    small: Service, kept_connections: list[socket.socket], eventually: Eventually
 ) -> None:
     strangers = [small.connect(f"127.0.0.{number}") for number in range(2, 11) for _ in range(70)]
     eventually(lambda: sum(map(has_said, strangers)) >= 150)
-    assert ask_all([*kept, small.connect()], "GET /api/v1/nodes", ADMIN) == {200}
+    assert ask_all([*kept_connections, small.connect()], "GET /api/v1/nodes", ADMIN) == {200}
 
 
 @pytest.mark.parametrize("call", ["POST /api/v1/nodes/n1/report", "PUT /api/v1/data/text/n1", "POST /api/v1/session"])
