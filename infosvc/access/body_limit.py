@@ -1,7 +1,10 @@
 """Bodies of requests while they come in: a slow one holds the thread that reads it, so each has a place and a deadline.
 
-The server's own code owns the sockets and nothing here can end a read. Whoever can (`infosvc.http.connections`) asks
-for the bodies that are `overdue` and cuts their connections, whereupon the read ends short.
+A small body is usually there already when its call is. Of thousands of agents many are read at the same moment, and to
+refuse one for that would be wrong: so a small body needs a place only when it does not come at once.
+
+The server's own code owns the sockets and nothing here can end a read. Whoever can (`infosvc.http.connections`) looks
+again and again for the bodies that are `overdue` and cuts their connections, whereupon the read ends short.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ BYTES_PER_SECOND = 64 << 10  # the least rate of a long one
 PIECE_BYTES = 64 << 10
 OF_ONE = 2  # places of one caller
 KEPT_FREE = 4  # one place of so many is for callers that hold no other
+LOOKS = 3  # how often a small body is seen coming in until it needs a place: a process that stands still looks at none
 DISTRUST_SECONDS = 60.0  # how long a caller with a slow body gets a place only while most are free
 
 
@@ -33,6 +37,8 @@ class Body:
     begun: float = 0.0
     ends_at: float = 0.0  # when all of it must be there
     late_at: float = 0.0  # when the next piece must be there
+    has_place: bool = True
+    looks: int = 0  # how often it was seen without a place
     tries: int = 0  # how often its connection was looked for, to be cut
     thread: int = field(default_factory=threading.get_ident)
     let_in: threading.Event | None = None  # for one that waits
@@ -42,15 +48,19 @@ class BodyLimit:
     """Lets a quarter of the threads read bodies, two for one caller, and some more wait; so readers find a thread.
 
     A caller that holds a place already gets none of the last ones, and one that was slow lately only while most are
-    free. `seconds` is what a body may take, or the next piece of a long one. Raises NotReady for a body that finds no
-    place soon enough, Malformed for one that breaks off.
+    free. `seconds` is what a body may take, or the next piece of a long one. The only body of a caller is read without
+    a place at first when it has at most `small_bytes`. Raises NotReady for a body that finds no place soon enough,
+    Malformed for one that breaks off.
     """
 
-    def __init__(self, threads: int, seconds: float = 5.0, waiting_of_one: int | None = None) -> None:
+    def __init__(
+        self, threads: int, seconds: float = 5.0, waiting_of_one: int | None = None, small_bytes: int = 0
+    ) -> None:
         self._most = max(1, threads // 4)
         self._last = self._most // KEPT_FREE
         self._most_waiting = threads * 3 // 8
         self._waiting_of_one = self._most_waiting if waiting_of_one is None else waiting_of_one
+        self._small_bytes = small_bytes
         self._seconds = seconds
         self._held: Counter[str] = Counter()
         self._bodies: set[Body] = set()
@@ -64,7 +74,8 @@ class BodyLimit:
             return b""
         body = Body(caller, address, length)
         with self._lock:
-            if self._has_room(caller):
+            body.has_place = not self._may_come_at_once(body)
+            if not body.has_place or self._has_room(caller):
                 self._let_in(body)
             else:
                 body.let_in = self._queue(body)
@@ -79,6 +90,7 @@ class BodyLimit:
         """The bodies that are late; their callers are distrusted from now on."""
         now = time.monotonic()
         with self._lock:
+            self._find_places(now)
             found = [body for body in self._bodies if body.late_at <= now]
             if found:
                 lasting = {caller: until for caller, until in self._distrusted.items() if until > now}
@@ -104,9 +116,27 @@ class BodyLimit:
                 body.late_at = min(time.monotonic() + self._seconds, body.ends_at)
         return b"".join(pieces)
 
+    def _may_come_at_once(self, body: Body) -> bool:
+        is_only_one = not self._held[body.caller]
+        return body.length <= self._small_bytes and is_only_one and not self._is_distrusted(body.caller)
+
+    def _find_places(self, now: float) -> None:
+        """Give places to small bodies that did not come at once, the oldest first; one that finds none is late."""
+        for body in sorted((body for body in self._bodies if not body.has_place), key=_begun):
+            body.looks += 1
+            if body.looks >= LOOKS:
+                body.has_place = self._free() > 0
+                body.late_at = body.late_at if body.has_place else min(body.late_at, now)
+
+    def _free(self) -> int:
+        return self._most - sum(body.has_place for body in self._bodies)
+
+    def _is_distrusted(self, caller: str) -> bool:
+        return bool(self._distrusted) and self._distrusted.get(caller, 0.0) > time.monotonic()
+
     def _has_room(self, caller: str) -> bool:
-        held, free = self._held[caller], self._most - len(self._bodies)
-        if self._distrusted and self._distrusted.get(caller, 0.0) > time.monotonic():
+        held, free = self._held[caller], self._free()
+        if self._is_distrusted(caller):
             return not held and 2 * free > self._most
         if free <= self._last:
             return free > 0 and not held
@@ -145,6 +175,10 @@ class BodyLimit:
                     self._waiting.remove(other)
                     self._let_in(other)
                     other.let_in.set()
+
+
+def _begun(body: Body) -> float:
+    return body.begun
 
 
 def _too_many() -> NotReady:

@@ -10,7 +10,7 @@ from flask import Flask
 from infosvc.access.audit import AuditLog
 from infosvc.access.audit_key import key_from
 from infosvc.access.authenticator import Authenticator
-from infosvc.access.body_limit import PART_FOR_STRANGERS, BodyLimit
+from infosvc.access.body_limit import PART_FOR_STRANGERS, PIECE_BYTES, BodyLimit
 from infosvc.access.noted_calls import NotedCalls
 from infosvc.access.sessions import Sessions
 from infosvc.core.metrics import Metrics
@@ -69,7 +69,7 @@ class Components:
             latest,
             writer,
             Authenticator(settings, latest, Sessions(clock)),
-            BodyLimit(settings.threads, settings.body_seconds),
+            BodyLimit(settings.threads, settings.body_seconds, small_bytes=PIECE_BYTES),
             BodyLimit(settings.threads // 4, settings.body_seconds * PART_FOR_STRANGERS, 1),
             Admission(settings, latest),
             Readiness(writer, store),

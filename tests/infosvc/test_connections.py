@@ -262,6 +262,20 @@ def test_slow_callers_hold_up_neither_the_reports_of_others_nor_log_in(service: 
     assert set(said) <= {200, 204}, said
 
 
+def test_reports_of_a_hundred_agents_that_come_at_the_same_moment_are_all_taken(small: Service) -> None:
+    small.client.put_node("n0", "127.0.0.1:9")
+    report = json.dumps({"boot": "c", "sequence": 1, "agent_version": "", "runs": []})
+    tokens = [small.token() for _ in range(100)]
+    call, lacking = "POST /api/v1/nodes/n0/report", len(report) - 1
+    begun = [
+        small.begin(call, token, report[:1], lacking, f"127.0.4.{number}") for number, token in enumerate(tokens, 1)
+    ]
+    assert select.select(begun, [], [], 0.3)[0] == [], "refused while all are read"
+    for one in begun:
+        one.sendall(report[1:].encode())
+    assert [status(answer(one)) for one in begun] == [200] * 100
+
+
 def test_watchers_that_read_nothing_lose_their_places(service: Service, eventually: Eventually) -> None:
     deaf = [service.connect(buffer=4096) for _ in range(8)]
     for number, one in enumerate(deaf):

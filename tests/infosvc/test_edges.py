@@ -173,6 +173,24 @@ def test_who_was_slow_gets_a_place_only_while_most_are_free(slow: Slow) -> None:
     assert _read_one(slow.limit, "e") == b"1"
 
 
+def test_small_bodies_of_many_callers_are_read_at_once_and_need_a_place_only_when_they_do_not_come(
+    monkeypatch: pytest.MonkeyPatch, stack: ExitStack
+) -> None:
+    monkeypatch.setattr(body_limit, "PATIENCE_SECONDS", 0.01)
+    slow = Slow(BodyLimit(32, small_bytes=1))  # which has eight places
+    stack.callback(slow.end)
+    for number in range(100):
+        slow.begin(f"agent{number}")
+    slow.begin("agent0")  # a second one, which takes a place
+    assert _read_one(slow.limit, "agent100") == b"1"
+    for _ in range(1, body_limit.LOOKS):
+        assert slow.limit.overdue() == []
+    assert {body.caller for body in slow.limit.overdue()} == {f"agent{number}" for number in range(7, 100)}
+    with pytest.raises(NotReady):
+        _read_one(slow.limit, "agent99")  # who was slow
+    assert _read_one(slow.limit, "agent100") == b"1"
+
+
 def test_a_body_that_breaks_off_is_refused_and_leaves_its_place(slow: Slow) -> None:
     for _ in range(3):
         with pytest.raises(Malformed, match="after 0 of 1 bytes"):
