@@ -29,9 +29,17 @@ class Entry:
 class FileSystem:
     """The default file system of the configuration. Every method raises HadoopError."""
 
-    def __init__(self) -> None:
+    def __init__(self, patience_seconds: int = 0) -> None:
+        """Calls wait so long, about, for a NameNode that is away, starts or is in safe mode; 0 fails soon.
+
+        The first FileSystem of a process decides, as Hadoop keeps it for all later ones.
+        """
+        conf = configuration()
+        conf.setBoolean("dfs.client.retry.policy.enabled", patience_seconds > 0)
+        if patience_seconds:
+            conf.set("dfs.client.retry.policy.spec", f"1000,{patience_seconds}")  # milliseconds between tries, tries
         with java_errors("connecting to HDFS", REMEDY):
-            self.java = java("org.apache.hadoop.fs.FileSystem").get(configuration())
+            self.java = java("org.apache.hadoop.fs.FileSystem").get(conf)
 
     def path(self, name: str) -> Any:
         """A Java Path; `hdfs:///a`, `hdfs://host:port/a` and `/a` mean the same place here."""

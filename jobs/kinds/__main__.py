@@ -24,6 +24,9 @@ from jobs.kinds import find_kind
 from locality.types import PlanError
 
 INFO_TOKEN, INFO_CA = Path("info_token"), Path("info_ca")
+HDFS_PATIENCE_SECONDS = 120
+"""How long an attempt waits for a NameNode that is started anew: attempts are few, and would be used up meanwhile."""
+
 FINAL = (InfoError, JobError, PlanError)
 """What carries a sentence for the user, and would be the same in another attempt."""
 
@@ -37,7 +40,7 @@ def main(spec_file: str) -> int:
     spec = JobSpec.from_json(json.loads(Path(spec_file).read_text()))
     attempt = attempt_of(os.environ["CONTAINER_ID"])
     jvm.start(jvm.HadoopHome(Path(spec.conf_dir), Path(spec.jars), spec.user))
-    filesystem = FileSystem()
+    filesystem = FileSystem(HDFS_PATIENCE_SECONDS)
     session = MasterSession(filesystem)
     host = os.environ["NM_HOST"]
     listener = Listener(host, spec.token)

@@ -42,7 +42,7 @@ def test_no_picture_is_lost(stage: Stage, kinds: tuple[str, ...]) -> None:
     while left:  # what came too late for a job gets one more, in which it comes earlier
         outcome = trials.run(stage, JOBS.index(kinds), left, random.Random(SEED), PICTURES)
 
-        assert outcome.wrong == []
+        assert outcome.wrong == [], outcome
         assert outcome.rows == PICTURES
         assert outcome.faults, outcome
         left = outcome.missed

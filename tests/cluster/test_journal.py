@@ -25,9 +25,10 @@ from hadoop.errors import HadoopError
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.jvm import HadoopHome, start
 from jobs.application.journal import Journal, Record, read
+from jobs.kinds.__main__ import HDFS_PATIENCE_SECONDS
 
 start(HadoopHome(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]))
-fs, folder, attempt = FileSystem(), sys.argv[4], int(sys.argv[5])
+fs, folder, attempt = FileSystem(HDFS_PATIENCE_SECONDS), sys.argv[4], int(sys.argv[5])
 
 def append(*numbers):
     for n in numbers:
@@ -53,6 +54,13 @@ def everything():
 def take_own_segment_away():
     own = f"{folder}/attempt-{attempt}"
     take_away(fs, f"{own}/{children(fs, own)[-1]}")
+
+def safe_mode(action):
+    import jpype
+    fs.java.setSafeMode(jpype.JClass("org.apache.hadoop.fs.SafeModeAction").valueOf(action))
+
+def leave_safe_mode_soon():
+    threading.Timer(2.0, safe_mode, ["LEAVE"]).start()
 
 def segments():
     return sum(len(children(fs, f"{folder}/{name}")) for name in children(fs, folder))
@@ -152,6 +160,15 @@ def test_attempts_that_died_before_they_recorded_anything_are_no_hindrance(attem
     assert third("earlier") == ("ok", [1])
     assert third("append", 2) == ("ok", None)
     assert third("everything") == ("ok", [1, 2]), "a file that is still written is read up to what was recorded"
+
+
+def test_an_attempt_waits_for_a_namenode_in_safe_mode_as_it_is_while_it_starts(attempts: Attempts) -> None:
+    only, operator = attempts("/journal/safe", 1), attempts("/journal/safe", 2)
+    assert operator("safe_mode", "ENTER") == operator("leave_safe_mode_soon") == ("ok", None)
+
+    assert only("open_journal") == only("append", 1) == ("ok", None)
+
+    assert only("everything") == ("ok", [1])
 
 
 def test_a_segment_that_hdfs_refuses_is_followed_by_another_one(attempts: Attempts) -> None:
