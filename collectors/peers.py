@@ -21,6 +21,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from collectors.agent.probe import CHUNK_BYTES, PATH
+from infosvc.wire.bounded_answer import answer_by, new_connection
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotFound
 
@@ -134,41 +135,42 @@ def next_peer(node: str, roster: Roster, run: int) -> str | None:
 def bytes_per_second(address: str, tls: ssl.SSLContext | None) -> float:
     """How quickly PROBE_BYTES come from the agent at an address (host:port); NoProbe when they do not in time."""
     found: SimpleQueue[float | NoProbe] = SimpleQueue()
-    # Nothing ends a look-up of a name that takes long, nor one read to which a byte comes now and then. So this waits
-    # for a thread, and does not any longer when it is over time; the program does not wait for it either.
+    # Nothing ends a look-up of a name that takes long. So this waits for a thread, and does not any longer when it is
+    # over time; the program does not wait for it either.
     threading.Thread(target=lambda: found.put(_try_probe(address, tls)), daemon=True).start()
     try:
         rate = found.get(timeout=PATIENCE_SECONDS)
     except Empty:
-        raise NoProbe(f"the agent at {address} gave no probe within {PATIENCE_SECONDS:g} s") from None
+        raise _too_slow(address) from None
     if isinstance(rate, NoProbe):
         raise rate
     return rate
 
 
 def _try_probe(address: str, tls: ssl.SSLContext | None) -> float | NoProbe:
+    deadline = time.monotonic() + PATIENCE_SECONDS
     try:
-        with closing(_connection(address, tls)) as connection:
-            _fetch(connection, WARM_BYTES)
+        with closing(new_connection(address, None, PATIENCE_SECONDS, tls)) as connection:
+            _fetch(connection, WARM_BYTES, deadline)
             started = time.perf_counter()
-            _fetch(connection, PROBE_BYTES)
+            _fetch(connection, PROBE_BYTES, deadline)
             return PROBE_BYTES / (time.perf_counter() - started)
     except NoProbe as error:
         return error
+    except TimeoutError:
+        return _too_slow(address)
     except (OSError, ValueError, http.client.HTTPException) as error:
         return NoProbe(f"the agent at {address} gave no probe: {error}")
 
 
-def _connection(address: str, tls: ssl.SSLContext | None) -> http.client.HTTPConnection:
-    if tls is None:
-        return http.client.HTTPConnection(address, timeout=PATIENCE_SECONDS)
-    return http.client.HTTPSConnection(address, timeout=PATIENCE_SECONDS, context=tls)
+def _too_slow(address: str) -> NoProbe:
+    return NoProbe(f"the agent at {address} gave no probe within {PATIENCE_SECONDS:g} s")
 
 
-def _fetch(connection: http.client.HTTPConnection, size: int) -> None:
+def _fetch(connection: http.client.HTTPConnection, size: int, deadline: float) -> None:
     connection.request("GET", f"{PATH}?bytes={size}")
     came = 0
-    with connection.getresponse() as response:
+    with answer_by(connection, deadline) as response:
         if response.status != http.client.OK:
             raise NoProbe(f"it answered {response.status}")
         while chunk := response.read(CHUNK_BYTES):

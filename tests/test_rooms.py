@@ -140,6 +140,22 @@ def test_a_circle_is_found_however_long_and_for_types_alone(tree: Path) -> None:
     }
 
 
+ONLY_IN_THE_WIRE = ("DeadlineReader(", "HTTPSConnection(")
+"""What reads from others: `infosvc.wire.bounded_answer` does it once for all, within a time and a size."""
+
+
+def test_answers_are_read_until_a_deadline_in_one_place() -> None:
+    files = [file for room in CONFIG["root_packages"] for file in (ROOT / room).rglob("*.py")]
+    elsewhere = [
+        (file.relative_to(ROOT).as_posix(), word)
+        for file in files
+        if ROOT / "infosvc" / "wire" not in file.parents
+        for word in ONLY_IN_THE_WIRE
+        if word in file.read_text()
+    ]
+    assert elsewhere == []
+
+
 SAME_NAME = {
     "__init__": "Python wants it in each package",
     "coordinator": "what each kind of job must have: its coordinator",

@@ -13,15 +13,13 @@ import weakref
 from collections import deque
 from dataclasses import dataclass
 from email.message import Message
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
-from socket import socket
+from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import Any
 from urllib.parse import SplitResult, urljoin, urlsplit
 
 from hadoop.errors import HadoopError
-from infosvc.wire.deadline import DeadlineReader
+from infosvc.wire.bounded_answer import AnswerTooLarge, answer_by, new_connection, read_whole
 
-CHUNK_BYTES = 1024 * 1024
 MOST_REDIRECTS = 5
 _REDIRECTS = (301, 302, 303, 307, 308)
 _DENIED = (401, 403)
@@ -149,15 +147,10 @@ class Pages:
         self, connection: HTTPConnection, parts: SplitResult, own: bool, limits: Limits, deadline: float
     ) -> Answer:
         """Send one request on a connection, and keep that for the next one or close it."""
-
-        def timed_response(sock: socket, method: str | None) -> HTTPResponse:
-            return HTTPResponse(DeadlineReader(sock, deadline, limits.silence), method=method)  # type: ignore[arg-type]
-
-        connection.response_class = timed_response  # type: ignore[assignment]
         keep = False
         try:
             connection.request("GET", f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}")
-            with connection.getresponse() as response:
+            with answer_by(connection, deadline, limits.silence) as response:
                 content = _read_body(response, limits.size_bytes, parts)
                 keep = own and not response.will_close and len(self._idle) < self._kept
                 return Answer(response.status, response.headers, content)
@@ -169,25 +162,19 @@ class Pages:
 
 
 def _connection(parts: SplitResult, limits: Limits) -> HTTPConnection:
-    if parts.scheme == "https":
-        context = ssl.create_default_context()
-        return HTTPSConnection(str(parts.hostname), parts.port, timeout=limits.connect, context=context)
-    if parts.scheme != "http" or not parts.hostname:
+    if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"{parts.geturl()!r} is not a web address")
-    return HTTPConnection(parts.hostname, parts.port, timeout=limits.connect)
+    tls = ssl.create_default_context() if parts.scheme == "https" else None
+    return new_connection(parts.hostname, parts.port, limits.connect, tls)
 
 
 def _read_body(response: HTTPResponse, most: int, parts: SplitResult) -> bytes:
-    content = bytearray()
-    while chunk := response.read(CHUNK_BYTES):
-        content += chunk
-        if len(content) > most:
-            raise TooLarge(
-                f"{parts.scheme}://{parts.netloc}{parts.path} is more than {most / 1e6:,.0f} MB, too much to be read"
-            )
-    if response.length:
-        raise IncompleteRead(bytes(content), response.length)
-    return bytes(content)
+    try:
+        return read_whole(response, most)
+    except AnswerTooLarge:
+        raise TooLarge(
+            f"{parts.scheme}://{parts.netloc}{parts.path} is more than {most / 1e6:,.0f} MB, too much to be read"
+        ) from None
 
 
 def _close_all(connections: deque[HTTPConnection]) -> None:

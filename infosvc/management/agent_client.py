@@ -15,7 +15,7 @@ from infosvc.management.nodes import split_address
 from infosvc.settings import Settings
 from infosvc.state.configuration import Configuration
 from infosvc.wire.answers import PastRun
-from infosvc.wire.deadline import DeadlineReader
+from infosvc.wire.bounded_answer import answer_by, new_connection, read_whole
 from infosvc.wire.errors import InfoError, InvalidInput, NotFound, NotReady, Unauthorized
 from infosvc.wire.signature import WINDOW_SECONDS, sign
 
@@ -91,22 +91,17 @@ class AgentClient:
             return self._convince(older, address, method, path)
 
     def _exchange(self, secret: str, address: str, method: str, path: str) -> Any:
-        deadline = time.monotonic() + self._settings.notice_timeout
-        connection = self._connection(*split_address(address))
+        patience = self._settings.notice_timeout
+        deadline = time.monotonic() + patience
+        connection = new_connection(*split_address(address), patience, self._tls)
         try:
             connection.request(method, path, headers={"Authorization": sign(secret, method, path)})
-            response = http.client.HTTPResponse(DeadlineReader(connection.sock, deadline), method=method)  # type: ignore[arg-type]
-            response.begin()
+            response = answer_by(connection, deadline)
             if response.status >= 300:
                 raise _error(response)
-            return json.loads(response.read(MOST_BYTES) or b"null")
+            return json.loads(read_whole(response, MOST_BYTES) or b"null")
         finally:
             connection.close()
-
-    def _connection(self, host: str, port: int) -> http.client.HTTPConnection:
-        if self._tls is None:
-            return http.client.HTTPConnection(host, port, timeout=self._settings.notice_timeout)
-        return http.client.HTTPSConnection(host, port, timeout=self._settings.notice_timeout, context=self._tls)
 
 
 def _error(response: http.client.HTTPResponse) -> InfoError | http.client.HTTPException:

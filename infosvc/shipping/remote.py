@@ -18,6 +18,7 @@ from infosvc.shipping.bundle import Bundle
 from infosvc.shipping.enrolment import NOTHING
 from infosvc.shipping.release import Files, Releases, Standing
 from infosvc.shipping.ssh import Connection, Route, route
+from infosvc.wire.bounded_answer import answer_by, new_connection, read_whole
 from infosvc.wire.errors import InfoError, InvalidInput, NotFound, NotReady, Unreachable
 from infosvc.wire.records import check_node_name
 
@@ -28,6 +29,7 @@ DEFAULT_AGENT_PORT = 8410
 MAX_HOSTS_AT_ONCE = 50
 HEALTH_SECONDS = 30.0  # a busy machine takes its time, and so does a supervisor before it starts an agent again
 _PROBE_SECONDS = 2.0
+_MOST_BYTES = 1 << 20  # of what an agent says of itself
 
 Admit = Callable[[str, str], str]
 OwnFiles = dict[str, tuple[str, str | None]]
@@ -310,15 +312,12 @@ def _json(settings: Mapping[str, Any]) -> str:
 
 def _health(standing: Standing) -> dict[str, Any]:
     """What the agent says of itself; OSError, ValueError or HTTPException when it says nothing that can be used."""
-    host, port = standing.settings["host"], standing.settings["port"]
-    connection = http.client.HTTPConnection(host, port, timeout=_PROBE_SECONDS)
-    if standing.certificate is not None:
-        connection = http.client.HTTPSConnection(
-            host, port, timeout=_PROBE_SECONDS, context=_trusting(standing.certificate)
-        )
+    tls = None if standing.certificate is None else _trusting(standing.certificate)
+    connection = new_connection(standing.settings["host"], standing.settings["port"], _PROBE_SECONDS, tls)
+    deadline = time.monotonic() + _PROBE_SECONDS
     try:
         connection.request("GET", "/healthz")
-        answer: dict[str, Any] = json.loads(connection.getresponse().read())
+        answer: dict[str, Any] = json.loads(read_whole(answer_by(connection, deadline), _MOST_BYTES))
         return answer
     finally:
         connection.close()

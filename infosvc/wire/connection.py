@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from infosvc.wire.bounded_answer import new_connection
 from infosvc.wire.errors import BY_STATUS, InfoError, InvalidInput, NotReady, Revoked, Unauthorized, Unreachable
 
 PASSING = frozenset({429, 503})  # refusals that may be gone when the call is made again
@@ -152,9 +153,7 @@ class Connections:
             return None
 
     def _connect(self, timeout: float) -> http.client.HTTPConnection:
-        if self._tls is not None:
-            return http.client.HTTPSConnection(self._host, self._port, timeout=timeout, context=self._tls)
-        return http.client.HTTPConnection(self._host, self._port, timeout=timeout)
+        return new_connection(self._host, self._port, timeout, self._tls)
 
 
 def error_from(status: int, body: bytes) -> InfoError:
