@@ -140,7 +140,7 @@ def test_a_circle_is_found_however_long_and_for_types_alone(tree: Path) -> None:
     }
 
 
-ONLY_IN_THE_WIRE = ("DeadlineReader(", "HTTPSConnection(")
+ONLY_IN_THE_WIRE = ("DeadlineReader(", "HTTPSConnection(", "urlopen(")
 """What reads from others: `infosvc.wire.bounded_answer` does it once for all, within a time and a size."""
 
 

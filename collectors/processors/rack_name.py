@@ -10,21 +10,23 @@ import sys
 from http.client import HTTPException
 from typing import Any
 from urllib.parse import urlsplit
-from urllib.request import urlopen
 
 from collectors.run import NO_DATA, node_name
+from infosvc.wire.bounded_answer import read_page
 
 LIVE_NODES = "/jmx?get=Hadoop:service=NameNode,name=NameNodeInfo::LiveNodes"
+PATIENCE_SECONDS = 10.0  # for the whole answer
+MOST_BYTES = 64 << 20  # of it: ten thousand DataNodes take a sixth of that
 
 
 def rack_name(answer: str, node_name: str) -> str | None:
     """A node's rack in the NameNode's answer, None when it is not there; ValueError when this is something else."""
     try:
         nodes: dict[str, Any] = json.loads(json.loads(answer)["beans"][0]["LiveNodes"])
-        found = {name.rpartition(":")[0]: node.get("location") for name, node in nodes.items()}
+        racks = {name.rpartition(":")[0]: node.get("location") for name, node in nodes.items()}
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
         raise ValueError("its answer does not tell the live DataNodes: is it the web address of a NameNode?") from error
-    return found.get(node_name)
+    return racks.get(node_name)
 
 
 def main() -> int:
@@ -35,14 +37,13 @@ def main() -> int:
             f"{address!r} is not the web address of a NameNode: give one, for example http://127.0.2.1:9870"
         )
     try:
-        with urlopen(address + LIVE_NODES, timeout=10) as said:  # noqa: S310 - the scheme was checked
-            found = rack_name(said.read().decode(), node_name())
+        rack = rack_name(read_page(address + LIVE_NODES, PATIENCE_SECONDS, MOST_BYTES).decode(), node_name())
     except (OSError, HTTPException, ValueError) as error:
         raise ValueError(f"{address} does not tell the rack ({error}): start HDFS, or name its NameNode") from error
-    if not found:
+    if not rack:
         print(f"the NameNode at {address} does not tell the rack of {node_name()}", file=sys.stderr)
         return NO_DATA
-    print(found)
+    print(rack)
     return 0
 
 

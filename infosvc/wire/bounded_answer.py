@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import math
 import ssl
+import time
+from contextlib import closing
+from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
 from socket import socket
+from urllib.parse import urlsplit
 
 from infosvc.wire.deadline import DeadlineReader
 
@@ -53,3 +57,15 @@ def read_whole(answer: HTTPResponse, most_bytes: int) -> bytes:
     if answer.length:
         raise IncompleteRead(bytes(content), answer.length)
     return bytes(content)
+
+
+def read_page(url: str, seconds: float, most_bytes: int) -> bytes:
+    """The page at a web address, asked for without a proxy; OSError or HTTPException when it does not come so soon."""
+    parts, deadline = urlsplit(url), time.monotonic() + seconds
+    tls = ssl.create_default_context() if parts.scheme == "https" else None
+    with closing(new_connection(str(parts.hostname), parts.port, seconds, tls)) as connection:
+        connection.request("GET", f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}")
+        answer = answer_by(connection, deadline)
+        if answer.status != HTTPStatus.OK:
+            raise HTTPException(f"it answered {answer.status}")
+        return read_whole(answer, most_bytes)

@@ -242,6 +242,27 @@ def test_what_is_no_answer_of_a_namenode_is_refused(answer: str) -> None:
         rack_name.rack_name(answer, "w2")
 
 
+@pytest.mark.parametrize(
+    ("start", "why"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 131072\r\n\r\n", "timed out"),
+        (b"HTTP/1.1 200 OK\r\nX: ", "timed out"),
+        (b"HTTP/1.1 200 OK\r\n\r\n" + b" " * 101, "more than 100 bytes"),
+        (b"HTTP/1.1 503 No\r\n\r\n", "it answered 503"),
+    ],
+)
+def test_a_namenode_that_drips_or_never_ends_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, start: bytes, why: str
+) -> None:
+    monkeypatch.setattr(rack_name, "PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr(rack_name, "MOST_BYTES", 100)
+    with dripping(start) as address:
+        monkeypatch.setattr(sys, "argv", ["rack_name.py", f"http://{address}"])
+        monkeypatch.setenv("NODE_NAME", "w2")
+        with pytest.raises(ValueError, match=f"{address} does not tell the rack .*{why}"):
+            rack_name.main()
+
+
 def run(name: str, state: Path, *arguments: str, url: str = "http://127.0.0.1:9") -> subprocess.CompletedProcess[str]:
     environment = {"PATH": os.environ["PATH"], "NODE_NAME": "n1", "INFOSVC_URL": url, "STATE_DIR": str(state)}
     command = [sys.executable, str(PROCESSORS / f"{name}.py"), *arguments]
