@@ -11,13 +11,12 @@ import click
 from infosvc.commands import show
 from infosvc.commands.options import for_each, json_option, service_options, to_be_taken_away
 from infosvc.commands.push import push
-from infosvc.commands.spans import Span
+from infosvc.commands.record_options import record_options
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InvalidInput, NotFound
-from infosvc.wire.records import Kind, Producer, Scope, check_name
+from infosvc.wire.records import Kind, Producer, check_name
 from infosvc.wire.service_options import ServiceAddress
 
-POSITIVE = click.FloatRange(min=0, min_open=True)
 COLUMNS = ("data_name", "kind", "scope", "time_max", "timeout", "ttl", "unit", "version", "cmd")
 
 
@@ -77,34 +76,14 @@ def show_one(home: Path, service: ServiceAddress, name: str, as_json: bool) -> N
 
 @producer.command()
 @click.argument("name")
-@click.option("--cmd", help="The command: an absolute path, or one below what is pushed to nodes, and arguments.")
-@click.option("--time-max", type=POSITIVE, help="Seconds between two runs.")
-@click.option(
-    "--kind",
-    type=click.Choice([kind.value for kind in Kind]),
-    help="program: written by itself, in no slot.  [default: collector]",
-)
-@click.option(
-    "--scope",
-    type=click.Choice([scope.value for scope in Scope]),
-    help="On every node, or on --replicas of them.  [default: node]",
-)
-@click.option("--replicas", type=click.IntRange(min=1), help="Nodes that run a cluster producer.  [default: 1]")
-@click.option("--timeout", type=POSITIVE, help="Seconds until a run is killed.  [default: 10]")
-@click.option("--ttl", type=POSITIVE, help="Seconds until a value is stale.  [default: 3 x time_max]")
-@click.option("--unit", help="Unit of the value, for example ratio.")
-@click.option("--help-text", "help", help="What the value says.")
-@click.option(
-    "--keep", type=Span(), help="How long values are kept as history: seconds, or 30m, 24h, 7d.  [default: 0]"
-)
-@click.option("--sha256", help="Checksum that the command's file must have on the node.")
-@click.option("--emits", multiple=True, help="Name of a line `name value` that a run prints; repeatable, '' for none.")
-@click.option("--input", "inputs", multiple=True, help="Name whose changes run it at once; repeatable, '' for none.")
+@record_options(Producer)
 @click.option("--new", "only_new", is_flag=True, help="Refuse a name that is registered already.")
 @service_options
 @click.pass_obj
 def put(home: Path, /, service: ServiceAddress, name: str, only_new: bool, **given: Any) -> None:
     """Register a producer, or change one: options that you leave out keep their values.
+
+    Seconds can be written as 90, 30m, 24h or 7d.
 
     A run prints its value. With --emits it prints lines `name value` instead; a line for NAME itself sets its own
     value, which otherwise is the number of names that came. Each run finds both in the environment variables

@@ -8,9 +8,10 @@ import click
 
 from infosvc.commands import show
 from infosvc.commands.options import for_each, json_option, service_options, to_be_taken_away
+from infosvc.commands.record_options import record_options
 from infosvc.management.cluster_slots import ANYWHERE
 from infosvc.wire.answers import PastRun
-from infosvc.wire.bodies import SHORTEST_INTERVAL
+from infosvc.wire.bodies import SlotBody
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InvalidInput, NotFound
 from infosvc.wire.records import Outcome, Producer, Scope, Slot, check_name, check_node_name
@@ -59,9 +60,7 @@ def list_all(home: Path, service: ServiceAddress, nodes: tuple[str, ...], bad: b
 @slot.command()
 @click.argument("name")
 @nodes_option
-@click.option(
-    "--interval", type=click.FloatRange(min=SHORTEST_INTERVAL), help="Seconds between two runs, instead of time_max."
-)
+@record_options(SlotBody, "interval")
 @service_options
 @click.pass_obj
 def start(home: Path, service: ServiceAddress, name: str, nodes: tuple[str, ...], interval: float | None) -> None:

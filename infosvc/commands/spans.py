@@ -22,3 +22,17 @@ class Span(click.ParamType[float]):
         if found is None:
             self.fail(f"{value!r} is not a span of time: give seconds, or a number with s, m, h, d or w", param, ctx)
         return float(found[1]) * _SECONDS[found[2]]
+
+
+class Seconds(click.FloatRange):
+    """Seconds within limits, or a span of time as people write it."""
+
+    name = "seconds"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The seconds."""
+        try:
+            seconds = float(value)
+        except ValueError:
+            seconds = Span().convert(value, param, ctx)
+        return float(super().convert(seconds, param, ctx))

@@ -2,7 +2,8 @@
 
     timeout: float = field(default=10.0, metadata=describe("until a run is killed", unit="seconds", limits=POSITIVE))
 
-The service makes from it the check of a body, the struct that a report is decoded into, and the OpenAPI document. Text
+The service makes from it the check of a body, the struct that a report is decoded into, and the OpenAPI document, and
+the command line its options. Text
 without a unit stands in `help` alone; one with a unit is read as "seconds until a run is killed". What an answer works
 out from its fields is a property that says the same of itself:
 
@@ -57,7 +58,8 @@ class Described:
     """The description of one field; `each` and `keys` are the limits of a list's items, a mapping's values and keys.
 
     A body must hold a `required` field; by default that is one without a default. A field that is not `sent` stands in
-    answers alone, one that is not `answered` in none. `name` is what an answer calls it, if not as the record does.
+    answers alone, one that is not `answered` in none. `name` is what an answer calls it, if not as the record does, and
+    `flag` what the command line calls it.
     `nullable` is said of a field whose None never leaves the record. Records in a list may leave fields out that stand
     once above them: then `row` is the name of what is left, and those fields.
     """
@@ -72,6 +74,7 @@ class Described:
     sent: bool = True
     answered: bool = True
     name: str = ""
+    flag: str = ""
     nullable: bool | None = None
     row: tuple[str, Collection[str]] | None = None
 

@@ -111,8 +111,8 @@ class Producer(Record):
         )
     )
     time_max: float = field(metadata=_INTERVAL)
-    kind: Kind = field(default=Kind.COLLECTOR, metadata=describe("who brings the value"))
-    scope: Scope = field(default=Scope.NODE, metadata=describe("cluster: on `replicas` nodes"))
+    kind: Kind = field(default=Kind.COLLECTOR, metadata=describe("who brings the value; a program is in no slot"))
+    scope: Scope = field(default=Scope.NODE, metadata=describe("on every node, or on as many as `replicas`"))
     replicas: int = field(
         default=1,
         metadata=describe("on how many nodes a cluster producer runs", limits=Limits(least=1, most=100_000), example=1),
@@ -134,16 +134,19 @@ class Producer(Record):
     )
     help: str = field(
         default="",
-        metadata=describe("what the value says", limits=Limits(longest=4096), example="Processors that the node has"),
+        metadata=describe(
+            "what the value says",
+            limits=Limits(longest=4096),
+            example="Processors that the node has",
+            flag="--help-text",
+        ),
     )
-    keep: float = field(default=0.0, metadata=describe("of history", unit="seconds", limits=SECONDS, example=86400))
+    keep: float = field(
+        default=0.0, metadata=describe("kept as history", unit="seconds", limits=SECONDS, example=86400)
+    )
     sha256: str | None = field(
         default=None,
-        metadata=describe(
-            "checksum that the command's file must have",
-            limits=_SHA256,
-            example="0f" * 32,
-        ),
+        metadata=describe("checksum that the command's file must have", limits=_SHA256, example="0f" * 32),
     )
     emits: tuple[str, ...] = field(
         default=(),
@@ -158,7 +161,11 @@ class Producer(Record):
     inputs: tuple[str, ...] = field(
         default=(),
         metadata=describe(
-            "names whose changes run it at once", limits=_NAMES, each=_EACH_NAME, example=["cpu_free_ratio"]
+            "names whose changes run it at once",
+            limits=_NAMES,
+            each=_EACH_NAME,
+            example=["cpu_free_ratio"],
+            flag="--input",
         ),
     )
     version: int = field(default=0, metadata=describe("grows with each change; for If-Match", example=1, sent=False))

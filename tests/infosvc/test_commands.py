@@ -14,11 +14,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
 import pytest
 
 from infosvc.commands.data import sparkline
+from infosvc.commands.producer import put
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Unreachable
+from infosvc.wire.fields import fields_of
 from infosvc.wire.records import Outcome, Producer, Report, Run
 
 if TYPE_CHECKING:
@@ -99,6 +102,22 @@ def test_producers_are_put_changed_shown_and_removed(command: Command, served: S
     assert "give --cmd and --time-max" in _refused(command("producer", "put", "new", "--cmd", "x"))
     assert "finite" in _refused(command("producer", "put", "cpu", "--time-max", "nan"))
     assert "'a b' is not allowed" in _refused(command("producer", "put", "a b", "--cmd", "x", "--time-max", "1"))
+
+
+def test_the_options_of_a_producer_say_and_allow_what_its_body_does() -> None:
+    options = {one.name: one for one in put.params if isinstance(one, click.Option)}
+    for one in fields_of(Producer):
+        assert one.described.text[1:] in (options[one.name].help or "") if one.described.sent else True, one.name
+    given = put.make_context("put", ["load", "--time-max", "1.5m", "--ttl", "10m", "--replicas", "100000"]).params
+    assert (given["time_max"], given["ttl"], given["replicas"], given["timeout"]) == (90.0, 600.0, 100_000, None)
+
+
+@pytest.mark.parametrize(
+    "words", ["--replicas 100001", "--timeout 0", "--keep -1", "--time-max 2h1", "--kind other", "--scope x"]
+)
+def test_an_option_that_no_body_may_hold_is_refused_before_the_service_is_asked(words: str) -> None:
+    with pytest.raises(click.BadParameter):
+        put.make_context("put", ["load", *words.split()])
 
 
 def test_removing_many_goes_on_after_one_that_fails(command: Command, served: Served) -> None:
