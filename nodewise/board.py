@@ -22,7 +22,7 @@ class _Values:
 def board_calls(home: Path) -> CallGroup:
     """Those calls; `home` is where `nodewise cluster up` keeps its site files."""
     found = routes(home, _Values(), record_call)
-    made = tuple(Route(f"{PREFIX}{one.rule}", one.name, one.view, one.role, one.method) for one in found)
+    made = tuple(Route(f"{PREFIX}{one.rule}", one.name, view, one.role, one.method) for one, view in found)
     return CallGroup("board", routes=made, document=_document)
 
 

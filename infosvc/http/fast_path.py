@@ -22,6 +22,8 @@ from infosvc.core.metrics import Calls
 from infosvc.core.service import components_of
 from infosvc.data import intake
 from infosvc.data.agent_report import read_report
+from infosvc.http.api.data import OneName
+from infosvc.http.api.nodes import NodeReport
 from infosvc.http.api.paging import next_link
 from infosvc.http.api.restx import error_response
 from infosvc.http.pages import GUARDS, protect
@@ -32,13 +34,8 @@ from infosvc.wire.errors import InfoError
 Environ = dict[str, Any]
 Start = Callable[..., Any]
 
-_DATA = "/api/v1/data/"
-_NODES = "/api/v1/nodes/"
-_REPORT = "/report"
-_READ_CALL = "GET /api/v1/data/<data_name>"
 _ONE_TAG = re.compile('"[^"]*"')  # what most callers show; lists and weak tags are left to Flask
 _KEPT = (("Cache-Control", "no-cache"), ("Vary", "Accept"))  # asked again each time, and one answer for each form
-_REPORT_CALL = "POST /api/v1/nodes/<node_name>/report"
 
 
 class _Said:
@@ -68,6 +65,10 @@ class FastLane:
         self._most = components_of(app).settings.max_answer
         self._passed_over = components_of(app).metrics.passed_over.count
         self._proxies = Proxies(components_of(app).settings.trusted_proxies)
+        read_rule, report_rule = _rule_of(app, OneName), _rule_of(app, NodeReport)
+        self._read_call, self._report_call = f"GET {read_rule}", f"POST {report_rule}"
+        self._data = read_rule.removesuffix("<data_name>")
+        self._nodes, self._report_end = report_rule.split("<node_name>")
         self.running: dict[int, tuple[str, float]] = {}  # by thread: from which address, since when (monotonic)
 
     def __call__(self, environ: Environ, start: Start) -> Iterable[bytes]:
@@ -94,10 +95,11 @@ class FastLane:
         method = environ["REQUEST_METHOD"]
         said = _Said(start)
         answer: Iterable[bytes] | None
-        if method == "GET" and path.startswith(_DATA) and not environ["QUERY_STRING"]:
-            call, answer = _READ_CALL, self._read(environ, path[len(_DATA) :], said)
-        elif method == "POST" and path.startswith(_NODES) and path.endswith(_REPORT):
-            call, answer = _REPORT_CALL, self._report(environ, path[len(_NODES) : -len(_REPORT)], said)
+        if method == "GET" and path.startswith(self._data) and not environ["QUERY_STRING"]:
+            call, answer = self._read_call, self._read(environ, path[len(self._data) :], said)
+        elif method == "POST" and path.startswith(self._nodes) and path.endswith(self._report_end):
+            node_name = path[len(self._nodes) : -len(self._report_end)]
+            call, answer = self._report_call, self._report(environ, node_name, said)
         else:
             call, answer = "", None
         if answer is None:
@@ -150,6 +152,12 @@ class FastLane:
         """An error in the one form that all errors have."""
         with self._app.request_context(environ):
             return protect(error_response(error))(environ, start)
+
+
+def _rule_of(app: Flask, resource: type) -> str:
+    """Where a resource of the list of calls answers: with <names> for what differs."""
+    at = {getattr(app.view_functions[one.endpoint], "view_class", None): one.rule for one in app.url_map.iter_rules()}
+    return at[resource]
 
 
 def _headers(body: bytes, *more: tuple[str, str]) -> list[tuple[str, str]]:

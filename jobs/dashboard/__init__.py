@@ -9,8 +9,8 @@
 `nodewise.board` hands them to the service, which answers an InfoError in its own form.
 
 Nothing here starts a JVM in this process: YARN is asked over its REST interface, HDFS over WebHDFS, and a job is ended
-by the command that a person would type, in a process of its own. The calls stand in `calls`, their JSON in
-`answers` and `path_answers`.
+by the command that a person would type, in a process of its own. `routes` lists the calls, `calls` answers them,
+and their JSON stands in `answers` and `path_answers`.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from jobs.dashboard.calls import Calls, Routed, make_routes
+from jobs.dashboard.calls import Calls, View, make_views
+from jobs.dashboard.routes import BoardRoute
 from jobs.dashboard.site import Site
 from jobs.dashboard.values import Values
 
 
-def routes(home: Path, values: Values, note: Callable[[], None] = lambda: None) -> list[Routed]:
-    """The calls, with who may make them.
+def routes(home: Path, values: Values, note: Callable[[], None] = lambda: None) -> list[tuple[BoardRoute, View]]:
+    """The calls, and what answers each.
 
     The cluster is looked for when a call needs it: it may be started later than the service.
     """
     conf_dir = os.environ.get("HADOOP_CONF_DIR")
     site = Site(home, Path(conf_dir) if conf_dir else None, os.environ.get("HADOOP_USER_NAME"))
-    return make_routes(Calls(site, values, note))
+    return make_views(Calls(site, values, note))

@@ -1,4 +1,4 @@
-"""The calls of the board below /api/v1. Whoever may read may call them; DELETE is for admins.
+"""What answers the calls of the board below /api/v1, which `routes` lists.
 
 What they answer stands in `answers` and `path_answers`, field by field, and how they are called in `document`. Refusals
 have the form of all others, {"error": {"code", "message", "field"}}: 503 when Hadoop is away or no cluster is known
@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from functools import wraps
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from flask import Response, jsonify, request
 from flask.typing import ResponseReturnValue
@@ -23,9 +23,10 @@ from hadoop.rest.pages import NotKnown
 from hadoop.rest.webhdfs import WebHdfs
 from infosvc.wire.errors import Conflict, InvalidInput, NotFound, NotReady
 from infosvc.wire.fields import answer_of
-from infosvc.wire.records import Role, check_name
+from infosvc.wire.records import check_name
 from jobs.dashboard.briefly import Briefly
 from jobs.dashboard.hdfs import plain_path
+from jobs.dashboard.routes import ROUTES, BoardRoute
 from jobs.dashboard.site import Place, Site
 from jobs.dashboard.values import Values
 from jobs.errors import JobError
@@ -61,7 +62,7 @@ class Calls:
         self._made: dict[str, Any] = {}
 
     def path(self) -> ResponseReturnValue:
-        """GET /path."""
+        """Show a path of HDFS, or how far it is listed."""
         from jobs.dashboard.listing import Listings, Progress
         from jobs.dashboard.path_answers import ListingPath
         from jobs.dashboard.planning import path_view
@@ -82,7 +83,7 @@ class Calls:
         return jsonify(self._briefly.get(key, LIST_SECONDS, make_view))
 
     def jobs(self) -> ResponseReturnValue:
-        """GET /jobs."""
+        """List the jobs that YARN remembers."""
         from jobs.dashboard.answers import Jobs
         from jobs.dashboard.showing import row
 
@@ -91,7 +92,7 @@ class Calls:
         return _answer(Jobs(tuple(map(row, found))))
 
     def job(self, job_id: str) -> ResponseReturnValue:
-        """GET /jobs/ID."""
+        """Show a job."""
         from jobs.dashboard.showing import Watches, live, outcome
 
         place, watches = self._site.place(), self._once("watches", Watches)
@@ -106,7 +107,7 @@ class Calls:
         return _answer(replace(shown, **vars(left), ending=self._endings().of(job_id)))
 
     def logs(self, job_id: str) -> ResponseReturnValue:
-        """GET /jobs/ID/logs."""
+        """Show a piece of a container's log, or which containers there are."""
         from jobs.dashboard import log_pieces
 
         place = self._site.place()
@@ -126,7 +127,7 @@ class Calls:
         return _answer(log_pieces.piece(place, known, found, container, stream, offset))
 
     def decision(self, job_id: str) -> ResponseReturnValue:
-        """GET /jobs/ID/decision."""
+        """Explain how a job was divided."""
         from jobs.dashboard.showing import decision_answer
 
         place, node = self._site.place(), request.args.get("node") or None
@@ -137,7 +138,7 @@ class Calls:
         return _answer(said)
 
     def end(self, job_id: str) -> ResponseReturnValue:
-        """DELETE /jobs/ID."""
+        """End a job."""
         from jobs.dashboard.answers import EndedJob
 
         place = self._site.place()
@@ -182,28 +183,10 @@ class Calls:
             return found
 
 
-class Routed(NamedTuple):
-    """One call: its path below /api/v1, its name, what answers it, and who may make it."""
-
-    rule: str
-    name: str
-    view: View
-    role: Role = Role.READER
-    method: str = "GET"
-
-
-def make_routes(calls: Calls) -> list[Routed]:
-    """All calls."""
+def make_views(calls: Calls) -> list[tuple[BoardRoute, View]]:
+    """What answers each call of the list."""
     room = threading.BoundedSemaphore(MOST_AT_ONCE)
-    found = (
-        Routed("/path", "path", calls.path),
-        Routed("/jobs", "jobs", calls.jobs),
-        Routed("/jobs/<job_id>", "job", calls.job),
-        Routed("/jobs/<job_id>", "end", calls.end, Role.ADMIN, "DELETE"),
-        Routed("/jobs/<job_id>/logs", "logs", calls.logs),
-        Routed("/jobs/<job_id>/decision", "decision", calls.decision),
-    )
-    return [one._replace(view=translate_errors(one.view, room)) for one in found]
+    return [(route, translate_errors(getattr(calls, route.name), room)) for route in ROUTES]
 
 
 def translate_errors(view: View, room: threading.BoundedSemaphore) -> View:

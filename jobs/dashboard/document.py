@@ -1,25 +1,22 @@
-"""What the OpenAPI document says of the board's calls; the schema of an answer is made from its record."""
+"""What the OpenAPI document says of each of the board's calls; the schema of an answer is made from its record."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from infosvc.wire.records import Role
 from jobs.dashboard.answers import CONTAINER, JOB, EndedJob, ExplainedJob, Jobs, LogContainers, LogPiece, WholeJob
 from jobs.dashboard.path_answers import ListingPath, ShownPath
+from jobs.dashboard.routes import ROUTES
 
 _AWAY = {"description": "Hadoop does not answer, or no cluster is known here: the message says what to set"}
 _NO_JOB = {"description": "no job of nodewise has this id"}
-_JOB_ID = {"name": "job_id", "in": "path", "required": True, "type": "string", "x-example": JOB}
+_IN_PATH = {"job_id": {"name": "job_id", "in": "path", "required": True, "type": "string", "x-example": JOB}}
 
 
 def _parameter(name: str, description: str, example: object, kind: str = "string", required: bool = False) -> Any:
     found = {"name": name, "in": "query", "type": kind, "description": description, "x-example": example}
     return found | ({"required": True} if required else {})
-
-
-def _read(summary: str, description: str, *parameters: Any, **responses: Any) -> dict[str, Any]:
-    """A call that needs no token where reading is open."""
-    return _call(summary, description, *parameters, **responses) | {"security": []}
 
 
 def _call(summary: str, description: str, *parameters: Any, **responses: Any) -> dict[str, Any]:
@@ -39,72 +36,73 @@ def _answer(description: str, record: Any) -> dict[str, Any]:
 
 _WRONG = {"description": "a parameter is missing or wrong"}
 
+DESCRIBED: dict[str, dict[str, Any]] = {
+    "path": _call(
+        "Show a path of HDFS",
+        "Who holds its blocks, what reading costs, and what each policy would do with it judged by a "
+        "capability, before anything runs. While it is listed the answer is 202: ask again in a second.",
+        _parameter("path", "a file or folder of HDFS", "/data/images", required=True),
+        _parameter("capability", "the data name that judges nodes; without one nothing is planned", "perf_cpu"),
+        on_200=_answer("the path", ShownPath),
+        on_202=_answer("it is being listed", ListingPath),
+        on_404={"description": "there is no such path"},
+        on_422=_WRONG,
+    ),
+    "jobs": _call(
+        "List jobs",
+        "All of nodewise that YARN remembers, the newest first.",
+        on_200=_answer("the jobs", Jobs),
+    ),
+    "job": _call(
+        "Show a job",
+        "How far each node is while it runs, its report after it has ended.",
+        on_200=_answer("the job", WholeJob),
+        on_404=_NO_JOB,
+        on_422=_WRONG,
+    ),
+    "end": _call(
+        "End a job",
+        "For admins. Asks YARN to end it and all its containers; the job's `ending` tells what came of it.",
+        on_202=_answer("YARN is asked", EndedJob),
+        on_404=_NO_JOB,
+        on_409={"description": "it has ended"},
+        on_422=_WRONG,
+    ),
+    "logs": _call(
+        "Read a container's log, piece by piece",
+        "Without a container, which ones there are. Ask again with `offset` as `next` says; lines come whole, "
+        "and of a long log only the last 2 MiB.",
+        _parameter("container", "whose log", CONTAINER),
+        _parameter("stream", "stdout if left out", "stdout"),
+        _parameter("offset", "the byte to go on from", 0, "integer"),
+        on_200=_answer("a piece, or the containers", LogPiece | LogContainers),
+        on_404={"description": "no such job, or no such container or stream of it"},
+        on_422=_WRONG,
+    ),
+    "decision": _call(
+        "Explain how a job was divided",
+        "What each node's share was made from, in figures and in sentences: what `nodewise job explain "
+        "ID --json` prints, and its heading.",
+        _parameter("node", "only this node", "127.0.1.11"),
+        on_200=_answer("the reasons", ExplainedJob),
+        on_404={"description": "no such job, or it left no record"},
+        on_422=_WRONG,
+    ),
+}
+"""By the name of the call."""
+
+
+def _paths() -> dict[str, Any]:
+    """Every call of the list; one that any reader may make needs no token where reading is open."""
+    found: dict[str, Any] = {}
+    for route in ROUTES:
+        named = {"parameters": [_IN_PATH[one] for one in route.variables]} if route.variables else {}
+        open_to_read: dict[str, Any] = {"security": []} if route.role is Role.READER else {}
+        found.setdefault(route.path, named)[route.method.lower()] = DESCRIBED[route.name] | open_to_read
+    return found
+
+
 BOARD: dict[str, Any] = {
     "tags": [{"name": "board", "description": "Board: paths of HDFS and jobs on YARN, as the dashboard shows them"}],
-    "paths": {
-        "/path": {
-            "get": _read(
-                "Show a path of HDFS",
-                "Who holds its blocks, what reading costs, and what each policy would do with it judged by a "
-                "capability, before anything runs. While it is listed the answer is 202: ask again in a second.",
-                _parameter("path", "a file or folder of HDFS", "/data/images", required=True),
-                _parameter("capability", "the data name that judges nodes; without one nothing is planned", "perf_cpu"),
-                on_200=_answer("the path", ShownPath),
-                on_202=_answer("it is being listed", ListingPath),
-                on_404={"description": "there is no such path"},
-                on_422=_WRONG,
-            )
-        },
-        "/jobs": {
-            "get": _read(
-                "List jobs",
-                "All of nodewise that YARN remembers, the newest first.",
-                on_200=_answer("the jobs", Jobs),
-            )
-        },
-        "/jobs/{job_id}": {
-            "parameters": [_JOB_ID],
-            "get": _read(
-                "Show a job",
-                "How far each node is while it runs, its report after it has ended.",
-                on_200=_answer("the job", WholeJob),
-                on_404=_NO_JOB,
-                on_422=_WRONG,
-            ),
-            "delete": _call(
-                "End a job",
-                "For admins. Asks YARN to end it and all its containers; the job's `ending` tells what came of it.",
-                on_202=_answer("YARN is asked", EndedJob),
-                on_404=_NO_JOB,
-                on_409={"description": "it has ended"},
-                on_422=_WRONG,
-            ),
-        },
-        "/jobs/{job_id}/logs": {
-            "parameters": [_JOB_ID],
-            "get": _read(
-                "Read a container's log, piece by piece",
-                "Without a container, which ones there are. Ask again with `offset` as `next` says; lines come whole, "
-                "and of a long log only the last 2 MiB.",
-                _parameter("container", "whose log", CONTAINER),
-                _parameter("stream", "stdout if left out", "stdout"),
-                _parameter("offset", "the byte to go on from", 0, "integer"),
-                on_200=_answer("a piece, or the containers", LogPiece | LogContainers),
-                on_404={"description": "no such job, or no such container or stream of it"},
-                on_422=_WRONG,
-            ),
-        },
-        "/jobs/{job_id}/decision": {
-            "parameters": [_JOB_ID],
-            "get": _read(
-                "Explain how a job was divided",
-                "What each node's share was made from, in figures and in sentences: what `nodewise job explain "
-                "ID --json` prints, and its heading.",
-                _parameter("node", "only this node", "127.0.1.11"),
-                on_200=_answer("the reasons", ExplainedJob),
-                on_404={"description": "no such job, or it left no record"},
-                on_422=_WRONG,
-            ),
-        },
-    },
+    "paths": _paths(),
 }

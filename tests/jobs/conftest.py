@@ -67,9 +67,9 @@ def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, declared: dict[str, R
     app = Flask("board")
 
     app.register_error_handler(Exception, _answer)
-    for route in routes(tmp_path, Values()):
+    for route, view in routes(tmp_path, Values()):
         declared[route.name] = route.role
-        app.add_url_rule(f"/api/v1{route.rule}", route.name, route.view, methods=[route.method])
+        app.add_url_rule(f"/api/v1{route.rule}", route.name, view, methods=[route.method])
     return app.test_client()
 
 

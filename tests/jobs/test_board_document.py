@@ -19,9 +19,10 @@ from infosvc.http.openapi.schemas import answer_schema
 from infosvc.wire.fields import answer_of
 from jobs.application.job_record import JobRecord
 from jobs.application.status import ContainerStatus, JobStatus, NodeStatus
-from jobs.dashboard.document import BOARD
+from jobs.dashboard.document import BOARD, DESCRIBED
 from jobs.dashboard.path_answers import FailedPlan, ShownPath
 from jobs.dashboard.planning import plans
+from jobs.dashboard.routes import ROUTES
 from jobs.reports.report import Failure, InputValue
 from locality.policies import POLICIES
 from locality.types import Plan, PlanError, Terms
@@ -43,6 +44,10 @@ def document() -> dict[str, Any]:
     add_described(made, [deepcopy(BOARD)])
     add_examples(made)
     return made
+
+
+def test_every_call_of_the_list_is_described_and_no_other() -> None:
+    assert {route.name for route in ROUTES} == set(DESCRIBED)
 
 
 def run(hadoop: Hadoop) -> None:
