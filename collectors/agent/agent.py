@@ -15,11 +15,11 @@ from typing import Any
 
 from collectors.agent.api import AgentServer, Calls
 from collectors.agent.daemon import cut_log
+from collectors.agent.launch import Launcher
 from collectors.agent.reports.backlog import Backlog, Clocks, boot_name
 from collectors.agent.reports.runlog import VALUE_LIMIT, RunLog, clip
 from collectors.agent.reports.spool import Spool
 from collectors.agent.run.guard import Guard
-from collectors.agent.run.launch import Launcher
 from collectors.agent.run.trust import Pushed
 from collectors.agent.schedule import node_phase
 from collectors.agent.settings import Settings, SettingsError

@@ -7,8 +7,8 @@ import subprocess
 from dataclasses import dataclass
 from typing import Protocol
 
-from collectors.agent.outcome import Verdict, classify_run
 from collectors.agent.run.child import Child
+from collectors.agent.run.outcome import Verdict, classify_run
 from collectors.agent.run.trust import Refused
 from collectors.agent.schedule import QUARANTINE_FAILURES, back_off, least_gap, missed_ticks, next_tick
 from infosvc.wire.records import Outcome, Run, Slot

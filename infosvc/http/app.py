@@ -12,8 +12,7 @@ from infosvc.access.body_limit import BodyLimit
 from infosvc.access.proxies import peer_of
 from infosvc.access.roles import ANONYMOUS, SHORTEST_TOKEN, required_role
 from infosvc.core.service import Components, components_of
-from infosvc.http import pages
-from infosvc.http.api import metrics
+from infosvc.http.api import metrics, pages
 from infosvc.http.api.call_group import CallGroup
 from infosvc.http.api.calls import add_calls
 from infosvc.http.api.exchange import note_refusal

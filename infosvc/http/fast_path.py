@@ -24,9 +24,9 @@ from infosvc.data import intake
 from infosvc.data.agent_report import read_report
 from infosvc.http.api.data import OneName
 from infosvc.http.api.nodes import NodeReport
+from infosvc.http.api.pages import GUARDS, protect
 from infosvc.http.api.paging import next_link
 from infosvc.http.api.restx import error_response
-from infosvc.http.pages import GUARDS, protect
 from infosvc.state.views import Latest
 from infosvc.state.writer import Writer
 from infosvc.wire.errors import InfoError

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors.agent.outcome import OUTPUT_LIMIT, Verdict, classify_run, parse_output, parse_values
+from collectors.agent.run.outcome import OUTPUT_LIMIT, Verdict, classify_run, parse_output, parse_values
 from infosvc.wire.records import Outcome
 
 

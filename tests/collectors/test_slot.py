@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from collectors.agent.outcome import OUTPUT_LIMIT
 from collectors.agent.run import child
+from collectors.agent.run.outcome import OUTPUT_LIMIT
 from collectors.agent.schedule import QUARANTINE_FAILURES
 from collectors.agent.slot import GRACE_SECONDS, REAP_SECONDS, Ended, RunSlot
 from infosvc.wire.records import Outcome, Run, Slot

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from infosvc.http.pages import CSP, PLAIN, STRICT, TYPES, WEB, read
+from infosvc.http.api.pages import CSP, PLAIN, STRICT, TYPES, WEB, read
 from infosvc.wire.records import Producer
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "style.css").write_text("main { color: red; }")
     (folder / "notes.txt").write_text(SECRET)
     (tmp_path / "beside.js").write_text(SECRET)
-    monkeypatch.setattr("infosvc.http.pages.WEB", folder)
+    monkeypatch.setattr("infosvc.http.api.pages.WEB", folder)
     return folder
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from collectors.agent.reports.backlog import Backlog, Ended
-from collectors.agent.slot_request import check_wanted
+from collectors.agent.reports.wanted_state import check_wanted
 from infosvc.wire.errors import Conflict, InfoError, InvalidInput, Revoked, TooLarge
 from infosvc.wire.records import Receipt, Report, Run, Wanted
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from collectors.agent.outcome import OUTPUT_LIMIT
 from collectors.agent.run.guard import Guard, kill_group
 from collectors.agent.run.marked import kill_marked
+from collectors.agent.run.outcome import OUTPUT_LIMIT
 
 COMPLAINT_LIMIT = 4096  # bytes kept of stderr: its end
 FLOOD_BYTES = 1024 * 1024  # of stderr; then the run is ended

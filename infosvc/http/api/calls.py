@@ -6,8 +6,20 @@ from collections.abc import Sequence
 
 from flask import Blueprint, Flask
 
-from infosvc.http import pages
-from infosvc.http.api import audit, data, events, explain, health, metrics, nodes, producers, session, slots, tokens
+from infosvc.http.api import (
+    audit,
+    data,
+    events,
+    explain,
+    health,
+    metrics,
+    nodes,
+    pages,
+    producers,
+    session,
+    slots,
+    tokens,
+)
 from infosvc.http.api.call_group import PREFIX, CallGroup
 from infosvc.http.api.restx import Api
 

@@ -15,7 +15,7 @@ from werkzeug.exceptions import NotFound
 
 from infosvc.http.api.call_group import CallGroup, Route
 
-WEB = Path(__file__).resolve().parents[1] / "web"
+WEB = Path(__file__).resolve().parents[2] / "web"
 TYPES = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
