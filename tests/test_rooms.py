@@ -204,18 +204,20 @@ def test_no_two_modules_of_a_room_share_a_name_without_need(tree: Path) -> None:
 
 
 MOST_FILES = 20
-CATALOGUES = ("collectors/scripts",)
+CATALOGUES = ("collectors/scripts", "bench/results")
 """Folders of as many files as there are things to list."""
 
 
 def crowded(where: Path) -> dict[str, int]:
-    """The folders of the product with more files side by side than a reader takes in at once."""
-    folders = [folder for room in CONFIG["root_packages"] for folder in [where / room, *(where / room).rglob("*/")]]
+    """The folders of the product and of its benches with more files side by side than a reader takes in at once."""
+    folders = [
+        folder for room in (*CONFIG["root_packages"], "bench") for folder in [where / room, *(where / room).rglob("*/")]
+    ]
     counts = {}
     for folder in folders:
         name = folder.relative_to(where).as_posix()
         if not {"target", "__pycache__"} & set(folder.parts) and name not in CATALOGUES:
-            counts[name] = sum(file.is_file() for file in folder.iterdir())
+            counts[name] = sum(file.is_file() for file in folder.glob("*"))
     return {name: count for name, count in counts.items() if count > MOST_FILES}
 
 

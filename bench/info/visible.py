@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable
 
 from bench.info import prometheus
 from bench.info.errors import BenchError
-from bench.info.exporter import first_nodes
 from bench.info.figures import Found, quantile
-from bench.info.prometheus import Prometheus
+from bench.info.prometheus import Prometheus, first_nodes
 from bench.info.scale import Scale
 from bench.info.server import Service, close
 from bench.info.simulate import Fleet, stamp

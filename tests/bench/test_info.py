@@ -21,8 +21,8 @@ import psutil
 import pytest
 
 from bench.info.errors import BenchError
-from bench.info.exporter import first_nodes, pages
 from bench.info.figures import FIGURES, Figure, quantile
+from bench.info.prometheus import first_nodes, pages
 from bench.info.scale import QUICK
 from bench.info.simulate import sending
 from bench.info.table import Row, rows
