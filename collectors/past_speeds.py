@@ -19,14 +19,14 @@ MEASURE = "perf_cpu"
 
 def past_speeds(client: InfoClient, data_name: str, node: str) -> dict[str, History]:
     """By each name that speeds of this program stand under, a former one first; NotFound when none is registered."""
-    found: dict[str, History] = {}
+    speeds: dict[str, History] = {}
     for name in reversed(spellings(data_name)):
         try:
-            found[name] = client.history(name, node)
+            speeds[name] = client.history(name, node)
         except NotFound:
-            if not found and name == spellings(data_name)[0]:
+            if not speeds and name == spellings(data_name)[0]:
                 raise
-    return found
+    return speeds
 
 
 def past_jobs(past: Mapping[str, History]) -> list[Sample]:

@@ -134,12 +134,12 @@ def next_peer(node: str, roster: Roster, run: int) -> str | None:
 
 def bytes_per_second(address: str, tls: ssl.SSLContext | None) -> float:
     """How quickly PROBE_BYTES come from the agent at an address (host:port); NoProbe when they do not in time."""
-    found: SimpleQueue[float | NoProbe] = SimpleQueue()
+    results: SimpleQueue[float | NoProbe] = SimpleQueue()
     # Nothing ends a look-up of a name that takes long. So this waits for a thread, and does not any longer when it is
     # over time; the program does not wait for it either.
-    threading.Thread(target=lambda: found.put(_try_probe(address, tls)), daemon=True).start()
+    threading.Thread(target=lambda: results.put(_try_probe(address, tls)), daemon=True).start()
     try:
-        rate = found.get(timeout=PATIENCE_SECONDS)
+        rate = results.get(timeout=PATIENCE_SECONDS)
     except Empty:
         raise _too_slow(address) from None
     if isinstance(rate, NoProbe):

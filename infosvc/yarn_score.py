@@ -124,8 +124,8 @@ def parse(text: str) -> list[ScoringPolicy]:
     keys = dict(_lines(text))
     for key in sorted(keys.keys() - KEYS):
         raise InvalidInput(f"{key!r} is not known: is it misspelled?", key)
-    found = [_policy(name, keys) for name in POLICIES if any(key.startswith(f"{name}.") for key in keys)]
-    return found or [_policy(POLICIES[0], keys)]
+    policies = [_policy(name, keys) for name in POLICIES if any(key.startswith(f"{name}.") for key in keys)]
+    return policies or [_policy(POLICIES[0], keys)]
 
 
 def _lines(text: str) -> Iterator[tuple[str, str]]:
@@ -137,9 +137,9 @@ def _lines(text: str) -> Iterator[tuple[str, str]]:
         held += line
         if held.endswith("\\"):  # goes on in the next line
             held = held[:-1]
-        elif found := _LINE.fullmatch(held):
+        elif match := _LINE.fullmatch(held):
             held = ""
-            yield found[1], found[2]
+            yield match[1], match[2]
 
 
 def _policy(name: str, keys: Mapping[str, str]) -> ScoringPolicy:
@@ -148,30 +148,30 @@ def _policy(name: str, keys: Mapping[str, str]) -> ScoringPolicy:
         raise InvalidInput(f"{score} is missing", score)
     return ScoringPolicy(
         name,
-        tuple(_term(score, found) for found in _each(score, keys[score], _TERM)),
+        tuple(_term(score, match) for match in _each(score, keys[score], _TERM)),
         tuple(
-            Condition(found[1], found[2], _parse_number(conditions, found[3]))
-            for found in _each(conditions, keys.get(conditions, ""), _CONDITION)
+            Condition(match[1], match[2], _parse_number(conditions, match[3]))
+            for match in _each(conditions, keys.get(conditions, ""), _CONDITION)
         ),
     )
 
 
-def _term(key: str, found: re.Match[str]) -> Term:
-    low, high = _parse_number(key, found[3]), _parse_number(key, found[4])
-    weight = _parse_number(key, found[5] or "1")
+def _term(key: str, match: re.Match[str]) -> Term:
+    low, high = _parse_number(key, match[3]), _parse_number(key, match[4])
+    weight = _parse_number(key, match[5] or "1")
     if low >= high or weight <= 0:
         raise InvalidInput(
-            f"{key} says {found[0]}", key, remedy="a range begins with the lower number, a weight is above 0"
+            f"{key} says {match[0]}", key, remedy="a range begins with the lower number, a weight is above 0"
         )
-    return Term(found[1], found[2] == "higher", low, high, weight, found[6] or "exclude-last")
+    return Term(match[1], match[2] == "higher", low, high, weight, match[6] or "exclude-last")
 
 
 def _each(key: str, text: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
     for one in map(str.strip, text.removesuffix(";").split(";") if text else ()):
-        found = pattern.fullmatch(one)
-        if not found:
+        match = pattern.fullmatch(one)
+        if not match:
             raise InvalidInput(f"{key} says {one!r}, which the plug-in does not understand either", key)
-        yield found
+        yield match
 
 
 def _parse_number(key: str, text: str) -> float:
@@ -182,8 +182,8 @@ def _parse_number(key: str, text: str) -> float:
 
 def _neutral(term: Term, nodes: Sequence[str], values: Mapping[str, Datum]) -> float:
     """What the others have on average; the middle when nobody has a value."""
-    found = [value for node in nodes if (value := _fresh(values.get(node))) is not None]
-    return fmean(map(term.part, found)) if found else 0.5
+    numbers = [value for node in nodes if (value := _fresh(values.get(node))) is not None]
+    return fmean(map(term.part, numbers)) if numbers else 0.5
 
 
 def _fresh(datum: Datum | None) -> float | None:

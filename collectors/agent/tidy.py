@@ -53,8 +53,8 @@ class Tidy:
 
     def _folders(self) -> list[Path]:
         """Of slots, whose names never begin with a dot."""
-        found = self._state_dir.iterdir()
-        return [path for path in found if path.name[0] != "." and path.is_dir() and not path.is_symlink()]
+        folders = self._state_dir.iterdir()
+        return [path for path in folders if path.name[0] != "." and path.is_dir() and not path.is_symlink()]
 
     def _clear(self, folders: list[Path]) -> None:
         for folder in folders:

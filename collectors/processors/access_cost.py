@@ -27,10 +27,10 @@ def pairs(datum: Datum) -> dict[tuple[str, str], Rate]:
     return {(reader, peer): Rate(one["bytes_per_second"], one["age_seconds"] + since) for peer, one in others}
 
 
-def sound(found: Iterable[Datum], read: Callable[[Datum], dict[Any, Rate]]) -> dict[Any, Rate]:
+def sound(data: Iterable[Datum], read: Callable[[Datum], dict[Any, Rate]]) -> dict[Any, Rate]:
     """What `read` makes of all values; one that makes no sense is left out."""
     rates: dict[Any, Rate] = {}
-    for datum in (datum for datum in found if datum.data_value is not None):
+    for datum in (datum for datum in data if datum.data_value is not None):
         try:
             rates |= read(datum)
         except (InfoError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:

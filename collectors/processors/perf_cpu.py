@@ -31,7 +31,7 @@ def main() -> int:
     if len(sys.argv) != 2:
         raise ValueError("give the share of the CPU that the program needs, for example: perf_cpu.py 0.5")
     cpu_req = float(sys.argv[1])
-    capability(1.0, cpu_req)  # a wrong argument is an error even while there is nothing to judge
+    capability(1.0, cpu_req)  # a wrong argument is an error even while there is nothing to compare
     fresh = [datum for datum in service().data(SOURCE, node=node_name()) if datum.state is State.FRESH]
     if not fresh:
         print(f"no fresh {SOURCE} of {node_name()}", file=sys.stderr)

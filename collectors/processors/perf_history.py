@@ -36,7 +36,7 @@ def _without_history(client: InfoClient, names: list[str], node: str) -> Estimat
 
 
 def main() -> int:
-    """Judge this node, print its capability."""
+    """Work out the capability of this node and print it."""
     if len(sys.argv) != 2:
         raise ValueError("give the data name of the recorded speeds, for example: images_per_second:mxnet.alexnet:32")
     client, node = service(), node_name()

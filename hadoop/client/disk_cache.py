@@ -39,14 +39,14 @@ def take_current(
     path = find_path(filesystem, folder)
     file = directory / f"{_name(filesystem, path)}.arrow"
     before = None if fresh else load(file)
-    found = snapshots.take(Listing(filesystem), path, before, max_age)
-    if before is None or found.listed_again or found.summary != before.summary:
-        save(found, file)
+    snapshot = snapshots.take(Listing(filesystem), path, before, max_age)
+    if before is None or snapshot.listed_again or snapshot.summary != before.summary:
+        save(snapshot, file)
     else:
         with suppress(OSError):
             os.utime(file)
     tidy(directory)
-    return found
+    return snapshot
 
 
 def load(file: Path) -> Snapshot | None:
@@ -103,8 +103,8 @@ def _status(file: Path) -> os.stat_result | None:
         return None
 
 
-def _age(found: tuple[Path, os.stat_result]) -> int:
-    return -found[1].st_mtime_ns
+def _age(file: tuple[Path, os.stat_result]) -> int:
+    return -file[1].st_mtime_ns
 
 
 def _name(filesystem: FileSystem, path: str) -> str:

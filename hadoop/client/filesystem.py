@@ -98,10 +98,10 @@ class FileSystem:
         with java_errors(f"listing {folder}", REMEDY):
             if not self.java.exists(self.path(folder)):
                 return []
-            found = self.java.listStatus(self.path(folder))
+            statuses = self.java.listStatus(self.path(folder))
             return [
                 Entry(str(one.getPath().getName()), int(one.getLen()), int(one.getModificationTime()) / 1000)
-                for one in found
+                for one in statuses
             ]
 
     def upload(self, local: Path, name: str) -> None:

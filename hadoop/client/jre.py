@@ -46,10 +46,10 @@ def _check_version(java: Path, origin: str) -> Path:
         raise HadoopError(
             f"{origin} has no bin/java", remedy=f"point JAVA_HOME at Java {JAVA_VERSION}, or unset it after {_INSTALL}"
         )
-    found = _version(java)
-    if found != JAVA_VERSION:
+    version = _version(java)
+    if version != JAVA_VERSION:
         raise HadoopError(
-            f"{origin} is Java {found or 'of no known version'}, and Hadoop needs Java {JAVA_VERSION}",
+            f"{origin} is Java {version or 'of no known version'}, and Hadoop needs Java {JAVA_VERSION}",
             remedy=f"install it with {_INSTALL} and point JAVA_HOME at it",
         )
     return java
@@ -65,5 +65,5 @@ def _version(java: Path) -> int | None:
 
 def parse_version(text: str) -> int | None:
     """Read the major version out of what `java -version` prints, such as `openjdk version "17.0.15" 2025-04-15`."""
-    found = _VERSION.search(text)
-    return int(found[1]) if found else None
+    match = _VERSION.search(text)
+    return int(match[1]) if match else None

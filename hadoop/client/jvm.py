@@ -101,5 +101,5 @@ def java_errors(doing: str, remedy: str) -> Iterator[None]:
     try:
         yield
     except jpype.JException as error:
-        said = (str(error.getMessage() or error.getClass().getName())).strip().split("\n")[0]
-        raise HadoopError(f"{doing} failed: {said} ({remedy})") from error
+        message = (str(error.getMessage() or error.getClass().getName())).strip().split("\n")[0]
+        raise HadoopError(f"{doing} failed: {message} ({remedy})") from error

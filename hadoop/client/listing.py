@@ -82,10 +82,10 @@ class Listing:
         while True:
             with java_errors(f"listing {folder}", REMEDY):
                 start = java("org.apache.hadoop.thirdparty.protobuf.ByteString").copyFrom(_bytes(after))
-                found = self._namenode.getListing(None, request.setStartAfter(start).build())
-                if not found.hasDirList():
+                listing = self._namenode.getListing(None, request.setStartAfter(start).build())
+                if not listing.hasDirList():
                     return
-                content = bytes(found.getDirList().toByteArray())
+                content = bytes(listing.getDirList().toByteArray())
             page = self._page.FromString(content)
             if self._holders is not None:
                 self._holders |= _racks_on(page)
@@ -119,12 +119,12 @@ class Listing:
     def summary(self, path: str) -> Summary:
         """Totals below a path, in one call."""
         with java_errors(f"adding up {path}", REMEDY):
-            said = self._filesystem.java.getContentSummary(self._filesystem.path(path))
+            summary = self._filesystem.java.getContentSummary(self._filesystem.path(path))
             return Summary(
-                int(said.getFileCount()),
-                int(said.getDirectoryCount()),
-                int(said.getLength()),
-                int(said.getSpaceConsumed()),
+                int(summary.getFileCount()),
+                int(summary.getDirectoryCount()),
+                int(summary.getLength()),
+                int(summary.getSpaceConsumed()),
             )
 
     def racks(self) -> dict[str, str]:
@@ -141,10 +141,10 @@ class Listing:
             except java("org.apache.hadoop.ipc.RemoteException") as error:
                 if str(error.getClassName()) != _DENIED:
                     raise
-        found = self._racks_on_its_page()
-        if not found:
+        racks = self._racks_on_its_page()
+        if not racks:
             self._holders = {}
-        return found
+        return racks
 
     def holders(self) -> dict[str, str]:
         """The nodes that hold any listed block, with their racks, for users to whom `racks` shows nothing."""

@@ -98,16 +98,16 @@ def take(listing: Listing, path: str, before: Snapshot | None = None, max_age: f
     # These are read before the listing, so that the next call sees what changes during the listing.
     empty = Snapshot(path, time.time(), listing.summary(path), listing.racks(), {}, arrow_table.SCHEMA.empty_table())
     if before and before.racks == empty.racks != {} and 0 <= empty.listed_at - before.listed_at < max_age:
-        found = _walk(listing, replace(empty, listed_at=before.listed_at), before, top)
-        if _has_same_rest(found, before):
-            return found
-    found = _walk(listing, empty, empty, top)
-    return found if found.racks else replace(found, racks=listing.holders())
+        snapshot = _walk(listing, replace(empty, listed_at=before.listed_at), before, top)
+        if _has_same_rest(snapshot, before):
+            return snapshot
+    snapshot = _walk(listing, empty, empty, top)
+    return snapshot if snapshot.racks else replace(snapshot, racks=listing.holders())
 
 
-def _has_same_rest(found: Snapshot, before: Snapshot) -> bool:
+def _has_same_rest(snapshot: Snapshot, before: Snapshot) -> bool:
     """Whether the totals changed by as much as the files did: appending to a file changes no folder's state."""
-    return found.hidden == before.hidden if found.listed_again else found.summary == before.summary
+    return snapshot.hidden == before.hidden if snapshot.listed_again else snapshot.summary == before.summary
 
 
 def _walk(listing: Listing, empty: Snapshot, known: Snapshot, top: Stamp) -> Snapshot:

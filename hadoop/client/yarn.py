@@ -179,8 +179,8 @@ class Yarn:
         """All applications of this kind that YARN still remembers, the newest last."""
         kinds = java("java.util.Collections").singleton("NODEWISE")
         with java_errors("asking YARN for its applications", REMEDY):
-            found = [_application(report) for report in self._client.getApplications(kinds)]
-        return sorted(found, key=lambda one: one.started_at)
+            applications = [_application(report) for report in self._client.getApplications(kinds)]
+        return sorted(applications, key=lambda one: one.started_at)
 
     def kill(self, application_id: str) -> None:
         """End an application and all its containers."""
@@ -190,15 +190,15 @@ class Yarn:
 
 def resource(launch: Launch) -> Any:
     """Memory, cores and whatever else a container needs; HadoopError names a type that the site files do not name."""
-    found = java(f"{RECORDS}.Resource").newInstance(launch.memory_mb, launch.vcores)
+    resource = java(f"{RECORDS}.Resource").newInstance(launch.memory_mb, launch.vcores)
     for name, count in launch.resources.items():
         try:
-            found.setResourceValue(name, jpype.JLong(count))
+            resource.setResourceValue(name, jpype.JLong(count))
         except java("org.apache.hadoop.yarn.exceptions.ResourceNotFoundException") as error:  # says much, but no name
             raise HadoopError(
                 f"the site files in use name no type of resource {name}", remedy="add it to their resource-types.xml"
             ) from error
-    return found
+    return resource
 
 
 def _request(name: str, launch: Launch, relaxed: bool) -> Any:

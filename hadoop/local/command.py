@@ -151,16 +151,16 @@ def _as_dict(cluster: Cluster) -> dict[str, Any]:
     }
 
 
-def _show(found: dict[str, Any]) -> None:
-    table = Table(title=f"Cluster under {found['home']}: {found['state']}", title_justify="left")
+def _show(cluster: dict[str, Any]) -> None:
+    table = Table(title=f"Cluster under {cluster['home']}: {cluster['state']}", title_justify="left")
     for column in ("daemon", "node", "pid", "state"):
         table.add_column(column)
-    for daemon in found["daemons"]:
+    for daemon in cluster["daemons"]:
         state = "ready" if daemon["ready"] else "not ready" if daemon["pid"] else "stopped"
         table.add_row(daemon["kind"], daemon["node"] or "master", str(daemon["pid"] or ""), state)
     Console().print(table)
-    click.echo(f"HDFS {found['namenode_url']}  pages {found['namenode_http']} {found['rm_http']}")
-    click.echo(f"HADOOP_CONF_DIR={found['conf_dir']}  ssh -F {found['ssh_config']}")
+    click.echo(f"HDFS {cluster['namenode_url']}  pages {cluster['namenode_http']} {cluster['rm_http']}")
+    click.echo(f"HADOOP_CONF_DIR={cluster['conf_dir']}  ssh -F {cluster['ssh_config']}")
 
 
 @contextmanager
@@ -169,11 +169,11 @@ def _show_progress() -> Iterator[Say]:
     console = Console(stderr=True)
     begun = time.monotonic()
     if not console.is_terminal:
-        said: list[str] = []
+        lines: list[str] = []
 
         def say(text: str) -> None:
-            if said[-1:] != [text]:
-                said.append(text)
+            if lines[-1:] != [text]:
+                lines.append(text)
                 click.echo(f"{text} ({time.monotonic() - begun:.0f} s)", err=True)
 
         yield say

@@ -25,17 +25,17 @@ def of_cluster(home: Path, subnet: str | None) -> list[psutil.Process]:
     marker = cluster_id(home)
     spared = set(_own_line())
     everything = list(psutil.process_iter(["ppid"]))
-    found = {
+    family = {
         process.pid: process
         for process in everything
         if _environment(process).get(MARKER) == marker or _is_sshd(process, state_dir(home), subnet)
     }
     grown = True
     while grown:
-        heirs = {p.pid: p for p in everything if p.info["ppid"] in found and p.pid not in found}
-        found.update(heirs)
+        heirs = {p.pid: p for p in everything if p.info["ppid"] in family and p.pid not in family}
+        family.update(heirs)
         grown = bool(heirs)
-    return [process for process in found.values() if process.pid not in spared]
+    return [process for process in family.values() if process.pid not in spared]
 
 
 def _own_line() -> Iterator[int]:
@@ -102,14 +102,12 @@ def end(find: Callable[[], Iterable[psutil.Process]]) -> int:
     """
     ended: set[int] = set()
     deadline = time.monotonic() + DEADLINE_SECONDS
-    while found := list(find()):
+    while left := list(find()):
         if time.monotonic() > deadline:
-            raise HadoopError(
-                f"processes {sorted(p.pid for p in found)} would not end", remedy="look at them with `ps`"
-            )
-        ended.update(process.pid for process in found)
-        _signal(found, "terminate")
-        _, alive = psutil.wait_procs(found, timeout=GRACE_SECONDS)
+            raise HadoopError(f"processes {sorted(p.pid for p in left)} would not end", remedy="look at them with `ps`")
+        ended.update(process.pid for process in left)
+        _signal(left, "terminate")
+        _, alive = psutil.wait_procs(left, timeout=GRACE_SECONDS)
         _signal(alive, "kill")
         psutil.wait_procs(alive, timeout=GRACE_SECONDS)
     return len(ended)

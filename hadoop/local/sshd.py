@@ -54,10 +54,10 @@ Host {node}
 
 def program() -> Path:
     """Find sshd, which must be called by its full path; HadoopError with the remedy when it is missing."""
-    found = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:{_PATH}")
-    if found is None:
+    path = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:{_PATH}")
+    if path is None:
         raise HadoopError("sshd is missing", remedy=f"install it with {_INSTALL}")
-    return Path(found)
+    return Path(path)
 
 
 def config_file(cluster: Cluster, node: str) -> Path:

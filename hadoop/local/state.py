@@ -128,17 +128,17 @@ def read(home: Path) -> Cluster | None:
     """Read what was recorded for this home, or None if no cluster was ever started; HadoopError when it is damaged."""
     path = state_dir(home) / "cluster.json"
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        record = json.loads(path.read_text(encoding="utf-8"))
         return Cluster(
             home=home,
-            subnet=str(found["subnet"]),
-            size=int(found["size"]),
-            user=str(found["user"]),
-            jars=Path(found["jars"]),
-            java=Path(found["java"]),
-            cpus=tuple(int(cpu) for cpu in found["cpus"]),
-            plugin=bool(found.get("plugin", False)),
-            mapreduce=bool(found.get("mapreduce", False)),
+            subnet=str(record["subnet"]),
+            size=int(record["size"]),
+            user=str(record["user"]),
+            jars=Path(record["jars"]),
+            java=Path(record["java"]),
+            cpus=tuple(int(cpu) for cpu in record["cpus"]),
+            plugin=bool(record.get("plugin", False)),
+            mapreduce=bool(record.get("mapreduce", False)),
         )
     except FileNotFoundError:
         return None

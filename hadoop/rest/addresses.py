@@ -23,12 +23,12 @@ def namenode_addresses(conf_dir: Path) -> tuple[str, ...]:
     key = f"dfs.namenode.{scheme}-address"
     services = settings.names("dfs.internal.nameservices") or settings.names("dfs.nameservices")
     default = settings.get("fs.defaultFS")
-    found = []
+    addresses = []
     for suffix in _namenode_suffixes(settings, services, default):
         rpc = settings.get(f"dfs.namenode.rpc-address{suffix}")
         hosts = [rpc, "" if services else default]
-        found.append(_address(settings, scheme, key, suffix, hosts))
-    return _complete(found, settings, key)
+        addresses.append(_address(settings, scheme, key, suffix, hosts))
+    return _complete(addresses, settings, key)
 
 
 def resourcemanager_addresses(conf_dir: Path) -> tuple[str, ...]:
@@ -38,11 +38,11 @@ def resourcemanager_addresses(conf_dir: Path) -> tuple[str, ...]:
     key = f"yarn.resourcemanager.webapp.{'https.' if scheme == 'https' else ''}address"
     several = settings.get("yarn.resourcemanager.ha.enabled").lower() == "true"
     names = settings.names("yarn.resourcemanager.ha.rm-ids") if several else []
-    found = []
+    addresses = []
     for suffix in [f".{name}" for name in names] or [""]:
         hosts = [settings.get(f"yarn.resourcemanager.{word}{suffix}") for word in ("hostname", "address")]
-        found.append(_address(settings, scheme, key, suffix, hosts))
-    return _complete(found, settings, "yarn.resourcemanager.hostname")
+        addresses.append(_address(settings, scheme, key, suffix, hosts))
+    return _complete(addresses, settings, "yarn.resourcemanager.hostname")
 
 
 def namenode_http(conf_dir: Path) -> str:
@@ -80,18 +80,18 @@ def _address(settings: Settings, scheme: str, key: str, suffix: str, hosts: list
     return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port or DEFAULT_PORTS[key]}"
 
 
-def _split(settings: Settings, key: str, said: str) -> tuple[str, int | None]:
+def _split(settings: Settings, key: str, text: str) -> tuple[str, int | None]:
     try:
-        parts = urlsplit(f"//{said}")
+        parts = urlsplit(f"//{text}")
         return parts.hostname or "", parts.port
     except ValueError:
         raise HadoopError(
-            f"{settings.file} sets {key} to {said!r}", remedy="correct it, it must be HOST:PORT"
+            f"{settings.file} sets {key} to {text!r}", remedy="correct it, it must be HOST:PORT"
         ) from None
 
 
-def _complete(found: list[str], settings: Settings, key: str) -> tuple[str, ...]:
-    addresses = tuple(address for address in found if address)
+def _complete(candidates: list[str], settings: Settings, key: str) -> tuple[str, ...]:
+    addresses = tuple(address for address in candidates if address)
     if not addresses:
         raise missing_key(settings.file, key)
     return addresses

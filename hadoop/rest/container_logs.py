@@ -63,8 +63,8 @@ def parse_tail(answer: bytes, wanted: int) -> tuple[int, bytes]:
     >>> parse_tail(b"LogType:stdout\\nLogLength:7\\nLogContents:\\no\\nEnd of LogType:stdout.\\n*****\\n\\n", 2)
     (7, b'o\\n')
     """
-    found = _HEADER.search(answer)
-    if not found:
+    header = _HEADER.search(answer)
+    if not header:
         return 0, b""
-    length = int(found.group(1))
-    return length, answer[found.end() :][: min(wanted, length)]
+    length = int(header.group(1))
+    return length, answer[header.end() :][: min(wanted, length)]

@@ -47,10 +47,10 @@ class NameNode:
         return self._pages.read_json(_INFO, "the live DataNodes")
 
 
-def parse_info(address: str, said: Any) -> NameNodeInfo:
+def parse_info(address: str, page: Any) -> NameNodeInfo:
     """Read NameNodeInfo, whose LiveNodes and DeadNodes are JSON in a string; HadoopError when it is something else."""
     try:
-        bean = said["beans"][0]
+        bean = page["beans"][0]
         live, dead = (len(json.loads(bean[key])) for key in ("LiveNodes", "DeadNodes"))
         missing = int(bean["NumberOfMissingBlocks"])
         return NameNodeInfo(address, str(bean["SoftwareVersion"]), str(bean["Safemode"]), live, dead, missing)
@@ -61,24 +61,24 @@ def parse_info(address: str, said: Any) -> NameNodeInfo:
         ) from None
 
 
-def parse_live_hosts(said: Any) -> set[str] | None:
+def parse_live_hosts(page: Any) -> set[str] | None:
     """Read host names out of NameNodeInfo, whose LiveNodes is JSON in a string: `{"127.0.1.11:19001": {...}}`."""
     try:
-        if not said["beans"] or said["beans"][0].get("Safemode"):
+        if not page["beans"] or page["beans"][0].get("Safemode"):
             return None
-        return {name.rpartition(":")[0] for name in json.loads(said["beans"][0]["LiveNodes"])}
+        return {name.rpartition(":")[0] for name in json.loads(page["beans"][0]["LiveNodes"])}
     except (LookupError, TypeError, ValueError, AttributeError):
         return None
 
 
-def parse_racks(said: Any) -> dict[str, str]:
+def parse_racks(page: Any) -> dict[str, str]:
     """Read the rack of each live DataNode out of NameNodeInfo; HadoopError when it is something else.
 
     >>> parse_racks({"beans": [{"LiveNodes": '{"127.0.1.11:19001": {"location": "/default-rack"}}'}]})
     {'127.0.1.11': '/default-rack'}
     """
     try:
-        nodes = json.loads(said["beans"][0]["LiveNodes"])
+        nodes = json.loads(page["beans"][0]["LiveNodes"])
         return {name.rpartition(":")[0]: str(node["location"]) for name, node in nodes.items()}
     except (ValueError, LookupError, TypeError, AttributeError):
         raise HadoopError("the NameNode does not list its DataNodes", remedy="wait until it has started") from None

@@ -57,10 +57,10 @@ class ResourceManager:
     def application(self, application_id: str) -> dict[str, Any]:
         """The `app` of one application; NotKnown when there is none."""
         answer = self._ask(f"/apps/{quote(application_id)}", f"application {application_id}")
-        found = answer.get("app")
-        if not isinstance(found, dict):
+        application = answer.get("app")
+        if not isinstance(application, dict):
             raise self._pages.foreign_error()
-        return found
+        return application
 
     def is_running(self, application_id: str) -> bool:
         """Whether an application has not ended; NotKnown when there is none."""
@@ -72,10 +72,10 @@ class ResourceManager:
         NotKnown when there is no such application; HadoopError when it has not started yet.
         """
         answer = self._ask(f"/apps/{quote(application_id)}/appattempts", f"application {application_id}")
-        found = parse_attempts(answer)
-        if not found:
+        containers = parse_attempts(answer)
+        if not containers:
             raise HadoopError(f"{application_id} has no log yet: no node has started its application master")
-        return found
+        return containers
 
     def read_proxied(self, application_id: str, path: str, limits: Limits) -> bytes:
         """A page of an application's master, read through the ResourceManager's proxy.
@@ -91,10 +91,10 @@ class ResourceManager:
 
     def _ask(self, path: str, what: str, **query: str) -> dict[str, Any]:
         query |= {"user.name": self._user} if self._user else {}
-        found = self._pages.read_json(f"{_CLUSTER}{path}{'?' if query else ''}{urlencode(query)}", what)
-        if not isinstance(found, dict):
+        answer = self._pages.read_json(f"{_CLUSTER}{path}{'?' if query else ''}{urlencode(query)}", what)
+        if not isinstance(answer, dict):
             raise self._pages.foreign_error()
-        return found
+        return answer
 
 
 def parse_info(address: str, about: Any, nodes: Any) -> ResourceManagerInfo:

@@ -30,10 +30,10 @@ class Settings:
         """The value of a key with every variable replaced; `default` when the key is not set or its value is empty."""
         value = self._values.get(key) or default
         for _ in range(_MOST_VARIABLES):
-            found = _VARIABLE.search(value)
-            if not found:
+            variable = _VARIABLE.search(value)
+            if not variable:
                 return value
-            value = f"{value[: found.start()]}{self._variable(found[1])}{value[found.end() :]}"
+            value = f"{value[: variable.start()]}{self._variable(variable[1])}{value[variable.end() :]}"
         raise HadoopError(
             f"{self.file} sets {key} by variables that name each other", remedy="correct it, or name a value"
         )
@@ -65,10 +65,10 @@ def read(site_file: Path) -> dict[str, str]:
 
 def value(site_file: Path, key: str) -> str:
     """The text of one key; HadoopError when the file or the key is missing, or the file is not XML."""
-    found = read(site_file)
-    if key not in found:
+    values = read(site_file)
+    if key not in values:
         raise missing_key(site_file, key)
-    return found[key]
+    return values[key]
 
 
 def missing_key(site_file: Path, key: str) -> HadoopError:

@@ -34,10 +34,10 @@ class WebHdfs:
     def status(self, path: str) -> dict[str, Any] | None:
         """The FileStatus of a file or folder; None when there is no such path."""
         try:
-            found: dict[str, Any] = self._ask_json(path, "GETFILESTATUS")["FileStatus"]
+            status: dict[str, Any] = self._ask_json(path, "GETFILESTATUS")["FileStatus"]
         except NotKnown:
             return None
-        return found
+        return status
 
     def exists(self, path: str) -> bool:
         """Whether a file or folder has this name."""
@@ -45,13 +45,15 @@ class WebHdfs:
 
     def list_folder(self, path: str) -> list[dict[str, Any]]:
         """The FileStatus of all in a folder, or of the one file, whose pathSuffix is empty; NotKnown for neither."""
-        found: list[dict[str, Any]] = self._ask_json(path, "LISTSTATUS")["FileStatuses"]["FileStatus"]
-        return found
+        statuses: list[dict[str, Any]] = self._ask_json(path, "LISTSTATUS")["FileStatuses"]["FileStatus"]
+        return statuses
 
     def block_locations(self, path: str) -> list[dict[str, Any]]:
         """The BlockLocation of each block of a file."""
-        found: list[dict[str, Any]] = self._ask_json(path, "GETFILEBLOCKLOCATIONS")["BlockLocations"]["BlockLocation"]
-        return found
+        locations: list[dict[str, Any]] = self._ask_json(path, "GETFILEBLOCKLOCATIONS")["BlockLocations"][
+            "BlockLocation"
+        ]
+        return locations
 
     def racks(self) -> dict[str, str]:
         """Every live DataNode, by host name, with its rack; nothing where the NameNode's figures are closed."""
@@ -73,10 +75,10 @@ class WebHdfs:
         return self._ask(path, "OPEN").content
 
     def _ask_json(self, path: str, operation: str) -> dict[str, Any]:
-        found = self._pages.parse(self._ask(path, operation))
-        if not isinstance(found, dict):
+        answer = self._pages.parse(self._ask(path, operation))
+        if not isinstance(answer, dict):
             raise self._pages.foreign_error()
-        return found
+        return answer
 
     def _ask(self, path: str, operation: str) -> Answer:
         query = urlencode({"op": operation, "user.name": self._user})

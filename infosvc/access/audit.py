@@ -44,8 +44,8 @@ def _shorten(text: str) -> str:
 
 def seal(entry: AuditEntry, before: str, secret: bytes | None = None) -> str:
     """The hash of an entry that follows one with the hash `before`: SHA-256, or HMAC-SHA-256 with a secret."""
-    said = [before, entry.sequence, entry.at, entry.who, entry.address, entry.call, entry.status, entry.detail]
-    text = json.dumps(said).encode()
+    fields = [before, entry.sequence, entry.at, entry.who, entry.address, entry.call, entry.status, entry.detail]
+    text = json.dumps(fields).encode()
     if secret is None:
         return hashlib.sha256(text).hexdigest()
     return WITH_KEY + hmac.new(secret, text, hashlib.sha256).hexdigest()[1:]

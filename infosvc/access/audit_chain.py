@@ -87,13 +87,13 @@ class Chain:
         """Prove the first entry of a pruned log as soon as the entry comes that names the one before it."""
         if self._unanchored is None or entry.call.partition("?")[0] != PRUNE_CALL or entry.status != PRUNE_STATUS:
             return None
-        found = POSITION.search(entry.detail)
-        if not found or int(found[1]) != self.pruned_to:
+        position = POSITION.search(entry.detail)
+        if not position or int(position[1]) != self.pruned_to:
             return None
         first, self._unanchored = self._unanchored, None
-        if not self._fits(first, found[2]):
+        if not self._fits(first, position[2]):
             return f"entry {first.sequence} was changed"
-        if self._noted and self._noted[0] == self.pruned_to and self._noted[1] != found[2]:
+        if self._noted and self._noted[0] == self.pruned_to and self._noted[1] != position[2]:
             return f"entry {self.pruned_to} is not the one that was noted: the log was written anew"
         return None
 

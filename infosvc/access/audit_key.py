@@ -37,17 +37,17 @@ def read_key(path: Path) -> AuditKey | None:
         ) from error
     if mode & 0o077:
         raise InvalidInput(f"the audit log's key {path} can be read by others", "audit_key", remedy=f"chmod 600 {path}")
-    found = _TEXT.fullmatch(text)
-    if not found:
+    match = _TEXT.fullmatch(text)
+    if not match:
         raise InvalidInput(f"the file {path} holds no key of the audit log", "audit_key", remedy="restore it")
-    return AuditKey(int(found[1]), found[2], bytes.fromhex(found[3]))
+    return AuditKey(int(match[1]), match[2], bytes.fromhex(match[3]))
 
 
 def key_from(path: Path, newest: AuditEntry | None) -> AuditKey:
     """The key in a file; when it is missing, a new one for what follows the newest entry."""
-    found = read_key(path)
-    if found is not None:
-        return found
+    key = read_key(path)
+    if key is not None:
+        return key
     since, before = (newest.sequence + 1, newest.hash) if newest else (1, BEGINNING)
     secret = secrets.token_bytes(32)
     made = path.with_name(f"{path.name}.new")

@@ -117,23 +117,23 @@ class Authenticator:
 
     def log_out(self, environ: Environ) -> None:
         """End the session that the call shows, if it shows any; Forbidden when another site's page asks for it."""
-        found = self.session(environ)
-        if found is not None:
-            check_change(environ, found.csrf_token)
-            self._sessions.end(found.caller.session)
+        session = self.session(environ)
+        if session is not None:
+            check_change(environ, session.csrf_token)
+            self._sessions.end(session.caller.session)
 
     def session(self, environ: Environ) -> Session | None:
         """The session whose cookie a call shows, None without any that goes on."""
         cookies = environ.get("HTTP_COOKIE")
         text = next(filter(None, (_cookie(cookies, name) for name in cookie_names(environ))), "") if cookies else ""
-        found = self._sessions.find(text) if text else None
-        if found is None:
+        session = self._sessions.find(text) if text else None
+        if session is None:
             return None
-        if not self.still_valid(found.caller):
-            self._sessions.end(found.caller.session)
+        if not self.still_valid(session.caller):
+            self._sessions.end(session.caller.session)
             return None
-        environ[HOLDER] = found.caller
-        return found
+        environ[HOLDER] = session.caller
+        return session
 
     def _authenticate(self, environ: Environ) -> Caller:
         header: str = environ.get("HTTP_AUTHORIZATION", "")
@@ -258,9 +258,9 @@ def _cookie(header: str, wanted: str) -> str:
 
 
 def _unknown(shown: bool) -> Unauthorized:
-    said = "shows a token that this service does not know" if shown else "shows no token"
+    fault = "shows a token that this service does not know" if shown else "shows no token"
     return Unauthorized(
-        f"the call {said}",
+        f"the call {fault}",
         "Authorization",
         remedy=(
             "send `Authorization: Bearer TOKEN` with the content of the service's token file "

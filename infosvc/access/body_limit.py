@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from infosvc.wire.errors import Malformed, NotReady
 
@@ -91,11 +92,11 @@ class BodyLimit:
         now = time.monotonic()
         with self._lock:
             self._find_places(now)
-            found = [body for body in self._bodies if body.late_at <= now]
-            if found:
+            late = [body for body in self._bodies if body.late_at <= now]
+            if late:
                 lasting = {caller: until for caller, until in self._distrusted.items() if until > now}
-                self._distrusted = lasting | {body.caller: now + DISTRUST_SECONDS for body in found}
-        return found
+                self._distrusted = lasting | {body.caller: now + DISTRUST_SECONDS for body in late}
+        return late
 
     def reading(self) -> set[int]:
         """The threads that wait for a body, or for its turn."""
@@ -122,7 +123,7 @@ class BodyLimit:
 
     def _find_places(self, now: float) -> None:
         """Give places to small bodies that did not come at once, the oldest first; one that finds none is late."""
-        for body in sorted((body for body in self._bodies if not body.has_place), key=_begun):
+        for body in sorted((body for body in self._bodies if not body.has_place), key=attrgetter("begun")):
             body.looks += 1
             if body.looks >= LOOKS:
                 body.has_place = self._free() > 0
@@ -175,10 +176,6 @@ class BodyLimit:
                     self._waiting.remove(other)
                     self._let_in(other)
                     other.let_in.set()
-
-
-def _begun(body: Body) -> float:
-    return body.begun
 
 
 def _too_many() -> NotReady:

@@ -49,9 +49,9 @@ def port_of(environ: Environ) -> str:
     return port if port.isascii() and port.isdecimal() and len(port) <= LONGEST_PORT else ""
 
 
-def _from_elsewhere(header: str, said: Any) -> Forbidden:
+def _from_elsewhere(header: str, value: Any) -> Forbidden:
     return Forbidden(
-        f"{header} is {str(said)[:200]!r}: only this service's own pages may log in, or make changes by cookie; a "
+        f"{header} is {str(value)[:200]!r}: only this service's own pages may log in, or make changes by cookie; a "
         "proxy before it must pass on the Host that browsers ask for",
         header,
     )

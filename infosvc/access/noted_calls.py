@@ -141,7 +141,7 @@ def _network(address: str) -> str:
     ('2001:db8::/64', '10.0.0.1')
     """
     try:
-        found = ipaddress.ip_address(address)
+        parsed = ipaddress.ip_address(address)
     except ValueError:
         return address
-    return address if found.version == 4 else str(ipaddress.ip_network((found, 64), strict=False))
+    return address if parsed.version == 4 else str(ipaddress.ip_network((parsed, 64), strict=False))

@@ -28,17 +28,17 @@ class Proxies:
             environ[PEER] = environ["REMOTE_ADDR"]
             environ["REMOTE_ADDR"] = self._caller(environ["REMOTE_ADDR"], str(environ.get("HTTP_X_FORWARDED_FOR", "")))
 
-    def _caller(self, proxy: str, said: str) -> str:
+    def _caller(self, proxy: str, forwarded: str) -> str:
         """The last address that no trusted proxy has; what stands before it may be the caller's invention.
 
         >>> Proxies(["10.0.0.1", "10.0.0.2"])._caller("10.0.0.1", "1.1.1.1, 9.9.9.9, 10.0.0.2")
         '9.9.9.9'
         """
-        for one in reversed(said[-LONGEST:].split(",")):
+        for one in reversed(forwarded[-LONGEST:].split(",")):
             try:
-                found = str(ipaddress.ip_address(one.strip()))
+                address = str(ipaddress.ip_address(one.strip()))
             except ValueError:
                 return proxy
-            if found not in self._trusted:
-                return found
+            if address not in self._trusted:
+                return address
         return proxy

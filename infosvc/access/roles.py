@@ -78,8 +78,8 @@ def required_role(endpoint: str | None, view: Any, method: str) -> Role | None:
 
 
 def _declared_role(method: Any) -> Role | None:
-    found: Role | None = getattr(method, "needs", Role.ADMIN)
-    return found
+    role: Role | None = getattr(method, "needs", Role.ADMIN)
+    return role
 
 
 def is_loopback(host: str) -> bool:

@@ -83,11 +83,11 @@ class Sessions:
 
     def find_by_key(self, key: str) -> Session | None:
         """The session that a caller of it names, None when it has ended."""
-        found = self._open.get(key)
-        if found is not None and self._clock.monotonic() >= found.ends_at:
+        session = self._open.get(key)
+        if session is not None and self._clock.monotonic() >= session.ends_at:
             self.end(key)
             return None
-        return found
+        return session
 
     def end(self, key: str) -> None:
         """End one at once; nothing happens when it has ended before."""

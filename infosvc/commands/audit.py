@@ -58,11 +58,11 @@ def list_all(home: Path, service: ServiceAddress, since: int, limit: int | None,
         except KeyboardInterrupt:
             click.echo()
         return
-    found = [entry for page in _pages(service.client(home), since, limit) for entry in page]
+    entries = [entry for page in _pages(service.client(home), since, limit) for entry in page]
     if as_json:
-        show.as_json([entry.to_json() for entry in found])
+        show.as_json([entry.to_json() for entry in entries])
     else:
-        show.as_table(COLUMNS, [_row(entry) for entry in found], "no entry")
+        show.as_table(COLUMNS, [_row(entry) for entry in entries], "no entry")
 
 
 def _follow(client: InfoClient, since: int, limit: int | None, as_json: bool) -> None:
@@ -93,10 +93,10 @@ def _line(entry: AuditEntry) -> str:
 def _parse_position(_context: click.Context, _option: click.Parameter, text: str | None) -> tuple[int, str] | None:
     if text is None:
         return None
-    found = POSITION.fullmatch(text)
-    if not found:
+    match = POSITION.fullmatch(text)
+    if not match:
         raise click.BadParameter(f"{text!r} is not NUMBER:HASH as this command prints it")
-    return int(found[1]), found[2]
+    return int(match[1]), match[2]
 
 
 @audit.command()

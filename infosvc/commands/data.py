@@ -57,14 +57,14 @@ def get(
       nodewise data get load_1m memory_available_bytes --node 127.0.1.11
     """
     by_name = service.client(home).data_many(names, node, max_age)
-    found = [datum for name in names for datum in by_name[name]]
+    values = [datum for name in names for datum in by_name[name]]
     if as_json:
-        show.as_json([item.to_json() for item in found])
+        show.as_json([item.to_json() for item in values])
     else:
         several = len(names) > 1
         columns = ("data_name", *COLUMNS) if several else COLUMNS
         nothing = f"{', '.join(names)}: no value that fits: see `nodewise slot list`"
-        show.as_table(columns, [_row(datum, several) for datum in found], nothing)
+        show.as_table(columns, [_row(datum, several) for datum in values], nothing)
 
 
 @data.command(context_settings={"ignore_unknown_options": True})  # a value may be below 0
@@ -123,11 +123,11 @@ def history(
     Example:
       nodewise data history cpu_free_ratio 127.0.1.11 --since 1h
     """
-    found = service.client(home).history(check_name(name), check_node_name(node), since, until)
+    history = service.client(home).history(check_name(name), check_node_name(node), since, until)
     if as_json:
-        show.as_json(found.to_json())
+        show.as_json(history.to_json())
     else:
-        _print_history(found)
+        _print_history(history)
 
 
 @data.command()
@@ -180,23 +180,23 @@ def _present(client: InfoClient, names: Sequence[str], nodes: Sequence[str]) -> 
     by_name, now = client.data_many(names), time.time()
     for datum in (datum for name in names for datum in by_name[name] if not nodes or datum.node_name in nodes):
         kept = ("data_name", "node_name", "data_value", "outcome")
-        said = {key: value for key, value in datum.to_json().items() if key in kept}
-        yield said | {"time": None if datum.age is None else now - datum.age}
+        shown = {key: value for key, value in datum.to_json().items() if key in kept}
+        yield shown | {"time": None if datum.age is None else now - datum.age}
 
 
-def _tell_all(found: Iterator[dict[str, Any]], as_json: bool) -> None:
-    for said in found:
-        _tell(said, as_json)
+def _tell_all(changes: Iterator[dict[str, Any]], as_json: bool) -> None:
+    for change in changes:
+        _tell(change, as_json)
 
 
-def _tell(said: Any, as_json: bool) -> None:
+def _tell(change: Any, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(dict(said)))
+        click.echo(json.dumps(dict(change)))
         return
-    at = "never   " if said["time"] is None else time.strftime("%H:%M:%S", time.localtime(said["time"]))
-    value = "no value" if said["data_value"] is None else said["data_value"]
-    outcome = said["outcome"] or "forgotten"
-    click.echo(show.plain(f"{at}  {said['data_name']}  {said['node_name']}  {value}  {outcome}"))
+    at = "never   " if change["time"] is None else time.strftime("%H:%M:%S", time.localtime(change["time"]))
+    value = "no value" if change["data_value"] is None else change["data_value"]
+    outcome = change["outcome"] or "forgotten"
+    click.echo(show.plain(f"{at}  {change['data_name']}  {change['node_name']}  {value}  {outcome}"))
 
 
 def _row(datum: Datum, several: bool) -> tuple[object, ...]:
@@ -204,17 +204,19 @@ def _row(datum: Datum, several: bool) -> tuple[object, ...]:
     return (datum.data_name, *row) if several else row
 
 
-def _print_history(found: History) -> None:
-    click.echo(f"{found.data_name} on {found.node_name}, {show.moment(found.since)} to {show.moment(found.until)}")
-    if not found.points:
+def _print_history(history: History) -> None:
+    click.echo(
+        f"{history.data_name} on {history.node_name}, {show.moment(history.since)} to {show.moment(history.until)}"
+    )
+    if not history.points:
         click.echo("no value from this time is stored: `nodewise producer put NAME --keep SECONDS` sets for how long")
         return
-    fields = asdict(found)
+    fields = asdict(history)
     numbers = {key: fields[key] for key in STATISTICS}
     show.as_table(STATISTICS, [[_short(number) for number in numbers.values()]], "")
-    line = sparkline(found.points, found.since, found.until)
+    line = sparkline(history.points, history.since, history.until)
     if line:
-        click.echo(f"{line}  {found.unit}".rstrip())
+        click.echo(f"{line}  {history.unit}".rstrip())
 
 
 def _short(number: float | None) -> str:

@@ -73,12 +73,12 @@ def list_all(home: Path, service: ServiceAddress, as_json: bool) -> None:
     Example:
       nodewise node list --json
     """
-    found = service.client(home).nodes()
+    nodes = service.client(home).nodes()
     if as_json:
-        show.as_json([item.to_json() for item in found])
+        show.as_json([item.to_json() for item in nodes])
     else:
         columns = ("node", "state", "last seen", "address", "agent")
-        rows = [(n.node_name, n.state, show.moment(n.last_seen), n.address, n.agent_version) for n in found]
+        rows = [(n.node_name, n.state, show.moment(n.last_seen), n.address, n.agent_version) for n in nodes]
         show.as_table(columns, rows, "no node is enrolled: add one with `nodewise node add HOST`")
 
 
@@ -241,8 +241,8 @@ def _check_way_back(url: str, hosts: Sequence[str], options: RemoteOptions) -> N
         return
     for host in hosts:
         with suppress(OSError, UnicodeError):  # a name that leads nowhere is refused when it is connected to
-            found = socket.getaddrinfo(route(host, options.ssh_config).address, None)
-            if not is_loopback(str(found[0][4][0])):
+            addresses = socket.getaddrinfo(route(host, options.ssh_config).address, None)
+            if not is_loopback(str(addresses[0][4][0])):
                 raise InvalidInput(
                     f"{host} cannot reach {url}",
                     "url",

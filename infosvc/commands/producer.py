@@ -44,11 +44,11 @@ def list_all(home: Path, service: ServiceAddress, as_json: bool) -> None:
     Example:
       nodewise producer list --json
     """
-    found = [item.to_json() for item in service.client(home).producers()]
+    producers = [item.to_json() for item in service.client(home).producers()]
     if as_json:
-        show.as_json(found)
+        show.as_json(producers)
     else:
-        rows = [[item[column] for column in COLUMNS] for item in found]
+        rows = [[item[column] for column in COLUMNS] for item in producers]
         show.as_table(COLUMNS, rows, "no producer is registered: `nodewise node add` registers those that ship")
 
 
@@ -64,12 +64,12 @@ def show_one(home: Path, service: ServiceAddress, name: str, as_json: bool) -> N
     Example:
       nodewise producer show cpu_free_ratio
     """
-    found = service.client(home).producer(name).to_json()
+    fields = service.client(home).producer(name).to_json()
     if as_json:
-        show.as_json(found)
+        show.as_json(fields)
     else:
         rows = [
-            (field, ", ".join(value) if isinstance(value, list | tuple) else value) for field, value in found.items()
+            (field, ", ".join(value) if isinstance(value, list | tuple) else value) for field, value in fields.items()
         ]
         show.as_table(("field", "value"), rows, "")
 

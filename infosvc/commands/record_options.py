@@ -17,10 +17,10 @@ Command = Callable[..., Any]
 
 def record_options(record: type, *names: str) -> Callable[[Command], Command]:
     """An option for each field that a body holds, or each of these; None, or (), is what was left out."""
-    found = [one for one in fields_of(record) if one.described.sent and (not names or one.name in names)]
+    chosen = [one for one in fields_of(record) if one.described.sent and (not names or one.name in names)]
 
     def add(command: Command) -> Command:
-        for one in reversed(found):
+        for one in reversed(chosen):
             command = _option(one)(command)
         return command
 
@@ -36,11 +36,11 @@ def _option(one: Field) -> Callable[[Command], Command]:
 
 def _help(one: Field, is_list: bool) -> str:
     text = one.described.text
-    said = f"{text[:1].upper()}{text[1:]}" + ("; repeatable, '' for none." if is_list else ".")
+    sentence = f"{text[:1].upper()}{text[1:]}" + ("; repeatable, '' for none." if is_list else ".")
     if one.default in (MISSING, None, "", ()):
-        return said
+        return sentence
     shown = f"{one.default:g}" if isinstance(one.default, float) else str(one.default)
-    return f"{said}  [default: {shown}]"
+    return f"{sentence}  [default: {shown}]"
 
 
 def _type(one: Field) -> click.ParamType[Any]:

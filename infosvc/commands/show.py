@@ -17,9 +17,9 @@ from rich.text import Text
 PIPE_WIDTH = 200
 
 
-def as_json(found: Any) -> None:
+def as_json(value: Any) -> None:
     """Print records, or whatever else, as indented JSON."""
-    click.echo(json.dumps(found, indent=2))
+    click.echo(json.dumps(value, indent=2))
 
 
 def as_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], empty: str) -> None:

@@ -47,14 +47,14 @@ def list_all(home: Path, service: ServiceAddress, nodes: tuple[str, ...], bad: b
       nodewise slot list --bad
     """
     client = service.client(home)
-    found = [(name, item) for name in nodes or _all_nodes(client) for item in client.slots(check_node_name(name)).slots]
+    slots = [(name, item) for name in nodes or _all_nodes(client) for item in client.slots(check_node_name(name)).slots]
     if bad:
-        found = [(name, item) for name, item in found if item.outcome is not None and item.outcome.is_bad]
+        slots = [(name, item) for name, item in slots if item.outcome is not None and item.outcome.is_bad]
     if as_json:
-        show.as_json([{"node_name": name} | item.to_json() for name, item in found])
+        show.as_json([{"node_name": name} | item.to_json() for name, item in slots])
     else:
         empty = "no slot has gone wrong" if bad else "no slot: start one with `nodewise slot start NAME`"
-        show.as_table(COLUMNS, [_row(*pair) for pair in found], empty)
+        show.as_table(COLUMNS, [_row(*pair) for pair in slots], empty)
 
 
 @slot.command()
@@ -107,18 +107,18 @@ def stop(home: Path, service: ServiceAddress, name: str, nodes: tuple[str, ...])
     with to_be_taken_away(f"no producer is registered under {name!r}", "nodewise producer list"):
         producer = client.producer(name)
     placed = producer.scope is Scope.CLUSTER and not nodes and _withdraw(client, name)
-    found = {}
+    by_node = {}
     for node in nodes or _all_nodes(client):
         with to_be_taken_away(f"no node is called {node!r}", "nodewise node list"):
-            found[node] = _find(client, node, name)
-    chosen = list(nodes) or [node for node, there in found.items() if there]
+            by_node[node] = _find(client, node, name)
+    chosen = list(nodes) or [node for node, there in by_node.items() if there]
     if not chosen and not placed:
         raise InvalidInput(f"{name} has no slot on any node", "data_name", remedy="see `nodewise slot list`")
     if placed:
         click.echo(f"{name} is stopped where the service ran it")
 
     def end(node_name: str) -> str:
-        there = found[node_name]
+        there = by_node[node_name]
         if there is None:
             raise NotFound(f"has no slot for {name}", remedy=f"see `nodewise slot list --node {node_name}`")
         own = None if there.interval == producer.time_max else there.interval
@@ -192,8 +192,8 @@ def _find(client: InfoClient, node_name: str, data_name: str) -> Slot | None:
 
 def _past(run: PastRun) -> tuple[object, ...]:
     """One run as a row; the lines of its stderr side by side."""
-    said = " / ".join(run.stderr.splitlines())
-    return show.moment(run.ended_at), run.outcome, show.seconds(run.duration), run.exit_status, run.value, said
+    stderr = " / ".join(run.stderr.splitlines())
+    return show.moment(run.ended_at), run.outcome, show.seconds(run.duration), run.exit_status, run.value, stderr
 
 
 def _count(producer: Producer) -> str:

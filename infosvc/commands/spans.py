@@ -18,10 +18,10 @@ class Span(click.ParamType[float]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """The span in seconds."""
-        found = _SPAN.fullmatch(str(value).strip())
-        if found is None:
+        match = _SPAN.fullmatch(str(value).strip())
+        if match is None:
             self.fail(f"{value!r} is not a span of time: give seconds, or a number with s, m, h, d or w", param, ctx)
-        return float(found[1]) * _SECONDS[found[2]]
+        return float(match[1]) * _SECONDS[match[2]]
 
 
 class Seconds(click.FloatRange):

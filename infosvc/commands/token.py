@@ -93,11 +93,11 @@ def list_all(home: Path, service: ServiceAddress, as_json: bool) -> None:
     Example:
       nodewise token list --json
     """
-    found = service.client(home).tokens()
+    tokens = service.client(home).tokens()
     if as_json:
-        show.as_json([item.to_json() for item in found])
+        show.as_json([item.to_json() for item in tokens])
     else:
-        show.as_table(COLUMNS, [_row(item) for item in found], "no token but the first admin's, in the token file")
+        show.as_table(COLUMNS, [_row(item) for item in tokens], "no token but the first admin's, in the token file")
 
 
 @token.command()

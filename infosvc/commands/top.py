@@ -163,8 +163,8 @@ def _line(text: str, style: str = "") -> Text:
 
 
 def _silence(seen: Look, passed: float, trouble: str) -> str:
-    said = f"nothing came since {_clock(seen.at)}, {show.seconds(passed)} ago"
-    return f"{said}: {trouble}" if trouble else said
+    sentence = f"nothing came since {_clock(seen.at)}, {show.seconds(passed)} ago"
+    return f"{sentence}: {trouble}" if trouble else sentence
 
 
 def _clock(unix: float) -> str:

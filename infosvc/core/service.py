@@ -101,5 +101,5 @@ def _audit_log(settings: Settings, latest: Latest) -> AuditLog:
 
 def components_of(app: Flask) -> Components:
     """The parts behind an application that create_app made."""
-    found: Components = app.extensions["infosvc"]
-    return found
+    components: Components = app.extensions["infosvc"]
+    return components

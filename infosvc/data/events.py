@@ -159,12 +159,12 @@ class Broker:
         with self._news:
             if start == self._next and not self.closed:
                 self._news.wait(patience)
-            found: list[_Entry] = []
+            entries: list[_Entry] = []
             for entry in reversed(self._log):
                 if entry.end <= start:
                     break
-                found.append(entry)
-            return self._gap(start), found[::-1], self._next
+                entries.append(entry)
+            return self._gap(start), entries[::-1], self._next
 
     def _gap(self, start: int) -> Event | None:
         if self._first <= start <= self._next:
@@ -245,15 +245,19 @@ def _happenings(table: str, key: Key, commit: Commit) -> Iterator[_Happening]:
 
 
 def _producer(key: Key, _before: Configuration, after: Configuration) -> Iterator[_Happening]:
-    found: Producer | None = after.producers.get(key[0])
-    said = {"change": "put", "version": found.version} if found else {"change": "deleted"}
-    yield "producer", {"data_name": key[0], **said}
+    producer: Producer | None = after.producers.get(key[0])
+    detail = {"change": "put", "version": producer.version} if producer else {"change": "deleted"}
+    yield "producer", {"data_name": key[0], **detail}
 
 
 def _slot(key: Key, _before: Configuration, after: Configuration) -> Iterator[_Happening]:
-    found: SlotRequest | None = after.slots.get(key[0], {}).get(key[1])
-    said = {"change": "put", "running": found.running, "interval": found.interval} if found else {"change": "deleted"}
-    yield "slot", {"node_name": key[0], "data_name": key[1], **said}
+    slot_request: SlotRequest | None = after.slots.get(key[0], {}).get(key[1])
+    detail = (
+        {"change": "put", "running": slot_request.running, "interval": slot_request.interval}
+        if slot_request
+        else {"change": "deleted"}
+    )
+    yield "slot", {"node_name": key[0], "data_name": key[1], **detail}
 
 
 # Every report changes a node's row; what of it is worth telling, its state, is published by the watchdog.

@@ -15,9 +15,9 @@ def summary(
 ) -> History:
     """Statistics of the points that are numbers, and all points; `window` and points in Unix seconds."""
     numbers = sorted(number for _, text in points if (number := number_of(text)) is not None)
-    found = History(data_name, node_name, unit, *window, count=len(points), points=tuple(points))
+    history = History(data_name, node_name, unit, *window, count=len(points), points=tuple(points))
     if not numbers:
-        return found
+        return history
     return History(
         data_name,
         node_name,

@@ -24,11 +24,11 @@ def make_struct(record: type[R], *, strict: bool = False) -> type[R]:
 
 
 def _field(one: Field, strict: bool) -> tuple[str, Any] | tuple[str, Any, Any]:
-    found = _type(one.type, one.described.limits, one.described.each, one.described.keys, strict)
-    found = found | None if one.nullable else found
+    kind = _type(one.type, one.described.limits, one.described.each, one.described.keys, strict)
+    kind = kind | None if one.nullable else kind
     if one.is_required or one.default is MISSING:
-        return one.name, found
-    return one.name, found, one.default
+        return one.name, kind
+    return one.name, kind, one.default
 
 
 def _type(plain: Any, limits: Limits, each: Limits = FREE, keys: Limits = FREE, strict: bool = False) -> Any:
@@ -39,7 +39,7 @@ def _type(plain: Any, limits: Limits, each: Limits = FREE, keys: Limits = FREE, 
         plain = list[_type(inner[0], each, strict=strict)]  # type: ignore[misc]
     elif is_dataclass(plain):
         plain = make_struct(cast(type, plain), strict=strict)
-    said: dict[str, Any] = {
+    limits_of: dict[str, Any] = {
         "ge": limits.least,
         "gt": limits.above,
         "le": limits.most,
@@ -47,5 +47,5 @@ def _type(plain: Any, limits: Limits, each: Limits = FREE, keys: Limits = FREE, 
         "max_length": limits.longest,
         "pattern": limits.pattern,
     }
-    given = {name: value for name, value in said.items() if value is not None}
+    given = {name: value for name, value in limits_of.items() if value is not None}
     return Annotated[plain, msgspec.Meta(**given)] if given else plain

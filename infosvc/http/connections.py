@@ -97,13 +97,13 @@ class Connections:
     def _late_bodies(self) -> dict[str, list[Body]]:
         """By address; without those for which a call of the address could be mistaken that is answered slowly."""
         late: dict[str, list[Body]] = defaultdict(list)
-        found = [body for limit in self._bodies for body in limit.overdue()]
-        if found:
+        bodies = [body for limit in self._bodies for body in limit.overdue()]
+        if bodies:
             now = time.monotonic()
             reading = set().union(*(limit.reading() for limit in self._bodies))
             slow = [call for call in self._running.copy().items() if call[0] not in reading]
             spared = {address for _, (address, begun) in slow if now - begun > CONFIRM_SECONDS}
-            for body in found:
+            for body in bodies:
                 if body.address not in spared or now - body.late_at > SPARED_SECONDS:
                     late[body.address].append(body)
         return late

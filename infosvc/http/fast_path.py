@@ -38,7 +38,7 @@ _ONE_TAG = re.compile('"[^"]*"')  # what most callers show; lists and weak tags 
 _KEPT = (("Cache-Control", "no-cache"), ("Vary", "Accept"))  # asked again each time, and one answer for each form
 
 
-class _Said:
+class _NotedStart:
     """Passes a start of an answer on and remembers its status."""
 
     __slots__ = ("_start", "status")
@@ -93,18 +93,18 @@ class FastLane:
         begun = time.perf_counter()
         path: str = environ["PATH_INFO"]
         method = environ["REQUEST_METHOD"]
-        said = _Said(start)
+        noted = _NotedStart(start)
         answer: Iterable[bytes] | None
         if method == "GET" and path.startswith(self._data) and not environ["QUERY_STRING"]:
-            call, answer = self._read_call, self._read(environ, path[len(self._data) :], said)
+            call, answer = self._read_call, self._read(environ, path[len(self._data) :], noted)
         elif method == "POST" and path.startswith(self._nodes) and path.endswith(self._report_end):
             node_name = path[len(self._nodes) : -len(self._report_end)]
-            call, answer = self._report_call, self._report(environ, node_name, said)
+            call, answer = self._report_call, self._report(environ, node_name, noted)
         else:
             call, answer = "", None
         if answer is None:
             return self._app(environ, start)
-        self._calls.count(call, said.status, time.perf_counter() - begun)
+        self._calls.count(call, noted.status, time.perf_counter() - begun)
         return answer
 
     def _read(self, environ: Environ, data_name: str, start: Start) -> list[bytes] | None:
@@ -121,11 +121,11 @@ class FastLane:
         clock = self._latest.clock
         now = clock.monotonic()
         if asked is None or asked != self._latest.current_values.etag(producer, now):
-            found = self._latest.current_values.answer(producer, now, clock.wall(), self._most)
-            if asked != found.etag:
-                more = () if found.last is None else (("Link", next_link((), found.last)),)
-                start("200 OK", _headers(found.body, ("ETag", found.etag), *_KEPT, *more))
-                return [found.body]
+            answer = self._latest.current_values.answer(producer, now, clock.wall(), self._most)
+            if asked != answer.etag:
+                more = () if answer.last is None else (("Link", next_link((), answer.last)),)
+                start("200 OK", _headers(answer.body, ("ETag", answer.etag), *_KEPT, *more))
+                return [answer.body]
         start("304 Not Modified", [("ETag", asked), *_KEPT, *GUARDS])
         return [b""]
 
@@ -144,9 +144,9 @@ class FastLane:
             receipt = intake.take(self._latest, self._writer, node_name, read_report(body, self._passed_over), caller)
         except InfoError as error:
             return self._refuse(error, environ, start)
-        said = msgspec.json.encode(receipt)
-        start("200 OK", _headers(said))
-        return [said]
+        content = msgspec.json.encode(receipt)
+        start("200 OK", _headers(content))
+        return [content]
 
     def _refuse(self, error: Exception, environ: Environ, start: Start) -> Iterable[bytes]:
         """An error in the one form that all errors have."""

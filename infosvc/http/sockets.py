@@ -62,9 +62,9 @@ def count_open() -> int:
 def look(port: int) -> Iterator[Connection]:
     """The connections that callers have to a port of this process. It rests now and then, so that nobody waits."""
     for number, descriptor in enumerate(_descriptors(), 1):
-        found = _look_at(descriptor, port)
-        if found is not None:
-            yield found
+        connection = _look_at(descriptor, port)
+        if connection is not None:
+            yield connection
         if number % AT_ONCE == 0:
             time.sleep(REST_SECONDS)
 
@@ -74,11 +74,11 @@ def cut(connection: Connection, port: int) -> bool:
     with suppress(OSError):
         descriptor = os.dup(connection.descriptor)  # of which nobody else disposes while we look whose it is
         try:
-            found = _look_at(descriptor, port)
+            current = _look_at(descriptor, port)
             if (
-                found is not None
-                and found.peer == connection.peer
-                and found.sent_at < connection.sent_at + EXACT_SECONDS
+                current is not None
+                and current.peer == connection.peer
+                and current.sent_at < connection.sent_at + EXACT_SECONDS
             ):
                 with_caller = socket.socket(fileno=descriptor)
                 try:

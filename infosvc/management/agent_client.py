@@ -58,8 +58,8 @@ class AgentClient:
 
     def _runs(self, configuration: Configuration, node_name: str, data_name: str) -> list[PastRun]:
         try:
-            said = self._ask(configuration, node_name, "GET", f"/api/v1/slots/{data_name}/log")
-            return [PastRun.from_json(run) for run in said["runs"]]
+            answer = self._ask(configuration, node_name, "GET", f"/api/v1/slots/{data_name}/log")
+            return [PastRun.from_json(run) for run in answer["runs"]]
         except NotFound:
             return []
         except (KeyError, TypeError, ValueError, AttributeError) as error:

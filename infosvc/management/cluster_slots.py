@@ -31,8 +31,8 @@ class Moves(NamedTuple):
 
 def find_placed(configuration: Configuration, data_name: str) -> dict[str, SlotRequest]:
     """The slots of a producer that the service placed, by node."""
-    found = {node: slots[data_name] for node, slots in configuration.slots.items() if data_name in slots}
-    return {node: slot_request for node, slot_request in sorted(found.items()) if slot_request.placed}
+    slot_requests = {node: slots[data_name] for node, slots in configuration.slots.items() if data_name in slots}
+    return {node: slot_request for node, slot_request in sorted(slot_requests.items()) if slot_request.placed}
 
 
 def placement(configuration: Configuration, data_name: str) -> Placement:

@@ -157,9 +157,11 @@ class Watchdog:
                 transaction, data_name, f"to {', '.join(moves.to) or 'none'}, off {', '.join(moves.off) or 'none'}"
             )
 
-    def _record(self, transaction: Transaction, data_name: str, said: str) -> None:
-        self._audit_log.record(transaction, self._latest.clock.wall(), "nodewise", "", f"PLACE {data_name}", 200, said)
-        _log.info("%s was placed anew: %s", data_name, said)
+    def _record(self, transaction: Transaction, data_name: str, detail: str) -> None:
+        self._audit_log.record(
+            transaction, self._latest.clock.wall(), "nodewise", "", f"PLACE {data_name}", 200, detail
+        )
+        _log.info("%s was placed anew: %s", data_name, detail)
 
     def _write(self, data_name: str, change: Callable[[Transaction], None]) -> bool:
         """Make a change; False when the database did not take it, so that it must be tried again."""

@@ -128,17 +128,17 @@ def _take(file: Path, target: Path) -> None:
 
 
 def _lay_over(own: Path, directory: Path, replace_shipped: bool) -> None:
-    found = [(folder, file) for folder, pattern in _PROGRAMS.items() for file in _sources(own / folder, pattern)]
-    if not found:
+    files = [(folder, file) for folder, pattern in _PROGRAMS.items() for file in _sources(own / folder, pattern)]
+    if not files:
         raise InvalidInput(
             f"{own} holds no scripts/*.sh and no processors/*.py", remedy="put some there, or name no directory"
         )
-    taken = [f"{folder}/{file.name}" for folder, file in found if (directory / folder / file.name).exists()]
+    taken = [f"{folder}/{file.name}" for folder, file in files if (directory / folder / file.name).exists()]
     if taken and not replace_shipped:
         raise Conflict(
             f"{own} has {', '.join(taken)}, which ships under that name", remedy="rename it, or say --replace"
         )
-    for folder, file in found:
+    for folder, file in files:
         _take(file, directory / folder / file.name)
 
 

@@ -53,16 +53,16 @@ def register(client: InfoClient, update: bool = False) -> Registered:
 
 def in_turns(producers: Iterable[Producer]) -> Iterator[list[Producer]]:
     """Groups, of which each needs only those before: its inputs, and the one that emits it."""
-    found = {producer.data_name: producer for producer in producers}
-    needs = {name: set(producer.inputs) & set(found) for name, producer in found.items()}
-    for name, producer in found.items():
+    by_name = {producer.data_name: producer for producer in producers}
+    needs = {name: set(producer.inputs) & set(by_name) for name, producer in by_name.items()}
+    for name, producer in by_name.items():
         for emitted in producer.emits:
             needs[emitted].add(name)
     sorter = TopologicalSorter(needs)
     sorter.prepare()
     while sorter.is_active():
         turn = sorter.get_ready()
-        yield [found[name] for name in turn]
+        yield [by_name[name] for name in turn]
         sorter.done(*turn)
 
 

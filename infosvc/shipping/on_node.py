@@ -85,8 +85,8 @@ def look(directory: str, make: bool) -> dict[str, Any]:
 
 def check_allowed(directories: list[str]) -> dict[str, Any]:
     """Why folders may not be allowed, where they may not: whoever names a program in them could run anything."""
-    found = {directory: _reason(directory) for directory in directories}
-    return {"refused": {directory: reason for directory, reason in found.items() if reason}}
+    reasons = {directory: _reason(directory) for directory in directories}
+    return {"refused": {directory: reason for directory, reason in reasons.items() if reason}}
 
 
 def unpack(base: str, release: str, content: str) -> dict[str, Any]:
@@ -121,16 +121,16 @@ def switch(base: str, wanted: dict[str, Any]) -> dict[str, Any]:
     before = {"links": _links(place), "files": {name: _text(place / name) for name in wanted["files"]}}
     try:
         _set(place, wanted)
-        said = _begin_anew(place)
+        complaint = _begin_anew(place)
     except BaseException:
         _set(place, before)
         raise
-    if said is None:
+    if complaint is None:
         return {"before": before}
     _set(place, before)
     _begin_anew(place)
     prune(base)
-    return {"agent": said}
+    return {"agent": complaint}
 
 
 def prune(base: str) -> dict[str, Any]:
@@ -154,9 +154,9 @@ def remove(directory: str) -> dict[str, Any]:
     _lock(base)
     if (base / SUPERVISED).exists():
         return {"supervised": str(base)}
-    said = _run_agent(base, "--stop")
-    if said is not None:
-        return {"agent": said}
+    complaint = _run_agent(base, "--stop")
+    if complaint is not None:
+        return {"agent": complaint}
     for name in MADE:
         for found in (base / name, base / f"{name}.new"):
             if found.is_dir() and not found.is_symlink():
@@ -203,10 +203,10 @@ def _lock(base: Path) -> None:
 def _settings(base: Path) -> dict[str, Any]:
     """What the agent was told, nothing when none is installed or nobody could read it."""
     try:
-        found = json.loads(_text(base / SETTINGS) or "{}")
+        settings = json.loads(_text(base / SETTINGS) or "{}")
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return settings if isinstance(settings, dict) else {}
 
 
 def _links(base: Path) -> dict[str, str | None]:

@@ -217,14 +217,14 @@ class Machine:
 
     def _own_files(self) -> OwnFiles:
         """What this node alone is given, by the setting that names it: file name there, and content unless it goes."""
-        found = {}
+        files = {}
         authority, directory = self._options.ca_file, self._options.tls_dir
         if authority is not None:
-            found["ca_file"] = ("ca.pem", _read_option_file(authority, "", "ca_file"))
+            files["ca_file"] = ("ca.pem", _read_option_file(authority, "", "ca_file"))
         if directory is not None:
             for key, ending in (("tls_cert", "pem"), ("tls_key", "key")):
-                found[key] = (f"agent.{ending}", _read_option_file(directory, f"{self.node_name}.{ending}", "tls_dir"))
-        return found
+                files[key] = (f"agent.{ending}", _read_option_file(directory, f"{self.node_name}.{ending}", "tls_dir"))
+        return files
 
     def _switch(self, standing: Standing, release: str, version: str, files: Files) -> Installed:
         current, previous = standing.links["current"], standing.links["previous"]

@@ -36,13 +36,13 @@ def route(host: str, config_file: Path | None = None) -> Route:
     if config_file is None:
         return Route(host)
     try:
-        found = paramiko.SSHConfig.from_path(str(config_file)).lookup(host)
+        options = paramiko.SSHConfig.from_path(str(config_file)).lookup(host)
         return Route(
-            address=found["hostname"],
-            port=int(found.get("port", 22)),
-            user=found.get("user"),
-            identities=tuple(found.get("identityfile", ())),
-            known_hosts=tuple(shlex.split(found.get("userknownhostsfile", ""))),
+            address=options["hostname"],
+            port=int(options.get("port", 22)),
+            user=options.get("user"),
+            identities=tuple(options.get("identityfile", ())),
+            known_hosts=tuple(shlex.split(options.get("userknownhostsfile", ""))),
         )
     except (OSError, ValueError, paramiko.SSHException) as error:
         raise InvalidInput(f"the SSH configuration {config_file} cannot be used: {error}", "ssh_config") from error
@@ -162,8 +162,8 @@ class Talk:
                 f"{self._address} has no {self._name}",
                 remedy=f"install it there, for example apt-get install {self._name}",
             )
-        said = complaint.rpartition("\n")[2] or f"{self._name} ended with status {status}"
-        raise NotReady(f"{self._address}: {said}")
+        reason = complaint.rpartition("\n")[2] or f"{self._name} ended with status {status}"
+        raise NotReady(f"{self._address}: {reason}")
 
 
 def _broken_off(address: str, name: str, error: Exception) -> Unreachable:

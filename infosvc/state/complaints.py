@@ -24,9 +24,9 @@ _REMEDIES: dict[str, tuple[str, ...]] = {
 _AWAY = "start it, or name another one with --database"
 
 
-def not_ready(name: str, said: object) -> NotReady:
+def not_ready(name: str, cause: object) -> NotReady:
     """The error that tells what the database `name` complained."""
-    text = str(said)
+    text = str(cause)
     for remedy, signs in _REMEDIES.items():
         if any(sign in text for sign in signs):
             return NotReady(f"the database {name} cannot be used ({text})", remedy=remedy)

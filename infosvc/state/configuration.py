@@ -86,11 +86,11 @@ class Configuration:
     def slot_request(self, node_name: str, data_name: str) -> SlotRequest:
         """One slot of a node; NotFound says how to start it."""
         self.node(node_name)
-        found = self.slots.get(node_name, {}).get(data_name)
-        if found is None:
+        slot_request = self.slots.get(node_name, {}).get(data_name)
+        if slot_request is None:
             raise NotFound(
                 f"{node_name} has no slot for {data_name!r}",
                 "data_name",
                 remedy=f"start one with `nodewise slot start {data_name} --node {node_name}`",
             )
-        return found
+        return slot_request

@@ -66,8 +66,8 @@ class CurrentValues:
         column = self._columns.get(data_name)
         if column is None or node is None:
             return sorted(column.rows.items()) if column else []
-        found = column.rows.get(node)
-        return [] if found is None else [(node, found)]
+        row = column.rows.get(node)
+        return [] if row is None else [(node, row)]
 
     def names(self) -> list[str]:
         """Every name that has a value somewhere."""
@@ -94,14 +94,14 @@ class CurrentValues:
 
     def value(self, data_name: str, node_name: str) -> Value:
         """One value; NotFound says how to bring one."""
-        found = self.find(data_name, node_name)
-        if found is None:
+        row = self.find(data_name, node_name)
+        if row is None:
             raise NotFound(
                 f"{data_name} has no value on {node_name!r}",
                 "node_name",
                 remedy=f"see `nodewise slot list --node {node_name}`, or write one with `nodewise data put`",
             )
-        return found
+        return row
 
     def changes(self, data_name: str) -> int:
         """In how many commits since the service started a text of this name has changed."""
@@ -137,13 +137,13 @@ class CurrentValues:
         their field `time` says when the ages were true.
         """
         column = self._columns.setdefault(producer.data_name, Column())
-        found = self._cached_answer(column, producer, now)
-        if found is None:
+        answer = self._cached_answer(column, producer, now)
+        if answer is None:
             with column.making:  # one makes it, and all others who came meanwhile take that
-                found = self._cached_answer(column, producer, now)
-                if found is None:
-                    found = column.answer = self._render(column, producer, now, wall, most)
-        return found
+                answer = self._cached_answer(column, producer, now)
+                if answer is None:
+                    answer = column.answer = self._render(column, producer, now, wall, most)
+        return answer
 
     def etag(self, producer: Producer, now: float) -> str | None:
         """The tag that the next answer would carry, None when only making it tells."""

@@ -205,8 +205,8 @@ class Database:
             later = select(entries.sequence).where(among & (entries.at >= moment)).order_by(entries.sequence).limit(1)
             end = connection.execute(later).scalar() or oldest + most
             last = select(tables.audit).where(entries.sequence < end).order_by(entries.sequence.desc()).limit(1)
-            found = connection.execute(last).mappings().first()
-        return None if found is None else AuditEntry.from_json(dict(found))
+            row = connection.execute(last).mappings().first()
+        return None if row is None else AuditEntry.from_json(dict(row))
 
     @contextmanager
     def _streaming(self, wanted: Select[Any]) -> Iterator[CursorResult[Any]]:
@@ -258,30 +258,30 @@ class Database:
         try:
             yield
         except (DataError, IntegrityError, OverflowError) as error:
-            said = getattr(error, "orig", None) or error
+            cause = getattr(error, "orig", None) or error
             raise InvalidInput(
-                f"the database {self.name} cannot hold this ({said})", remedy="give smaller values"
+                f"the database {self.name} cannot hold this ({cause})", remedy="give smaller values"
             ) from error
         except (DBAPIError, PoolTimeout) as error:
-            said = getattr(error, "orig", None) or error
-            raise complaints.not_ready(self.name, said) from error
+            cause = getattr(error, "orig", None) or error
+            raise complaints.not_ready(self.name, cause) from error
 
 
 def _newest_entry(connection: Connection) -> AuditEntry | None:
     newest = select(tables.audit).order_by(tables.audit.c.sequence.desc()).limit(1)
-    found = connection.execute(newest).mappings().first()
-    return None if found is None else AuditEntry.from_json(dict(found))
+    row = connection.execute(newest).mappings().first()
+    return None if row is None else AuditEntry.from_json(dict(row))
 
 
 def _point(row: Any) -> tuple[float, str]:
     return row[0], row[1]
 
 
-def _take_first(found: Iterable[T], most: Most, size: Callable[[T], int]) -> tuple[list[T], bool]:
+def _take_first(rows: Iterable[T], most: Most, size: Callable[[T], int]) -> tuple[list[T], bool]:
     """The first rows, at least one, and whether that is not all."""
     taken: list[T] = []
     total = 0
-    for row in found:
+    for row in rows:
         total += size(row) + _ROW_BYTES
         if taken and (len(taken) == most.rows or total > most.bytes):
             return taken, True

@@ -56,18 +56,18 @@ def read_rests(connection: Connection) -> list[Rest]:
 
 def is_kept(rests: Sequence[Rest], data_name: str, node_name: str) -> ColumnElement[bool]:
     """Of the history of one name on one node, what is not forgotten."""
-    said: Iterator[ColumnElement[bool]] = (
+    conditions: Iterator[ColumnElement[bool]] = (
         or_(_old.id > rest.last, *([] if rest.past.before is None else [_old.updated_at >= rest.past.before]))
         for rest in rests
         if rest.past.data_name in (None, data_name) and rest.past.node_name in (None, node_name)
     )
-    return and_(true(), *said)
+    return and_(true(), *conditions)
 
 
 def _note_rest(connection: Connection, past: Past) -> Rest:
     last = connection.scalar(select(func.max(_old.id))) or 0
-    said = {"data_name": past.data_name, "node_name": past.node_name, "before": past.before, "last_id": last}
-    made = connection.execute(insert(tables.forget).values(**said))
+    values = {"data_name": past.data_name, "node_name": past.node_name, "before": past.before, "last_id": last}
+    made = connection.execute(insert(tables.forget).values(**values))
     return Rest(int((made.inserted_primary_key or (0,))[0]), past, last)
 
 
@@ -78,11 +78,11 @@ def _delete_some(connection: Connection, condition: ColumnElement[bool], most: i
 
 
 def _is_past(past: Past) -> ColumnElement[bool]:
-    said: list[ColumnElement[bool]] = []
+    conditions: list[ColumnElement[bool]] = []
     if past.data_name is not None:
-        said.append(_old.data_name == past.data_name)
+        conditions.append(_old.data_name == past.data_name)
     if past.node_name is not None:
-        said.append(_old.node_name == past.node_name)
+        conditions.append(_old.node_name == past.node_name)
     if past.before is not None:
-        said.append(_old.updated_at < past.before)
-    return and_(true(), *said)
+        conditions.append(_old.updated_at < past.before)
+    return and_(true(), *conditions)

@@ -21,18 +21,18 @@ def migrate(connection: Connection, name: str) -> None:
     """
     there = set(inspect(connection).get_table_names())
     tables.meta.create(connection, checkfirst=True)
-    found = connection.scalar(select(tables.meta.c.value).where(_VERSION))
-    if found is not None and found > tables.SCHEMA_VERSION:
+    version = connection.scalar(select(tables.meta.c.value).where(_VERSION))
+    if version is not None and version > tables.SCHEMA_VERSION:
         raise Conflict(
-            f"the database {name} has schema {found}, made by a newer nodewise; this one knows schema "
+            f"the database {name} has schema {version}, made by a newer nodewise; this one knows schema "
             f"{tables.SCHEMA_VERSION}",
             remedy="upgrade nodewise, or name another database with --database",
         )
-    _refuse_loss(name, there, found)
+    _refuse_loss(name, there, version)
     tables.metadata.create_all(connection)
-    if found is None:
+    if version is None:
         connection.execute(insert(tables.meta).values(name="schema_version", value=tables.SCHEMA_VERSION))
-    elif found < tables.SCHEMA_VERSION:
+    elif version < tables.SCHEMA_VERSION:
         _add_columns(connection)
         _add_indexes(connection)
         connection.execute(update(tables.meta).where(_VERSION).values(value=tables.SCHEMA_VERSION))

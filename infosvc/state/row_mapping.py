@@ -84,15 +84,15 @@ def past(seconds: float | None, shift: float, now: float) -> float | None:
 def place(configuration: Configuration, table: str, row: Row, shift: float, now: float) -> None:
     """Put a stored row into the configuration; `shift` turns Unix seconds into monotonic ones, at most `now`."""
     key, entry = TABLES[table].read(row, shift, now)
-    found = getattr(configuration, table)
+    table_rows = getattr(configuration, table)
     for part in key[:-1]:
-        found = found.setdefault(part, {})
-    found[key[-1]] = entry
+        table_rows = table_rows.setdefault(part, {})
+    table_rows[key[-1]] = entry
 
 
 def _producer_row(_key: Key, producer: Producer, _shift: float) -> tuple[Any, ...]:
-    said = producer.to_json() | {"emits": json.dumps(producer.emits), "inputs": json.dumps(producer.inputs)}
-    return tuple(said[column.name] for column in tables.producers.columns)
+    fields = producer.to_json() | {"emits": json.dumps(producer.emits), "inputs": json.dumps(producer.inputs)}
+    return tuple(fields[column.name] for column in tables.producers.columns)
 
 
 def _read_producer(row: Row, _shift: float, _now: float) -> tuple[Key, Producer]:
@@ -135,8 +135,8 @@ def _read_slot(row: Row, _shift: float, _now: float) -> tuple[Key, SlotRequest]:
 
 
 def _token_row(_key: Key, stored: StoredToken, _shift: float) -> tuple[Any, ...]:
-    said = stored.token.to_json() | {"sha256": stored.sha256}
-    return tuple(said[column.name] for column in tables.tokens.columns)
+    fields = stored.token.to_json() | {"sha256": stored.sha256}
+    return tuple(fields[column.name] for column in tables.tokens.columns)
 
 
 def _read_token(row: Row, _shift: float, _now: float) -> tuple[Key, StoredToken]:

@@ -223,7 +223,7 @@ class Condition(Record):
 
 @dataclass(frozen=True)
 class ScoredNode(Record):
-    """How YARN's plug-in judges one node."""
+    """The score that YARN's plug-in gives one node."""
 
     node_name: str = field(metadata=_NODE)
     score: float = field(metadata=describe("between 0 and 1", example=0.87))

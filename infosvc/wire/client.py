@@ -128,12 +128,12 @@ class InfoClient:
         """How the service calls agents: https when it was given their authority, else http."""
         call = Call("GET", f"{self._connections.base}/readyz", headers=self._headers())
         return self._read(
-            self._json(self._connections.ask(call, self._retries)), lambda said: str(said.get("agents", "http"))
+            self._json(self._connections.ask(call, self._retries)), lambda reply: str(reply.get("agents", "http"))
         )
 
     def producers(self) -> list[Producer]:
         """All registered producers, by name."""
-        return self._list("/producers", lambda said: [Producer.from_json(row) for row in said["producers"]])
+        return self._list("/producers", lambda reply: [Producer.from_json(row) for row in reply["producers"]])
 
     def producer(self, data_name: str) -> Producer:
         """One registered producer; NotFound when the name is unknown."""
@@ -143,8 +143,8 @@ class InfoClient:
         """Register or update; `if_match` allows an update of this stored version only, `new` no update at all."""
         body = {key: value for key, value in producer.to_json().items() if key not in ("data_name", "version")}
         headers = _guard(if_match) | ({"If-None-Match": "*"} if new else {})
-        said = self._call("PUT", f"/producers/{_segment(producer.data_name)}", body, headers, repeatable=not headers)
-        return self._read(said, Producer.from_json)
+        reply = self._call("PUT", f"/producers/{_segment(producer.data_name)}", body, headers, repeatable=not headers)
+        return self._read(reply, Producer.from_json)
 
     def delete_producer(self, data_name: str, if_match: int | None = None) -> None:
         """Forget a producer and what it emits, its slots and its values; `if_match` as in put_producer."""
@@ -152,7 +152,7 @@ class InfoClient:
 
     def nodes(self) -> list[Node]:
         """All enrolled nodes, by name."""
-        return self._list("/nodes", lambda said: [Node.from_json(row) for row in said["nodes"]])
+        return self._list("/nodes", lambda reply: [Node.from_json(row) for row in reply["nodes"]])
 
     def put_node(self, node_name: str, address: str, agent_version: str = "") -> Node:
         """Enrol a node whose agent listens at `address` (host:port)."""
@@ -165,7 +165,7 @@ class InfoClient:
 
     def slots(self, node_name: str) -> Wanted:
         """The wanted state of one node with the last outcome of each slot."""
-        first, *others = self._list(f"/nodes/{_segment(node_name)}/slots", lambda said: [Wanted.from_json(said)])
+        first, *others = self._list(f"/nodes/{_segment(node_name)}/slots", lambda reply: [Wanted.from_json(reply)])
         return replace(first, slots=(*first.slots, *(slot for other in others for slot in other.slots)))
 
     def put_slot(
@@ -185,12 +185,12 @@ class InfoClient:
     def slot_log(self, node_name: str, data_name: str) -> list[PastRun]:
         """The last runs of a slot, newest first; NotReady when the node's agent, which keeps them, does not answer."""
         path = f"{_slot(node_name, data_name)}/log"
-        return self._ask(path, lambda said: [PastRun.from_json(row) for row in said["runs"]])
+        return self._ask(path, lambda reply: [PastRun.from_json(row) for row in reply["runs"]])
 
     def report(self, node_name: str, report: Report) -> Receipt:
         """Send one batch of runs; the receipt tells which wanted state is current. Never repeated: the spool does."""
-        said = self._call("POST", f"/nodes/{_segment(node_name)}/report", report.to_json(), retries=0)
-        return self._read(said, Receipt.from_json)
+        reply = self._call("POST", f"/nodes/{_segment(node_name)}/report", report.to_json(), retries=0)
+        return self._read(reply, Receipt.from_json)
 
     def data(self, data_name: str, node: str | None = None, max_age: float | None = None) -> list[Datum]:
         """The latest value on every node, or on one; NotFound when nothing produces this name.
@@ -202,28 +202,28 @@ class InfoClient:
         answer = self._send("GET", path, headers={"If-None-Match": kept.etag} if kept else {})
         if answer.status == 304 and kept:
             return kept.grown()
-        found = self._read(self._json(answer), _data)
+        data = self._read(self._json(answer), _data)
         following = _next_path(path, answer)
         if following:
-            return found + self._list(following, _data)
+            return data + self._list(following, _data)
         etag = answer.headers.get("ETag")
         if etag:
             if len(self._kept) >= MOST_KEPT:
                 self._kept.clear()
-            self._kept[path] = _Kept(etag, tuple(found), time.monotonic())
-        return found
+            self._kept[path] = _Kept(etag, tuple(data), time.monotonic())
+        return data
 
     def data_many(
         self, names: Iterable[str], node: str | None = None, max_age: float | None = None
     ) -> dict[str, list[Datum]]:
         """As `data` for several names, in few calls; NotFound when one of them is unknown."""
-        found: dict[str, list[Datum]] = {}
+        by_name: dict[str, list[Datum]] = {}
         for some in _parts(list(names)):
             query = _query(name=some, node=node, max_age=max_age)
-            pairs = self._list(f"/data{query}", lambda said: [(one["data_name"], _data(one)) for one in said["data"]])
+            pairs = self._list(f"/data{query}", lambda reply: [(one["data_name"], _data(one)) for one in reply["data"]])
             for name, rows in pairs:
-                found.setdefault(name, []).extend(rows)
-        return found
+                by_name.setdefault(name, []).extend(rows)
+        return by_name
 
     def put_value(self, data_name: str, node_name: str, data_value: str | float) -> None:
         """Write one value of a registered data name."""
@@ -246,7 +246,7 @@ class InfoClient:
 
     def tokens(self) -> list[Token]:
         """All tokens that were made, without their secret text."""
-        return self._ask("/tokens", lambda said: [Token.from_json(row) for row in said["tokens"]])
+        return self._ask("/tokens", lambda reply: [Token.from_json(row) for row in reply["tokens"]])
 
     def create_token(
         self,
@@ -261,8 +261,8 @@ class InfoClient:
         A token of role agent is for `node_name`; `replace` revokes the older ones of this node.
         """
         body = {"name": name, "role": role.value, "node_name": node_name, "expires_in": expires_in, "replace": replace}
-        said = self._call("POST", "/tokens", body, repeatable=False)
-        return self._read(said, lambda said: (Token.from_json(said), str(said["token"])))
+        reply = self._call("POST", "/tokens", body, repeatable=False)
+        return self._read(reply, lambda reply: (Token.from_json(reply), str(reply["token"])))
 
     def revoke_token(self, token_id: str) -> None:
         """Take a token back; whoever shows it is refused from now on."""
@@ -271,37 +271,37 @@ class InfoClient:
     def audit(self, since: int = 0, limit: int = 1000) -> list[AuditEntry]:
         """The audit log after the entry numbered `since`, oldest first, at most `limit` entries."""
         path = "/audit" + _query(since=since, limit=limit)
-        return self._ask(path, lambda said: [AuditEntry.from_json(row) for row in said["entries"]])
+        return self._ask(path, lambda reply: [AuditEntry.from_json(row) for row in reply["entries"]])
 
     def prune_audit(self, before: float) -> str | None:
         """Remove some of the entries of the audit log that were made before a Unix second, the oldest first.
 
         The last of them as NUMBER:HASH, None when there are no more.
         """
-        said = self._call("DELETE", "/audit" + _query(before=before))
-        return self._read(said, AuditPruned.from_json).last
+        reply = self._call("DELETE", "/audit" + _query(before=before))
+        return self._read(reply, AuditPruned.from_json).last
 
     def _ask(self, path: str, read: Callable[[Any], T]) -> T:
         return self._read(self._call("GET", path), read)
 
     def _list(self, path: str, read: Callable[[Any], list[T]]) -> list[T]:
         """What `read` makes of an answer, and of the parts that follow it when it is long."""
-        found: list[T] = []
+        items: list[T] = []
         while path:
             answer = self._send("GET", path)
-            found += self._read(self._json(answer), read)
+            items += self._read(self._json(answer), read)
             path = _next_path(path, answer)
-        return found
+        return items
 
     def _delete(self, path: str, headers: Mapping[str, str] | None = None) -> None:
         answer = self._send("DELETE", path, headers=headers or {}, repeatable=not headers)
         if not (answer.repeated and answer.status == 404):  # the first try has done it, and its answer was lost
             self._json(answer)
 
-    def _read(self, said: Any, read: Callable[[Any], T]) -> T:
+    def _read(self, reply: Any, read: Callable[[Any], T]) -> T:
         """What `read` makes of an answer; whatever else listens there can answer anything."""
         try:
-            return read(said)
+            return read(reply)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise self._foreign() from error
 
@@ -390,6 +390,6 @@ def _parts(names: list[str]) -> Iterable[list[str]]:
     return (names[start : start + NAMES_PER_CALL] for start in range(0, len(names), NAMES_PER_CALL))
 
 
-def _data(said: Any) -> list[Datum]:
-    shared = {"data_name": said["data_name"], "unit": said["unit"]}
-    return [Datum.from_json(shared | row) for row in said["values"]]
+def _data(reply: Any) -> list[Datum]:
+    shared = {"data_name": reply["data_name"], "unit": reply["unit"]}
+    return [Datum.from_json(shared | row) for row in reply["values"]]

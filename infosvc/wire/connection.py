@@ -160,10 +160,10 @@ def error_from(status: int, body: bytes) -> InfoError:
     """The service's own error as an exception; anything that is not its error page becomes NotReady."""
     kind = BY_STATUS.get(status, NotReady)
     try:
-        said = json.loads(body)["error"]
-        if kind is Unauthorized and said.get("code") == Revoked.code:
+        error = json.loads(body)["error"]
+        if kind is Unauthorized and error.get("code") == Revoked.code:
             kind = Revoked
-        return kind(str(said["message"]), said.get("field"))
+        return kind(str(error["message"]), error.get("field"))
     except (ValueError, KeyError, TypeError, AttributeError):
         return kind(f"the information service answered {status} without saying why")
 

@@ -118,11 +118,11 @@ def parse_event(lines: Sequence[str]) -> Event | None:
     >>> parse_event(["id: 7", "event: node", 'data: {"node_name": "n1", "state": "lost"}'])
     Event(id=7, type='node', data={'node_name': 'n1', 'state': 'lost'})
     """
-    found = dict(line.split(": ", 1) for line in lines if ": " in line and not line.startswith(":"))
-    if "data" not in found:
+    fields = dict(line.split(": ", 1) for line in lines if ": " in line and not line.startswith(":"))
+    if "data" not in fields:
         return None
     try:
-        return Event(int(found["id"]), found["event"], json.loads(found["data"]))
+        return Event(int(fields["id"]), fields["event"], json.loads(fields["data"]))
     except (KeyError, ValueError):
         return None
 

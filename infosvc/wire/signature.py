@@ -36,10 +36,10 @@ class Signature:
     @classmethod
     def read(cls, header: str) -> Signature:
         """The signature in an Authorization header; Unauthorized when there is none."""
-        found = _HEADER.fullmatch(header)
-        if found is None:
+        match = _HEADER.fullmatch(header)
+        if match is None:
             raise Unauthorized(f"this call needs a signature of the service: Authorization: {SCHEME} ...")
-        return cls(*found.groups())
+        return cls(*match.groups())
 
     def is_by(self, key: str, method: str, path: str, body: bytes) -> bool:
         """Whether the holder of `key` made it for this request."""

@@ -23,17 +23,17 @@ def body() -> Fields:
     """The request's JSON object; Malformed when it is not one or too deep, InvalidInput when a field stands twice."""
     try:
         text = request.get_data().decode()
-        found = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_object)
+        parsed = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_object)
         # An escaped half of a surrogate pair decodes, but can be stored nowhere.
-        json.dumps(found, ensure_ascii=False).encode()
+        json.dumps(parsed, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise Malformed(f"the body is not JSON ({error})", remedy="send one object") from error
-    if not isinstance(found, dict):
-        raise Malformed(f"the body is a JSON {type(found).__name__}", remedy="send one object")
+    if not isinstance(parsed, dict):
+        raise Malformed(f"the body is a JSON {type(parsed).__name__}", remedy="send one object")
     deepest = components_of(current_app).settings.max_depth
-    if _depth(found) > deepest:
+    if _depth(parsed) > deepest:
         raise Malformed(f"the body is nested deeper than {deepest} levels", remedy="send a flatter one")
-    return Fields(found)
+    return Fields(parsed)
 
 
 def read(record: type[R], given: Fields) -> R:
@@ -54,21 +54,21 @@ def read_fields(record: type, given: Fields) -> dict[str, Any]:
 class Fields:
     """A JSON object whose fields are taken one by one; InvalidInput names the field that is wrong."""
 
-    def __init__(self, found: dict[str, Any]) -> None:
-        self._found = found
+    def __init__(self, given: dict[str, Any]) -> None:
+        self._given = given
 
     def refuse_others(self, known: Collection[str]) -> None:
         """Raise InvalidInput for a field that is not among the known ones."""
-        for name in self._found:
+        for name in self._given:
             if name not in known:
                 listed = ", ".join(sorted(known))
                 raise InvalidInput(f"this call knows no field {name[:80]!r}", name[:80], remedy=f"it knows {listed}")
 
     def take(self, one: Field) -> Any:
         """What the body holds for a field of a record, or its default; null counts as missing where it may be null."""
-        value, kind = self._found.get(one.name), one.type
+        value, kind = self._given.get(one.name), one.type
         if value is None:
-            if one.name in self._found and not one.nullable:
+            if one.name in self._given and not one.nullable:
                 remedy = "give a value" if one.is_required else "give a value, or leave it out"
                 raise InvalidInput(f"{one.name} is null", one.name, remedy=remedy)
             if one.is_required:
@@ -82,7 +82,7 @@ class Fields:
 
     def get(self, name: str) -> Any:
         """The field as it came, None when it is missing or null."""
-        return self._found.get(name)
+        return self._given.get(name)
 
     def refuse(self, name: str, value: Any, allowed: str) -> NoReturn:
         """Raise InvalidInput for a field."""
@@ -134,17 +134,17 @@ class Fields:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for name, value in pairs:
-        if name in found:
+        if name in fields:
             raise InvalidInput(f"{name[:80]} stands twice in the body", name[:80], remedy="send it once")
-        found[name] = value
-    return found
+        fields[name] = value
+    return fields
 
 
-def _depth(found: Any) -> int:
+def _depth(value: Any) -> int:
     """How many lists and objects stand within each other at most."""
-    depth, level = 0, [found]
+    depth, level = 0, [value]
     while level:
         inner = [part for part in level if isinstance(part, dict | list)]
         level = [each for part in inner for each in (part.values() if isinstance(part, dict) else part)]

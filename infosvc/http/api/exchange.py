@@ -25,8 +25,8 @@ T = TypeVar("T")
 
 def latest() -> Latest:
     """What readers ask."""
-    found: Latest = components_of(current_app).latest
-    return found
+    view: Latest = components_of(current_app).latest
+    return view
 
 
 def write(change: Callable[[Transaction], T], detail: str | None = None) -> T:
@@ -63,8 +63,8 @@ def _audit_line(detail: str | None) -> Callable[[Transaction, int], None]:
 
 
 def _writer() -> Writer:
-    found: Writer = components_of(current_app).writer
-    return found
+    writer: Writer = components_of(current_app).writer
+    return writer
 
 
 def note_refusal(status: int, message: str) -> None:

@@ -53,7 +53,7 @@ def _show_page() -> Response:
 calls = CallGroup("explain", ns, (Route("/explain", "page", _show_page, Role.READER),))
 
 
-def _judgements() -> list[ScoringPolicy]:
+def _policies() -> list[ScoringPolicy]:
     file = components_of(current_app).settings.policy_file
     if file is None:
         raise NotFound(
@@ -66,13 +66,13 @@ def _judgements() -> list[ScoringPolicy]:
 
 
 def _explain() -> tuple[ExplainedPolicy, ...]:
-    return tuple(_policy(one) for one in _judgements())
+    return tuple(_policy(one) for one in _policies())
 
 
 def _policy(policy: ScoringPolicy) -> ExplainedPolicy:
-    found = latest()
-    values: Values = {name: {one.node_name: one for one in found.data(name)} for name in policy.data_names}
-    nodes = sorted({node for data in values.values() for node in data} | {node.node_name for node in found.nodes()})
+    view = latest()
+    values: Values = {name: {one.node_name: one for one in view.data(name)} for name in policy.data_names}
+    nodes = sorted({node for data in values.values() for node in data} | {node.node_name for node in view.nodes()})
     scored = tuple(_node(policy, one, values) for one in policy.order(nodes, values))
     return ExplainedPolicy(policy.name, scored)
 

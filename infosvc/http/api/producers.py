@@ -117,13 +117,13 @@ def if_none_match() -> bool:
 
 def read_producer(data_name: str, given: Fields) -> Producer:
     """A producer from a request's body; InvalidInput names the field that is wrong."""
-    found = read_fields(Producer, given)
-    kind: Kind = found["kind"]
-    found["cmd"] = _command(given, found["cmd"], kind)
+    fields = read_fields(Producer, given)
+    kind: Kind = fields["kind"]
+    fields["cmd"] = _command(given, fields["cmd"], kind)
     for field in ("emits", "inputs"):
-        if found[field] and not kind.in_slot:
-            given.refuse(field, list(found[field]), f"left out for the kind {kind}, which no slot runs")
-    return Producer(data_name=check_name(data_name), **found)
+        if fields[field] and not kind.in_slot:
+            given.refuse(field, list(fields[field]), f"left out for the kind {kind}, which no slot runs")
+    return Producer(data_name=check_name(data_name), **fields)
 
 
 def _command(given: Fields, cmd: str | None, kind: Kind) -> str:

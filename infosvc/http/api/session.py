@@ -61,11 +61,11 @@ class Session(Resource):
         Without a session, role null says that reading takes a token. Changes by cookie carry `csrf_token` as
         X-CSRF-Token.
         """
-        found = _authenticator().session(request.environ)
-        if found is None:
+        session = _authenticator().session(request.environ)
+        if session is None:
             who = WhoCalls(ANONYMOUS.name, ANONYMOUS.role if _authenticator().reads_openly(request.environ) else None)
         else:
-            who = WhoCalls(found.caller.name, found.caller.role, found.csrf_token, found.expires_at)
+            who = WhoCalls(session.caller.name, session.caller.role, session.csrf_token, session.expires_at)
         return _unkept(jsonify(who.to_json()))
 
     @ns.doc(security=[])
@@ -148,5 +148,5 @@ def _unkept(answer: Response) -> Response:
 
 
 def _authenticator() -> Authenticator:
-    found: Authenticator = components_of(current_app).authenticator
-    return found
+    authenticator: Authenticator = components_of(current_app).authenticator
+    return authenticator

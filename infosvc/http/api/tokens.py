@@ -34,8 +34,8 @@ class Tokens(Resource):
 
         The token that the service made for its first admin is not among them.
         """
-        found = [stored.token for stored in latest().configuration.tokens.values()]
-        return TokenList(tuple(sorted(found, key=lambda token: token.created_at))).to_json()
+        tokens = [stored.token for stored in latest().configuration.tokens.values()]
+        return TokenList(tuple(sorted(tokens, key=lambda token: token.created_at))).to_json()
 
     @ns.expect(token_body)
     @ns.response(201, "the new token", new_token)

@@ -32,8 +32,8 @@ class _Asked(NamedTuple):
 
     def query(self) -> list[tuple[str, str]]:
         """As the call said it, but for `after`."""
-        said = {"node": self.node, "max_age": request.args.get("max_age")}
-        return [(name, value) for name, value in said.items() if value is not None]
+        parameters = {"node": self.node, "max_age": request.args.get("max_age")}
+        return [(name, value) for name, value in parameters.items() if value is not None]
 
 
 Part = TypeVar("Part", Answer, Page)
@@ -113,35 +113,35 @@ def _tag(answers: Sequence[Answer], several: bool, *more: str) -> str:
     """What changes whenever one of the names does, without quotes; each form of an answer has tags of its own."""
     if not several and not any(more):
         return answers[0].etag.strip('"')
-    said = "\n".join([*(found.etag for found in answers), *more, str(several)])
-    return hashlib.sha256(said.encode()).hexdigest()[:32]
+    text = "\n".join([*(answer.etag for answer in answers), *more, str(several)])
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def _current_answer(data_name: str) -> Answer:
-    found = latest()
-    producer = found.configuration.producer(data_name)
-    return found.current_values.answer(producer, found.clock.monotonic(), found.clock.wall(), most_bytes())
+    view = latest()
+    producer = view.configuration.producer(data_name)
+    return view.current_values.answer(producer, view.clock.monotonic(), view.clock.wall(), most_bytes())
 
 
 def _page(data_name: str, asked: _Asked) -> Page:
-    found = latest()
-    rows = found.rows(data_name, *asked)
-    producer = found.configuration.producer(data_name)
-    return render(producer, rows, found.clock.monotonic(), found.clock.wall(), most_bytes())
+    view = latest()
+    rows = view.rows(data_name, *asked)
+    producer = view.configuration.producer(data_name)
+    return render(producer, rows, view.clock.monotonic(), view.clock.wall(), most_bytes())
 
 
 def _as_arrow(names: Sequence[str], asked: _Asked) -> tuple[bytes, _Rest | None]:
-    found: list[Datum] = []
+    data: list[Datum] = []
     size = 0
     rest: _Rest | None = None
     for place, name in enumerate(names):
         rows = latest().rows(name, *(asked if place == 0 else asked._replace(after="")))
         for datum in latest().iter_data(name, rows):
-            if found and size >= most_bytes():
-                rest = _Rest(names[place:], found[-1].node_name if found[-1].data_name == name else None)
+            if data and size >= most_bytes():
+                rest = _Rest(names[place:], data[-1].node_name if data[-1].data_name == name else None)
                 break
-            found.append(datum)
+            data.append(datum)
             size += _ROW_BYTES + sum(len(text or "") for text in (datum.data_value, datum.reason, datum.unit))
         if rest is not None:
             break
-    return arrow.stream(found), rest
+    return arrow.stream(data), rest

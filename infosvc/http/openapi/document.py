@@ -85,19 +85,19 @@ def add_refusals(document: dict[str, Any]) -> None:
 
 def _refusals(method: str, call: dict[str, Any]) -> dict[int, str]:
     """By status, what may befall a call whatever it is about."""
-    found = dict(_OF_ALL)
+    texts = dict(_OF_ALL)
     if call.get("security") != []:  # without a list of its own, it takes a token
-        found |= _OF_WHAT_READERS_MAY_NOT
+        texts |= _OF_WHAT_READERS_MAY_NOT
     if method != "get":
-        found |= _OF_CHANGES
+        texts |= _OF_CHANGES
     if any(one["in"] == "body" for one in call.get("parameters", [])):
-        found |= _OF_BODIES
-    return found
+        texts |= _OF_BODIES
+    return texts
 
 
 def _give_form(responses: dict[str, Any]) -> None:
     for code, response in responses.items():
         if int(code) >= 400:
             response["schema"] = _REFUSED
-            said = {"code": BY_STATUS[int(code)].code, "message": response["description"], "field": None}
-            response["examples"] = {"application/json": {"error": said}}
+            example = {"code": BY_STATUS[int(code)].code, "message": response["description"], "field": None}
+            response["examples"] = {"application/json": {"error": example}}

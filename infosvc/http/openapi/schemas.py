@@ -72,22 +72,22 @@ def _is_in(one: Field, sent: bool) -> bool:
 
 
 def _field(models: Models, one: Field, sent: bool) -> Schema:
-    said = one.described
-    schema = _type(models, one, one.type, said.limits, sent)
+    described = one.described
+    schema = _type(models, one, one.type, described.limits, sent)
     if "$ref" in schema and one.nullable:
         schema = {"allOf": [schema]}
     if "$ref" in schema:  # nothing may stand beside it
         return schema
-    if said.text:
-        schema["description"] = said.text
-    if said.unit:
-        schema["x-unit"] = said.unit
+    if described.text:
+        schema["description"] = described.text
+    if described.unit:
+        schema["x-unit"] = described.unit
     if one.nullable:
         schema["x-nullable"] = True
     if sent and one.default is not MISSING and one.default not in (None, "", ()):
         schema["default"] = one.default
-    if said.example is not NO_EXAMPLE:
-        schema["example"] = said.example
+    if described.example is not NO_EXAMPLE:
+        schema["example"] = described.example
     elif "enum" in schema and not one.nullable and "default" not in schema:
         schema["example"] = schema["enum"][0]
     return schema
@@ -118,13 +118,13 @@ def _type(models: Models, one: Field, plain: Any, limits: Limits, sent: bool) ->
 
 def _one_of(models: Models, forms: list[Schema]) -> Schema:
     """One of several records: Swagger 2.0 can only say what all of them have, and x-oneOf says the rest."""
-    found = [models[form["$ref"].rpartition("/")[2]] for form in forms]
-    properties = {name: said for each in reversed(found) for name, said in each["properties"].items()}
-    required = [name for name in properties if all(name in each["required"] for each in found)]
+    schemas = [models[form["$ref"].rpartition("/")[2]] for form in forms]
+    properties = {name: said for each in reversed(schemas) for name, said in each["properties"].items()}
+    required = [name for name in properties if all(name in each["required"] for each in schemas)]
     return {"type": "object", "properties": properties, "required": required, "x-oneOf": forms}
 
 
 def _limits_schema(limits: Limits, words: Mapping[str, str]) -> Schema:
     """Limits in the words of JSON Schema."""
-    found = {words[name]: getattr(limits, name) for name in words if getattr(limits, name) != getattr(FREE, name)}
-    return found | ({"exclusiveMinimum": True} if limits.above is not None and "above" in words else {})
+    schema = {words[name]: getattr(limits, name) for name in words if getattr(limits, name) != getattr(FREE, name)}
+    return schema | ({"exclusiveMinimum": True} if limits.above is not None and "above" in words else {})

@@ -13,7 +13,7 @@ const AFTER_TROUBLE_MS = 5000;
 const HELD = ["Node", "Rack", "Takes work", "Blocks", "Bytes", "Of all", "Files"];
 const PLANS = ["Policy", "Makespan", "Over the bound", "Moves", "Over the fewest", "Stays", "Reading", "Planned in"];
 const HINT = "Nodes are judged by a data name such as perf_cpu; without one nothing is planned.";
-const JUDGES = ["processor", "program"];
+const CAPABILITY_KINDS = ["processor", "program"];
 
 /**
  * @param {HTMLElement} main
@@ -92,8 +92,8 @@ function form(asked, signal) {
 async function suggest(names, signal) {
   try {
     const { producers } = await get("/producers", { signal });
-    const judges = producers.filter((one) => JUDGES.includes(one.kind)).map((one) => one.data_name);
-    fill(names, judges.map((name) => h("option", { value: name })));
+    const capabilities = producers.filter((one) => CAPABILITY_KINDS.includes(one.kind)).map((one) => one.data_name);
+    fill(names, capabilities.map((name) => h("option", { value: name })));
   } catch {
     // Names can be typed without suggestions.
   }
