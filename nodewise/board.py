@@ -1,4 +1,4 @@
-"""What `nodewise serve` answers of HDFS paths and jobs: only up here are both the service and the cluster known."""
+"""What `nodewise serve` tells of HDFS paths and jobs: only up here are both the service and the cluster known."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from infosvc.data.event_sources import EventSource
 from infosvc.http.api.call_group import PREFIX, CallGroup, Route
 from infosvc.http.api.exchange import latest, record_call
 from infosvc.wire.records import Datum
-from jobs.dashboard import routes
+from jobs.dashboard import make_board
 
 
 class _Values:
@@ -20,10 +21,10 @@ class _Values:
 
 
 def board_calls(home: Path) -> CallGroup:
-    """Those calls; `home` is where `nodewise cluster up` keeps its site files."""
-    found = routes(home, _Values(), record_call)
-    made = tuple(Route(f"{PREFIX}{one.rule}", one.name, view, one.role, one.method) for one, view in found)
-    return CallGroup("board", routes=made, document=_document)
+    """Those calls, with events of jobs; `home` is where `nodewise cluster up` keeps its site files."""
+    board = make_board(home, _Values(), record_call)
+    made = tuple(Route(f"{PREFIX}{one.rule}", one.name, view, one.role, one.method) for one, view in board.routes)
+    return CallGroup("board", routes=made, document=_document, events=EventSource("job", board.look))
 
 
 def _document() -> Mapping[str, Any]:

@@ -16,6 +16,7 @@ from infosvc.access.sessions import Sessions
 from infosvc.core.metrics import Metrics
 from infosvc.core.readiness import Readiness
 from infosvc.data.admission import Admission
+from infosvc.data.event_sources import SourceReader
 from infosvc.data.events import Broker
 from infosvc.management.agent_client import AgentClient
 from infosvc.management.notifier import Notifier
@@ -44,6 +45,7 @@ class Components:
     agents: AgentClient
     notifier: Notifier
     broker: Broker
+    sources: SourceReader
     metrics: Metrics
     watchdog: Watchdog
 
@@ -78,6 +80,7 @@ class Components:
             agents,
             notifier,
             broker,
+            SourceReader(broker),
             Metrics(latest, writer, broker),
             watchdog,
         )
@@ -85,6 +88,7 @@ class Components:
     def close(self) -> None:
         """End what watches and works, then store what waits."""
         self.broker.close()
+        self.sources.close()
         self.watchdog.close()
         self.noted_calls.close()
         self.writer.close()

@@ -21,7 +21,7 @@ from infosvc.wire.answers import Event
 from infosvc.wire.errors import NotReady
 from infosvc.wire.records import Producer
 
-TYPES = ("value", "node", "slot", "producer")
+TYPES = ("value", "node", "slot", "producer", "job")
 GAP = "gap"
 MOST_EVENTS = 100_000  # in the log; what is older is missed
 MOST_TEXT = 32_000_000  # characters of values in the log
@@ -35,7 +35,7 @@ _Happening = tuple[str, Mapping[str, Any]]  # type, data
 class Filter:
     """Which events a watcher wants; an empty set wants all.
 
-    An event without a data name, as those of nodes are, passes a filter of names if its type is asked for.
+    An event without a data name, as those of nodes and jobs are, passes a filter of names if its type is asked for.
     """
 
     types: frozenset[str] = frozenset()
@@ -135,7 +135,18 @@ class Broker:
                 self._forget()
             watcher = Watcher(self, wanted, self._next if last_id is None else last_id + 1, who)
             self._watchers.add(watcher)
+            self._news.notify_all()
             return watcher
+
+    def is_watched(self, kind: str) -> bool:
+        """Whether somebody watches events of a type, such as belong to no data name and no node."""
+        return any(watcher.wanted.takes(kind, None, None) for watcher in self._watchers)
+
+    def wait_until_watched(self, kind: str) -> bool:
+        """Wait for somebody who watches events of a type; False when the service ends instead."""
+        with self._news:
+            self._news.wait_for(lambda: self.closed or self.is_watched(kind))
+            return not self.closed
 
     def leave(self, watcher: Watcher) -> None:
         """End a watcher; once is enough."""
@@ -206,7 +217,7 @@ class Watcher:
 
     def __init__(self, broker: Broker, wanted: Filter, place: int, who: str) -> None:
         self._broker = broker
-        self._wanted = wanted
+        self.wanted = wanted
         self.place = place
         self.who = who
 
@@ -222,7 +233,7 @@ class Watcher:
             yield gap
             self.place = gap.id + 1
         for entry in entries:
-            yield from entry.events(self.place, self._wanted)
+            yield from entry.events(self.place, self.wanted)
         self.place = following
 
     def close(self) -> None:

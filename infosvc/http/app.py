@@ -46,7 +46,9 @@ def create_app(settings: Settings, clock: Clock | None = None, others: Sequence[
     app.after_request(metrics.count)
     app.after_request(pages.protect)
     app.after_request(_note_refused_change)
-    app.extensions["infosvc"] = Components.open(settings, clock or Clock())
+    app.extensions["infosvc"] = parts = Components.open(settings, clock or Clock())
+    for source in filter(None, (group.events for group in others)):
+        parts.sources.start(source)
     return app
 
 

@@ -1,12 +1,12 @@
 """The calls behind the dashboard's pages of HDFS paths and jobs, added to the service by whoever stands above both.
 
-    routes(home, values, note)
+    make_board(home, values, note)
 
     home     nodewise's home, where `nodewise cluster up` keeps its site files
     values   what the service knows: `data(data_name)` as InfoClient has it
     note     called within the request that ends a job, before it does: leaves the line in the audit log
 
-`nodewise.board` hands them to the service, which answers an InfoError in its own form.
+`nodewise.board` hands them to the service, which answers an InfoError in its own form, and tells events of jobs.
 
 Nothing here starts a JVM in this process: YARN is asked over its REST interface, HDFS over WebHDFS, and a job is ended
 by the command that a person would type, in a process of its own. `routes` lists the calls, `calls` answers them,
@@ -18,18 +18,27 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
-from jobs.dashboard.calls import Calls, View, make_views
+from jobs.dashboard.calls import Calls, Tell, View, make_views
 from jobs.dashboard.routes import BoardRoute
 from jobs.dashboard.site import Site
 from jobs.dashboard.values import Values
 
 
-def routes(home: Path, values: Values, note: Callable[[], None] = lambda: None) -> list[tuple[BoardRoute, View]]:
-    """The calls, and what answers each.
+class Board(NamedTuple):
+    """The calls and what answers each, and what tells each change of a job since it was called last."""
+
+    routes: list[tuple[BoardRoute, View]]
+    look: Callable[[Tell], None]
+
+
+def make_board(home: Path, values: Values, note: Callable[[], None] = lambda: None) -> Board:
+    """All that the service answers and tells of HDFS and jobs.
 
     The cluster is looked for when a call needs it: it may be started later than the service.
     """
     conf_dir = os.environ.get("HADOOP_CONF_DIR")
     site = Site(home, Path(conf_dir) if conf_dir else None, os.environ.get("HADOOP_USER_NAME"))
-    return make_views(Calls(site, values, note))
+    calls = Calls(site, values, note)
+    return Board(make_views(calls), calls.look)

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,7 +22,7 @@ from flask.typing import ResponseReturnValue
 from hadoop.errors import HadoopError
 from hadoop.rest.pages import NotKnown
 from hadoop.rest.webhdfs import WebHdfs
-from infosvc.wire.errors import Conflict, InvalidInput, NotFound, NotReady
+from infosvc.wire.errors import Conflict, InfoError, InvalidInput, NotFound, NotReady
 from infosvc.wire.fields import answer_of
 from infosvc.wire.records import check_name
 from jobs.dashboard.briefly import Briefly
@@ -33,11 +34,13 @@ from jobs.errors import JobError
 
 if TYPE_CHECKING:
     from jobs.dashboard.answers import JobContainer, WholeJob
+    from jobs.dashboard.job_events import JobEvents
     from jobs.dashboard.showing import Reader
     from jobs.dashboard.yarn import Known, RestYarn
 
 T = TypeVar("T")
 View = Callable[..., ResponseReturnValue]
+Tell = Callable[[Mapping[str, Any]], None]
 
 JOB_ID = re.compile(r"application_[0-9]{1,20}_[0-9]{1,20}")
 MOST_AT_ONCE = 32
@@ -87,9 +90,13 @@ class Calls:
         from jobs.dashboard.answers import Jobs
         from jobs.dashboard.showing import row
 
-        place = self._site.place()
-        found = self._briefly.get(("jobs", place), LIST_SECONDS, self._yarn(place).all)
-        return _answer(Jobs(tuple(map(row, found))))
+        return _answer(Jobs(tuple(map(row, self._list_jobs(self._site.place())))))
+
+    def look(self, tell: Tell) -> None:
+        """Tell what has become of jobs since the list was last read; nothing while Hadoop does not answer."""
+        self._job_events().begin(tell)
+        with suppress(HadoopError, InfoError):
+            self._list_jobs(self._site.place())
 
     def job(self, job_id: str) -> ResponseReturnValue:
         """Show a job."""
@@ -147,6 +154,19 @@ class Calls:
             raise Conflict(f"{job_id} has ended already: {known.application.final.lower()}")
         self._endings().begin(place, job_id, self._note)
         return _answer(EndedJob(job_id, self._endings().of(job_id))), 202
+
+    def _list_jobs(self, place: Place) -> list[Known]:
+        def ask() -> list[Known]:
+            found = self._yarn(place).all()
+            self._job_events().compare(place, found)
+            return found
+
+        return self._briefly.get(("jobs", place), LIST_SECONDS, ask)
+
+    def _job_events(self) -> JobEvents:
+        from jobs.dashboard.job_events import JobEvents
+
+        return self._once("events", JobEvents)
 
     def _find_job(self, place: Place, job_id: str) -> Known:
         ask = self._yarn(place).find

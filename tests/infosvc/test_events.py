@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from infosvc.core.service import components_of
-from infosvc.data import events
+from infosvc.data import event_sources, events
 from infosvc.data.events import Broker, Filter
 from infosvc.http.api import events as api
 from infosvc.settings import Clock
@@ -268,6 +268,44 @@ def test_events_after_the_last_watcher_left_are_told_when_it_returns_soon() -> N
     now[0] += events.RESUME_SECONDS + 1
     broker.publish("node", {"number": 3})
     assert [event.data for event in broker.watch(Filter(), seen.id + 1).events(0)] == [{"missed": None}]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "watched"),
+    [
+        (Filter(), True),
+        (Filter(frozenset({"job", "value"}), frozenset({"cpu"})), True),
+        (Filter(frozenset({"value", "node"})), False),
+        (Filter(names=frozenset({"cpu"})), False),
+        (Filter(nodes=frozenset({"n1"})), False),
+    ],
+)
+def test_jobs_are_watched_only_by_those_who_would_be_told_of_them(wanted: Filter, watched: bool) -> None:
+    broker = Broker(Clock(), 4)
+    watcher = broker.watch(wanted)
+    broker.publish("job", {"job_id": "application_1_1"})
+    assert (broker.is_watched("job"), [event.type for event in watcher.events(0)]) == (watched, ["job"] * watched)
+    watcher.close()
+    assert not broker.is_watched("job")
+
+
+def test_a_source_that_fails_is_looked_at_again(monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
+    monkeypatch.setattr(event_sources, "LOOK_SECONDS", 0.01)
+    looks = iter([RuntimeError("no answer")])
+
+    def look(tell: event_sources.Tell) -> None:
+        for failure in looks:
+            raise failure
+        tell({"job_id": "application_1_1"})
+
+    broker = Broker(Clock(), 1)
+    reader = event_sources.SourceReader(broker)
+    reader.start(event_sources.EventSource("job", look))
+    first = next(iter(broker.watch(Filter(frozenset({"job"}))).events(20)))
+    broker.close()
+    reader.close()
+    assert (first.type, first.data) == ("job", {"job_id": "application_1_1"})
+    assert "events of type job could not be looked for" in caplog.text
 
 
 def test_many_watchers_see_everything_in_order_while_others_publish() -> None:

@@ -16,7 +16,7 @@ from infosvc.settings import Settings
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotFound
 from infosvc.wire.records import Datum, Outcome, Role, State
-from jobs.dashboard import routes
+from jobs.dashboard import make_board
 from jobs.dashboard.site import Place, Site
 from tests.jobs.decisions import WEIGHTS
 from tests.jobs.played import Hadoop
@@ -67,7 +67,7 @@ def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, declared: dict[str, R
     app = Flask("board")
 
     app.register_error_handler(Exception, _answer)
-    for route, view in routes(tmp_path, Values()):
+    for route, view in make_board(tmp_path, Values()).routes:
         declared[route.name] = route.role
         app.add_url_rule(f"/api/v1{route.rule}", route.name, view, methods=[route.method])
     return app.test_client()

@@ -36,6 +36,9 @@ class Hadoop:
         }
         self.logs = {(MASTER, "stdout"): f"plan\nstarted {WORKER} at ", (WORKER, "stdout"): "one\ntwo\nthr"}
         self.stored: dict[str, bytes] = {}
+        self.away = False  # whether the ResourceManager refuses its list
+        self.lists = 0  # how often that was asked for
+        self._asked = threading.Condition()
         hadoop = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -58,6 +61,11 @@ class Hadoop:
     def close(self) -> None:
         self._server.shutdown()
         self._server.server_close()
+
+    def wait_for_lists(self, number: int) -> None:
+        """Wait until the list of applications was asked for so many times."""
+        with self._asked:
+            assert self._asked.wait_for(lambda: self.lists >= number, 20)
 
     def answer(self, path: str, query: dict[str, list[str]]) -> tuple[int, bytes]:
         if path.startswith("/webhdfs/v1"):
@@ -96,7 +104,10 @@ class Hadoop:
                 return {"nodes": {"node": rows}}
             case ["ws", "v1", "cluster", "apps"]:
                 assert query["applicationTypes"] == ["NODEWISE"]
-                return {"apps": {"app": [self.app]}}
+                with self._asked:
+                    self.lists += 1
+                    self._asked.notify_all()
+                return None if self.away else {"apps": {"app": [self.app]}}
             case ["ws", "v1", "cluster", "apps", application_id] if application_id == JOB:
                 return {"app": self.app}
             case ["ws", "v1", "cluster", "apps", application_id, "appattempts"] if application_id == JOB:

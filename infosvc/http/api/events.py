@@ -46,7 +46,7 @@ class Events(Resource):
     )
     @ns.param(
         "name",
-        "only events of this data name, and those of type node if that is asked for; may stand several times",
+        "only events of this data name, and those of types node and job if asked for; may stand several times",
         **NAMES,
         **{"x-example": ["load_1m"]},
     )
@@ -66,8 +66,9 @@ class Events(Resource):
         """Watch: a stream of server-sent events.
 
         value {data_name, node_name, data_value, outcome, time}, node {node_name, state}, slot {node_name, data_name,
-        change, running, interval}, producer {data_name, change, version}, gap {missed}. Jobs have none: YARN keeps what
-        becomes of them, so ask GET /jobs again.
+        change, running, interval}, producer {data_name, change, version}, job {job_id, kind, state, final, ended,
+        progress}, gap {missed}. A job is told when it appears, when its state changes and when it ends: within 4 s,
+        for YARN is asked every 2 s while somebody watches jobs. Who first watches and then asks GET /jobs misses none.
         """
         broker: Broker = components_of(current_app).broker
         authenticator, caller = components_of(current_app).authenticator, g.caller
