@@ -11,20 +11,22 @@ import java.util.concurrent.Flow;
 
 /** Takes the body of an answer as long as it is no larger than it may be: whoever answers must not fill the heap of YARN. */
 final class BoundedBody implements HttpResponse.BodySubscriber<byte[]> {
+    private final int before;
     private final int most;
     private final ByteArrayOutputStream taken = new ByteArrayOutputStream();
     private final CompletableFuture<byte[]> body = new CompletableFuture<>();
     private Flow.Subscription subscription;
 
-    private BoundedBody(int most) {
+    private BoundedBody(int before, int most) {
+        this.before = before;
         this.most = most;
     }
 
-    /** At most so many bytes; a body that says beforehand that it has more is not read at all. */
-    static HttpResponse.BodyHandler<byte[]> handler(int most) {
+    /** At most `most` bytes with the `before` ones that came before; a body that says that it has more is not read at all. */
+    static HttpResponse.BodyHandler<byte[]> handler(int before, int most) {
         return answer -> {
-            BoundedBody found = new BoundedBody(most);
-            if (answer.headers().firstValueAsLong("Content-Length").orElse(0) > most) {
+            BoundedBody found = new BoundedBody(before, most);
+            if (answer.headers().firstValueAsLong("Content-Length").orElse(0) > most - before) {
                 found.refuse();
             }
             return found;
@@ -52,7 +54,7 @@ final class BoundedBody implements HttpResponse.BodySubscriber<byte[]> {
             if (body.isDone()) {
                 return;
             }
-            if (part.remaining() > most - taken.size()) {
+            if (part.remaining() > most - before - taken.size()) {
                 subscription.cancel(); // closes the connection
                 refuse();
                 return;

@@ -20,23 +20,30 @@ final class Values {
         this.byName = byName;
     }
 
-    /** Of an answer to GET /api/v1/data?name=...; IOException unless it is one, with all of `names`. */
-    static Values parse(byte[] answer, Set<String> names, long now) throws IOException {
-        Map<String, Map<String, Value>> byName = new HashMap<>();
-        for (JsonNode one : JSON.readTree(answer).path("data")) {
-            Map<String, Value> byNode = new HashMap<>();
-            for (JsonNode value : one.path("values")) {
-                Value found = value(value, now);
-                if (found != null) {
-                    byNode.put(value.path("node_name").asText(), found);
+    /** Of the parts of an answer to GET /api/v1/data?name=..., one after the other: a name may stand in several. */
+    static final class Parts {
+        private final Map<String, Map<String, Value>> byName = new HashMap<>();
+
+        /** Take one that came at `now`; IOException when it is not JSON. */
+        void add(byte[] answer, long now) throws IOException {
+            for (JsonNode one : JSON.readTree(answer).path("data")) {
+                Map<String, Value> byNode = byName.computeIfAbsent(one.path("data_name").asText(), name -> new HashMap<>());
+                for (JsonNode value : one.path("values")) {
+                    Value found = value(value, now);
+                    if (found != null) {
+                        byNode.put(value.path("node_name").asText(), found);
+                    }
                 }
             }
-            byName.put(one.path("data_name").asText(), byNode);
         }
-        if (!byName.keySet().containsAll(names)) {
-            throw new IOException("the answer has no values of one of " + names);
+
+        /** What all of them say; IOException unless they are an answer with all of `names`. */
+        Values values(Set<String> names) throws IOException {
+            if (!byName.keySet().containsAll(names)) {
+                throw new IOException("the answer has no values of one of " + names);
+            }
+            return new Values(byName);
         }
-        return new Values(byName);
     }
 
     /** Of the node; null if it never had one that is a number. */

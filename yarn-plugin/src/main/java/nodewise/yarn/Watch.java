@@ -15,6 +15,8 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import nodewise.yarn.Keys.WrongSetting;
 import org.slf4j.Logger;
@@ -23,8 +25,11 @@ import org.slf4j.LoggerFactory;
 /** Asks the information service again and again in a thread of its own, and reads the settings again when they change. */
 final class Watch {
     private static final Logger LOG = LoggerFactory.getLogger(Watch.class);
-    /** Bytes of an answer; those of 10,000 nodes have about 1.5 MB for each name. */
+    /** Bytes of an answer with all its parts; those of 10,000 nodes have about 1.5 MB for each name. */
     static final int LARGEST = 32 << 20;
+    /** Parts of an answer; the service makes them of about 8 MiB. */
+    static final int MOST_PARTS = 64;
+    private static final Pattern NEXT = Pattern.compile("<(\\?[^>]+)>; rel=\"next\"");
     private static Watch shared;
 
     private final Path file;
@@ -111,34 +116,68 @@ final class Watch {
         }
     }
 
+    /** A long answer comes in parts, each of which names the query of the next. */
     private void ask() throws IOException, InterruptedException, ExecutionException, TimeoutException {
-        String names = settings.names().stream().map(name -> "name=" + name.replace(":", "%3A")).collect(Collectors.joining("&"));
-        HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(settings.url() + "/api/v1/data?" + names));
+        long deadline = System.nanoTime() + settings.timeout().toNanos();
+        Values.Parts parts = new Values.Parts();
+        HttpResponse<byte[]> first = send(query(), etag, 0, deadline);
+        long now = System.nanoTime();
+        if (first.statusCode() == 304 && known != null) {
+            known = new Known(settings, known.values(), now);
+            return;
+        }
+        HttpResponse<byte[]> answer = first;
+        parts.add(body(answer), now);
+        int bytes = answer.body().length;
+        Optional<String> next = next(answer);
+        for (int count = 1; next.isPresent(); count++) {
+            if (count == MOST_PARTS) {
+                throw new IOException("its answer has more than " + MOST_PARTS + " parts");
+            }
+            answer = send(next.get(), null, bytes, deadline);
+            parts.add(body(answer), System.nanoTime());
+            bytes += answer.body().length;
+            next = next(answer);
+        }
+        known = new Known(settings, parts.values(settings.names()), now);
+        etag = first.headers().firstValue("ETag").orElse(null); // it is of all parts
+    }
+
+    private String query() {
+        return "?" + settings.names().stream().map(name -> "name=" + name.replace(":", "%3A")).collect(Collectors.joining("&"));
+    }
+
+    /** What is answered to a query until `deadline`, at most LARGEST bytes with the `before` ones of earlier parts. */
+    private HttpResponse<byte[]> send(String query, String tag, int before, long deadline)
+            throws IOException, InterruptedException, ExecutionException, TimeoutException {
+        HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(settings.url() + "/api/v1/data" + query));
         if (settings.tokenFile() != null) {
             // Only what a token is made of, or Java's complaint would tell it.
             request.header("Authorization", "Bearer " + Files.readString(settings.tokenFile()).replaceAll("[^!-~]", ""));
         }
-        if (etag != null) {
-            request.header("If-None-Match", etag);
+        if (tag != null) {
+            request.header("If-None-Match", tag);
         }
         // The timeout of a request ends with its first byte, and a body may come drop by drop.
-        CompletableFuture<HttpResponse<byte[]>> sent = client.sendAsync(request.build(), BoundedBody.handler(LARGEST));
-        HttpResponse<byte[]> answer;
+        CompletableFuture<HttpResponse<byte[]>> sent = client.sendAsync(request.build(), BoundedBody.handler(before, LARGEST));
         try {
-            answer = sent.get(settings.timeout().toMillis(), TimeUnit.MILLISECONDS);
+            return sent.get(deadline - System.nanoTime(), TimeUnit.NANOSECONDS);
         } finally {
             sent.cancel(true); // closes the connection of one that was given up
         }
-        long now = System.nanoTime();
-        if (answer.statusCode() == 304 && known != null) {
-            known = new Known(settings, known.values(), now);
-        } else if (answer.statusCode() == 200) {
-            known = new Known(settings, Values.parse(answer.body(), settings.names(), now), now);
-            etag = answer.headers().firstValue("ETag").orElse(null);
-        } else {
-            String body = new String(answer.body(), StandardCharsets.UTF_8);
-            throw new IOException("it answered " + answer.statusCode() + " " + body.substring(0, Math.min(200, body.length())));
+    }
+
+    private static byte[] body(HttpResponse<byte[]> answer) throws IOException {
+        if (answer.statusCode() != 200) {
+            String said = new String(answer.body(), StandardCharsets.UTF_8);
+            throw new IOException("it answered " + answer.statusCode() + " " + said.substring(0, Math.min(200, said.length())));
         }
+        return answer.body();
+    }
+
+    /** The query of the part that follows; only a query, so that no answer leads to another address. */
+    private static Optional<String> next(HttpResponse<byte[]> answer) {
+        return answer.headers().firstValue("Link").map(NEXT::matcher).filter(Matcher::matches).map(found -> found.group(1));
     }
 
     /** Settings that cannot be used leave those before. */

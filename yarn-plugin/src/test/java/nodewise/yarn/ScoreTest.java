@@ -30,7 +30,9 @@ class ScoreTest {
     private static void check(JsonNode one) throws IOException {
         Settings settings = Given.settings("first.score = " + one.path("score").asText(), "first.filter = " + one.path("filter").asText());
         Judgement judgement = settings.judgement("first");
-        Values values = Values.parse(JSON.writeValueAsBytes(answer(one.path("values"))), settings.names(), 0);
+        Values.Parts answered = new Values.Parts();
+        answered.add(JSON.writeValueAsBytes(answer(one.path("values"))), 0);
+        Values values = answered.values(settings.names());
         Set<String> nodes = new TreeSet<>();
         one.path("expected").fieldNames().forEachRemaining(nodes::add);
         IntToDoubleFunction neutral = Score.neutral(judgement, values, nodes);

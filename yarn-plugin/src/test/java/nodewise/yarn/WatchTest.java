@@ -14,6 +14,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.FileTime;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
@@ -229,6 +230,71 @@ class WatchTest {
 
         assertFalse(knows());
         assertTrue(watch.failed.contains("more than 33554432 bytes"), watch.failed);
+    }
+
+    /** Answer from now on with parts: the query of each but the last leads to the next one. */
+    private void answerInParts(byte[]... parts) {
+        server.removeContext("/");
+        server.createContext("/", exchange -> {
+            asked.add(exchange.getRequestURI().getQuery() + " " + exchange.getRequestHeaders().getFirst("If-None-Match"));
+            String query = exchange.getRequestURI().getQuery();
+            int part = query.contains("after") ? Integer.parseInt(query.replaceAll(".*after=", "")) : 0;
+            boolean same = "\"tag\"".equals(exchange.getRequestHeaders().getFirst("If-None-Match"));
+            exchange.getResponseHeaders().set("ETag", part == 0 ? "\"tag\"" : "\"other\"");
+            if (part + 1 < parts.length) {
+                exchange.getResponseHeaders().set("Link", "<?name=free&after=" + (part + 1) + ">; rel=\"next\"");
+            }
+            exchange.sendResponseHeaders(same ? 304 : 200, same ? -1 : parts[part].length);
+            if (!same) {
+                exchange.getResponseBody().write(parts[part]);
+            }
+            exchange.close();
+        });
+    }
+
+    @Test
+    void aLongAnswerIsReadInAllItsParts() throws InterruptedException {
+        byte[] most = Given.answer("free", Map.of("a", 0.25, "b", 0.5), 1.0, "fresh");
+        answerInParts(most, Given.answer("free", Map.of("c", 0.75), 1.0, "fresh"));
+        watch.poll();
+        watch.poll();
+
+        assertEquals("", watch.failed);
+        Values values = watch.known().orElseThrow().values();
+        assertEquals(0.25, values.get("free", "a").number());
+        assertEquals(0.75, values.get("free", "c").number());
+        assertEquals(List.of("name=free null", "name=free&after=1 null", "name=free \"tag\""), asked);
+    }
+
+    @Test
+    void partsWithoutEndAreGivenUp() throws InterruptedException {
+        byte[][] parts = new byte[Watch.MOST_PARTS + 1][];
+        Arrays.fill(parts, body);
+        answerInParts(parts);
+        watch.poll();
+
+        assertFalse(knows());
+        assertTrue(watch.failed.contains("more than 64 parts"), watch.failed);
+        assertEquals(Watch.MOST_PARTS, asked.size());
+    }
+
+    @Test
+    void partsTogetherFillTheHeapNoMoreThanOne() throws InterruptedException {
+        byte[] spaces = new byte[Watch.LARGEST / 3];
+        Arrays.fill(spaces, (byte) ' ');
+        answerInParts(spaces, spaces, spaces, body);
+        watch.poll();
+
+        assertFalse(knows());
+        assertTrue(watch.failed.contains("more than 33554432 bytes"), watch.failed);
+    }
+
+    @Test
+    void aPartThatDoesNotComeLeavesNothingHalf() throws IOException, InterruptedException {
+        answerInParts(body, "nonsense".getBytes(StandardCharsets.UTF_8));
+        watch.poll();
+
+        assertFalse(knows());
     }
 
     @Test
