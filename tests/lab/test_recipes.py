@@ -99,13 +99,13 @@ def test_the_rest_of_the_master_is_packed(folder: str) -> None:
         # tar says 1 when a file grew while it was read, as logs do; what it read is there all the same.
         on_master(f"{umask}\n{pack} || [ $? = 1 ]", folder)
         listed = on_master("sudo tar -tzf nodewise.tar.gz", folder)
-        on_master("\n".join(names))
+        on_master("\n".join(names), folder)
+        images = re.findall(r"fsimage_(\d+)\n", on_master("sudo tar -tzf names.tar.gz", folder))
     finally:
         on_master(f"sudo rm -r {folder}")
 
     for place in ("etc/nodewise/tls/authority.key", "etc/hadoop/core-site.xml", "var/lib/nodewise/service/token"):
         assert place in listed.splitlines()
-    images = re.findall(r"fsimage_(\d+)", on_master("sudo ls /var/lib/hadoop/hdfs"))
     assert max(map(int, images)) > 0, "the names of a file system to which nothing was ever written"
 
 

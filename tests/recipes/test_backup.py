@@ -1,7 +1,8 @@
-"""A copy of the service's database, made while it works, brings back what it knew then."""
+"""Copies that are made while a service and a master work bring back what they knew then."""
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from hadoop.local import lifecycle
+from hadoop.local.lifecycle import Cluster
+from hadoop.rest.webhdfs import WebHdfs
 from infosvc.access.audit_chain import Chain
 from infosvc.access.audit_key import read_key
 from infosvc.wire.client import InfoClient
@@ -17,6 +21,8 @@ from infosvc.wire.records import Kind, Outcome, Producer, Report, Role, Run
 from tests.infosvc.conftest import TOKEN, MariaDB, Served, serving
 from tests.recipes.pages import block
 from tests.recipes.shell import Shell, changed
+
+PICTURE = b"P6 8 8 255\n" + bytes(range(192))
 
 
 @pytest.fixture
@@ -112,6 +118,56 @@ def test_sqlite_that_was_lost_altogether_is_restored(shell: Shell) -> None:
     with serving(database, audit_key=str(key)) as service:
         check(service, viewer)
         check_log(service, key)
+
+
+def dfsadmin(cluster: Cluster) -> str:
+    """What the program `hdfs` of a master does with its first word taken off, as a script."""
+    tool = "org.apache.hadoop.hdfs.tools.DFSAdmin"
+    return f'shift\nexec {cluster.java} -cp "{cluster.conf_dir}:{cluster.jars}/*" {tool} "$@"'
+
+
+@pytest.mark.cluster
+@pytest.mark.timeout(900)
+def test_a_master_that_was_lost_is_restored_with_its_files_and_values(shell: Shell) -> None:
+    own = shell.home / ".nodewise"
+    place = own / "service"
+    database, key = f"sqlite:///{place / 'infosvc.db'}", place / "audit.key"
+    try:
+        cluster = lifecycle.up(own, nodes=1)
+        names = cluster.state / "namenode"
+        shell.program(
+            "sudo", 'if [ "$1" = -u ]; then shift 2; fi\nexec "$@"'
+        )  # this user's are all of a master's files
+        shell.program("hdfs", dfsadmin(cluster))
+        (shell.folder / "pictures").mkdir()
+        (shell.folder / "pictures" / "one.ppm").write_bytes(PICTURE)
+        shell.run("nodewise images load pictures hdfs:///data/images")
+        folders = "/etc/nodewise /etc/hadoop /var/lib/nodewise"
+        with knowing(database, key) as service:
+            _, viewer = service.client.create_token("viewer", Role.READER)
+            shell.run(block("back-up-sqlite"))
+            packing = changed(
+                block("back-up-master"), (folders, f"{cluster.conf_dir}"), ("/var/lib/hadoop/hdfs/name", f"{names}")
+            )
+            shell.run(packing)
+            spoil(service)
+        lifecycle.down(own)
+        for folder in (names, place, cluster.conf_dir):
+            shutil.rmtree(folder)
+        place.mkdir()
+
+        # SQLite is what a service has here, not MariaDB.
+        shell.run(changed(block("restore-master"), ("sudo mariadb nodewise < nodewise.sql", "")))
+        shell.run(block("restore-sqlite"))
+
+        lifecycle.up(own)
+        hdfs = WebHdfs(cluster.namenode_http, cluster.user)
+        assert hdfs.read("/data/images/one.ppm") == PICTURE
+        with serving(database, audit_key=str(key)) as service:
+            check(service, viewer)
+            check_log(service, key)
+    finally:
+        lifecycle.down(own)
 
 
 def test_mariadb_is_dumped_while_it_works_and_restored(shell: Shell, mariadb: MariaDB) -> None:
