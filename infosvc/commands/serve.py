@@ -9,9 +9,9 @@ import signal
 import ssl
 import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
@@ -27,7 +27,21 @@ if TYPE_CHECKING:
     from infosvc.http.api.call_group import CallGroup
     from infosvc.http.server import Server
 
+Command = TypeVar("Command", bound=Callable[..., Any])
+
 _file = click.Path(dir_okay=False, path_type=Path)
+
+
+def _bytes_option(limit: str, of: str) -> Callable[[Command], Command]:
+    """The option of the setting `bytes_<limit>`, a number of bytes."""
+    setting = f"bytes_{limit}"
+    return click.option(
+        f"--{setting.replace('_', '-')}",
+        type=click.IntRange(min=0),
+        default=getattr(Settings, setting),
+        show_default=True,
+        help=f"Most bytes of {of}; 0 for any number.",
+    )
 
 
 @click.command()
@@ -89,27 +103,9 @@ _file = click.Path(dir_okay=False, path_type=Path)
     is_flag=True,
     help="Let tokens of processors and schedulers write what programs write also of nodes that nobody enrolled.",
 )
-@click.option(
-    "--bytes-per-name",
-    type=click.IntRange(min=0),
-    default=Settings.bytes_per_name,
-    show_default=True,
-    help="Most bytes of one name's values that programs may write; 0 for any number.",
-)
-@click.option(
-    "--bytes-per-token",
-    type=click.IntRange(min=0),
-    default=Settings.bytes_per_token,
-    show_default=True,
-    help="Most bytes of values that one token may write an hour; 0 for any number.",
-)
-@click.option(
-    "--bytes-in-all",
-    type=click.IntRange(min=0),
-    default=Settings.bytes_in_all,
-    show_default=True,
-    help="Most bytes of all values together that programs may write; 0 for any number.",
-)
+@_bytes_option("per_name", "one name's values that programs may write")
+@_bytes_option("per_token", "values that one token may write an hour")
+@_bytes_option("in_all", "all values together that programs may write")
 @click.option(
     "--policy-file",
     type=_file,
