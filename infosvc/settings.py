@@ -40,7 +40,7 @@ class Settings:
     any_node: bool = _key(False, "yes/no", "whether tokens of processors may write values of nodes nobody enrolled")
     bytes_per_name: int = _key(8 << 20, "bytes", "most bytes of the values of one name that programs write; 0: any")
     bytes_per_token: int = _key(64 << 20, "bytes", "most bytes of values that one token may write an hour; 0: any")
-    bytes_in_all: int = _key(128 << 20, "bytes", "most bytes of all values, when programs write more; 0: any")
+    bytes_in_all: int = _key(64 << 20, "bytes", "most bytes of all values, when programs write more; 0: any")
     max_answer: int = _key(8 << 20, "bytes", "about the largest answer with values, nodes, producers or slots")
     max_rows: int = _key(100_000, "rows", "most rows in one answer of the history or the audit log")
     calls_per_second: float = _key(5_000.0, "calls/second", "what one token, or one address without any, may call")
