@@ -14,8 +14,8 @@ import pytest
 
 from jobs.errors import JobError
 from jobs.images.rows import SCHEMA
-from jobs.kinds.classify import part_files
-from jobs.kinds.classify.output import Output, report_url
+from jobs.itemwork.results import part_files
+from jobs.itemwork.results.output import Output, report_url
 from jobs.reports.report import JobReport, Weights
 from tests.jobs.stored import SPEC, Written
 

@@ -37,10 +37,10 @@ from jobs.images.rows_size import LARGEST_ROW
 from jobs.itemwork.calls import CALLS, LARGEST, LARGEST_COMMIT
 from jobs.itemwork.dealer import Dealer, remaining
 from jobs.itemwork.node_totals import NOTHING
-from jobs.itemwork.rows import node_rows
+from jobs.itemwork.results.output import Output, report_url
+from jobs.itemwork.results.rows import node_rows
 from jobs.kinds.classify.launches import Launches
 from jobs.kinds.classify.listing import ImageListing
-from jobs.kinds.classify.output import Output, report_url
 from jobs.kinds.classify.settings import ClassifySettings
 from jobs.kinds.classify.snapshot import Snapshot, know, note
 from jobs.kinds.classify.summary import Course, summarise

@@ -13,8 +13,8 @@ from jobs.application.job_spec import JobSpec
 from jobs.division import decision_store
 from jobs.division.decision import Decision
 from jobs.errors import JobError
-from jobs.itemwork.tally import Tally
-from jobs.kinds.classify.part_files import ReadRows, write_part_files
+from jobs.itemwork.results.part_files import ReadRows, write_part_files
+from jobs.itemwork.results.tally import Tally
 from jobs.reports.pages import html
 from jobs.reports.report import JobReport
 

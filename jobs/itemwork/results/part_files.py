@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hadoop.client.filesystem import FileSystem
-from jobs.itemwork.tally import Tally
+from jobs.itemwork.results.tally import Tally
 
 ROWS_OF_A_GROUP = 65_536
 MOST_WAITING_BYTES = 16 << 20
