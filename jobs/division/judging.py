@@ -3,6 +3,9 @@
 A capability that is made from recorded speeds, as the inputs of its producer tell, says nothing of other programs and
 batches. A job of another one judges a node by the speeds that the node had with the job's own program; a node that has
 not run it, by its measure on the scale of those that have. The measure of NAME is NAME.measure on the same node.
+
+A capability that comes with a first job has no value before it, nor has its measure: a producer that has no data brings
+neither. Then no node can be put on the scale of others, and `why_cold` says why another data name has to decide.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InvalidInput, NotFound
 from infosvc.wire.records import Datum, Producer, State
 from jobs.division import speed_history
-from jobs.division.capability import wait
+from jobs.division.capability import wait, why_nothing_yet
 from jobs.division.decision import CapabilityReadings, Reading
 from locality.capability import GUESS_CONFIDENCE, Estimate, from_jobs, guess, middle
 from locality.program_names import program_of, speed_name
@@ -70,6 +73,16 @@ def judge(
     found = _past(client, program, seen) | _guesses(new, seen, measures)
     unit = next(iter(seen.values())).unit if seen else ""
     return CapabilityReadings(unit, RECORDED, program.speeds, said, {node: found[node] for node in nodes})
+
+
+def why_cold(client: InfoClient, capability: str, program: Program, nodes: Sequence[str]) -> str:
+    """Why no node has a value of the capability; "" where one has, or where speeds of the program may give one.
+
+    JobError: nobody produces it. InfoError: the service gives no answer.
+    """
+    if speed_history.recorded_speeds(client, program.name, program.batch):
+        return ""
+    return why_nothing_yet(client, capability, nodes)
 
 
 def reading(datum: Datum, confidence: float | None) -> Reading:

@@ -1,1 +1,1 @@
-"""What every kind of job shares that divides items: leases, rows, blame."""
+"""What every kind of job shares that divides items: plan, leases, rows, blame, results."""

@@ -19,7 +19,7 @@ from jobs.application.job_spec import JobOptions
 from jobs.application.submit import InfoAccess
 from jobs.division import capability, speed_history
 from jobs.errors import JobError
-from jobs.kinds.classify.request import Request, judge
+from jobs.kinds.classify.request import Request, choose_capability
 from tests.jobs.stored import SETTINGS
 
 TOKEN = "a-token-for-the-tests"
@@ -96,7 +96,7 @@ def test_a_first_job_is_judged_by_what_is_there_before_any_job(client: InfoClien
     for node in ("a", "b"):
         client.put_value("level", node, 1)
 
-    settings = judge(asked, ["a", "b"], said.append)
+    settings = choose_capability(asked, ["a", "b"], said.append)
 
     assert settings == replace(asked.settings, capability="level")
     assert said == ["no node has a weight yet (it ran nothing): level decides this time"]
@@ -107,13 +107,13 @@ def test_a_capability_that_any_node_has_or_may_soon_have_decides_itself(client: 
     report_no_data(client, "a", "b")
 
     with pytest.raises(JobError, match="no fresh level for a"):
-        judge(asked, ["a", "b"], lambda _: None)
+        choose_capability(asked, ["a", "b"], lambda _: None)
     with pytest.raises(JobError, match=r"no fresh weight for .*c \(no value\)"):
-        judge(asked, ["a", "b", "c"], lambda _: None)
+        choose_capability(asked, ["a", "b", "c"], lambda _: None)
     speed_history.prepare(client, asked.network.program, asked.settings.batch)
     speed_history.record(client, asked.network.program, asked.settings.batch, {"a": 2.0})
     with pytest.raises(JobError, match=r"no fresh weight for a .*it ran nothing"):
-        judge(asked, ["a", "b"], lambda _: None)
+        choose_capability(asked, ["a", "b"], lambda _: None)
 
 
 def test_whoever_waits_hears_of_the_same_nodes_once(client: InfoClient) -> None:

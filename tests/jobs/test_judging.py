@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,14 +12,13 @@ import pytest
 
 from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Kind, Producer
-from jobs.application.coordinator import Attempt
 from jobs.division import speed_history
 from jobs.division.decision import Decision
 from jobs.division.judging import RECORDED, Program, judge
 from jobs.engines.network import choose
 from jobs.errors import JobError
-from jobs.kinds.classify.coordinator import Classify
-from jobs.kinds.classify.snapshot import know, note
+from jobs.itemwork import deciding
+from jobs.itemwork.snapshot import know, note
 from locality.capability import Sample, from_jobs
 from locality.program_names import speed_name
 from tests.jobs.decisions import make_blocks
@@ -59,12 +58,9 @@ def numbers(client: InfoClient, program: Program = OWN) -> dict[str, float]:
 def decide(client: InfoClient, **given: Any) -> Decision:
     """What a job decides by the capability, as its application master does, with this service."""
     settings = replace(SETTINGS, capability=JUDGE, **given)
-    spec = replace(SPEC, settings=asdict(settings))
-    none: Any = None
-    attempt = Attempt(1, spec, none, none, none, "", (), 0.0, lambda: 0.0)
     knowledge: Any = SimpleNamespace(client=client, nodes=lambda: list(NODES), racks=dict)
-    pictures: Any = SimpleNamespace(blocks=lambda _: make_blocks())
-    return Classify(attempt).decide(know(knowledge, pictures, settings))
+    images: Any = SimpleNamespace(blocks=lambda _: make_blocks())
+    return deciding.decide(SPEC.job_id, settings, know(knowledge, images, settings))
 
 
 def loads(decision: Decision) -> Sequence[int]:

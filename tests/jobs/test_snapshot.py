@@ -12,7 +12,7 @@ from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Kind, Producer
 from jobs.division.decision import Decision
 from jobs.division.judging import Program, judge
-from jobs.kinds.classify.snapshot import _all_alike, judgements, note
+from jobs.itemwork.snapshot import _all_alike, judgements, note
 from tests.jobs.decisions import WEIGHTS, decide, make_blocks
 from tests.jobs.stored import SETTINGS
 

@@ -1,237 +1,45 @@
-"""A job that classifies images: know, decide, have it done by leases, store.
-
-Which nodes are good at what is not decided here: the capability is whatever data name the job was told to read.
-"""
+"""A job that classifies images: where they are, which rows they become, and what starts a worker."""
 
 from __future__ import annotations
 
-import resource
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from datetime import UTC, datetime
-from typing import Any
+from collections.abc import Callable
 
-from hadoop.errors import HadoopError
-from infosvc.wire.errors import InfoError
-from jobs.application.calls import Request
-from jobs.application.coordinator import (
-    Attempt,
-    Container,
-    Coordinator,
-    End,
-    Knowledge,
-    NodeProgress,
-    Outcome,
-    Progress,
-    Role,
-    Seat,
-    Then,
-)
-from jobs.application.journal import read
-from jobs.application.master import say
-from jobs.division import speed_history
-from jobs.division.decision import Decision
-from jobs.images.rows import find_flaw
+import pyarrow as pa
+
+from hadoop.client.yarn import Launch
+from jobs.application.coordinator import Attempt, Seat
+from jobs.images import rows
 from jobs.images.rows_size import LARGEST_ROW
-from jobs.itemwork.calls import CALLS, LARGEST, LARGEST_COMMIT
-from jobs.itemwork.dealer import Dealer, remaining
-from jobs.itemwork.node_totals import NOTHING
-from jobs.itemwork.results.output import Output, report_url
-from jobs.itemwork.results.rows import node_rows
+from jobs.itemwork.coordinator import ItemCoordinator
+from jobs.itemwork.deciding import largest_row_of
 from jobs.kinds.classify.launches import Launches
 from jobs.kinds.classify.listing import ImageListing
-from jobs.kinds.classify.settings import ClassifySettings
-from jobs.kinds.classify.snapshot import Snapshot, know, note
-from jobs.kinds.classify.summary import Course, summarise
-from jobs.reports.report import JobReport
-from locality.leases import Leases
-from locality.policies import policy
-from locality.quality import measure_quality
-from locality.rules import Rules
-
-SILENCES = 6
-"""A worker that is silent for so many times the length of a lease is ended and asked for again."""
-UNIT = "images"
-FULL_BATCHES = 2
-"""The most images of a lease, in full batches of each process: one is computed while the other waits."""
-LEAST_SECONDS = 0.25
-"""Of work in a lease, where a full batch takes longer; giving and taking one costs some hundredths of a second."""
+from jobs.kinds.classify.settings import UNIT, ClassifySettings
+from jobs.reports.report import SEEDED, Weights
 
 
-class Classify(Coordinator):
-    """One attempt at one job. JobError, HadoopError, InfoError or PlanError say why there is no report."""
+class Classify(ItemCoordinator):
+    """One attempt at one job."""
 
-    calls = LARGEST
+    unit = UNIT
 
     def __init__(self, attempt: Attempt) -> None:
-        self._attempt = attempt
-        self._settings = settings = ClassifySettings.from_json(attempt.spec.settings)
-        self._output = Output(attempt.filesystem, attempt.spec, settings.output, attempt.number)
-        self._stored: JobReport | None = None
-        self._decision: Decision
-        self._work: Dealer
+        settings = ClassifySettings.from_json(attempt.spec.settings)
+        super().__init__(attempt, settings, ImageListing(attempt.filesystem, f"{attempt.spec.staging}/apart"))
+        largest_row = min(LARGEST_ROW, largest_row_of(settings))
+        self._launches = Launches(attempt.filesystem, attempt.spec, settings, largest_row)
+        self._network = settings.network
 
-    def roles(self, knowledge: Knowledge) -> Sequence[Role]:
-        """One worker on each node that can do anything; none when an earlier attempt has put the results in place."""
-        self._stored = self._output.find_stored()
-        if self._stored:
-            return ()
-        spec, settings = self._attempt.spec, self._settings
-        launches = Launches(self._attempt.filesystem, spec, settings, largest_row_of(settings))
-        launches.publish()
-        pictures = ImageListing(self._attempt.filesystem, f"{spec.staging}/apart")
-        self._decision = self._find_decision(pictures, knowledge)
-        self._work = self._dealer(pictures)
-        nodes = [node for node, value in sorted(self._decision.readings.numbers().items()) if value > 0]
-        return (Role("worker", nodes, launches.of, SILENCES * settings.lease_seconds),)
+    def launches(self) -> Callable[[Seat], Launch]:
+        """A worker with the network and its engine."""
+        self._launches.publish()
+        return self._launches.of
 
-    def on_start(self, container: Container) -> None:
-        """A worker may take leases from now on."""
-        node = container.seat.node_name
-        self._work.add_container(node, container.container_id, self._decision.readings.nodes[node].value)
+    def find_flaw(self, schema: pa.Schema) -> str:
+        """Rows are of classes, or of tensors."""
+        return rows.find_flaw(schema)
 
-    def on_end(self, container: Container, end: End) -> Then:
-        """What it held is given back; images that are suspected of ending workers speak for its node."""
-        node, container_id = container.seat.node_name, container.container_id
-        expected = end.exit.blames and self._work.is_suspect(node, container_id)
-        self._work.end_container(node, container_id, end.exit.blames, end.text)
-        return Then.EXPECTED if expected else Then.AGAIN
-
-    def hear(self, call: str, request: Request) -> Mapping[str, Any] | None:
-        """Answer a worker."""
-        return CALLS[call](self._work, request)
-
-    def last_heard(self, seat: Seat) -> float:
-        """When the worker of a node last said anything."""
-        return self._work.last_heard(seat.node_name)
-
-    def starting(self, seat: Seat) -> None:
-        """A node keeps its part until its worker can begin."""
-        self._work.note_starting(seat.node_name)
-
-    def tick(self) -> None:
-        """Take back what silent nodes hold."""
-        self._work.expire()
-
-    def progress(self) -> Progress:
-        """Images that have their rows."""
-        if self._stored:
-            return Progress(self._stored.images, self._stored.images, UNIT)
-        totals, running, of = self._work.totals(), self._work.running(), self._decision.images
-        nodes = {}
-        for name, planned in self._decision.plan.loads().items():
-            total = totals.get(name, NOTHING)
-            nodes[name] = NodeProgress(
-                planned=planned,
-                done=total.items,
-                errors=total.errors,
-                local=total.local_items,
-                running=running.get(name, 0),
-                rate=total.items / total.busy_seconds if total.busy_seconds else 0.0,
-            )
-        return Progress(of - self._work.left, of, UNIT, nodes)
-
-    def report_page(self) -> str:
-        """The report.html beside the results."""
-        return report_url(self._attempt.spec.conf_dir, self._settings.output)
-
-    def finish(self) -> Outcome:
-        """Rows, report and decision, all at once at the output."""
-        report = self._stored or self._store(self._decision, self._work)
-        return Outcome(f"{report.images} images, makespan {report.makespan_seconds:.1f} s", self.report_page())
-
-    def decide(self, known: Snapshot) -> Decision:
-        """Whatever the named policy makes of it, with what it was made from."""
-        settings, terms = self._settings, known.terms
-        numbers = known.judgements[settings.capability].numbers()
-        started = time.monotonic()
-        plan = policy(known.policy)(known.blocks, numbers, terms)
-        planning_seconds = time.monotonic() - started
-        return Decision(
-            job_id=self._attempt.spec.job_id,
-            made_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
-            input=settings.input,
-            engine=settings.network.program,
-            batch=settings.batch,
-            policy=known.policy,
-            capability=settings.capability,
-            capabilities=known.judgements,
-            speeds=known.speeds,
-            terms=terms,
-            blocks=known.blocks,
-            plan=plan,
-            quality=measure_quality(plan, known.blocks, numbers, terms),
-            planning_seconds=planning_seconds,
-        )
-
-    def _find_decision(self, pictures: ImageListing, knowledge: Knowledge) -> Decision:
-        """What an earlier attempt decided, or a decision of this one."""
-        if decision := self._output.decision():
-            return decision
-        decision = self.decide(know(knowledge, pictures, self._settings))
-        self._output.prepare(decision)
-        say(decision.job_id, f"plan: {decision.plan.loads()}")
-        return decision
-
-    def _dealer(self, pictures: ImageListing) -> Dealer:
-        """What is not done yet, dealt by lease."""
-        attempt, decision = self._attempt, self._decision
-        plan = remaining(decision.plan, attempt.earlier)
-        rules = rules_of(self._settings)
-        leases = Leases(plan, decision.readings.numbers(), attempt.clock(), rules, decision.terms.cost)
-        dealer = Dealer(leases, pictures.of, find_flaw, attempt.journal, attempt.number, attempt.clock)
-        dealer.restore(attempt.earlier)
-        return dealer
-
-    def _store(self, decision: Decision, work: Dealer) -> JobReport:
-        if stored := self._output.find_stored():
-            return stored
-        attempt = self._attempt
-        self._output.store(lambda: node_rows(read(attempt.filesystem, attempt.journal_folder)), decision.images)
-        course = Course(
-            started_at=datetime.fromtimestamp(attempt.began_at, UTC).isoformat(timespec="milliseconds"),
-            totals=work.totals(),
-            leases=work.timeline(),
-            failures=tuple(attempt.failures),
-            attempts=attempt.number,
-            wall_seconds=attempt.clock(),
-            first_result_seconds=work.first_result_seconds,
-            master_memory_mb=attempt.spec.master_memory or 0,
-            master_peak_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-            note=note(decision),
-        )
-        report = self._remember(summarise(self._settings, decision, course))
-        try:
-            self._output.commit(report)
-        except HadoopError:  # an attempt that was taken for dead may have been faster, or the answer was lost
-            if stored := self._output.find_stored():
-                return stored
-            raise
-        return report
-
-    def _remember(self, report: JobReport) -> JobReport:
-        """Write the speeds back as history; a service that is away now costs the history, not the results."""
-        speeds = {node.node_name: node.images_per_second for node in report.nodes if node.images}
-        try:
-            speed_history.record(self._attempt.client, self._settings.network.program, self._settings.batch, speeds)
-        except InfoError as error:
-            lost = f"The speeds of this run could not be kept as history: {error}"
-            return replace(report, note=f"{report.note} {lost}".strip())
-        return report
-
-
-def largest_row_of(settings: ClassifySettings) -> int:
-    """The most bytes of a row with which one commit holds those of any lease."""
-    return min(LARGEST_ROW, LARGEST_COMMIT // rules_of(settings).most_items)
-
-
-def rules_of(settings: ClassifySettings) -> Rules:
-    """How the leases of a job are given; however large batches are, one commit has to hold the rows of a lease."""
-    return Rules(
-        lease_seconds=settings.lease_seconds,
-        most_items=min(FULL_BATCHES * settings.batch * settings.vcores, max(1, LARGEST_COMMIT // settings.row_bytes)),
-        at_once=settings.batch * settings.vcores,
-        least_seconds=LEAST_SECONDS,
-        steal=settings.steal,
-    )
+    def weights(self) -> Weights:
+        """The file that the numbers came from, as the user called it."""
+        file = self._network.file
+        return Weights("seeded", SEEDED) if file is None else Weights(file.name.partition("-")[2])

@@ -43,7 +43,7 @@ class ImageListing:
 
     def blocks(self, input_path: str) -> list[Block]:
         """All images of a folder or file: a file of its own is a block, and each block of HDFS in which packed ones
-        begin. JobError when a pack cannot be read as it is: none of its images must be forgotten.
+        begin. JobError when there are none, or a pack cannot be read as it is: none of its images must be forgotten.
         """
         replicas: dict[tuple[str, ...], tuple[str, ...]] = {}  # millions of files share some thousands
         found: list[Block | StoredFile] = []
@@ -52,7 +52,10 @@ class ImageListing:
         packs = (one for one in found if isinstance(one, StoredFile))
         with ThreadPoolExecutor(READERS, thread_name_prefix="index") as readers:
             packed = iter(list(readers.map(self._blocks_of_pack, packs)))
-        return [block for one in found for block in (next(packed) if isinstance(one, StoredFile) else (one,))]
+        blocks = [block for one in found for block in (next(packed) if isinstance(one, StoredFile) else (one,))]
+        if not blocks:
+            raise JobError(f"{input_path} holds no images", remedy="`nodewise images load` puts some there")
+        return blocks
 
     def of(self, part: Part) -> tuple[Item, ...]:
         """The images of a part of a block, in their order; JobError when the pack does not hold them any more."""

@@ -9,17 +9,16 @@ from pathlib import Path
 
 from hadoop.client.listing import Listing
 from infosvc.wire.client import InfoClient
-from infosvc.wire.errors import InfoError
 from jobs.application.environments import store
 from jobs.application.job_spec import JobOptions
 from jobs.application.submit import InfoAccess, MasterNeeds, Order, Submitter, master_memory_mb
-from jobs.division import capability, decision_store, judging, speed_history
+from jobs.division import decision_store, speed_history
+from jobs.division.judging import Program
 from jobs.engines import check_engine
 from jobs.engines.network import Network, choose
-from jobs.errors import JobError
+from jobs.itemwork import submission
 from jobs.kinds.classify import model_check
-from jobs.kinds.classify.settings import ClassifySettings
-from locality.policies import policy
+from jobs.kinds.classify.settings import UNIT, ClassifySettings
 from locality.program_names import FORMER
 
 KIND = "classify"
@@ -51,59 +50,24 @@ def check(submitter: Submitter, request: Request) -> Request:
     The request comes back with what was found out about its files and its rows.
     """
     settings, network = request.settings, request.network
-    policy(settings.policy)
-    if settings.fallback:
-        policy(settings.fallback)
+    submission.check_policies(settings)
     nodes = submitter.check(order(submitter, request))
     filesystem = submitter.filesystem
-    if not filesystem.exists(settings.input):
-        raise JobError(
-            f"{settings.input} is not in HDFS",
-            remedy=f"`nodewise images load DIR {settings.input}` puts images there",
-        )
-    if filesystem.exists(settings.output):
-        raise JobError(
-            f"{settings.output} exists already", remedy="choose another --output, results are never overwritten"
-        )
+    submission.check_paths(
+        filesystem, settings, remedy=f"`nodewise images load DIR {settings.input}` puts images there"
+    )
     row_bytes = model_check.check(network, settings.worker_python, settings.batch, submitter.say)
-    settings = judge(request, nodes, submitter.say)
+    settings = choose_capability(request, nodes, submitter.say)
     files = Listing(filesystem).summary(submitter.path(settings.input)).files
     return replace(request, settings=replace(settings, row_bytes=row_bytes), files=files)
 
 
-def judge(request: Request, nodes: Sequence[str], say: Callable[[str], None]) -> ClassifySettings:
-    """The settings with the capability that decides, once every node has a value of it.
-
-    Where no node can have one before a first job has run, it is the one that the user named for that case.
-    """
-    settings, client = request.settings, request.access.client()
-    try:
-        if settings.cold_start and (why := _why_cold(request, client, nodes)):
-            say(f"no node has a {settings.capability} yet ({why}): {settings.cold_start} decides this time")
-            settings = replace(settings, capability=settings.cold_start)
-        found = judging.judge(
-            client,
-            settings.capability,
-            judging.Program(request.network.program, settings.batch),
-            nodes,
-            request.options.capability_wait,
-            lambda missing: say(f"waiting for {settings.capability} of {', '.join(missing)}"),
-        )
-        if found.kind == judging.RECORDED:
-            say(found.help)
-    except (InfoError, JobError) as error:
-        if settings.fallback is None:
-            raise
-        say(f"{error}; {settings.fallback} will divide the images instead")
-    return settings
-
-
-def _why_cold(request: Request, client: InfoClient, nodes: Sequence[str]) -> str:
-    """Why no node has a value of the capability; "" where one has, or where speeds of earlier jobs may give one."""
+def choose_capability(request: Request, nodes: Sequence[str], say: Callable[[str], None]) -> ClassifySettings:
+    """The settings with the capability that decides, as `submission.choose_capability` finds it."""
     settings = request.settings
-    if speed_history.recorded_speeds(client, request.network.program, settings.batch):
-        return ""
-    return capability.why_nothing_yet(client, settings.capability, nodes)
+    program = Program(request.network.program, settings.batch)
+    client, seconds = request.access.client(), request.options.capability_wait
+    return submission.choose_capability(settings, program, client, nodes, seconds, say, UNIT)
 
 
 def order(submitter: Submitter, request: Request) -> Order:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from jobs.division.decision import Decision
 from jobs.itemwork.node_totals import NOTHING, NodeTotals
-from jobs.kinds.classify.settings import ClassifySettings
-from jobs.reports.report import SEEDED, Failure, InputValue, JobReport, LeaseReport, NodeReport, Weights
+from jobs.itemwork.settings import ItemSettings
+from jobs.reports.report import Failure, InputValue, JobReport, LeaseReport, NodeReport, Weights
 from locality.bounds import fewest_bytes_moved, moved_load
 from locality.types import Part
 
@@ -32,8 +32,8 @@ class Course:
     note: str = ""
 
 
-def summarise(settings: ClassifySettings, decision: Decision, course: Course) -> JobReport:
-    """The report of a job of whose images each has its row.
+def summarise(settings: ItemSettings, decision: Decision, course: Course, weights: Weights) -> JobReport:
+    """The report of a job of whose items each has its row.
 
     `bytes_moved_optimal` is the fewest bytes that any division with the loads that came out moves.
     """
@@ -42,7 +42,7 @@ def summarise(settings: ClassifySettings, decision: Decision, course: Course) ->
     return JobReport(
         job_id=decision.job_id,
         application_id=decision.job_id,
-        engine=settings.network.program,
+        engine=settings.program.name,
         policy=decision.policy,
         capability=settings.capability,
         images=sum(total.items for total in done.values()),
@@ -57,7 +57,7 @@ def summarise(settings: ClassifySettings, decision: Decision, course: Course) ->
             for node_name, parts in sorted(decision.plan.parts.items())
         ),
         inputs=tuple(_inputs(settings.capability, decision)),
-        weights=_weights(settings),
+        weights=weights,
         wall_seconds=course.wall_seconds,
         first_result_seconds=course.first_result_seconds,
         attempts=course.attempts,
@@ -67,13 +67,6 @@ def summarise(settings: ClassifySettings, decision: Decision, course: Course) ->
         failures=tuple(course.failures),
         note=course.note,
     )
-
-
-def _weights(settings: ClassifySettings) -> Weights:
-    """The file that the numbers came from, as the user called it."""
-    if settings.network.file is None:
-        return Weights("seeded", SEEDED)
-    return Weights(settings.network.file.name.partition("-")[2])
 
 
 def _node(decision: Decision, node_name: str, parts: tuple[Part, ...], total: NodeTotals) -> NodeReport:

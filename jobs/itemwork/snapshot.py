@@ -1,4 +1,4 @@
-"""What the application master knows when it plans: one snapshot of images, nodes, values, speeds and terms."""
+"""What the application master knows when it plans: one snapshot of items, nodes, values, speeds and terms."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from infosvc.wire.records import Datum, Kind, Producer, State
 from jobs.application.coordinator import Knowledge
 from jobs.division import speed_history
 from jobs.division.decision import CapabilityReadings, Decision, Reading
-from jobs.division.judging import RECORDED, Program, judge, reading, readings_of
+from jobs.division.judging import RECORDED, judge, reading, readings_of
 from jobs.division.terms import known_terms
 from jobs.errors import JobError
-from jobs.kinds.classify.listing import ImageListing
-from jobs.kinds.classify.settings import ClassifySettings
+from jobs.itemwork.settings import ItemSettings
+from jobs.itemwork.source import ItemSource
 from locality.cost import AccessCost
 from locality.types import Block, Terms
 
@@ -31,7 +31,7 @@ JSON = "json"
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One snapshot: the images and where they are, values and speeds of the nodes, the terms.
+    """One snapshot: the items and where they are, values and speeds of the nodes, the terms.
 
     `judgements` has, by data name, the values that decide and whatever else the nodes could have been judged by;
     `policy` divides: the one that was asked for, or the one in its place.
@@ -44,14 +44,12 @@ class Snapshot:
     policy: str
 
 
-def know(knowledge: Knowledge, pictures: ImageListing, settings: ClassifySettings) -> Snapshot:
-    """Blocks from HDFS in bulk, nodes from YARN, everything else from the information service.
+def know(knowledge: Knowledge, source: ItemSource, settings: ItemSettings) -> Snapshot:
+    """Blocks from the source, nodes from YARN, everything else from the information service.
 
     Where that gives no capability, all nodes are alike to the policy that the user named for it, if any.
     """
-    blocks = pictures.blocks(settings.input)
-    if not blocks:
-        raise JobError(f"{settings.input} holds no images", remedy="`nodewise images load` puts some there")
+    blocks = source.blocks(settings.input)
     nodes, racks = knowledge.nodes(), knowledge.racks()
     try:
         return _from_service(knowledge.client, blocks, nodes, racks, settings)
@@ -67,11 +65,11 @@ def _from_service(
     blocks: Sequence[Block],
     nodes: Sequence[str],
     racks: Mapping[str, str],
-    settings: ClassifySettings,
+    settings: ItemSettings,
 ) -> Snapshot:
-    program = Program(settings.network.program, settings.batch)
+    program = settings.program
     decides = judge(client, settings.capability, program, nodes, VALUE_SECONDS)
-    speeds = speed_history.recorded_speeds(client, settings.network.program, settings.batch)
+    speeds = speed_history.recorded_speeds(client, program.name, program.batch)
     return Snapshot(
         blocks=blocks,
         judgements=judgements(client, settings.capability, decides),
@@ -82,7 +80,7 @@ def _from_service(
 
 
 def _all_alike(
-    blocks: Sequence[Block], nodes: Sequence[str], racks: Mapping[str, str], settings: ClassifySettings, why: str
+    blocks: Sequence[Block], nodes: Sequence[str], racks: Mapping[str, str], settings: ItemSettings, why: str
 ) -> Snapshot:
     readings = {node: Reading(1.0, 0.0, FALLBACK) for node in nodes}
     return Snapshot(

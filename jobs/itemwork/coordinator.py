@@ -1,0 +1,208 @@
+"""A job that divides items: know, decide, have it done by leases, store. A kind says what the items and rows are.
+
+Which nodes are good at what is not decided here: the capability is whatever data name the job was told to read.
+"""
+
+from __future__ import annotations
+
+import resource
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from hadoop.client.yarn import Launch
+from hadoop.errors import HadoopError
+from infosvc.wire.errors import InfoError
+from jobs.application.calls import Request
+from jobs.application.coordinator import (
+    Attempt,
+    Container,
+    Coordinator,
+    End,
+    Knowledge,
+    NodeProgress,
+    Outcome,
+    Progress,
+    Role,
+    Seat,
+    Then,
+)
+from jobs.application.journal import read
+from jobs.application.master import say
+from jobs.division import speed_history
+from jobs.division.decision import Decision
+from jobs.itemwork.calls import CALLS, LARGEST
+from jobs.itemwork.dealer import Dealer, remaining
+from jobs.itemwork.deciding import decide, rules_of
+from jobs.itemwork.node_totals import NOTHING
+from jobs.itemwork.results.output import Output, report_url
+from jobs.itemwork.results.rows import node_rows
+from jobs.itemwork.results.summary import Course, summarise
+from jobs.itemwork.settings import ItemSettings
+from jobs.itemwork.snapshot import know, note
+from jobs.itemwork.source import ItemSource
+from jobs.reports.report import JobReport, Weights
+from locality.leases import Leases
+
+SILENCES = 6
+"""A worker that is silent for so many times the length of a lease is ended and asked for again."""
+
+
+class ItemCoordinator(Coordinator):
+    """One attempt at one job. JobError, HadoopError, InfoError or PlanError say why there is no report.
+
+    A kind gives its settings and the source of its items, and implements `launches` and `find_flaw`; `unit` is the
+    plural of what it calls an item.
+    """
+
+    calls = LARGEST
+    unit: ClassVar[str]
+
+    def __init__(self, attempt: Attempt, settings: ItemSettings, source: ItemSource) -> None:
+        self._attempt = attempt
+        self._settings = settings
+        self._source = source
+        self._output = Output(attempt.filesystem, attempt.spec, settings.output, attempt.number)
+        self._stored: JobReport | None = None
+        self._decision: Decision
+        self._work: Dealer
+
+    @abstractmethod
+    def launches(self) -> Callable[[Seat], Launch]:
+        """Lay out once what all workers need, unless an earlier attempt has done so; what starts one on a node."""
+
+    @abstractmethod
+    def find_flaw(self, schema: pa.Schema) -> str:
+        """What is wrong with the columns of rows, "" if nothing; `path` and `error` are always among them."""
+
+    def weights(self) -> Weights:
+        """Where the weights of a network came from, for the report; a kind without a network has none."""
+        return Weights("")
+
+    def roles(self, knowledge: Knowledge) -> Sequence[Role]:
+        """One worker on each node that can do anything; none when an earlier attempt has put the results in place."""
+        self._stored = self._output.find_stored()
+        if self._stored:
+            return ()
+        launch = self.launches()
+        self._decision = self._find_decision(knowledge)
+        self._work = self._dealer()
+        nodes = [node for node, value in sorted(self._decision.readings.numbers().items()) if value > 0]
+        return (Role("worker", nodes, launch, SILENCES * self._settings.lease_seconds),)
+
+    def on_start(self, container: Container) -> None:
+        """A worker may take leases from now on."""
+        node = container.seat.node_name
+        self._work.add_container(node, container.container_id, self._decision.readings.nodes[node].value)
+
+    def on_end(self, container: Container, end: End) -> Then:
+        """What it held is given back; items that are suspected of ending workers speak for its node."""
+        node, container_id = container.seat.node_name, container.container_id
+        expected = end.exit.blames and self._work.is_suspect(node, container_id)
+        self._work.end_container(node, container_id, end.exit.blames, end.text)
+        return Then.EXPECTED if expected else Then.AGAIN
+
+    def hear(self, call: str, request: Request) -> Mapping[str, Any] | None:
+        """Answer a worker."""
+        return CALLS[call](self._work, request)
+
+    def last_heard(self, seat: Seat) -> float:
+        """When the worker of a node last said anything."""
+        return self._work.last_heard(seat.node_name)
+
+    def starting(self, seat: Seat) -> None:
+        """A node keeps its part until its worker can begin."""
+        self._work.note_starting(seat.node_name)
+
+    def tick(self) -> None:
+        """Take back what silent nodes hold."""
+        self._work.expire()
+
+    def progress(self) -> Progress:
+        """Items that have their rows."""
+        if self._stored:
+            return Progress(self._stored.images, self._stored.images, self.unit)
+        totals, running, of = self._work.totals(), self._work.running(), self._decision.images
+        nodes = {}
+        for name, planned in self._decision.plan.loads().items():
+            total = totals.get(name, NOTHING)
+            nodes[name] = NodeProgress(
+                planned=planned,
+                done=total.items,
+                errors=total.errors,
+                local=total.local_items,
+                running=running.get(name, 0),
+                rate=total.items / total.busy_seconds if total.busy_seconds else 0.0,
+            )
+        return Progress(of - self._work.left, of, self.unit, nodes)
+
+    def report_page(self) -> str:
+        """The report.html beside the results."""
+        return report_url(self._attempt.spec.conf_dir, self._settings.output)
+
+    def finish(self) -> Outcome:
+        """Rows, report and decision, all at once at the output."""
+        report = self._stored or self._store(self._decision, self._work)
+        said = f"{report.images} {self.unit}, makespan {report.makespan_seconds:.1f} s"
+        return Outcome(said, self.report_page())
+
+    def _find_decision(self, knowledge: Knowledge) -> Decision:
+        """What an earlier attempt decided, or a decision of this one."""
+        if decision := self._output.decision():
+            return decision
+        known = know(knowledge, self._source, self._settings)
+        decision = decide(self._attempt.spec.job_id, self._settings, known)
+        self._output.prepare(decision)
+        say(decision.job_id, f"plan: {decision.plan.loads()}")
+        return decision
+
+    def _dealer(self) -> Dealer:
+        """What is not done yet, dealt by lease."""
+        attempt, decision = self._attempt, self._decision
+        plan = remaining(decision.plan, attempt.earlier)
+        rules = rules_of(self._settings)
+        leases = Leases(plan, decision.readings.numbers(), attempt.clock(), rules, decision.terms.cost)
+        dealer = Dealer(leases, self._source.of, self.find_flaw, attempt.journal, attempt.number, attempt.clock)
+        dealer.restore(attempt.earlier)
+        return dealer
+
+    def _store(self, decision: Decision, work: Dealer) -> JobReport:
+        if stored := self._output.find_stored():
+            return stored
+        attempt = self._attempt
+        self._output.store(lambda: node_rows(read(attempt.filesystem, attempt.journal_folder)), decision.images)
+        course = Course(
+            started_at=datetime.fromtimestamp(attempt.began_at, UTC).isoformat(timespec="milliseconds"),
+            totals=work.totals(),
+            leases=work.timeline(),
+            failures=tuple(attempt.failures),
+            attempts=attempt.number,
+            wall_seconds=attempt.clock(),
+            first_result_seconds=work.first_result_seconds,
+            master_memory_mb=attempt.spec.master_memory or 0,
+            master_peak_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+            note=note(decision),
+        )
+        report = self._remember(summarise(self._settings, decision, course, self.weights()))
+        try:
+            self._output.commit(report)
+        except HadoopError:  # an attempt that was taken for dead may have been faster, or the answer was lost
+            if stored := self._output.find_stored():
+                return stored
+            raise
+        return report
+
+    def _remember(self, report: JobReport) -> JobReport:
+        """Write the speeds back as history; a service that is away now costs the history, not the results."""
+        speeds = {node.node_name: node.images_per_second for node in report.nodes if node.images}
+        program = self._settings.program
+        try:
+            speed_history.record(self._attempt.client, program.name, program.batch, speeds)
+        except InfoError as error:
+            lost = f"The speeds of this run could not be kept as history: {error}"
+            return replace(report, note=f"{report.note} {lost}".strip())
+        return report
