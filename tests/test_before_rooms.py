@@ -64,7 +64,7 @@ def test_a_decision_is_planned_anew() -> None:
     assert done.returncode == 0, done.stderr
     recorded, anew = (plan for plan in json.loads(done.stdout)["plans"] if plan["policy"] == decision.policy)
     assert recorded["images"] == anew["images"] == decision.plan.loads()
-    assert sum(anew["images"].values()) == decision.images == 40
+    assert sum(anew["images"].values()) == decision.items == 40
     assert Decision.from_bytes(decision.to_bytes(), "again") == decision
 
 

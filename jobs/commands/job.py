@@ -295,7 +295,7 @@ def _show_reports(submitter: Submitter, outputs: Sequence[str], as_json: bool) -
     if not as_json:
         for output, one in zip(outputs, reports, strict=True):
             errors = f", {one.errors} with an error" if one.errors else ""
-            done = f"{one.images} images{errors}, {one.wall_seconds:.0f} s after the application master began"
+            done = f"{one.items} {one.unit}{errors}, {one.wall_seconds:.0f} s after the application master began"
             console.print(f"{done}; report: {output}/report.json and report.html", soft_wrap=True)
             if one.note:
                 console.print(one.note)

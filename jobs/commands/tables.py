@@ -9,22 +9,22 @@ from rich.table import Column, Table
 
 from jobs.division.explained import Explanation
 from jobs.images.accuracy import Accuracy
-from jobs.reports.pages import refuse_none
+from jobs.reports.pages import refuse_none, unit_of
 from jobs.reports.report import JobReport
 from jobs.reports.texts import bytes_text, ratio_text
 
 
 def comparison(reports: Sequence[JobReport]) -> Table:
-    """Images and seconds per node for each way to judge and divide, then its makespan beside the lower bound.
+    """Items and seconds per node for each way to judge and divide, then its makespan beside the lower bound.
 
     Source: figure 8 of the paper. JobError when there is no report.
     """
     refuse_none(reports)
     table = Table("judged by,\ndivided by", "node")
-    for heading in ("images", "seconds", "bound", "over bound", "moved"):
+    for heading in (unit_of(reports), "seconds", "bound", "over bound", "moved"):
         table.add_column(heading, justify="right", no_wrap=True)
     for report in reports:
-        nodes = [(node.node_name, str(node.images), f"{node.seconds:.1f}") for node in report.nodes]
+        nodes = [(node.node_name, str(node.items), f"{node.seconds:.1f}") for node in report.nodes]
         for name, row in zip_longest((report.capability, report.policy), (*nodes, _makespan(report)), fillvalue=""):
             table.add_row(name, *row, style="bold" if len(row) > 3 else None)
         table.add_section()
@@ -34,7 +34,7 @@ def comparison(reports: Sequence[JobReport]) -> Table:
 def _makespan(report: JobReport) -> tuple[str, ...]:
     return (
         "makespan",
-        str(report.images),
+        str(report.items),
         f"{report.makespan_seconds:.1f}",
         f"{report.lower_bound_seconds:.1f}",
         ratio_text(report.makespan_over_bound),
@@ -53,9 +53,9 @@ def shares_table(said: Explanation) -> Table:
             f"{node.value:.4g}",
             f"{node.age_seconds:.0f} s",
             "unknown" if node.confidence is None else f"{node.confidence:.2f}",
-            str(node.target_images),
-            str(node.images),
-            str(node.local_images),
+            str(node.target_items),
+            str(node.items),
+            str(node.local_items),
             bytes_text(node.size_bytes - node.local_bytes),
         )
     return found

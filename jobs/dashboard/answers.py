@@ -119,7 +119,7 @@ class WholeReport(JobReport):
     @describe_property("images that another node did than the plan said", example=0)
     def stolen_images(self) -> int:
         """As the leases tell."""
-        return super().stolen_images
+        return self.stolen_items
 
 
 @dataclass(frozen=True)

@@ -129,10 +129,10 @@ def report_answer(report: JobReport) -> WholeReport:
     stolen = tuple(lease for lease in report.leases if lease.accepted and lease.stolen)
     images = Counter[str]()
     for lease in stolen:
-        images[lease.node_name] += lease.images
+        images[lease.node_name] += lease.items
     nodes = tuple(ReportedNode(**vars(node), stolen_images=images[node.node_name]) for node in report.nodes)
     drawn = timeline(report)
-    line = DrawnTimeline(drawn.seconds, dict(KINDS), tuple(map(_lane, drawn.lanes)))
+    line = DrawnTimeline(drawn.seconds, dict(KINDS), tuple(_lane(lane, report.unit) for lane in drawn.lanes))
     # Of many leases only those are kept that are still counted, for the answer is remembered.
     kept = vars(report) | {"nodes": nodes, "leases": stolen}
     return WholeReport(**kept, remarks=tuple(remarks(report)), timeline=line)
@@ -160,13 +160,14 @@ def outcome(reader: Reader, known: Known) -> Outcome:
         return Outcome(no_report=str(error))
 
 
-def _lane(lane: Lane) -> DrawnLane:
-    said = lane.all.text() if lane.all else "no lease"
-    return DrawnLane(lane.node_name, tuple(map(_bar, lane.bars)), tuple(map(_bar, lane.refused)), lane.failures, said)
+def _lane(lane: Lane, unit: str) -> DrawnLane:
+    said = lane.all.text(unit) if lane.all else "no lease"
+    bars, refused = (tuple(_bar(bar, unit) for bar in some) for some in (lane.bars, lane.refused))
+    return DrawnLane(lane.node_name, bars, refused, lane.failures, said)
 
 
-def _bar(bar: Bar) -> DrawnBar:
-    return DrawnBar(bar.begin, bar.end, bar.kind, bar.text())
+def _bar(bar: Bar, unit: str) -> DrawnBar:
+    return DrawnBar(bar.begin, bar.end, bar.kind, bar.text(unit))
 
 
 def _report(content: bytes, path: str, job_id: str) -> JobReport:

@@ -5,25 +5,28 @@ from __future__ import annotations
 import hashlib
 import os.path
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from jobs.errors import JobError
 from locality.types import Block, Part, Plan
 
 Piece = tuple[int, int, int]
 Shares = dict[str, list[int | Piece]]
-"""Node -> its parts in reading order: the number of a whole block, or (number, first image, images) of a piece."""
+"""Node -> its parts in reading order: the number of a whole block, or (number, first item, items) of a piece."""
 
 
-@dataclass(frozen=True)
-class BlockColumns:
-    """Blocks in their order: names without the `prefix` that all share, replicas as places in `hosts`, best first."""
+class BlockColumns(msgspec.Struct, frozen=True):
+    """Blocks in their order: names without the `prefix` that all share, replicas as places in `hosts`, best first.
+
+    In a file the column of items is called `images`, whatever they are: others read it by this name.
+    """
 
     digest: str
     hosts: tuple[str, ...]
     prefix: str
     names: tuple[str, ...]
-    images: tuple[int, ...]
+    items: tuple[int, ...] = msgspec.field(name="images")
     sizes_bytes: tuple[int, ...]
     replicas: tuple[tuple[int, ...], ...]
 
@@ -38,7 +41,7 @@ class BlockColumns:
             hosts=tuple(hosts),
             prefix=prefix,
             names=tuple(block.name[len(prefix) :] for block in blocks),
-            images=tuple(block.items for block in blocks),
+            items=tuple(block.items for block in blocks),
             sizes_bytes=tuple(block.size_bytes for block in blocks),
             replicas=tuple(tuple(place[host] for host in block.replicas) for block in blocks),
         )
@@ -47,9 +50,9 @@ class BlockColumns:
         """Inverse of `of`; JobError when the columns do not fit each other or their digest."""
         try:
             found = [
-                Block(self.prefix + name, images, size, tuple(self.hosts[number] for number in replicas))
-                for name, images, size, replicas in zip(
-                    self.names, self.images, self.sizes_bytes, self.replicas, strict=True
+                Block(self.prefix + name, items, size, tuple(self.hosts[number] for number in replicas))
+                for name, items, size, replicas in zip(
+                    self.names, self.items, self.sizes_bytes, self.replicas, strict=True
                 )
             ]
         except (IndexError, ValueError) as error:
@@ -60,7 +63,7 @@ class BlockColumns:
 
 
 def digest(blocks: Sequence[Block]) -> str:
-    """SHA-256 over name, images, bytes and replicas of every block, whatever the order of the blocks.
+    """SHA-256 over name, items, bytes and replicas of every block, whatever the order of the blocks.
 
     Nor does the order of replicas count: the NameNode lists those that are equally near in another one each time.
     """
@@ -91,9 +94,7 @@ def _part(said: int | Piece, blocks: Sequence[Block]) -> Part:
     if not 0 <= number < len(blocks):
         raise JobError(f"its plan names block {number} of {len(blocks)}")
     block = blocks[number]
-    first, images = (0, block.items) if isinstance(said, int) else said[1:]
-    if first < 0 or images < 1 or first + images > block.items:
-        raise JobError(
-            f"its plan gives images {first} to {first + images - 1} of {block.name}, which has {block.items}"
-        )
-    return Part(block, first, images)
+    first, items = (0, block.items) if isinstance(said, int) else said[1:]
+    if first < 0 or items < 1 or first + items > block.items:
+        raise JobError(f"its plan gives items {first} to {first + items - 1} of {block.name}, which has {block.items}")
+    return Part(block, first, items)

@@ -11,9 +11,10 @@ from typing import Any
 
 import msgspec
 
-from infosvc.wire.fields import describe
+from infosvc.wire.fields import answer_of, describe
 from jobs.division.columns import BlockColumns, Shares, plan_of, shares_of
 from jobs.errors import JobError
+from jobs.reports.texts import FORMER_UNIT
 from locality.balance import check_capability, whole_targets
 from locality.cost import AccessCost
 from locality.quality import Quality
@@ -53,14 +54,19 @@ class CapabilityReadings:
 
 @dataclass(frozen=True)
 class Share:
-    """What a plan gives a node, in images and bytes, and what Algorithm 1's formula gives it (`target_images`)."""
+    """What a plan gives a node, in items and bytes, and what Algorithm 1's formula gives it (`target_items`).
+
+    In JSON items are called `images`, whatever they are: others read them by this name.
+    """
 
     node_name: str = field(metadata=describe(example="127.0.1.11"))
-    images: int = field(metadata=describe("images that the plan gives it", example=20))
-    size_bytes: int = field(metadata=describe("of these images", unit="bytes", example=20000))
-    local_images: int = field(metadata=describe("images of these that it holds", example=20))
-    local_bytes: int = field(metadata=describe("of the images that it holds", unit="bytes", example=20000))
-    target_images: int = field(metadata=describe("images that Algorithm 1's formula gives it", example=20))
+    items: int = field(metadata=describe("items that the plan gives it", name="images", example=20))
+    size_bytes: int = field(metadata=describe("of these items", unit="bytes", example=20000))
+    local_items: int = field(metadata=describe("items of these that it holds", name="local_images", example=20))
+    local_bytes: int = field(metadata=describe("of the items that it holds", unit="bytes", example=20000))
+    target_items: int = field(
+        metadata=describe("items that Algorithm 1's formula gives it", name="target_images", example=20)
+    )
 
 
 @dataclass(frozen=True)
@@ -68,7 +74,8 @@ class Decision:
     """One plan with everything that it was made from.
 
     `capability` is the name among `capabilities` that decided; the others were fresh then, so that they can be tried.
-    `speeds` are images per second of earlier jobs, as far as any were known; `made_at` is ISO 8601.
+    `speeds` are items per second of earlier jobs, as far as any were known; `made_at` is ISO 8601. `unit` is what the
+    kind of job calls an item, in the plural.
     """
 
     job_id: str
@@ -85,6 +92,7 @@ class Decision:
     plan: Plan
     quality: Quality
     planning_seconds: float
+    unit: str = FORMER_UNIT
 
     @property
     def readings(self) -> CapabilityReadings:
@@ -92,13 +100,13 @@ class Decision:
         return self.capabilities[self.capability]
 
     @property
-    def images(self) -> int:
-        """Images in all."""
+    def items(self) -> int:
+        """Items in all."""
         return sum(block.items for block in self.blocks)
 
     def shares(self) -> list[Share]:
         """What each node got, by name."""
-        targets = whole_targets(self.images, self.readings.numbers())
+        targets = whole_targets(self.items, self.readings.numbers())
         return [_share(node, self.plan, targets[node]) for node in sorted(self.plan.parts)]
 
     def to_bytes(self) -> bytes:
@@ -111,7 +119,8 @@ class Decision:
             blocks=BlockColumns.of(self.blocks),
             plan=shares_of(self.plan, self.blocks),
             quality=self.quality,
-            shares=self.shares(),
+            shares=[answer_of(share) for share in self.shares()],
+            unit=msgspec.UNSET if self.unit == FORMER_UNIT else self.unit,
         )
         return msgspec.json.encode(stored)
 
@@ -129,7 +138,7 @@ class Decision:
 
 @dataclass(frozen=True, kw_only=True)
 class _Stored:
-    """The file as it is; `shares` is for those who read it without us."""
+    """The file as it is; `shares` is for those who read it without us. It names the unit where it is not images."""
 
     format: str = FORMAT
     version: int = VERSION
@@ -143,12 +152,13 @@ class _Stored:
     epsilon: float
     planning_seconds: float
     quality: Quality
-    shares: list[Share] = field(default_factory=list)
+    shares: list[dict[str, Any]] = field(default_factory=list)
     speeds: dict[str, float]
     capabilities: dict[str, CapabilityReadings]
     cost: dict[str, Any] | None
     plan: Shares
     blocks: BlockColumns
+    unit: str | msgspec.UnsetType = msgspec.UNSET
 
 
 @dataclass(frozen=True)
@@ -196,6 +206,7 @@ def _restore(stored: _Stored) -> Decision:
         blocks=blocks,
         plan=plan,
         quality=stored.quality,
+        unit=FORMER_UNIT if stored.unit is msgspec.UNSET else stored.unit,
     )
 
 
@@ -204,9 +215,9 @@ def _share(node: str, plan: Plan, target: int) -> Share:
     local = [part for part in parts if node in part.block.replicas]
     return Share(
         node_name=node,
-        images=sum(part.items for part in parts),
+        items=sum(part.items for part in parts),
         size_bytes=round(math.fsum(part.size_bytes for part in parts)),
-        local_images=sum(part.items for part in local),
+        local_items=sum(part.items for part in local),
         local_bytes=round(math.fsum(part.size_bytes for part in local)),
-        target_images=target,
+        target_items=target,
     )

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from infosvc.wire.fields import describe
 from jobs.division.decision import Reading, Share
 
-_PICTURES = describe("images", example=3)
-_BYTES = describe("of these images", unit="bytes", example=3000)
+_ITEMS = describe("items", name="images", example=3)
+_BYTES = describe("of these items", unit="bytes", example=3000)
 
 
 @dataclass(frozen=True)
 class PlanQuality:
-    """How good a plan is, as locality.quality judges it: seconds hold when the capability is in images per second."""
+    """How good a plan is, as locality.quality measures it: seconds hold when the capability is in items per second."""
 
     makespan_seconds: float = field(metadata=describe("of the node that works longest", unit="seconds", example=40.0))
     lower_bound_seconds: float = field(metadata=describe("of a perfect division", unit="seconds", example=40.0))
@@ -28,8 +28,8 @@ class PlanQuality:
     bytes_moved_over_optimal: float | None = field(
         metadata=describe("bytes moved over the fewest; null where the fewest are 0 and some are moved", example=1.0)
     )
-    locality_ratio: float = field(metadata=describe("share of the images that stay where they are", example=1.0))
-    loads: Mapping[str, int] = field(metadata=describe("images by node", example={"127.0.1.11": 20}))
+    locality_ratio: float = field(metadata=describe("share of the items that stay where they are", example=1.0))
+    loads: Mapping[str, int] = field(metadata=describe("items by node", example={"127.0.1.11": 20}))
     access_seconds: float = field(
         metadata=describe("that all nodes together spend on reading", unit="seconds", example=0.01)
     )
@@ -37,19 +37,19 @@ class PlanQuality:
 
 @dataclass(frozen=True)
 class Fetched:
-    """Images that a node reads from others for one reason."""
+    """Items that a node reads from others for one reason."""
 
     why: str = field(metadata=describe("the reason, with its numbers", example="that no live node holds"))
-    images: int = field(metadata=_PICTURES)
+    items: int = field(metadata=_ITEMS)
     size_bytes: int = field(metadata=_BYTES)
 
 
 @dataclass(frozen=True)
 class GivenAway:
-    """Images that a node holds, and another one reads that does not."""
+    """Items that a node holds, and another one reads that does not."""
 
     to: str = field(metadata=describe("who reads them", example="127.0.1.12"))
-    images: int = field(metadata=_PICTURES)
+    items: int = field(metadata=_ITEMS)
     size_bytes: int = field(metadata=_BYTES)
 
 
@@ -57,12 +57,14 @@ class GivenAway:
 class ExplainedNode(Reading, Share):
     """One node's share, what it was made from, and why it is so."""
 
-    most_images: int = field(
-        metadata=describe("most images with which it ends within 1 + epsilon of the bound", example=20)
+    most_items: int = field(
+        metadata=describe(
+            "most items with which it ends within 1 + epsilon of the bound", name="most_images", example=20
+        )
     )
-    held_images: int = field(metadata=describe("images that it holds", example=20))
-    fetched: tuple[Fetched, ...] = field(metadata=describe("most images first"))
-    given_away: tuple[GivenAway, ...] = field(metadata=describe("most images first"))
+    held_items: int = field(metadata=describe("items that it holds", name="held_images", example=20))
+    fetched: tuple[Fetched, ...] = field(metadata=describe("most items first"))
+    given_away: tuple[GivenAway, ...] = field(metadata=describe("most items first"))
     predicted: float | None = field(
         metadata=describe("its makespan, in `makespan_unit`; null where none can be told", example=40.0)
     )
@@ -71,7 +73,7 @@ class ExplainedNode(Reading, Share):
 
 @dataclass(frozen=True, kw_only=True)
 class Explanation:
-    """One decision, and why each node got its share."""
+    """One decision, and why each node got its share; `item_unit` is what an item is called, in the plural."""
 
     job_id: str = field(metadata=describe(example="application_1700000000000_0001"))
     made_at: str = field(metadata=describe("ISO 8601 with its zone", example="2026-01-02T03:04:05+00:00"))
@@ -83,7 +85,7 @@ class Explanation:
     kind: str = field(metadata=describe("what brings the capability", example="processor"))
     produced_by: str = field(metadata=describe("the command that brings it", example="processors/judge.py"))
     help: str = field(metadata=describe("what the capability says", example="What a node does"))
-    images: int = field(metadata=describe("images in all", example=40))
+    items: int = field(metadata=describe("items in all", name="images", example=40))
     blocks: int = field(metadata=describe("blocks in all", example=40))
     block_digest: str = field(metadata=describe("names the blocks, to compare decisions by", example="0f" * 32))
     quality: PlanQuality
@@ -97,3 +99,4 @@ class Explanation:
     lower_bound: float = field(metadata=describe("of a perfect division, in `makespan_unit`", example=40.0))
     makespan_over_bound: float | None = field(metadata=describe("1 is perfect", example=1.0))
     nodes: tuple[ExplainedNode, ...]
+    item_unit: str = field(metadata=describe(answered=False))

@@ -11,7 +11,7 @@ from jobs.division.decision import Decision, Share
 from jobs.division.explained import ExplainedNode, Explanation, Fetched, GivenAway, PlanQuality
 from jobs.division.replay import Yardstick, attempts, comparison, yardstick
 from jobs.errors import JobError
-from jobs.reports.texts import bytes_text, over_optimum_text, ratio_text
+from jobs.reports.texts import bytes_text, count_text, over_optimum_text, ratio_text, singular
 from locality.bounds import rooms
 from locality.explain import Move, Reason, moves
 from locality.types import Part
@@ -24,7 +24,7 @@ REASONS = {
     Reason.HOLDERS_FULL: "whose holders have their shares",
     Reason.AVOIDABLE: "that a holder could have read",
 }
-"""What to say of images that move."""
+"""What to say of items that move."""
 
 
 def explanation(decision: Decision, only: str | None = None) -> Explanation:
@@ -43,7 +43,7 @@ def heading(said: Explanation) -> list[str]:
     """What was decided, by what, and how good that is."""
     quality = said.quality
     return [
-        f"{said.job_id}: {said.images} images of {said.input}, divided by {said.policy}, judged by "
+        f"{said.job_id}: {said.items} {said.item_unit} of {said.input}, divided by {said.policy}, judged by "
         f"{said.capability} at {said.made_at}.",
         f"{said.capability}: {said.help or 'nobody has described it'} ({said.kind}, "
         f"{said.produced_by or 'written by programs'}).",
@@ -52,7 +52,7 @@ def heading(said: Explanation) -> list[str]:
         f"{bytes_text(quality.bytes_moved)} are moved; within {_percent(said.epsilon)} of the bound the fewest "
         f"are {bytes_text(quality.bytes_moved_optimal)}, ratio "
         f"{over_optimum_text(quality.bytes_moved_over_optimal)}. {_percent(quality.locality_ratio)} of the "
-        "images stay where they are.",
+        f"{said.item_unit} stay where they are.",
     ]
 
 
@@ -75,7 +75,7 @@ def _whole(decision: Decision, nodes: tuple[ExplainedNode, ...]) -> Explanation:
         kind=judged.kind,
         produced_by=judged.produced_by,
         help=judged.help,
-        images=decision.images,
+        items=decision.items,
         blocks=len(decision.blocks),
         block_digest=digest(decision.blocks),
         quality=PlanQuality(**vars(decision.quality)),
@@ -83,6 +83,7 @@ def _whole(decision: Decision, nodes: tuple[ExplainedNode, ...]) -> Explanation:
         makespan_meaning=predicted["makespan_meaning"],
         **{key: predicted["plans"][0][key] for key in ("makespan", "lower_bound", "makespan_over_bound")},
         nodes=nodes,
+        item_unit=decision.unit,
     )
 
 
@@ -93,7 +94,7 @@ class _Facts:
         self.decision = decision
         self.by: Yardstick = yardstick(decision, [decision.plan])
         self.values = decision.readings.numbers()
-        self.rooms = rooms(decision.images, self.values, decision.terms.epsilon)
+        self.rooms = rooms(decision.items, self.values, decision.terms.epsilon)
         self.held = dict.fromkeys(decision.plan.parts, 0)
         for block in decision.blocks:
             for node in self.held.keys() & set(block.replicas):
@@ -111,70 +112,71 @@ class _Facts:
         found = ExplainedNode(
             **vars(share),
             **vars(self.decision.readings.nodes[name]),
-            most_images=self.rooms[name],
-            held_images=self.held[name],
+            most_items=self.rooms[name],
+            held_items=self.held[name],
             fetched=tuple(Fetched(*counted) for counted in self.fetched[name].largest()),
             given_away=tuple(GivenAway(*counted) for counted in self.given[name].largest()),
-            predicted=share.images / self.by.speeds[name] if share.images and self.by.speeds.get(name) else None,
+            predicted=share.items / self.by.speeds[name] if share.items and self.by.speeds.get(name) else None,
             why=(),
         )
         return replace(found, why=(self._value_text(found), *self._gets(found), *self._reads(found)))
 
     def _value_text(self, node: ExplainedNode) -> str:
         """Value, age, confidence, and the formula with its numbers in it."""
-        capability, images = self.decision.capability, self.decision.images
+        capability, items = self.decision.capability, self.decision.items
         total = sum(self.values.values())
-        exact = images * (node.value / total)
+        exact = items * (node.value / total)
         unit = f" {self.decision.readings.unit}" if self.decision.readings.unit else ""
         trust = "nothing tells its confidence" if node.confidence is None else f"confidence {node.confidence:.2f}"
         return (
             f"its {capability} was {node.value:.4g}{unit}, {node.age_seconds:.0f} s old and {node.state}, "
-            f"{trust}. That makes {images} * {node.value:.4g} / {total:.4g} = {exact:.1f} "
-            f"images by the formula, rounded to {node.target_images}."
+            f"{trust}. That makes {items} * {node.value:.4g} / {total:.4g} = {exact:.1f} "
+            f"{self.decision.unit} by the formula, rounded to {node.target_items}."
         )
 
     def _gets(self, node: ExplainedNode) -> list[str]:
-        images, policy, epsilon = node.images, self.decision.policy, self.decision.terms.epsilon
-        if images == node.target_images > 0:
-            return [f"It gets these {images}."]
-        if images:
+        items, policy, epsilon = node.items, self.decision.policy, self.decision.terms.epsilon
+        unit = self.decision.unit
+        if items == node.target_items > 0:
+            return [f"It gets these {items}."]
+        if items:
             return [
-                f"It gets {images}: {policy} does not follow the formula. With up to "
-                f"{_pictures(node.most_images)} it ends within {_percent(epsilon)} of the bound."
+                f"It gets {items}: {policy} does not follow the formula. With up to "
+                f"{count_text(node.most_items, unit)} it ends within {_percent(epsilon)} of the bound."
             ]
         if node.value == 0:
             return ["It gets none, because a node whose capability is 0 gets no work."]
-        if node.target_images == 0:
-            return ["It gets none, because its share is too small for a whole image."]
-        return [f"It gets none, because {policy} gives all images to other nodes; it holds {node.held_images}."]
+        if node.target_items == 0:
+            return [f"It gets none, because its share is too small for a whole {singular(unit)}."]
+        return [f"It gets none, because {policy} gives all {unit} to other nodes; it holds {node.held_items}."]
 
     def _reads(self, node: ExplainedNode) -> list[str]:
         """Where it reads them, and who reads of what it holds without holding it."""
-        held, local = node.held_images, node.local_images
-        reads = f"reads {local} of them from its own disk" if node.images else "reads none of them"
-        fetched = [f"{_pictures(move.images)} {move.why}" for move in node.fetched]
-        given = [f"{move.images} by {move.to}" for move in node.given_away]
+        held, local, unit = node.held_items, node.local_items, self.decision.unit
+        reads = f"reads {local} of them from its own disk" if node.items else "reads none of them"
+        fetched = [f"{count_text(move.items, unit)} {move.why}" for move in node.fetched]
+        given = [f"{move.items} by {move.to}" for move in node.given_away]
         return [
-            f"It holds {_pictures(held)} and {reads}.",
+            f"It holds {count_text(held, unit)} and {reads}.",
             *([f"It fetches {_join_some(fetched)}."] if fetched else []),
             *([f"Of what it holds, nodes that do not hold it read: {_join_some(given)}."] if given else []),
         ]
 
 
 class _Tally:
-    """Images and bytes by what they have in common."""
+    """Items and bytes by what they have in common."""
 
     def __init__(self) -> None:
-        self._images: Counter[str] = Counter()
+        self._items: Counter[str] = Counter()
         self._bytes: Counter[str] = Counter()
 
     def add(self, key: str, part: Part) -> None:
-        self._images[key] += part.items
+        self._items[key] += part.items
         self._bytes[key] += round(part.size_bytes)
 
     def largest(self) -> list[tuple[str, int, int]]:
-        """What they have in common, how many images and how many bytes, the most images first."""
-        return [(key, images, self._bytes[key]) for key, images in self._images.most_common()]
+        """What they have in common, how many items and how many bytes, the most items first."""
+        return [(key, items, self._bytes[key]) for key, items in self._items.most_common()]
 
 
 def _why(move: Move) -> str:
@@ -189,7 +191,3 @@ def _join_some(said: Sequence[str]) -> str:
 
 def _percent(ratio: float) -> str:
     return f"{100 * ratio:.3g} %"
-
-
-def _pictures(count: int) -> str:
-    return f"{count} image{'' if count == 1 else 's'}"

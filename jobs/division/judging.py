@@ -32,7 +32,7 @@ GUESSED = "guessed"
 
 @dataclass(frozen=True)
 class Program:
-    """What a job runs, and on how many images at once."""
+    """What a job runs, and on how many items at once."""
 
     name: str
     batch: int

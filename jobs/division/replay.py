@@ -12,6 +12,7 @@ from typing import Any
 
 from jobs.division.decision import Decision
 from jobs.errors import JobError
+from jobs.reports.texts import FORMER_UNIT
 from locality.bounds import makespan_lower_bound
 from locality.policies import policy
 from locality.quality import Quality, measure_quality, optimum_of
@@ -20,7 +21,7 @@ from locality.types import Plan, PlanError
 
 @dataclass(frozen=True)
 class Attempt:
-    """One plan of the recorded images; `quality` is by its own capability, `recorded` that it is the job's."""
+    """One plan of the recorded items; `quality` is by its own capability, `recorded` that it is the job's."""
 
     policy: str
     capability: str
@@ -32,20 +33,30 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Yardstick:
-    """What all attempts are timed by, images per second if `name` is None, else per unit of that capability."""
+    """What all attempts are timed by, items per second if `name` is None, else per unit of that capability.
+
+    `unit` is what an item is called, in the plural.
+    """
 
     speeds: Mapping[str, float]
     name: str | None
+    unit: str
 
     @property
     def text(self) -> str:
         """What it is, for people."""
         if self.name is None:
             return "seconds, at the speeds the nodes had in earlier jobs"
-        return f"images per unit of {self.name}, because not all nodes have a known speed"
+        return f"{self.unit} per unit of {self.name}, because not all nodes have a known speed"
+
+    @property
+    def makespan_unit(self) -> str:
+        """The unit of what it measures: images are called pictures there, as programs know it."""
+        unit = "pictures" if self.unit == FORMER_UNIT else self.unit
+        return "seconds" if self.name is None else f"{unit} / {self.name}"
 
     def makespan(self, plan: Plan) -> float | None:
-        """The longest time of any node; None when one with images has speed 0, so that it never ends."""
+        """The longest time of any node; None when one with items has speed 0, so that it never ends."""
         loads = {node: load for node, load in plan.loads().items() if load}
         if any(not self.speeds.get(node) for node in loads):
             return None
@@ -63,11 +74,11 @@ def attempts(
 
 
 def yardstick(decision: Decision, plans: Iterable[Plan]) -> Yardstick:
-    """The known speeds if every node has one that any plan gives images, else the capability that decided."""
+    """The known speeds if every node has one that any plan gives items, else the capability that decided."""
     working = {node for plan in plans for node, load in plan.loads().items() if load}
     if all(decision.speeds.get(node) for node in working):
-        return Yardstick(decision.speeds, None)
-    return Yardstick(decision.readings.numbers(), decision.capability)
+        return Yardstick(decision.speeds, None, decision.unit)
+    return Yardstick(decision.readings.numbers(), decision.capability, decision.unit)
 
 
 def values_of(decision: Decision, named: str) -> dict[str, float]:
@@ -92,15 +103,15 @@ def values_of(decision: Decision, named: str) -> dict[str, float]:
 
 
 def comparison(decision: Decision, made: Sequence[Attempt]) -> dict[str, Any]:
-    """All attempts as one JSON object, each timed by the same yardstick."""
+    """All attempts as one JSON object, each timed by the same yardstick; in it items are called `images`."""
     by = yardstick(decision, [attempt.plan for attempt in made])
     return {
         "job_id": decision.job_id,
         "made_at": decision.made_at,
-        "images": decision.images,
+        "images": decision.items,
         "blocks": len(decision.blocks),
         "nodes": len(decision.plan.parts),
-        "makespan_unit": "seconds" if by.name is None else f"pictures / {by.name}",
+        "makespan_unit": by.makespan_unit,
         "makespan_meaning": by.text,
         "plans": [_row(decision, attempt, by) for attempt in made],
     }
@@ -130,7 +141,7 @@ def _time_plan(decision: Decision, policy_name: str, name: str, values: Mapping[
 
 
 def _row(decision: Decision, attempt: Attempt, by: Yardstick) -> dict[str, Any]:
-    makespan, bound = by.makespan(attempt.plan), makespan_lower_bound(decision.images, by.speeds)
+    makespan, bound = by.makespan(attempt.plan), makespan_lower_bound(decision.items, by.speeds)
     return {
         "policy": attempt.policy,
         "capability": attempt.capability,

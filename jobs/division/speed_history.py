@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotFound
 from infosvc.wire.records import Datum, Kind, Producer
+from jobs.reports.texts import FORMER_UNIT
 from locality.capability import Sample
 from locality.program_names import speed_name, spellings
 
@@ -15,7 +16,7 @@ REMEMBERED_SECONDS = 30 * 86400.0
 
 
 def recorded_speeds(client: InfoClient, program: str, batch: int) -> dict[str, float]:
-    """The images per second at which each node last ran a program with this batch; empty when none did.
+    """The items per second at which each node last ran a program with this batch; empty when none did.
 
     What stands under a former name of the program counts where there is nothing else. Anything but a number above 0 is
     ignored: whoever may write values may have written it, and a plan needs no speed.
@@ -47,10 +48,14 @@ def past_jobs(client: InfoClient, program: str, batch: int, node: str) -> list[S
     return found
 
 
-def prepare(client: InfoClient, program: str, batch: int) -> None:
-    """Register the name under which the speeds are kept, unless it is known; the token must allow that."""
+def prepare(client: InfoClient, program: str, batch: int, unit: str = FORMER_UNIT) -> None:
+    """Register the name under which the speeds are kept, unless it is known; the token must allow that.
+
+    `unit` is what an item is called, in the plural.
+    """
     name = speed_name(program, batch)
     program = name.split(":")[1]
+    at_once = "pictures per inference" if unit == FORMER_UNIT else f"{unit} at a time"  # the first is in the catalog
     try:
         client.producer(name)
     except NotFound:
@@ -62,14 +67,14 @@ def prepare(client: InfoClient, program: str, batch: int) -> None:
                 ttl=REMEMBERED_SECONDS,
                 kind=Kind.PROGRAM,
                 keep=REMEMBERED_SECONDS,
-                unit="images/second",
-                help=f"Speed at which the node ran its last {program} job with {batch} pictures per inference",
+                unit=f"{unit}/second",
+                help=f"Speed at which the node ran its last {program} job with {batch} {at_once}",
             )
         )
 
 
 def record(client: InfoClient, program: str, batch: int, speeds: Mapping[str, float]) -> None:
-    """Write the images per second of each node; InfoError when the service refuses or is away.
+    """Write the items per second of each node; InfoError when the service refuses or is away.
 
     NotFound comes last: the service knows one of the nodes not, and the speeds of all others are written.
     """

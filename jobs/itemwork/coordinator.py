@@ -125,8 +125,8 @@ class ItemCoordinator(Coordinator):
     def progress(self) -> Progress:
         """Items that have their rows."""
         if self._stored:
-            return Progress(self._stored.images, self._stored.images, self.unit)
-        totals, running, of = self._work.totals(), self._work.running(), self._decision.images
+            return Progress(self._stored.items, self._stored.items, self.unit)
+        totals, running, of = self._work.totals(), self._work.running(), self._decision.items
         nodes = {}
         for name, planned in self._decision.plan.loads().items():
             total = totals.get(name, NOTHING)
@@ -147,7 +147,7 @@ class ItemCoordinator(Coordinator):
     def finish(self) -> Outcome:
         """Rows, report and decision, all at once at the output."""
         report = self._stored or self._store(self._decision, self._work)
-        said = f"{report.images} {self.unit}, makespan {report.makespan_seconds:.1f} s"
+        said = f"{report.items} {self.unit}, makespan {report.makespan_seconds:.1f} s"
         return Outcome(said, self.report_page())
 
     def _find_decision(self, knowledge: Knowledge) -> Decision:
@@ -155,7 +155,7 @@ class ItemCoordinator(Coordinator):
         if decision := self._output.decision():
             return decision
         known = know(knowledge, self._source, self._settings)
-        decision = decide(self._attempt.spec.job_id, self._settings, known)
+        decision = decide(self._attempt.spec.job_id, self._settings, known, self.unit)
         self._output.prepare(decision)
         say(decision.job_id, f"plan: {decision.plan.loads()}")
         return decision
@@ -174,7 +174,7 @@ class ItemCoordinator(Coordinator):
         if stored := self._output.find_stored():
             return stored
         attempt = self._attempt
-        self._output.store(lambda: node_rows(read(attempt.filesystem, attempt.journal_folder)), decision.images)
+        self._output.store(lambda: node_rows(read(attempt.filesystem, attempt.journal_folder)), decision.items)
         course = Course(
             started_at=datetime.fromtimestamp(attempt.began_at, UTC).isoformat(timespec="milliseconds"),
             totals=work.totals(),
@@ -198,7 +198,7 @@ class ItemCoordinator(Coordinator):
 
     def _remember(self, report: JobReport) -> JobReport:
         """Write the speeds back as history; a service that is away now costs the history, not the results."""
-        speeds = {node.node_name: node.images_per_second for node in report.nodes if node.images}
+        speeds = {node.node_name: node.items_per_second for node in report.nodes if node.items}
         program = self._settings.program
         try:
             speed_history.record(self._attempt.client, program.name, program.batch, speeds)

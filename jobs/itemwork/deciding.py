@@ -19,8 +19,8 @@ LEAST_SECONDS = 0.25
 """Of work in a lease, where a full batch takes longer; giving and taking one costs some hundredths of a second."""
 
 
-def decide(job_id: str, settings: ItemSettings, known: Snapshot) -> Decision:
-    """Whatever the named policy makes of it, with what it was made from."""
+def decide(job_id: str, settings: ItemSettings, known: Snapshot, unit: str) -> Decision:
+    """Whatever the named policy makes of it, with what it was made from; `unit` is what an item is called."""
     program, terms = settings.program, known.terms
     numbers = known.judgements[settings.capability].numbers()
     started = time.monotonic()
@@ -41,6 +41,7 @@ def decide(job_id: str, settings: ItemSettings, known: Snapshot) -> Decision:
         plan=plan,
         quality=measure_quality(plan, known.blocks, numbers, terms),
         planning_seconds=planning_seconds,
+        unit=unit,
     )
 
 

@@ -87,8 +87,8 @@ class Totals:
                 node_name=commit.node_name,
                 begin=commit.begin,
                 end=commit.end,
-                images=commit.items,
-                local_images=commit.local_items,
+                items=commit.items,
+                local_items=commit.local_items,
                 outcome=Answer.ACCEPTED.value,
                 origin=commit.origin,
             )

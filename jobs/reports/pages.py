@@ -22,8 +22,9 @@ def html(report: JobReport) -> str:
 def comparison_html(reports: Sequence[JobReport]) -> str:
     """One self-contained page with several jobs side by side, in the order given; JobError for none."""
     refuse_none(reports)
+    units = unit_of(reports).capitalize()
     notes = dict.fromkeys(text for r in reports for text in (r.note, r.weights.meaning) if text)
-    return pages().get_template("comparison.html.j2").render(reports=reports, notes=list(notes))
+    return pages().get_template("comparison.html.j2").render(reports=reports, notes=list(notes), units=units)
 
 
 def refuse_none(reports: Sequence[JobReport]) -> None:
@@ -32,14 +33,20 @@ def refuse_none(reports: Sequence[JobReport]) -> None:
         raise JobError("there is nothing to compare", remedy="give at least one job's report")
 
 
+def unit_of(reports: Iterable[JobReport]) -> str:
+    """What all of these jobs counted, in the plural: items where they counted different ones."""
+    units = {report.unit for report in reports}
+    return units.pop() if len(units) == 1 else "items"
+
+
 def remarks(report: JobReport) -> list[str]:
     """What went otherwise than planned, a sentence each, failures last; none for most jobs but for what was moved."""
     said = [
         f"{bytes_text(report.bytes_moved)} moved; by the plan {bytes_text(report.bytes_moved_planned)}, "
         f"at least {bytes_text(report.bytes_moved_optimal)} for what each node did"
     ]
-    if report.stolen_images:
-        said.append(f"{report.stolen_images} images were done by another node than planned")
+    if report.stolen_items:
+        said.append(f"{report.stolen_items} {report.unit} were done by another node than planned")
     if report.attempts > 1:
         said.append(f"the application master was started {report.attempts} times")
     for failure in sorted(report.failures, key=lambda one: one.seconds):
@@ -64,7 +71,7 @@ def pages() -> Environment:
         "bytes": bytes_text,
         "largest": _largest,
         "most_done": lambda status: _largest(max(node.done, node.planned) for node in status.nodes),
-        "most_images": _most_images,
+        "most_items": _most_items,
         "number": number_text,
         "ratio": ratio_text,
         "tick": "{:g}".format,
@@ -78,8 +85,8 @@ def _largest(values: Iterable[float]) -> float:
     return max(values, default=0) or 1
 
 
-def _most_images(reports: Iterable[JobReport]) -> float:
-    return _largest(max(node.images, node.planned_images) for report in reports for node in report.nodes)
+def _most_items(reports: Iterable[JobReport]) -> float:
+    return _largest(max(node.items, node.planned_items) for report in reports for node in report.nodes)
 
 
 def _ticks(maximum: float) -> list[float]:

@@ -1,13 +1,17 @@
-"""What a job did, as numbers for programs: report.json."""
+"""What a job did, as numbers for programs: report.json.
+
+In JSON items are called `images`, whatever they are: others read them by this name.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
-from infosvc.wire.fields import answer_of, describe, describe_property
+from infosvc.wire.fields import answer_of, describe, describe_property, fields_of
 from jobs.errors import JobError
+from jobs.reports.texts import FORMER_UNIT
 from locality.bounds import makespan_lower_bound
 
 ACCEPTED = "accepted"
@@ -15,7 +19,7 @@ SEEDED = "Seeded weights, not trained ones: speeds and counts are real, the clas
 
 
 _A_NODE = describe(example="127.0.1.11")
-_IMAGES = describe("images that it did", example=20)
+_ITEMS = describe("items that it did", name="images", example=20)
 
 
 @dataclass(frozen=True)
@@ -40,26 +44,33 @@ class InputValue:
 
 @dataclass(frozen=True)
 class NodeReport:
-    """One node's share: what it was judged and given, and what it did."""
+    """One node's share: what it was judged by and given, and what it did."""
 
     node_name: str = field(metadata=_A_NODE)
     capability: float = field(metadata=describe("what it was judged by", example=0.5))
-    planned_images: int = field(metadata=describe("images that the plan gave it", example=20))
-    images: int = field(metadata=_IMAGES)
-    local_images: int = field(metadata=describe("images of these that lay on its own disk", example=20))
+    planned_items: int = field(metadata=describe("items that the plan gave it", name="planned_images", example=20))
+    items: int = field(metadata=_ITEMS)
+    local_items: int = field(
+        metadata=describe("items of these that lay on its own disk", name="local_images", example=20)
+    )
     seconds: float = field(metadata=describe("of work", unit="seconds", example=20.0))
-    images_per_second: float = field(metadata=describe("per second", unit="images", example=1.0))
-    known_images_per_second: float = field(
+    items_per_second: float = field(
+        metadata=describe("per second", unit="items", name="images_per_second", example=1.0)
+    )
+    known_items_per_second: float = field(
         default=0.0,
         metadata=describe(
-            "per second in an earlier job, of a node that this job gave nothing; else 0", unit="images", example=0.0
+            "per second in an earlier job, of a node that this job gave nothing; else 0",
+            unit="items",
+            name="known_images_per_second",
+            example=0.0,
         ),
     )
 
 
 @dataclass(frozen=True)
 class LeaseReport:
-    """One lease: who had these images from `begin` to `end`, in seconds since the work began.
+    """One lease: who had these items from `begin` to `end`, in seconds since the work began.
 
     `outcome` is accepted, or why its rows were not taken; `origin` is the node whose part it was, None after it had
     been given back.
@@ -68,8 +79,8 @@ class LeaseReport:
     node_name: str
     begin: float
     end: float
-    images: int
-    local_images: int
+    items: int = field(metadata=describe(name="images"))
+    local_items: int = field(metadata=describe(name="local_images"))
     outcome: str
     origin: str | None = None
 
@@ -80,7 +91,7 @@ class LeaseReport:
 
     @property
     def stolen(self) -> bool:
-        """Whether the plan had given these images to another node, or took them back from one that was lost."""
+        """Whether the plan had given these items to another node, or took them back from one that was lost."""
         return self.origin != self.node_name
 
 
@@ -95,25 +106,26 @@ class Failure:
     said: str = field(default="", metadata=describe("what is known beyond that", example=""))
     counts: bool = field(
         default=True,
-        metadata=describe(
-            "whether it speaks against the node; suspected images speak against themselves", example=True
-        ),
+        metadata=describe("whether it speaks against the node; suspected items speak against themselves", example=True),
     )
 
 
 @dataclass(frozen=True)
 class JobReport:
-    """One job; what follows from the fields is a property, so that the numbers cannot disagree."""
+    """One job; what follows from the fields is a property, so that the numbers cannot disagree.
+
+    `unit` is what the kind of job calls an item, in the plural; in JSON it stands where items are not images.
+    """
 
     job_id: str = field(metadata=describe(example="application_1700000000000_0001"))
     application_id: str = field(metadata=describe("YARN's name of it", example="application_1700000000000_0001"))
     engine: str = field(metadata=describe("engine and model", example="mxnet/alexnet"))
-    policy: str = field(metadata=describe("by which the images were divided", example="maxflow"))
+    policy: str = field(metadata=describe("by which the items were divided", example="maxflow"))
     capability: str = field(metadata=describe("data name by which the nodes were judged", example="perf_cpu"))
-    images: int = field(metadata=describe("images in all", example=40))
-    errors: int = field(metadata=describe("images whose row has an error", example=0))
+    items: int = field(metadata=describe("items in all", name="images", example=40))
+    errors: int = field(metadata=describe("items whose row has an error", example=0))
     started_at: str = field(metadata=describe("ISO 8601 with its zone", example="2026-01-02T03:04:05+00:00"))
-    bytes_read: int = field(metadata=describe("of images", unit="bytes", example=40000))
+    bytes_read: int = field(metadata=describe("of items", unit="bytes", example=40000))
     bytes_moved: int = field(metadata=describe("read by nodes that hold no replica", unit="bytes", example=0))
     bytes_moved_optimal: int = field(
         metadata=describe("that had to move at least for what each node did", unit="bytes", example=0)
@@ -146,6 +158,7 @@ class JobReport:
     )
     leases: tuple[LeaseReport, ...] = ()
     failures: tuple[Failure, ...] = ()
+    unit: str = field(default=FORMER_UNIT, metadata=describe(answered=False))
 
     @property
     @describe_property("of the node that worked longest", unit="seconds", example=20.0)
@@ -156,12 +169,12 @@ class JobReport:
     @property
     @describe_property("of a perfect division at the speeds measured; 0 when none was", unit="seconds", example=20.0)
     def lower_bound_seconds(self) -> float:
-        """images / sum(images_per_second): what a perfect division had taken; 0 when no speed was measured.
+        """items / sum(items_per_second): what a perfect division had taken; 0 when no speed was measured.
 
-        A node without images could have taken some, so it counts with the speed it had before.
+        A node without items could have taken some, so it counts with the speed it had before.
         """
-        speeds = {node.node_name: node.images_per_second or node.known_images_per_second for node in self.nodes}
-        return makespan_lower_bound(self.images, speeds) if any(speeds.values()) else 0.0
+        speeds = {node.node_name: node.items_per_second or node.known_items_per_second for node in self.nodes}
+        return makespan_lower_bound(self.items, speeds) if any(speeds.values()) else 0.0
 
     @property
     @describe_property("makespan over lower bound, 1 is perfect; null when there is no bound", example=1.0)
@@ -171,20 +184,20 @@ class JobReport:
         return self.makespan_seconds / bound if bound else None
 
     @property
-    @describe_property("share of the images read from the node's own disk, 0 to 1", example=1.0)
+    @describe_property("share of the items read from the node's own disk, 0 to 1", example=1.0)
     def locality_ratio(self) -> float:
-        """Share of the images read from the node's own disk, 0 to 1; 1 when none was read."""
-        done = sum(node.images for node in self.nodes)
-        return sum(node.local_images for node in self.nodes) / done if done else 1.0
+        """Share of the items read from the node's own disk, 0 to 1; 1 when none was read."""
+        done = sum(node.items for node in self.nodes)
+        return sum(node.local_items for node in self.nodes) / done if done else 1.0
 
     @property
-    def stolen_images(self) -> int:
-        """Images that were done by another node than the plan said."""
-        return sum(lease.images for lease in self.leases if lease.accepted and lease.stolen)
+    def stolen_items(self) -> int:
+        """Items that were done by another node than the plan said."""
+        return sum(lease.items for lease in self.leases if lease.accepted and lease.stolen)
 
     def to_json(self) -> dict[str, Any]:
         """The object of report.json."""
-        return answer_of(self)
+        return answer_of(self) | ({} if self.unit == FORMER_UNIT else {"unit": self.unit})
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> JobReport:
@@ -211,4 +224,5 @@ class JobReport:
 
 
 def _record(kind: Any, body: Mapping[str, Any]) -> Any:
-    return kind(**{one.name: body[one.name] for one in fields(kind) if one.name in body})
+    found = [one for one in fields_of(kind) if one.described.sent and one.answer_name in body]
+    return kind(**{one.name: body[one.answer_name] for one in found})

@@ -1,6 +1,9 @@
-"""Numbers of a job as people read them."""
+"""Numbers of a job as people read them, and what is counted in them."""
 
 from __future__ import annotations
+
+FORMER_UNIT = "images"
+"""What records count that do not say what: others name the unit of their kind of job."""
 
 
 def number_text(value: float) -> str:
@@ -32,3 +35,21 @@ def byte_scale(count: float) -> tuple[int, str]:
         if count < 1000 ** (power + 1):
             return 1000**power, unit
     return 1000**4, "TB"
+
+
+def count_text(count: int, unit: str) -> str:
+    """A number with what is counted, of which `unit` is the plural.
+
+    >>> count_text(1, "images"), count_text(2, "entries")
+    ('1 image', '2 entries')
+    """
+    return f"{count} {singular(unit) if count == 1 else unit}"
+
+
+def singular(unit: str) -> str:
+    """One of what a plural names.
+
+    >>> singular("images"), singular("copies")
+    ('image', 'copy')
+    """
+    return f"{unit.removesuffix('ies')}y" if unit.endswith("ies") else unit.removesuffix("s")

@@ -25,29 +25,29 @@ LEAST_WIDTH = 2.0
 
 @dataclass(frozen=True)
 class Bar:
-    """Leases of one node that are drawn as one: seconds since the work began, and leases and images by kind."""
+    """Leases of one node that are drawn as one: seconds since the work began, and leases and items by kind."""
 
     begin: float
     end: float
     leases: Counter[str]
-    images: Counter[str]
+    items: Counter[str]
 
     @property
     def kind(self) -> str:
-        """What most of its images were."""
-        return max(self.images, key=lambda kind: self.images[kind])
+        """What most of its items were."""
+        return max(self.items, key=lambda kind: self.items[kind])
 
     def join(self, later: Bar) -> Bar:
         """Both as one."""
-        leases, images = self.leases + later.leases, Counter({**self.images})
-        images.update(later.images)
-        return Bar(self.begin, max(self.end, later.end), leases, images)
+        leases, items = self.leases + later.leases, Counter({**self.items})
+        items.update(later.items)
+        return Bar(self.begin, max(self.end, later.end), leases, items)
 
-    def text(self) -> str:
-        """What it stands for, in words."""
-        what = ", ".join(f"{self.images[kind]} {KINDS[kind]}" for kind in KINDS if kind in self.images)
+    def text(self, unit: str) -> str:
+        """What it stands for, in words; `unit` is what an item is called, in the plural."""
+        what = ", ".join(f"{self.items[kind]} {KINDS[kind]}" for kind in KINDS if kind in self.items)
         leases = self.leases.total()
-        return f"{self.begin:.1f} s to {self.end:.1f} s: {leases} lease{'s' * (leases != 1)}, images: {what}"
+        return f"{self.begin:.1f} s to {self.end:.1f} s: {leases} lease{'s' * (leases != 1)}, {unit}: {what}"
 
 
 @dataclass(frozen=True)
@@ -70,12 +70,12 @@ class Timeline:
 
 
 def kind(lease: LeaseReport) -> str:
-    """One of KINDS: whose part it was comes before where the images lay, for which the greater half counts."""
+    """One of KINDS: whose part it was comes before where the items lay, for which the greater half counts."""
     if not lease.accepted:
         return "refused"
     if lease.stolen:
         return "stolen"
-    return "local" if 2 * lease.local_images >= lease.images else "moved"
+    return "local" if 2 * lease.local_items >= lease.items else "moved"
 
 
 def timeline(report: JobReport) -> Timeline:
@@ -118,7 +118,7 @@ def _lane(name: str, leases: Sequence[LeaseReport], failures: tuple[Failure, ...
 
 
 def _bar(lease: LeaseReport, begin: float) -> Bar:
-    return Bar(begin, lease.end, Counter({kind(lease): 1}), Counter({kind(lease): lease.images}))
+    return Bar(begin, lease.end, Counter({kind(lease): 1}), Counter({kind(lease): lease.items}))
 
 
 def merge(bars: Iterable[Bar], least: float) -> tuple[Bar, ...]:

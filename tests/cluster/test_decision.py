@@ -69,7 +69,7 @@ def test_the_record_beside_the_report_tells_what_was_planned_and_from_what(
     site: Site, report: dict[str, Any], stored: Decision
 ) -> None:
     assert (stored.job_id, stored.policy, stored.capability) == (report["job_id"], "maxflow", "weight")
-    assert {share.node_name: share.images for share in stored.shares()} == {
+    assert {share.node_name: share.items for share in stored.shares()} == {
         node["node_name"]: node["planned_images"] for node in report["nodes"]
     }
     assert {block.name for block in stored.blocks} == {

@@ -156,7 +156,7 @@ def make_report() -> JobReport:
         engine="mxnet_alexnet",
         policy="even",
         capability="weight",
-        images=4,
+        items=4,
         errors=0,
         started_at="2026-01-02T03:04:05+00:00",
         bytes_read=4000,

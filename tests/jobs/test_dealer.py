@@ -241,7 +241,7 @@ def test_what_a_container_held_is_given_to_others_when_it_ends(job: Job) -> None
     given = take(job, "b", holding=(other.lease,))
     assert set(names(given)) <= {*names(task), *(f"/p#{n}" for n in range(7, 11))}
     assert [group.suspect for group in given.groups] == [False], "nobody is to blame"
-    assert [(lease.outcome, lease.images) for lease in job.dealer.timeline()] == [("preempted", 8)]
+    assert [(lease.outcome, lease.items) for lease in job.dealer.timeline()] == [("preempted", 8)]
     job.dealer.add_container("a", "a2", 1.0)
     assert isinstance(job.dealer.take("a", "a2", []), Task)
 
@@ -395,7 +395,7 @@ def test_what_happened_is_added_up_for_each_node(job: Job) -> None:
     )
     assert job.dealer.totals()["a"].seconds == 7.0
     assert job.dealer.first_result_seconds == 5.0
-    told = [(one.begin, one.end, one.images, one.local_images, one.origin) for one in job.dealer.timeline()]
+    told = [(one.begin, one.end, one.items, one.local_items, one.origin) for one in job.dealer.timeline()]
     assert told == [(2.0, 6.0, 8, 8, "a"), (3.0, 5.0, 4, 4, "a"), (8.0, 9.0, 2, 0, "b")]
     assert (job.dealer.last_heard("a"), job.dealer.last_heard("b")) == (9.0, -math.inf)
 

@@ -166,6 +166,6 @@ def test_a_share_counts_what_lies_on_the_node_itself() -> None:
 
     alpha, beta = made.shares()
 
-    assert (alpha.images, alpha.local_images, alpha.size_bytes, alpha.local_bytes) == (1, 1, 100, 100)
-    assert (beta.images, beta.local_images, beta.size_bytes, beta.local_bytes) == (3, 0, 300, 0)
-    assert (alpha.target_images, beta.target_images) == (2, 2)
+    assert (alpha.items, alpha.local_items, alpha.size_bytes, alpha.local_bytes) == (1, 1, 100, 100)
+    assert (beta.items, beta.local_items, beta.size_bytes, beta.local_bytes) == (3, 0, 300, 0)
+    assert (alpha.target_items, beta.target_items) == (2, 2)

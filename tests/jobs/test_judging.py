@@ -60,7 +60,7 @@ def decide(client: InfoClient, **given: Any) -> Decision:
     settings = replace(SETTINGS, capability=JUDGE, **given)
     knowledge: Any = SimpleNamespace(client=client, nodes=lambda: list(NODES), racks=dict)
     images: Any = SimpleNamespace(blocks=lambda _: make_blocks())
-    return deciding.decide(SPEC.job_id, settings, know(knowledge, images, settings))
+    return deciding.decide(SPEC.job_id, settings, know(knowledge, images, settings), "images")
 
 
 def loads(decision: Decision) -> Sequence[int]:

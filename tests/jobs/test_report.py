@@ -79,7 +79,7 @@ def test_the_json_has_exactly_the_agreed_keys_and_survives_a_round_trip(report: 
 
 def test_the_figures_follow_from_the_nodes(report: JobReport) -> None:
     nodes = (NodeReport("a", 1.0, 30, 30, 30, 3.0, 10.0), NodeReport("b", 1.0, 10, 10, 0, 4.0, 2.5))
-    small = replace(report, images=40, nodes=nodes)
+    small = replace(report, items=40, nodes=nodes)
     assert small.makespan_seconds == 4.0
     assert small.lower_bound_seconds == pytest.approx(40 / 12.5)
     assert small.makespan_over_bound == pytest.approx(1.25)
@@ -194,11 +194,11 @@ def test_comparing_nothing_is_refused() -> None:
 
 
 def test_a_node_that_was_given_nothing_counts_in_the_bound_with_the_speed_it_had_before(report: JobReport) -> None:
-    idle = NodeReport("idle", 0.0, 0, 0, 0, 0.0, 0.0, known_images_per_second=30.0)
+    idle = NodeReport("idle", 0.0, 0, 0, 0, 0.0, 0.0, known_items_per_second=30.0)
     busy = NodeReport("busy", 1.0, 400, 400, 400, 40.0, 10.0)
 
-    assert replace(report, images=400, nodes=(idle, busy)).lower_bound_seconds == pytest.approx(10.0)
-    assert replace(report, images=400, nodes=(busy,)).lower_bound_seconds == pytest.approx(40.0)
+    assert replace(report, items=400, nodes=(idle, busy)).lower_bound_seconds == pytest.approx(10.0)
+    assert replace(report, items=400, nodes=(busy,)).lower_bound_seconds == pytest.approx(40.0)
 
 
 def test_a_report_from_before_there_were_leases_is_still_read_and_drawn() -> None:
@@ -213,7 +213,7 @@ def test_a_report_from_before_there_were_leases_is_still_read_and_drawn() -> Non
 
 
 def lease(node: str, begin: float, end: float, **other: Any) -> LeaseReport:
-    fields: dict[str, Any] = {"images": 8, "local_images": 8, "outcome": "accepted", "origin": node} | other
+    fields: dict[str, Any] = {"items": 8, "local_items": 8, "outcome": "accepted", "origin": node} | other
     return LeaseReport(node, begin, end, **fields)
 
 
@@ -221,8 +221,8 @@ def lease(node: str, begin: float, end: float, **other: Any) -> LeaseReport:
     ("made", "expected"),
     [
         (lease("a", 0, 1), "local"),
-        (lease("a", 0, 1, local_images=4), "local"),
-        (lease("a", 0, 1, local_images=3), "moved"),
+        (lease("a", 0, 1, local_items=4), "local"),
+        (lease("a", 0, 1, local_items=3), "moved"),
         (lease("a", 0, 1, origin="b"), "stolen"),
         (lease("a", 0, 1, origin=None), "stolen"),
         (lease("a", 0, 1, outcome="this lease has ended, and its images were given back"), "refused"),
@@ -234,10 +234,10 @@ def test_a_lease_is_drawn_as_what_it_was(made: LeaseReport, expected: str) -> No
 
 
 def test_pictures_that_counted_on_another_node_than_planned_are_stolen(report: JobReport) -> None:
-    late = lease("b", 1, 2, images=16, origin="a", outcome="expired")
+    late = lease("b", 1, 2, items=16, origin="a", outcome="expired")
     some = replace(report, leases=(lease("a", 0, 1), lease("b", 0, 1, origin="a"), late))
 
-    assert some.stolen_images == 8
+    assert some.stolen_items == 8
 
 
 def test_a_lease_that_waited_in_a_worker_is_drawn_from_when_it_was_worked_on(report: JobReport) -> None:
@@ -254,7 +254,7 @@ def test_every_lease_is_in_a_bar_and_ten_thousand_of_them_stay_few(report: JobRe
         at = 0.0
         for _ in range(2500):
             end = at + random.uniform(0.1, 1.0)
-            other: dict[str, Any] = random.choice([{}, {}, {"local_images": 0}, {"origin": "z"}, {"outcome": "late"}])
+            other: dict[str, Any] = random.choice([{}, {}, {"local_items": 0}, {"origin": "z"}, {"outcome": "late"}])
             leases.append(lease(f"node{node}", at, end, **other))
             at = end
     many = replace(report, nodes=(), failures=(), leases=tuple(leases))
@@ -263,7 +263,7 @@ def test_every_lease_is_in_a_bar_and_ten_thousand_of_them_stay_few(report: JobRe
 
     drawn = [bar for lane in line.lanes for bar in (*lane.bars, *lane.refused)]
     assert sum(bar.leases.total() for bar in drawn) == 10_000
-    assert sum(bar.images.total() for bar in drawn) == 80_000
+    assert sum(bar.items.total() for bar in drawn) == 80_000
     assert all(lane.all and lane.all.leases.total() == 2500 for lane in line.lanes)
     assert len(drawn) < 4000
     page = html(many)
@@ -292,7 +292,7 @@ def timeline_drawing(report: JobReport) -> ElementTree.Element:
 
 
 def test_the_time_line_has_a_texture_for_each_kind_and_a_cross_for_each_failure(report: JobReport) -> None:
-    moved = replace(report.leases[0], local_images=0)
+    moved = replace(report.leases[0], local_items=0)
     drawing = timeline_drawing(replace(report, leases=(moved, *report.leases[1:])))
     bars = [one for one in drawing.iter("rect") if one.find("title") is not None]
 
@@ -322,10 +322,10 @@ def test_the_table_under_the_time_line_says_the_same(report: JobReport) -> None:
     text = " ".join(Page(html(report)).text.split())
 
     assert "The time line as a table" in text
-    done = {node.node_name: node.images for node in report.nodes}
+    done = {node.node_name: node.items for node in report.nodes}
     for lane in timeline(report).lanes:
         assert lane.all
-        assert sum(lane.all.images[one] for one in list(KINDS)[:3]) == done[lane.node_name]
+        assert sum(lane.all.items[one] for one in list(KINDS)[:3]) == done[lane.node_name]
 
 
 def test_what_went_otherwise_than_planned_is_told_in_one_line_each(report: JobReport) -> None:
@@ -333,12 +333,12 @@ def test_what_went_otherwise_than_planned_is_told_in_one_line_each(report: JobRe
 
     assert remarks(several) == [
         "2.61 MB moved; by the plan 2.41 MB, at least 0 B for what each node did",
-        f"{report.stolen_images} images were done by another node than planned",
+        f"{report.stolen_items} images were done by another node than planned",
         "the application master was started 2 times",
         "127.0.1.14 at 5.5 s: memory kill: 1.3 GB of 1.2 GB physical memory used",
         "b at 9.0 s: lost node",
     ]
-    assert report.stolen_images > 0
+    assert report.stolen_items > 0
 
 
 def test_the_page_shows_planned_moved_and_fewest_bytes_and_the_failures(report: JobReport) -> None:

@@ -152,7 +152,7 @@ def test_a_policy_is_a_file_and_a_line_and_plans(checkout: Checkout, tmp_path: P
     plans = {plan["policy"]: plan for plan in json.loads(said)["plans"]}
     ours, first_holder = plans["first_done"], plans["local_only"]
     assert (ours["bytes_moved"], ours["locality_ratio"]) == (0, 1.0)
-    assert set(ours["images"]) == set(NODES) and sum(ours["images"].values()) == decision.images
+    assert set(ours["images"]) == set(NODES) and sum(ours["images"].values()) == decision.items
     assert ours["images"]["gamma"] > first_holder["images"]["gamma"], "the fastest node gets what it also holds"
     assert ours["makespan"] < first_holder["makespan"]
 

@@ -1,4 +1,4 @@
-"""The results of a job: every image's row once, made from the journal, or not there at all."""
+"""The results of a job: every item's row once, made from the journal, or not there at all."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ class Output:
             )
         return JobReport.from_json(json.loads(content))
 
-    def store(self, read_rows: ReadRows, images: int) -> None:
-        """One Parquet file for each node; JobError unless there are as many rows as `images`, each with its own path.
+    def store(self, read_rows: ReadRows, items: int) -> None:
+        """One Parquet file for each node; JobError unless there are as many rows as `items`, each with its own path.
 
         Only some of the rows are in memory at a time, however many there are.
         """
         self._filesystem.make_folder(self._work)  # one that comes by itself would be as closed as the staging folder
-        tally = Tally(images)
+        tally = Tally(items)
         write_part_files(self._filesystem, self._work, read_rows, tally)
         tally.check()
 

@@ -45,7 +45,7 @@ def summarise(settings: ItemSettings, decision: Decision, course: Course, weight
         engine=settings.program.name,
         policy=decision.policy,
         capability=settings.capability,
-        images=sum(total.items for total in done.values()),
+        items=sum(total.items for total in done.values()),
         errors=sum(total.errors for total in done.values()),
         started_at=course.started_at,
         bytes_read=sum(total.bytes_read for total in done.values()),
@@ -66,6 +66,7 @@ def summarise(settings: ItemSettings, decision: Decision, course: Course, weight
         leases=tuple(course.leases),
         failures=tuple(course.failures),
         note=course.note,
+        unit=decision.unit,
     )
 
 
@@ -74,12 +75,12 @@ def _node(decision: Decision, node_name: str, parts: tuple[Part, ...], total: No
     return NodeReport(
         node_name=node_name,
         capability=decision.readings.nodes[node_name].value,
-        planned_images=sum(part.items for part in parts),
-        images=total.items,
-        local_images=total.local_items,
+        planned_items=sum(part.items for part in parts),
+        items=total.items,
+        local_items=total.local_items,
         seconds=total.seconds,
-        images_per_second=total.items / busy if busy else 0.0,
-        known_images_per_second=0.0 if total.items else decision.speeds.get(node_name, 0.0),
+        items_per_second=total.items / busy if busy else 0.0,
+        known_items_per_second=0.0 if total.items else decision.speeds.get(node_name, 0.0),
     )
 
 

@@ -34,6 +34,6 @@ class Tally:
         paths = int(np.count_nonzero(np.diff(hashes))) + (len(hashes) > 0)
         if not self._rows == paths == self._items:
             raise JobError(
-                f"there are {self._rows} rows of {paths} images for {self._items} images",
+                f"there are {self._rows} rows of {paths} items for {self._items} items",
                 remedy="nothing was stored; run the job again and report this",
             )

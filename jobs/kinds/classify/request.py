@@ -89,7 +89,7 @@ def order(submitter: Submitter, request: Request) -> Order:
     )
 
     def prepare(client: InfoClient) -> None:
-        speed_history.prepare(client, network.program, settings.batch)
+        speed_history.prepare(client, network.program, settings.batch, UNIT)
 
     return Order(
         kind=KIND,
