@@ -5,3 +5,7 @@ from infosvc.wire.errors import ErrorWithRemedy
 
 class HadoopError(ErrorWithRemedy):
     """A daemon, HDFS or YARN did not do what was asked; the message says which, with which value."""
+
+
+class UnknownApplication(HadoopError):
+    """YARN answers that it does not know an application, or not any more."""

@@ -11,7 +11,7 @@ import jpype
 
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.jvm import configuration, java, java_errors
-from hadoop.errors import HadoopError
+from hadoop.errors import HadoopError, UnknownApplication
 
 REMEDY = "is YARN up? `nodewise cluster status` tells"
 RECORDS = "org.apache.hadoop.yarn.api.records"
@@ -171,9 +171,16 @@ class Yarn:
         return java("java.util.ArrayList")(java("java.util.Arrays").asList(asked))
 
     def application(self, application_id: str) -> Application:
-        """The current report of one application; HadoopError when YARN does not know it."""
-        with java_errors(f"looking for application {application_id}", "`nodewise job list` shows those YARN knows"):
-            return _application(self._client.getApplicationReport(_id(application_id)))
+        """The current report of one application; UnknownApplication when YARN does not know it."""
+        doing = f"looking for application {application_id}"
+        with java_errors(doing, REMEDY):
+            try:
+                return _application(self._client.getApplicationReport(_id(application_id)))
+            except java("org.apache.hadoop.yarn.exceptions.ApplicationNotFoundException") as error:
+                said = str(error.getMessage()).partition("\n")[0]
+                raise UnknownApplication(
+                    f"{doing} failed: {said}", remedy="`nodewise job list` shows those YARN knows"
+                ) from error
 
     def applications(self) -> list[Application]:
         """All applications of this kind that YARN still remembers, the newest last."""

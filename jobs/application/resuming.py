@@ -7,7 +7,8 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 
-from hadoop.errors import HadoopError
+from hadoop.errors import HadoopError, UnknownApplication
+from hadoop.rest.addresses import resourcemanager_addresses
 from infosvc.wire.client import InfoClient
 from jobs.application import attempts, job_record
 from jobs.application.coordinator import Attempt, Coordinator, Knowledge, Outcome, Runner
@@ -59,9 +60,17 @@ def _finish(work: Coordinator | Runner, client: InfoClient, submitter: Submitter
 
 
 def _check_ended(submitter: Submitter, job_id: str) -> None:
+    """JobError unless nobody can be storing the job's results now: YARN has ended it, or has forgotten it."""
     try:
         application = submitter.yarn.application(job_id)
-    except HadoopError:
-        return  # YARN has forgotten it
+    except UnknownApplication:
+        return
+    except HadoopError as error:
+        where = " or ".join(resourcemanager_addresses(submitter.conf_dir))
+        raise JobError(
+            f"YARN at {where} does not say whether {job_id} has ended, and until then its application master may be "
+            "storing the results",
+            remedy="start YARN, or wait until it answers, and resume the job again",
+        ) from error
     if not application.has_ended:
         raise JobError(f"{job_id} has not ended", remedy=f"`nodewise job status {job_id} --watch` follows it")

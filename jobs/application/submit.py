@@ -108,6 +108,11 @@ class Submitter:
         self.yarn = Yarn()
         self._tokens: dict[str, JobToken] = {}
 
+    @property
+    def conf_dir(self) -> Path:
+        """The folder of the site files."""
+        return self._home.conf_dir
+
     def check(self, order: Order) -> list[str]:
         """Find what cannot work before anything is submitted; the nodes that accept work."""
         check_attempts(self._home.conf_dir, order.options.attempts)

@@ -45,3 +45,4 @@ def test_a_job_whose_results_could_not_be_stored_is_resumed(site: Site) -> None:
     assert 100 < report["master_peak_mb"] < 700
     assert left_behind(site, OUTPUT) == [OUTPUT]
     assert "nothing of" in site.nodewise("job", "resume", job_id).stderr
+    assert "nothing of" in site.nodewise("job", "resume", "application_1_0001").stderr, "YARN does not know it"
