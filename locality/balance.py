@@ -37,7 +37,7 @@ def check_capability(capability: Mapping[str, float]) -> None:
     if not any(capability.values()):
         raise PlanError(
             "the capability of every node is 0, so no node may get work",
-            remedy="wait until one has room, or judge by something else",
+            remedy="wait until one has room, or choose another capability",
         )
 
 

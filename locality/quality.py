@@ -46,9 +46,9 @@ def measure_quality(
     terms: Terms = NO_TERMS,
     optimum: int | None = None,
 ) -> Quality:
-    """Judge `plan`, a division of `blocks` among the nodes of `capability`.
+    """Measure the quality of `plan`, a division of `blocks` among the nodes of `capability`.
 
-    makespan = max(L_i / C_i), bound = sum(L) / sum(C). `optimum` is what `optimum_of` says, for who judges several
+    makespan = max(L_i / C_i), bound = sum(L) / sum(C). `optimum` is what `optimum_of` says, for who compares several
     plans. PlanError names an unusable capability, a node without any that has items, and a plan that is not one of
     these blocks and nodes.
     """
@@ -56,7 +56,7 @@ def measure_quality(
     loads = plan.loads()
     items = sum(block.items for block in blocks)
     if sum(loads.values()) != items or loads.keys() - capability.keys():
-        raise PlanError("the plan is not one of these blocks and nodes", remedy="judge it with what it was made from")
+        raise PlanError("the plan is not one of these blocks and nodes", remedy="measure it with what it was made from")
     makespan = max((_seconds(node, load, capability[node]) for node, load in loads.items()), default=Fraction(0))
     bound = Fraction(items) / sum(map(Fraction, capability.values()))
     went = moved_load(plan)

@@ -1,9 +1,9 @@
-"""What each node can do, by the data name that a job was told to judge by, and how far to trust that."""
+"""What each node can do, by the data name that a job was told to compare nodes by, and how far to trust that."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from infosvc.wire.client import InfoClient
@@ -49,22 +49,21 @@ def wait(
         time.sleep(0.5)
 
 
-def why_nothing_yet(client: InfoClient, data_name: str, nodes: Iterable[str]) -> str:
+def why_nothing_yet(client: InfoClient, data_name: str, nodes: Collection[str]) -> str:
     """What its producer says where it runs on all nodes and none of them has had a value; "" where any has one.
 
     JobError: nobody produces it. InfoError: the service gives no answer.
     """
-    found, missing = _known(client, data_name), set(nodes)
-    said = {one.reason or "no data" for one in found.values() if one.node_name in missing and _is_empty(one)}
-    covered = missing <= {name for name, one in found.items() if _is_empty(one)}
-    return min(said) if missing and covered else ""
+    empty = {name: one for name, one in _values_by_node(client, data_name).items() if _is_empty(one)}
+    reasons = [empty[node].reason or "no data" for node in nodes if node in empty]
+    return min(reasons) if reasons and empty.keys() >= set(nodes) else ""
 
 
 def _is_empty(datum: Datum) -> bool:
     return datum.data_value is None and datum.outcome is Outcome.NO_DATA
 
 
-def _known(client: InfoClient, data_name: str) -> dict[str, Datum]:
+def _values_by_node(client: InfoClient, data_name: str) -> dict[str, Datum]:
     try:
         return {datum.node_name: datum for datum in client.data(data_name)}
     except NotFound as error:
@@ -73,7 +72,7 @@ def _known(client: InfoClient, data_name: str) -> dict[str, Datum]:
 
 def _look(client: InfoClient, data_name: str, nodes: Iterable[str]) -> tuple[dict[str, Datum], dict[str, str]]:
     """Fresh values by node, and for the other nodes what is wrong with theirs."""
-    known = _known(client, data_name)
+    known = _values_by_node(client, data_name)
     found, missing = {}, {}
     for node in nodes:
         datum = known.get(node)

@@ -62,7 +62,7 @@ def sentences(said: Explanation) -> list[str]:
 
 
 def _whole(decision: Decision, nodes: tuple[ExplainedNode, ...]) -> Explanation:
-    judged = decision.readings
+    readings = decision.readings
     predicted = comparison(decision, attempts(decision, [], {}))
     return Explanation(
         job_id=decision.job_id,
@@ -71,10 +71,10 @@ def _whole(decision: Decision, nodes: tuple[ExplainedNode, ...]) -> Explanation:
         policy=decision.policy,
         epsilon=decision.terms.epsilon,
         capability=decision.capability,
-        unit=judged.unit,
-        kind=judged.kind,
-        produced_by=judged.produced_by,
-        help=judged.help,
+        unit=readings.unit,
+        kind=readings.kind,
+        produced_by=readings.produced_by,
+        help=readings.help,
         items=decision.items,
         blocks=len(decision.blocks),
         block_digest=digest(decision.blocks),

@@ -21,10 +21,10 @@ def recorded_speeds(client: InfoClient, program: str, batch: int) -> dict[str, f
     What stands under a former name of the program counts where there is nothing else. Anything but a number above 0 is
     ignored: whoever may write values may have written it, and a plan needs no speed.
     """
-    return {node: datum.number() for node, datum in recorded(client, program, batch).items()}
+    return {node: datum.number() for node, datum in last_speeds(client, program, batch).items()}
 
 
-def recorded(client: InfoClient, program: str, batch: int) -> dict[str, Datum]:
+def last_speeds(client: InfoClient, program: str, batch: int) -> dict[str, Datum]:
     """The same with their ages."""
     found: dict[str, Datum] = {}
     for name in reversed(spellings(speed_name(program, batch))):

@@ -22,7 +22,7 @@ LEAST_SECONDS = 0.25
 def decide(job_id: str, settings: ItemSettings, known: Snapshot, unit: str) -> Decision:
     """Whatever the named policy makes of it, with what it was made from; `unit` is what an item is called."""
     program, terms = settings.program, known.terms
-    numbers = known.judgements[settings.capability].numbers()
+    numbers = known.capabilities[settings.capability].numbers()
     started = time.monotonic()
     plan = policy(known.policy)(known.blocks, numbers, terms)
     planning_seconds = time.monotonic() - started
@@ -34,7 +34,7 @@ def decide(job_id: str, settings: ItemSettings, known: Snapshot, unit: str) -> D
         batch=program.batch,
         policy=known.policy,
         capability=settings.capability,
-        capabilities=known.judgements,
+        capabilities=known.capabilities,
         speeds=known.speeds,
         terms=terms,
         blocks=known.blocks,

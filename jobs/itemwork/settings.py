@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from jobs.application.job_spec import Settings
 from jobs.application.options import option
 from jobs.application.package import WORKER_PYTHON, WORKER_PYTHON_VARIABLE
-from jobs.division.judging import Program
+from jobs.division.readings import Program
 from locality.policies import POLICIES
 
 PROCESS_MEMORY_MB = 1024

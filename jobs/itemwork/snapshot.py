@@ -11,7 +11,7 @@ from infosvc.wire.records import Datum, Kind, Producer, State
 from jobs.application.coordinator import Knowledge
 from jobs.division import speed_history
 from jobs.division.decision import CapabilityReadings, Decision, Reading
-from jobs.division.judging import RECORDED, judge, reading, readings_of
+from jobs.division.readings import RECORDED, read_capability, reading, readings_of
 from jobs.division.terms import known_terms
 from jobs.errors import JobError
 from jobs.itemwork.settings import ItemSettings
@@ -33,12 +33,12 @@ JSON = "json"
 class Snapshot:
     """One snapshot: the items and where they are, values and speeds of the nodes, the terms.
 
-    `judgements` has, by data name, the values that decide and whatever else the nodes could have been judged by;
+    `capabilities` has, by data name, the values that decide and whatever else the nodes could be compared by;
     `policy` divides: the one that was asked for, or the one in its place.
     """
 
     blocks: Sequence[Block]
-    judgements: Mapping[str, CapabilityReadings]
+    capabilities: Mapping[str, CapabilityReadings]
     speeds: Mapping[str, float]
     terms: Terms
     policy: str
@@ -68,11 +68,11 @@ def _from_service(
     settings: ItemSettings,
 ) -> Snapshot:
     program = settings.program
-    decides = judge(client, settings.capability, program, nodes, VALUE_SECONDS)
+    decides = read_capability(client, settings.capability, program, nodes, VALUE_SECONDS)
     speeds = speed_history.recorded_speeds(client, program.name, program.batch)
     return Snapshot(
         blocks=blocks,
-        judgements=judgements(client, settings.capability, decides),
+        capabilities=read_capabilities(client, settings.capability, decides),
         speeds={node: speed for node, speed in speeds.items() if node in decides.nodes},
         terms=known_terms(client, racks, _say),
         policy=settings.policy,
@@ -85,7 +85,7 @@ def _all_alike(
     readings = {node: Reading(1.0, 0.0, FALLBACK) for node in nodes}
     return Snapshot(
         blocks=blocks,
-        judgements={settings.capability: CapabilityReadings("", FALLBACK, "", why, readings)},
+        capabilities={settings.capability: CapabilityReadings("", FALLBACK, "", why, readings)},
         speeds={},
         terms=Terms(AccessCost(racks=racks)),
         policy=str(settings.fallback),
@@ -94,16 +94,18 @@ def _all_alike(
 
 def note(decision: Decision) -> str:
     """What the report has to say of a division, whichever attempt made it: nothing if it is what was asked for."""
-    judged, name = decision.readings, decision.capability
-    if judged.kind == RECORDED:
-        return judged.help
-    if judged.kind != FALLBACK:
+    readings, name = decision.readings, decision.capability
+    if readings.kind == RECORDED:
+        return readings.help
+    if readings.kind != FALLBACK:
         return ""
-    return f"Divided by {decision.policy} with all nodes alike, because there was no {name}: {judged.help}"
+    return f"Divided by {decision.policy} with all nodes alike, because there was no {name}: {readings.help}"
 
 
-def judgements(client: InfoClient, capability: str, decides: CapabilityReadings) -> dict[str, CapabilityReadings]:
-    """By data name, the capability that decides, and what else judges these nodes."""
+def read_capabilities(
+    client: InfoClient, capability: str, decides: CapabilityReadings
+) -> dict[str, CapabilityReadings]:
+    """By data name, the capability that decides, and what else these nodes could be compared by."""
     return {capability: decides, **_others(client, capability, decides.nodes)}
 
 
@@ -118,20 +120,20 @@ def _others(client: InfoClient, capability: str, nodes: Iterable[str]) -> dict[s
     read: it is not a number, and can be long.
     """
     producers = {producer.data_name: producer for producer in client.producers()}
-    names = [name for name, one in producers.items() if _can_judge(one) and name != capability]
+    names = [name for name, one in producers.items() if _can_be_capability(one) and name != capability]
     try:
-        found = client.data_many([*names, *(name + CONFIDENCE for name in names if name + CONFIDENCE in producers)])
+        values = client.data_many([*names, *(name + CONFIDENCE for name in names if name + CONFIDENCE in producers)])
     except InfoError as error:
         _say(f"only {capability} is in the decision record, the others cannot be read: {error}")
         return {}
     return {
         name: readings_of(producers[name], readings)
         for name in names
-        if (readings := _readings(found[name], found.get(name + CONFIDENCE, ()), set(nodes)))
+        if (readings := _readings(values[name], values.get(name + CONFIDENCE, ()), set(nodes)))
     }
 
 
-def _can_judge(producer: Producer) -> bool:
+def _can_be_capability(producer: Producer) -> bool:
     return producer.kind in (Kind.PROCESSOR, Kind.PROGRAM) and producer.unit != JSON
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 from hadoop.client.filesystem import FileSystem
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError
-from jobs.division import judging
+from jobs.division.readings import RECORDED, Program, read_capability, why_cold
 from jobs.errors import JobError
 from jobs.itemwork.settings import ItemSettings
 from locality.policies import policy
@@ -36,7 +36,7 @@ def check_paths(filesystem: FileSystem, settings: ItemSettings, remedy: str) -> 
 
 def choose_capability(
     settings: S,
-    program: judging.Program,
+    program: Program,
     client: InfoClient,
     nodes: Sequence[str],
     seconds: float,
@@ -49,11 +49,11 @@ def choose_capability(
     what an item is called, in the plural.
     """
     try:
-        if settings.cold_start and (why := judging.why_cold(client, settings.capability, program, nodes)):
+        if settings.cold_start and (why := why_cold(client, settings.capability, program, nodes)):
             say(f"no node has a {settings.capability} yet ({why}): {settings.cold_start} decides this time")
             settings = replace(settings, capability=settings.cold_start)
         capability = settings.capability
-        readings = judging.judge(
+        readings = read_capability(
             client,
             capability,
             program,
@@ -61,7 +61,7 @@ def choose_capability(
             seconds,
             lambda missing: say(f"waiting for {capability} of {', '.join(missing)}"),
         )
-        if readings.kind == judging.RECORDED:
+        if readings.kind == RECORDED:
             say(readings.help)
     except (InfoError, JobError) as error:
         if settings.fallback is None:

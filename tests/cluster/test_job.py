@@ -21,7 +21,7 @@ from hadoop.local import daemons
 from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Kind, Producer, Role
 from jobs.division import speed_history
-from jobs.division.judging import Program
+from jobs.division.readings import Program
 from tests.cluster.site import BROKEN, EXAMPLES, PICTURES, Site, succeed, until
 from tests.recipes.pages import block
 

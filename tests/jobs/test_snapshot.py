@@ -11,8 +11,8 @@ import pytest
 from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Kind, Producer
 from jobs.division.decision import Decision
-from jobs.division.judging import Program, judge
-from jobs.itemwork.snapshot import _all_alike, judgements, note
+from jobs.division.readings import Program, read_capability
+from jobs.itemwork.snapshot import _all_alike, note, read_capabilities
 from tests.jobs.decisions import WEIGHTS, decide, make_blocks
 from tests.jobs.stored import SETTINGS
 
@@ -35,12 +35,12 @@ def test_numbers_that_judge_are_read_and_objects_are_not(client: InfoClient, ask
     for name, unit in (("weight", "kg"), ("height", "m"), ("places", "json")):
         client.put_producer(Producer(name, cmd="", time_max=60, kind=Kind.PROGRAM, unit=unit))
         client.put_value(name, "alpha", "2")
-    decides = judge(client, "weight", Program("mxnet.alexnet", 32), ["alpha"], 10)
+    decides = read_capability(client, "weight", Program("mxnet.alexnet", 32), ["alpha"], 10)
     asked.clear()
 
-    found = judgements(client, "weight", decides)
+    found = read_capabilities(client, "weight", decides)
 
-    assert {name: judgement.numbers() for name, judgement in found.items()} == {
+    assert {name: readings.numbers() for name, readings in found.items()} == {
         "weight": {"alpha": 2},
         "height": {"alpha": 2},
     }
@@ -50,7 +50,7 @@ def test_numbers_that_judge_are_read_and_objects_are_not(client: InfoClient, ask
 def test_a_later_attempt_knows_from_the_decision_why_all_nodes_were_alike() -> None:
     settings = replace(SETTINGS, fallback="even")
     known = _all_alike(make_blocks(), list(WEIGHTS), {}, settings, "weight is known nowhere")
-    decision = replace(decide("even"), policy=known.policy, capabilities=known.judgements)
+    decision = replace(decide("even"), policy=known.policy, capabilities=known.capabilities)
 
     again = Decision.from_bytes(decision.to_bytes(), "decision.json")
 

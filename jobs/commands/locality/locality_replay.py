@@ -48,8 +48,8 @@ def replay(
     """
     decision = decision_store.load(record, lambda: session(home, hadoop))
     tried = policies or ((decision.policy,) if capabilities else tuple(POLICIES))
-    judged = {name: again.values_of(decision, name) for name in capabilities or (decision.capability,)}
-    body = again.comparison(decision, again.attempts(decision, tried, judged))
+    values = {name: again.values_of(decision, name) for name in capabilities or (decision.capability,)}
+    body = again.comparison(decision, again.attempts(decision, tried, values))
     show(as_json, body, _table(body))
     if not as_json:
         console.print(

@@ -85,8 +85,8 @@ def _node(decision: Decision, node_name: str, parts: tuple[Part, ...], total: No
 
 
 def _inputs(capability: str, decision: Decision) -> list[InputValue]:
-    judged = decision.readings
+    readings = decision.readings
     return [
-        InputValue(capability, node, f"{one.value:g}", one.age_seconds, judged.unit, one.state)
-        for node, one in sorted(judged.nodes.items())
+        InputValue(capability, node, f"{one.value:g}", one.age_seconds, readings.unit, one.state)
+        for node, one in sorted(readings.nodes.items())
     ]

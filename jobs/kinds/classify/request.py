@@ -13,7 +13,7 @@ from jobs.application.environments import store
 from jobs.application.job_spec import JobOptions
 from jobs.application.submit import InfoAccess, MasterNeeds, Order, Submitter, master_memory_mb
 from jobs.division import decision_store, speed_history
-from jobs.division.judging import Program
+from jobs.division.readings import Program
 from jobs.engines import check_engine
 from jobs.engines.network import Network, choose
 from jobs.itemwork import submission

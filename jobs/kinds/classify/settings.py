@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from jobs.application.options import option
 from jobs.application.package import WORKER_PYTHON, WORKER_PYTHON_VARIABLE
-from jobs.division.judging import Program
+from jobs.division.readings import Program
 from jobs.images.rows_size import ROW_BYTES
 from jobs.itemwork.settings import ItemSettings
 from jobs.worker.settings import InferenceOptions

@@ -14,7 +14,7 @@ from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Kind, Producer
 from jobs.division import speed_history
 from jobs.division.decision import Decision
-from jobs.division.judging import RECORDED, Program, judge
+from jobs.division.readings import RECORDED, Program, read_capability
 from jobs.engines.network import choose
 from jobs.errors import JobError
 from jobs.itemwork import deciding
@@ -52,7 +52,7 @@ def measure(client: InfoClient, **values: float) -> None:
 
 
 def numbers(client: InfoClient, program: Program = OWN) -> dict[str, float]:
-    return judge(client, JUDGE, program, NODES, 0).numbers()
+    return read_capability(client, JUDGE, program, NODES, 0).numbers()
 
 
 def decide(client: InfoClient, **given: Any) -> Decision:
@@ -113,7 +113,7 @@ def test_a_node_that_is_new_to_the_program_is_guessed_by_its_measure_on_the_othe
     record(alexnets, OWN, alpha=20, beta=10)
     measure(alexnets, alpha=1, beta=0.5, gamma=0.25)
 
-    found = judge(alexnets, JUDGE, OWN, NODES, 0)
+    found = read_capability(alexnets, JUDGE, OWN, NODES, 0)
 
     assert found.numbers() == {"alpha": 20, "beta": 10, "gamma": 5}
     assert (found.nodes["gamma"].state, found.nodes["alpha"].state) == ("guessed", "fresh")
@@ -131,7 +131,7 @@ def test_as_long_as_no_node_has_run_it_measures_judge_and_without_them_all_are_a
     measure(alexnets, alpha=1, beta=0.5, gamma=0.5)
 
     assert numbers(alexnets) == {"alpha": 1, "beta": 0.5, "gamma": 0.5}
-    said = judge(alexnets, JUDGE, OWN, NODES, 0).help
+    said = read_capability(alexnets, JUDGE, OWN, NODES, 0).help
     assert said.endswith("no node has run onnx.own in batches of 8 yet, so nodes are judged without experience of it")
 
 
@@ -141,7 +141,7 @@ def test_as_long_as_no_node_has_run_it_the_capability_has_to_be_there(alexnets: 
     with pytest.raises(JobError, match=f"no fresh {JUDGE} for beta"):
         numbers(alexnets)
     with pytest.raises(JobError, match="capability 'nothing'"):
-        judge(alexnets, "nothing", OWN, NODES, 0)
+        read_capability(alexnets, "nothing", OWN, NODES, 0)
 
 
 def test_what_is_made_of_no_speeds_judges_every_program(alexnets: InfoClient) -> None:

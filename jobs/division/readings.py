@@ -1,8 +1,8 @@
-"""By what the nodes are judged for one job: a capability as it stands, or the speeds of the job's own program.
+"""What one job compares nodes by: a capability as it stands, or the speeds of the job's own program.
 
 A capability that is made from recorded speeds, as the inputs of its producer tell, says nothing of other programs and
-batches. A job of another one judges a node by the speeds that the node had with the job's own program; a node that has
-not run it, by its measure on the scale of those that have. The measure of NAME is NAME.measure on the same node.
+batches. A job of another one takes the speeds that each node had with the job's own program, and of a node that has
+not run it, its measure on the scale of those that have. The measure of NAME is NAME.measure on the same node.
 
 A capability that comes with a first job has no value before it, nor has its measure: a producer that has no data brings
 neither. Then no node can be put on the scale of others, and `why_cold` says why another data name has to decide.
@@ -23,7 +23,7 @@ from locality.capability import GUESS_CONFIDENCE, Estimate, from_jobs, guess, mi
 from locality.program_names import program_of, speed_name
 
 MEASURE = ".measure"
-"""What follows a data name in the name of what a node is judged by as long as it has run nothing."""
+"""What follows a data name in the name of what a node is compared by as long as it has run nothing."""
 RECORDED = "recorded"
 """The kind of readings that were made from the speeds of the job's own program."""
 GUESSED = "guessed"
@@ -46,7 +46,7 @@ class Program:
         return f"{self.name} in batches of {self.batch}"
 
 
-def judge(
+def read_capability(
     client: InfoClient,
     capability: str,
     program: Program,
@@ -59,8 +59,8 @@ def judge(
     As long as no node has run the program, the capability itself has to be there, as for any other job.
     """
     others = _other_programs(client, capability, program)
-    recorded = speed_history.recorded(client, program.name, program.batch) if others else {}
-    seen = {node: recorded[node] for node in nodes if node in recorded}
+    speeds = speed_history.last_speeds(client, program.name, program.batch) if others else {}
+    seen = {node: speeds[node] for node in nodes if node in speeds}
     if not seen:
         values = wait(client, capability, nodes, seconds, waiting)
         if not others:
@@ -69,10 +69,10 @@ def judge(
             )
     measures = _measures(client, capability + MEASURE)
     new = [node for node in nodes if node not in seen]
-    said = f"{capability} tells only of {' and '.join(map(str, others))}: {_told(program, seen, new, measures)}"
-    found = _past(client, program, seen) | _guesses(new, seen, measures)
+    why = f"{capability} tells only of {' and '.join(map(str, others))}: {_sentence(program, seen, new, measures)}"
+    found = _readings_of_jobs(client, program, seen) | _guesses(new, seen, measures)
     unit = next(iter(seen.values())).unit if seen else ""
-    return CapabilityReadings(unit, RECORDED, program.speeds, said, {node: found[node] for node in nodes})
+    return CapabilityReadings(unit, RECORDED, program.speeds, why, {node: found[node] for node in nodes})
 
 
 def why_cold(client: InfoClient, capability: str, program: Program, nodes: Sequence[str]) -> str:
@@ -121,7 +121,7 @@ def _is_measure(datum: Datum) -> bool:
         return False
 
 
-def _past(client: InfoClient, program: Program, seen: Mapping[str, Datum]) -> dict[str, Reading]:
+def _readings_of_jobs(client: InfoClient, program: Program, seen: Mapping[str, Datum]) -> dict[str, Reading]:
     """The nodes that have run the program, by their speeds."""
     found = {}
     for node, newest in seen.items():
@@ -143,7 +143,7 @@ def _guesses(new: Collection[str], seen: Mapping[str, Datum], measures: Mapping[
     return {node: Reading(one.value, 0.0, GUESSED, one.confidence) for node, one in found.items()}
 
 
-def _told(program: Program, seen: Collection[str], new: Sequence[str], measures: Collection[str]) -> str:
+def _sentence(program: Program, seen: Collection[str], new: Sequence[str], measures: Collection[str]) -> str:
     """What the user should know of the nodes."""
     if not seen:
         by = "judged without experience of it" if set(measures) >= set(new) else "taken for alike"
