@@ -69,13 +69,13 @@ class Bars:
                 self._progress.remove_task(self._tasks.pop(name))
 
     def render(self) -> RenderableType:
-        """The present picture."""
+        """What is shown now."""
         if self._sight is None:
             return Text("")
         headline = Text(f"{self._sight.application.application_id} {self._sight.headline()}")
-        return Group(headline, self.picture())
+        return Group(headline, self.view())
 
-    def picture(self) -> RenderableType:
+    def view(self) -> RenderableType:
         """The bars alone."""
         return self._progress.make_tasks_table(self._progress.tasks)
 
@@ -105,7 +105,7 @@ def snapshot(sight: Sight, said: str) -> RenderableType:
         return Text(said)
     bars = Bars(Console(stderr=True))
     bars.show(sight)
-    return Group(Text(said), bars.picture(), *map(Text, sight.status.section_lines()))
+    return Group(Text(said), bars.view(), *map(Text, sight.status.section_lines()))
 
 
 class Lines:

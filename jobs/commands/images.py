@@ -55,10 +55,10 @@ def make(directory: Path, count: int, seed: int) -> None:
     Example:
       nodewise images make pictures -n 400
     """
-    from jobs.images import datasets as pictures  # brings scientific libraries in, which only this command needs
+    from jobs.images import datasets  # brings scientific libraries in, which only this command needs
 
     with _bar("making") as advance:
-        pictures.make(directory, count, seed, advance)
+        datasets.make(directory, count, seed, advance)
     console.print(f"{count} images in {directory}")
 
 
@@ -79,11 +79,11 @@ def load(
     Example:
       nodewise images load pictures hdfs:///data/images
     """
-    from jobs.images import datasets as pictures
+    from jobs.images import datasets
 
     where = hadoop_home(home, **hadoop)
     with _bar("uploading") as advance:
-        result = pictures.load(
+        result = datasets.load(
             directory,
             hdfs_dir,
             namenode_http(where.conf_dir),

@@ -171,7 +171,7 @@ class _Upload:
             return path, False, "HDFS allows no ':' in a name: rename the file"
         try:
             data = path.read_bytes()
-            check_picture(path, data)
+            check_image(path, data)
         except OSError as error:
             return path, False, f"cannot be read: {error.strerror or error}"
         except NoImage as error:
@@ -251,9 +251,9 @@ def _draw(
     # A generator of its own for each image, so that threads cannot change who draws what.
     chance = random.Random(f"{seed}/{number}")  # noqa: S311 images, not secrets
     name, original = originals[number % len(originals)]
-    picture = _recolour(_crop(original, chance), chance)
+    image = _recolour(_crop(original, chance), chance)
     file = f"{name}_{number:0{digits}}.jpg"
-    (directory / file).write_bytes(_encode(picture, chance.randint(*FILE_BYTES)))
+    (directory / file).write_bytes(_encode(image, chance.randint(*FILE_BYTES)))
     return file, name
 
 
@@ -267,19 +267,19 @@ def _crop(original: Image.Image, chance: random.Random) -> Image.Image:
     return ImageOps.mirror(crop) if chance.random() < 0.5 else crop
 
 
-def _recolour(picture: Image.Image, chance: random.Random) -> Image.Image:
+def _recolour(image: Image.Image, chance: random.Random) -> Image.Image:
     for enhance in (ImageEnhance.Brightness, ImageEnhance.Contrast, ImageEnhance.Color):
-        picture = enhance(picture).enhance(chance.uniform(0.8, 1.2))
-    return picture
+        image = enhance(image).enhance(chance.uniform(0.8, 1.2))
+    return image
 
 
-def _encode(picture: Image.Image, most_bytes: int) -> bytes:
+def _encode(image: Image.Image, most_bytes: int) -> bytes:
     """The best quality that fits, by bisection: size grows with quality."""
     low, high = QUALITIES.start, QUALITIES.stop - 1
-    best = _jpeg(picture, low)
+    best = _jpeg(image, low)
     while low < high:
         middle = (low + high + 1) // 2
-        tried = _jpeg(picture, middle)
+        tried = _jpeg(image, middle)
         if len(tried) <= most_bytes:
             low, best = middle, tried
         else:
@@ -287,9 +287,9 @@ def _encode(picture: Image.Image, most_bytes: int) -> bytes:
     return best
 
 
-def _jpeg(picture: Image.Image, quality: int) -> bytes:
+def _jpeg(image: Image.Image, quality: int) -> bytes:
     target = io.BytesIO()
-    picture.save(target, "JPEG", quality=quality, subsampling=0)
+    image.save(target, "JPEG", quality=quality, subsampling=0)
     return target.getvalue()
 
 
@@ -334,7 +334,7 @@ def files_below(directory: Path) -> list[Path]:
     return files
 
 
-def check_picture(path: Path, data: bytes) -> None:
+def check_image(path: Path, data: bytes) -> None:
     """NoImage or Broken, with the reason, when no engine could make anything of this content."""
     jpeg = path.suffix.lower() in {".jpg", ".jpeg"} or data.startswith(b"\xff\xd8")
     try:

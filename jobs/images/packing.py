@@ -19,7 +19,7 @@ from jobs.images.datasets import (
     Broken,
     NoImage,
     Progress,
-    check_picture,
+    check_image,
     files_below,
     hdfs_client,
     hdfs_failures,
@@ -116,7 +116,7 @@ class _Check:
             raise NoImage(f"a record holds no more than {_MOST_BYTES} bytes: load it as a file")
         content = path.read_bytes()
         try:
-            check_picture(path, content)
+            check_image(path, content)
         except Broken as error:
             if not self.keep_broken:
                 raise
@@ -133,9 +133,9 @@ class _Pack:
     lst: list[str] = field(default_factory=list)
     lengths: list[str] = field(default_factory=list)
 
-    def add(self, key: int, label: float, picture: _Checked, content: bytes, record: bytes) -> None:
+    def add(self, key: int, label: float, image: _Checked, content: bytes, record: bytes) -> None:
         self.idx.append(f"{key}\t{self.size}\n")
-        self.lst.append(f"{key}\t{label:f}\t{picture.name}\n")
+        self.lst.append(f"{key}\t{label:f}\t{image.name}\n")
         self.lengths.append(f"{key}\t{self.size + recordio.HEAD_BYTES}\t{len(content)}\n")
         self.size += len(record)
 
@@ -155,35 +155,35 @@ class _Packer:
     broken: list[tuple[Path, str]] = field(default_factory=list)
 
     def run(self, files: list[Path], on_progress: Progress) -> PackResult:
-        pictures, number = self._pictures(files, on_progress), 0
-        first = next(pictures, None)
+        images, number = self._images(files, on_progress), 0
+        first = next(images, None)
         while first is not None:
-            first = self._write(self.staging / NAME.format(number), chain([first], pictures))
+            first = self._write(self.staging / NAME.format(number), chain([first], images))
             number += 1
         if self.alone:
             self.client.write(str(self.staging / ALONE), data="".join(f"{name}\n" for name in self.alone).encode())
         return PackResult(self.packed, number, tuple(self.alone.values()), tuple(self.skipped), tuple(self.broken))
 
-    def _write(self, stem: PurePosixPath, pictures: Iterator[_Checked]) -> _Checked | None:
+    def _write(self, stem: PurePosixPath, images: Iterator[_Checked]) -> _Checked | None:
         """Write a pack; the image that did not fit into it any more, or None at the end."""
         pack, left = _Pack(), list[_Checked]()
-        self.client.write(f"{stem}{REC}", data=self._records(pack, pictures, left))
+        self.client.write(f"{stem}{REC}", data=self._records(pack, images, left))
         for kind, lines in ((IDX, pack.idx), (LST, pack.lst), (LEN, pack.lengths)):
             self.client.write(f"{stem}{kind}", data="".join(lines).encode())
         return left[0] if left else None
 
-    def _records(self, pack: _Pack, pictures: Iterator[_Checked], left: list[_Checked]) -> Iterator[bytes]:
-        for picture in pictures:
-            content, label = picture.content or b"", self._label(picture.name)
+    def _records(self, pack: _Pack, images: Iterator[_Checked], left: list[_Checked]) -> Iterator[bytes]:
+        for image in images:
+            content, label = image.content or b"", self._label(image.name)
             record = recordio.record(self.packed, label, content)
             if pack.size and pack.size + len(record) > self.file_bytes:
-                left.append(picture)
+                left.append(image)
                 return
-            pack.add(self.packed, label, picture, content, record)
+            pack.add(self.packed, label, image, content, record)
             self.packed += 1
             yield record
 
-    def _pictures(self, files: list[Path], on_progress: Progress) -> Iterator[_Checked]:
+    def _images(self, files: list[Path], on_progress: Progress) -> Iterator[_Checked]:
         """Those that go into packs; the others are noted, or stored as they are."""
         for done, found in enumerate(_in_order(UPLOADS_AT_ONCE, self.check, files), start=1):
             if found.content is None:

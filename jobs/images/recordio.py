@@ -65,9 +65,9 @@ class Places(NamedTuple):
     split: frozenset[int]
 
 
-def record(key: int, label: float, picture: bytes) -> bytes:
+def record(key: int, label: float, image: bytes) -> bytes:
     """One record with its head and padding, split as MXNet splits; ValueError when it would be too long."""
-    content = _HEADER.pack(0, label, key, 0) + picture
+    content = _HEADER.pack(0, label, key, 0) + image
     if len(content) > MOST_BYTES:
         raise ValueError(f"{len(content)} bytes do not fit into a record of {MOST_BYTES}")
     cuts = _marks(content)
@@ -76,9 +76,9 @@ def record(key: int, label: float, picture: bytes) -> bytes:
     return b"".join(_part(*one, content) for one in zip(parts, begins, ends, strict=True))
 
 
-def is_whole(picture: bytes) -> bool:
+def is_whole(image: bytes) -> bool:
     """Whether its record has its bytes in one piece, so that they are a range of the file."""
-    return not _marks(picture)  # the header before it is a multiple of four
+    return not _marks(image)  # the header before it is a multiple of four
 
 
 def locate(read_at: ReadAt, offset: int) -> Place:
@@ -91,10 +91,10 @@ def locate(read_at: ReadAt, offset: int) -> Place:
         return Place(start, length - skipped, _pad(start + length - skipped, offset), is_split=False)
     parts = list(_parts(read_at, offset))
     begin, length = parts[-1]
-    return Place(offset, len(picture(read_at, offset)), _pad(begin + length, offset), is_split=True)
+    return Place(offset, len(read_image(read_at, offset)), _pad(begin + length, offset), is_split=True)
 
 
-def picture(read_at: ReadAt, offset: int) -> bytes:
+def read_image(read_at: ReadAt, offset: int) -> bytes:
     """The image of the record that begins at `offset`, put together again if it is split."""
     content = _MAGIC_BYTES.join(read_at(begin, length) for begin, length in _parts(read_at, offset))
     return content[_header_bytes(content, len(content), offset) :]

@@ -95,7 +95,7 @@ def _quantize(asked: argparse.Namespace, files: list[Path]) -> dict[str, Any]:
     made = quantize(model, given, files, asked.int8, lambda step, of: _say(doing="comparing", step=step, of=of))
     if network.preparation:
         shutil.copyfile(network.preparation, preparation_beside(asked.int8))
-    return {"weights": str(made.file), "agreement": made.gate.agreement, "pictures": made.gate.pictures}
+    return {"weights": str(made.file), "agreement": made.gate.agreement, "pictures": made.gate.images}
 
 
 def _shuffle(files: list[Path], seed: int) -> list[Path]:

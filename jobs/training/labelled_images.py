@@ -52,21 +52,21 @@ def read_labelled(folder: Path) -> Labelled:
     )
 
 
-def split(pictures: Labelled, seed: int) -> tuple[Labelled, Labelled]:
+def split(images: Labelled, seed: int) -> tuple[Labelled, Labelled]:
     """To learn from, and held out: the same part of every class; JobError when a class has too few."""
     chance = np.random.default_rng(seed)
     learned: list[int] = []
     held: list[int] = []
-    for number in np.unique(pictures.numbers):
-        places = chance.permutation(np.flatnonzero(pictures.numbers == number))
+    for number in np.unique(images.numbers):
+        places = chance.permutation(np.flatnonzero(images.numbers == number))
         if len(places) < HELD_OUT:
             raise JobError(
-                f"class {pictures.classes[number]} has {len(places)} images",
+                f"class {images.classes[number]} has {len(places)} images",
                 remedy=f"at least {HELD_OUT} of each are needed",
             )
         held += places[: len(places) // HELD_OUT].tolist()
         learned += places[len(places) // HELD_OUT :].tolist()
-    return pictures.of(learned), pictures.of(held)
+    return images.of(learned), images.of(held)
 
 
 def find_files(folder: Path) -> list[Path]:

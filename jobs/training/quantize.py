@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from jobs.engines import onnx_file
-from jobs.engines.gate import LEAST_AGREEMENT, LEAST_PICTURES, Gate
+from jobs.engines.gate import LEAST_AGREEMENT, LEAST_IMAGES, Gate
 from jobs.engines.onnx_engine import OnnxEngine
 from jobs.engines.outputs import count_classes
 from jobs.engines.preparation_file import PreparationFile
@@ -23,7 +23,7 @@ from jobs.training.writing import open_part
 
 CALIBRATION = 64
 """Images that tell how large the numbers between the layers become."""
-MOST_PICTURES = 1000
+MOST_IMAGES = 1000
 """That the gate looks at."""
 BATCH = 8
 OPSET, LEAST_OPSET = 17, 13
@@ -39,14 +39,14 @@ class Quantized:
 
 
 def quantize(
-    model: Any, given: PreparationFile, pictures: Sequence[Path], file: Path, on_step: Callable[[int, int], None]
+    model: Any, given: PreparationFile, images: Sequence[Path], file: Path, on_step: Callable[[int, int], None]
 ) -> Quantized:
     """Write an ONNX classifier in 8 bits; JobError, and no file, when the model is not one or does not pass.
 
     Calibrated with the first images, judged by others: by all the rest, or as many as the gate looks at.
     """
-    check_count(len(pictures))
-    calibration, judged = list(pictures[:CALIBRATION]), list(pictures[CALIBRATION : CALIBRATION + MOST_PICTURES])
+    check_count(len(images))
+    calibration, judged = list(images[:CALIBRATION]), list(images[CALIBRATION : CALIBRATION + MOST_IMAGES])
     with open_part(file) as part:
         exact = _Classifier(model, given)
         quick = _Classifier(_in_8_bits(exact, calibration), given)
@@ -54,7 +54,7 @@ def quantize(
         if not gate.has_passed:
             raise JobError(
                 f"the 8-bit network names the same class as the float32 one for {gate.agreement:.1%} of "
-                f"{gate.pictures} images, and {LEAST_AGREEMENT:.0%} are needed",
+                f"{gate.images} images, and {LEAST_AGREEMENT:.0%} are needed",
                 remedy="train it longer, or use it in float32",
             )
         gate.write_into(quick.model)
@@ -93,11 +93,11 @@ class _Classifier:
         return numbers
 
 
-def check_count(pictures: int, remedy: str = "") -> None:
+def check_count(images: int, remedy: str = "") -> None:
     """JobError when so many images are too few to calibrate with and to judge by."""
-    if pictures < CALIBRATION + LEAST_PICTURES:
+    if images < CALIBRATION + LEAST_IMAGES:
         raise JobError(
-            f"{pictures} images are too few to quantize with: {CALIBRATION} to calibrate and {LEAST_PICTURES} "
+            f"{images} images are too few to quantize with: {CALIBRATION} to calibrate and {LEAST_IMAGES} "
             f"to judge by are needed{remedy}"
         )
 

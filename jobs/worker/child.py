@@ -125,14 +125,14 @@ class Looker:
             self._pulse.beat()
             if one is None:
                 continue
-            picture, content = one
+            item, content = one
             try:
                 done.bytes_read += self._decode(content, self._images[len(names)])
-                names.append(picture.name)
+                names.append(item.name)
             except (ValueError, cv2.error) as error:
-                reasons[picture.name] = str(error)
+                reasons[item.name] = str(error)
             except MemoryError:
-                reasons[picture.name] = "needs more memory than the container has"
+                reasons[item.name] = "needs more memory than the container has"
             if len(names) == self._batch:
                 done.messages.append(self._infer(names))
                 names = []

@@ -64,19 +64,19 @@ class Held:
         return 0.0 if self.begun is None else self.ended - self.begun
 
 
-def pieces(pictures: Sequence[Item], batch: int, processes: int) -> Iterator[tuple[Item, ...]]:
+def pieces(items: Sequence[Item], batch: int, processes: int) -> Iterator[tuple[Item, ...]]:
     """About equal ones of at most `batch` images and CHUNK_BYTES, and one for each process if there are enough."""
-    count = min(len(pictures), max(processes, -(-len(pictures) // batch)))
-    edges = [len(pictures) * number // count for number in range(count + 1)] if count else []
+    count = min(len(items), max(processes, -(-len(items) // batch)))
+    edges = [len(items) * number // count for number in range(count + 1)] if count else []
     for first, last in pairwise(edges):
-        yield from _of_bytes(pictures[first:last])
+        yield from _of_bytes(items[first:last])
 
 
-def _of_bytes(pictures: Sequence[Item]) -> Iterator[tuple[Item, ...]]:
+def _of_bytes(items: Sequence[Item]) -> Iterator[tuple[Item, ...]]:
     some: list[Item] = []
-    for picture in pictures:
-        if some and sum(one.length for one in some) + picture.length > CHUNK_BYTES:
+    for item in items:
+        if some and sum(one.length for one in some) + item.length > CHUNK_BYTES:
             yield tuple(some)
             some = []
-        some.append(picture)
+        some.append(item)
     yield tuple(some)

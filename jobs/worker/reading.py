@@ -54,10 +54,10 @@ class Reader:
         self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="read")
         self._answered = 0.0
 
-    def fetch(self, pictures: Sequence[Item]) -> Fetched:
+    def fetch(self, items: Sequence[Item]) -> Fetched:
         """Begin to read all that are not too long."""
-        refused = [picture for picture in pictures if picture.length > MOST_BYTES]
-        requests = _requests([picture for picture in pictures if picture.length <= MOST_BYTES])
+        refused = [item for item in items if item.length > MOST_BYTES]
+        requests = _requests([item for item in items if item.length <= MOST_BYTES])
         begun = [(request, self._pool.submit(self._read, request)) for request in requests]
         return Fetched(begun, refused, lambda: self._answered)
 
@@ -104,8 +104,8 @@ class Fetched:
 
     def items(self, waiting: float) -> Iterator[tuple[Item, bytes | Unreadable] | None]:
         """Each image once; None after every `waiting` seconds in which none came; Stalled when HDFS is silent."""
-        for picture in self._refused:
-            yield picture, Unreadable(f"has {picture.length:,} bytes, at most {MOST_BYTES:,} are read")
+        for item in self._refused:
+            yield item, Unreadable(f"has {item.length:,} bytes, at most {MOST_BYTES:,} are read")
         for request, future in self._requests:
             begun = time.monotonic()
             while True:
@@ -117,7 +117,7 @@ class Fetched:
                     yield None
                     continue
                 except Unreadable as error:
-                    yield from ((picture, error) for picture in request.items)
+                    yield from ((item, error) for item in request.items)
                 else:
                     yield from _cut(request, content)
                 break
@@ -127,37 +127,37 @@ def _cut(request: _Request, content: bytes) -> Iterator[tuple[Item, bytes]]:
     if request.length is None:
         yield request.items[0], content
         return
-    for picture in request.items:
-        begin = (picture.offset or 0) - request.offset
-        yield picture, content[begin : begin + picture.length]
+    for item in request.items:
+        begin = (item.offset or 0) - request.offset
+        yield item, content[begin : begin + item.length]
 
 
-def _requests(pictures: Sequence[Item]) -> list[_Request]:
+def _requests(items: Sequence[Item]) -> list[_Request]:
     """Files one by one, neighbours in a packed file together."""
-    whole = [_Request(picture.path, 0, None, (picture,)) for picture in pictures if picture.offset is None]
-    packed = sorted((picture for picture in pictures if picture.offset is not None), key=_place)
+    whole = [_Request(item.path, 0, None, (item,)) for item in items if item.offset is None]
+    packed = sorted((item for item in items if item.offset is not None), key=_place)
     runs: list[list[Item]] = []
-    for picture in packed:
-        if runs and _joins(runs[-1], picture):
-            runs[-1].append(picture)
+    for item in packed:
+        if runs and _joins(runs[-1], item):
+            runs[-1].append(item)
         else:
-            runs.append([picture])
+            runs.append([item])
     return whole + [_together(run) for run in runs]
 
 
-def _place(picture: Item) -> tuple[str, int]:
-    return picture.path, picture.offset or 0
+def _place(item: Item) -> tuple[str, int]:
+    return item.path, item.offset or 0
 
 
-def _end(picture: Item) -> int:
-    return (picture.offset or 0) + picture.length
+def _end(item: Item) -> int:
+    return (item.offset or 0) + item.length
 
 
-def _joins(run: list[Item], picture: Item) -> bool:
-    near = run[-1].path == picture.path and _place(picture)[1] - _end(run[-1]) <= GAP_BYTES
-    return near and _end(picture) - _place(run[0])[1] <= REQUEST_BYTES
+def _joins(run: list[Item], item: Item) -> bool:
+    near = run[-1].path == item.path and _place(item)[1] - _end(run[-1]) <= GAP_BYTES
+    return near and _end(item) - _place(run[0])[1] <= REQUEST_BYTES
 
 
 def _together(run: list[Item]) -> _Request:
     first = _place(run[0])[1]
-    return _Request(run[0].path, first, max(_end(picture) for picture in run) - first, tuple(run))
+    return _Request(run[0].path, first, max(_end(item) for item in run) - first, tuple(run))

@@ -38,12 +38,12 @@ class _Piece:
 
     @property
     def names(self) -> list[str]:
-        return [picture.name for picture in self.items]
+        return [item.name for item in self.items]
 
 
 @dataclass(frozen=True)
 class _Death:
-    """A process died of these pictures."""
+    """A process died of these items."""
 
     piece: _Piece
     reason: str

@@ -110,7 +110,7 @@ def test_a_bar_is_as_long_as_what_is_done_and_full_for_a_node_that_does_more_tha
     bars = Bars(console)
     bars.show(Sight(RUNNING, replace(STATUS, nodes=(thief, NODES[1]))))
     with console.capture() as printed:
-        console.print(bars.picture())
+        console.print(bars.view())
     rows = printed.get().splitlines()
 
     assert [share_drawn(row) for row in rows] == pytest.approx([70 / 200, 1.0, 10 / 100], abs=0.05)

@@ -14,8 +14,19 @@ from hypothesis import strategies as st
 
 from jobs.commands.images import Size
 from jobs.images import recordio
-from jobs.images.recordio import HEAD_BYTES, MAGIC, BadPack, Index, Places, Records, as_places, is_whole, locate, places
-from jobs.images.recordio import picture as picture_at
+from jobs.images.recordio import (
+    HEAD_BYTES,
+    MAGIC,
+    BadPack,
+    Index,
+    Places,
+    Records,
+    as_places,
+    is_whole,
+    locate,
+    places,
+    read_image,
+)
 from jobs.images.recordio import record as record_of
 from jobs.images.recordio import records as records_of
 
@@ -59,7 +70,7 @@ def test_every_picture_comes_back_whether_it_is_split_or_not(pictures: list[byte
     assert len(index) == len(pictures)
     for number, content in enumerate(pictures):
         place = index.place(number)
-        assert picture_at(pack.read_at, int(index.offsets[number])) == content
+        assert read_image(pack.read_at, int(index.offsets[number])) == content
         assert (place.length, place.is_split) == (len(content), not is_whole(content))
         assert place.is_split or pack.read_at(place.start, place.length) == content
         assert place.end == pack.offsets[number + 1]

@@ -14,7 +14,7 @@ import pytest
 from mxnet.recordio import IRHeader, MXIndexedRecordIO, MXRecordIO, unpack
 from mxnet.recordio import pack as pack_by_mxnet
 
-from jobs.images.recordio import MAGIC, Index, as_places, locate, picture, record, records
+from jobs.images.recordio import MAGIC, Index, as_places, locate, read_image, record, records
 
 MARK = struct.pack("<I", MAGIC)
 PICTURES = [
@@ -37,7 +37,7 @@ def index_of(rec: bytes, idx: bytes, lst: bytes) -> Index:
 
 
 def contents(rec: bytes, index: Index) -> list[bytes]:
-    return [picture(lambda at, count: rec[at : at + count], int(at)) for at in index.offsets]
+    return [read_image(lambda at, count: rec[at : at + count], int(at)) for at in index.offsets]
 
 
 @pytest.fixture

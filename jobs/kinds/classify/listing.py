@@ -66,9 +66,9 @@ class ImageListing:
         first = index.first_at(int(name["byte"])) + part.first
         if first + part.items > len(index):
             raise JobError(f"{path} has changed since the job began", remedy="submit it again")
-        return tuple(self._picture(path, index, number) for number in range(first, first + part.items))
+        return tuple(self._image(path, index, number) for number in range(first, first + part.items))
 
-    def _picture(self, path: str, index: Index, number: int) -> Item:
+    def _image(self, path: str, index: Index, number: int) -> Item:
         name, place = f"{path}#{index.name(number)}", index.place(number)
         if place.is_split:
             return Item(name, self._join(path, int(index.offsets[number])), None, place.length)
@@ -81,10 +81,10 @@ class ImageListing:
             if not self._filesystem.exists(file):
                 try:
                     with Ranges(self._filesystem, path) as ranges:
-                        picture = recordio.picture(ranges.read, offset)
+                        image = recordio.read_image(ranges.read, offset)
                 except BadPack as error:
                     raise JobError(f"{path} {error}") from None
-                self._filesystem.write(file + NEW, picture)
+                self._filesystem.write(file + NEW, image)
                 self._filesystem.rename(file + NEW, file)
         return file
 
