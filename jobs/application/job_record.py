@@ -37,8 +37,8 @@ class JobRecord:
     status: JobStatus
     said: str = ""
 
-    def ended(self, application: Application) -> JobRecord:
-        """With YARN's word on the end of the job: a master that is killed does not hear of it."""
+    def with_end(self, application: Application) -> JobRecord:
+        """The record with YARN's word on the end of the job: a master that is killed does not hear of it."""
         if not application.has_ended or application.final == "SUCCEEDED":
             return self
         nodes = (replace(one, state="ended") if one.state in UNDER_WAY else one for one in self.status.nodes)

@@ -21,7 +21,7 @@ def of_other_kind(submitter: Submitter, job: str) -> JobRecord | None:
     record = job_record.load(submitter.filesystem, job)
     if record is None:
         raise JobError(f"nothing is kept of {job}", remedy="`nodewise job list` shows the jobs that YARN remembers")
-    return record.ended(application)
+    return record.with_end(application)
 
 
 def output(submitter: Submitter, job: str) -> str:

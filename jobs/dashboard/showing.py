@@ -126,7 +126,7 @@ def status_answer(status: JobStatus) -> JobProgress:
 
 def report_answer(report: JobReport) -> WholeReport:
     """A report with what each node did of others' parts, remarks, and its leases as bars of a time line."""
-    stolen = tuple(lease for lease in report.leases if lease.accepted and lease.stolen)
+    stolen = tuple(lease for lease in report.leases if lease.is_accepted and lease.is_stolen)
     images = Counter[str]()
     for lease in stolen:
         images[lease.node_name] += lease.items
@@ -153,7 +153,7 @@ def outcome(reader: Reader, known: Known) -> Outcome:
         return Outcome()
     no_output = not decision_store.outputs(known.application.tags)
     if no_output and (record := reader.record(known.application.application_id)):
-        return Outcome(record=status_answer(record.ended(known.application).status))
+        return Outcome(record=status_answer(record.with_end(known.application).status))
     try:
         return Outcome(report=report_answer(reader.report(known)))
     except (HadoopError, JobError) as error:

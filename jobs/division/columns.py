@@ -49,7 +49,7 @@ class BlockColumns(msgspec.Struct, frozen=True):
     def blocks(self) -> list[Block]:
         """Inverse of `of`; JobError when the columns do not fit each other or their digest."""
         try:
-            found = [
+            blocks = [
                 Block(self.prefix + name, items, size, tuple(self.hosts[number] for number in replicas))
                 for name, items, size, replicas in zip(
                     self.names, self.items, self.sizes_bytes, self.replicas, strict=True
@@ -57,9 +57,9 @@ class BlockColumns(msgspec.Struct, frozen=True):
             ]
         except (IndexError, ValueError) as error:
             raise JobError(f"its columns of blocks do not fit each other ({error})") from None
-        if digest(found) != self.digest:
+        if digest(blocks) != self.digest:
             raise JobError(f"its blocks are not those of its digest {self.digest:.12}")
-        return found
+        return blocks
 
 
 def digest(blocks: Sequence[Block]) -> str:
@@ -81,7 +81,7 @@ def shares_of(plan: Plan, blocks: Sequence[Block]) -> Shares:
 
 def plan_of(shares: Mapping[str, Sequence[int | Piece]], blocks: Sequence[Block]) -> Plan:
     """Inverse of `shares_of`; JobError when a share names what no block has."""
-    return Plan({node: tuple(_part(said, blocks) for said in parts) for node, parts in shares.items()})
+    return Plan({node: tuple(_part(share, blocks) for share in parts) for node, parts in shares.items()})
 
 
 def _part_number(part: Part, number: Mapping[str, int]) -> int | Piece:
@@ -89,12 +89,12 @@ def _part_number(part: Part, number: Mapping[str, int]) -> int | Piece:
     return i if part.items == part.block.items else (i, part.first, part.items)
 
 
-def _part(said: int | Piece, blocks: Sequence[Block]) -> Part:
-    number = said if isinstance(said, int) else said[0]
+def _part(share: int | Piece, blocks: Sequence[Block]) -> Part:
+    number = share if isinstance(share, int) else share[0]
     if not 0 <= number < len(blocks):
         raise JobError(f"its plan names block {number} of {len(blocks)}")
     block = blocks[number]
-    first, items = (0, block.items) if isinstance(said, int) else said[1:]
+    first, items = (0, block.items) if isinstance(share, int) else share[1:]
     if first < 0 or items < 1 or first + items > block.items:
         raise JobError(f"its plan gives items {first} to {first + items - 1} of {block.name}, which has {block.items}")
     return Part(block, first, items)

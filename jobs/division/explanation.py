@@ -39,26 +39,26 @@ def explanation(decision: Decision, only: str | None = None) -> Explanation:
     return _whole(decision, tuple(facts.node(share) for name, share in shares.items() if only in (None, name)))
 
 
-def heading(said: Explanation) -> list[str]:
+def heading(explained: Explanation) -> list[str]:
     """What was decided, by what, and how good that is."""
-    quality = said.quality
+    quality = explained.quality
     return [
-        f"{said.job_id}: {said.items} {said.item_unit} of {said.input}, divided by {said.policy}, judged by "
-        f"{said.capability} at {said.made_at}.",
-        f"{said.capability}: {said.help or 'nobody has described it'} ({said.kind}, "
-        f"{said.produced_by or 'written by programs'}).",
-        f"Predicted makespan {said.makespan:.1f}, lower bound {said.lower_bound:.1f}, ratio "
-        f"{ratio_text(said.makespan_over_bound)}; in {said.makespan_meaning}.",
-        f"{bytes_text(quality.bytes_moved)} are moved; within {_percent(said.epsilon)} of the bound the fewest "
+        f"{explained.job_id}: {explained.items} {explained.item_unit} of {explained.input}, divided by "
+        f"{explained.policy}, judged by {explained.capability} at {explained.made_at}.",
+        f"{explained.capability}: {explained.help or 'nobody has described it'} ({explained.kind}, "
+        f"{explained.produced_by or 'written by programs'}).",
+        f"Predicted makespan {explained.makespan:.1f}, lower bound {explained.lower_bound:.1f}, ratio "
+        f"{ratio_text(explained.makespan_over_bound)}; in {explained.makespan_meaning}.",
+        f"{bytes_text(quality.bytes_moved)} are moved; within {_percent(explained.epsilon)} of the bound the fewest "
         f"are {bytes_text(quality.bytes_moved_optimal)}, ratio "
         f"{over_optimum_text(quality.bytes_moved_over_optimal)}. {_percent(quality.locality_ratio)} of the "
-        f"{said.item_unit} stay where they are.",
+        f"{explained.item_unit} stay where they are.",
     ]
 
 
-def sentences(said: Explanation) -> list[str]:
+def sentences(explained: Explanation) -> list[str]:
     """The reasons of each node."""
-    return [f"{node.node_name}: {' '.join(node.why)}" for node in said.nodes]
+    return [f"{node.node_name}: {' '.join(node.why)}" for node in explained.nodes]
 
 
 def _whole(decision: Decision, nodes: tuple[ExplainedNode, ...]) -> Explanation:
@@ -109,7 +109,7 @@ class _Facts:
     def node(self, share: Share) -> ExplainedNode:
         """One node, in figures and sentences."""
         name = share.node_name
-        found = ExplainedNode(
+        node = ExplainedNode(
             **vars(share),
             **vars(self.decision.readings.nodes[name]),
             most_items=self.rooms[name],
@@ -119,7 +119,7 @@ class _Facts:
             predicted=share.items / self.by.speeds[name] if share.items and self.by.speeds.get(name) else None,
             why=(),
         )
-        return replace(found, why=(self._value_text(found), *self._gets(found), *self._reads(found)))
+        return replace(node, why=(self._value_text(node), *self._gets(node), *self._reads(node)))
 
     def _value_text(self, node: ExplainedNode) -> str:
         """Value, age, confidence, and the formula with its numbers in it."""
@@ -184,9 +184,9 @@ def _why(move: Move) -> str:
     return f"{REASONS[move.reason]}: {move.text}" if move.part.block.replicas else REASONS[move.reason]
 
 
-def _join_some(said: Sequence[str]) -> str:
-    more = len(said) - MOST_TOLD
-    return "; ".join(said[:MOST_TOLD]) + (f"; and {more} more in --json" if more > 0 else "")
+def _join_some(texts: Sequence[str]) -> str:
+    more = len(texts) - MOST_TOLD
+    return "; ".join(texts[:MOST_TOLD]) + (f"; and {more} more in --json" if more > 0 else "")
 
 
 def _percent(ratio: float) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from jobs.engines import gluon_file, gluon_net
 from jobs.engines.description import CHANNELS_FIRST, Description, ImageInput
 from jobs.engines.layers import LayeredNetwork
-from jobs.engines.network import Network, named
+from jobs.engines.network import Network, network_named
 from jobs.engines.outputs import describe
 from jobs.engines.parameters import parameters
 from jobs.engines.preparation_file import PreparationFile
@@ -29,7 +29,7 @@ class MxnetEngine:
         One image is enough for a network by name: a full batch would take half a second more of each container's start.
         """
         if network.graph is None:
-            return self._load_named(named(network.model), network.weights)
+            return self._load_named(network_named(network.model), network.weights)
         try:
             return self._load_file(network.graph, network.weights, given)
         except ValueError as error:

@@ -75,7 +75,7 @@ def names_of(engine: str) -> list[str]:
     return [name + form for form in FRAMEWORKS.get(engine, ()) for name in NAMED]
 
 
-def named(model: str) -> LayeredNetwork:
+def network_named(model: str) -> LayeredNetwork:
     """The layers of a network that has a name, also of one in 8 bits."""
     network: LayeredNetwork = import_module(NAMED[model.removesuffix(INT8)]).NETWORK
     return network

@@ -13,7 +13,7 @@ from jobs.engines import onnx_file, onnx_graph
 from jobs.engines.description import Description, ImageInput
 from jobs.engines.gate import REMEDY, gate_of, has_gate
 from jobs.engines.layers import LayeredNetwork
-from jobs.engines.network import Network, named
+from jobs.engines.network import Network, network_named
 from jobs.engines.outputs import describe
 from jobs.engines.parameters import parameters
 from jobs.engines.preparation_file import PreparationFile
@@ -33,7 +33,7 @@ class OnnxEngine:
         self._group: int | None = None
         self._squeezed: tuple[bool, ...] = ()
         if network.graph is None and not network.is_int8:
-            return self._load_named(named(network.model), network.weights, batch)
+            return self._load_named(network_named(network.model), network.weights, batch)
         file = network.graph or network.weights
         if file is None:
             raise ValueError(f"{network.model} needs a quantized model as --weights: {REMEDY}")

@@ -43,8 +43,8 @@ class Commit(Caller):
 
 def take(dealer: Dealer, request: Request) -> dict[str, Any]:
     """POST /take"""
-    said = decode_body(request.body, Take)
-    offer = dealer.take(said.node_name, said.container_id, said.holding)
+    call = decode_body(request.body, Take)
+    offer = dealer.take(call.node_name, call.container_id, call.holding)
     if offer is None:
         return {"done": True}
     return {"lease": offer.to_json()} if isinstance(offer, Task) else {"wait": offer}
@@ -52,29 +52,29 @@ def take(dealer: Dealer, request: Request) -> dict[str, Any]:
 
 def commit(dealer: Dealer, request: Request) -> dict[str, Any]:
     """POST /commit"""
-    said = decode_query(request.query, Commit)
-    if not (math.isfinite(said.seconds) and said.seconds >= 0 and said.bytes_read >= 0):
-        raise Refused(f"seconds={said.seconds} and bytes_read={said.bytes_read} have to be 0 or more")
-    answer = dealer.commit(said.node_name, said.container_id, said.lease, request.body, said.seconds, said.bytes_read)
+    call = decode_query(request.query, Commit)
+    if not (math.isfinite(call.seconds) and call.seconds >= 0 and call.bytes_read >= 0):
+        raise Refused(f"seconds={call.seconds} and bytes_read={call.bytes_read} have to be 0 or more")
+    answer = dealer.commit(call.node_name, call.container_id, call.lease, request.body, call.seconds, call.bytes_read)
     return {"answer": answer.name.lower(), "why": answer.value}
 
 
 def heartbeat(dealer: Dealer, request: Request) -> dict[str, Any]:
     """POST /heartbeat"""
-    said = decode_body(request.body, Caller)
-    return {"holding": dealer.heartbeat(said.node_name, said.container_id)}
+    call = decode_body(request.body, Caller)
+    return {"holding": dealer.heartbeat(call.node_name, call.container_id)}
 
 
 def note_begin(dealer: Dealer, request: Request) -> None:
     """POST /working"""
-    said = decode_body(request.body, Working)
-    dealer.note_begin(said.node_name, said.container_id, said.lease, said.group)
+    call = decode_body(request.body, Working)
+    dealer.note_begin(call.node_name, call.container_id, call.lease, call.group)
 
 
 def note_death(dealer: Dealer, request: Request) -> dict[str, Any]:
     """POST /died"""
-    said = decode_body(request.body, Died)
-    groups, convicted = dealer.note_death(said.node_name, said.container_id, said.lease, said.group, said.reason)
+    call = decode_body(request.body, Died)
+    groups, convicted = dealer.note_death(call.node_name, call.container_id, call.lease, call.group, call.reason)
     return {"groups": [group.to_json() for group in groups], "convicted": convicted}
 
 

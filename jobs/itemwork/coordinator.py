@@ -147,8 +147,8 @@ class ItemCoordinator(Coordinator):
     def finish(self) -> Outcome:
         """Rows, report and decision, all at once at the output."""
         report = self._stored or self._store(self._decision, self._work)
-        said = f"{report.items} {self.unit}, makespan {report.makespan_seconds:.1f} s"
-        return Outcome(said, self.report_page())
+        message = f"{report.items} {self.unit}, makespan {report.makespan_seconds:.1f} s"
+        return Outcome(message, self.report_page())
 
     def _find_decision(self, knowledge: Knowledge) -> Decision:
         """What an earlier attempt decided, or a decision of this one."""

@@ -24,5 +24,5 @@ def find_kind(name: str) -> Callable[[Attempt], Coordinator | Runner]:
     if name not in KINDS:
         raise JobError(f"there is no kind of job called {name!r}: there are {', '.join(sorted(KINDS))}")
     module, _, made = KINDS[name].partition(":")
-    found: Callable[[Attempt], Coordinator | Runner] = getattr(import_module(module), made)
-    return found
+    kind: Callable[[Attempt], Coordinator | Runner] = getattr(import_module(module), made)
+    return kind

@@ -56,8 +56,8 @@ def main(spec_file: str) -> int:
     except Exception as error:
         traceback.print_exc()
         _leave_to_the_next(attempt, spec)
-        said = str(error) if isinstance(error, HadoopError) else f"{type(error).__name__}: {error}"
-        succeeded, message = False, said
+        message = str(error) if isinstance(error, HadoopError) else f"{type(error).__name__}: {error}"
+        succeeded = False
     is_kept = not succeeded and kept_work.is_marked(filesystem, spec.staging)
     message = kept_work.with_remedy(message, spec.job_id) if is_kept else message
     print(message, flush=True)
@@ -94,10 +94,10 @@ def attempt_of(container_id: str) -> int:
     >>> attempt_of("container_e17_1700000000000_0001_02_000001")
     2
     """
-    found = re.fullmatch(r"container_(?:e\d+_)?\d+_\d+_(\d+)_\d+", container_id)
-    if found is None:
+    name = re.fullmatch(r"container_(?:e\d+_)?\d+_\d+_(\d+)_\d+", container_id)
+    if name is None:
         raise JobError(f"CONTAINER_ID is {container_id!r}, which is not a container of YARN's")
-    return int(found[1])
+    return int(name[1])
 
 
 if __name__ == "__main__":

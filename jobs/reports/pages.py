@@ -41,18 +41,18 @@ def unit_of(reports: Iterable[JobReport]) -> str:
 
 def remarks(report: JobReport) -> list[str]:
     """What went otherwise than planned, a sentence each, failures last; none for most jobs but for what was moved."""
-    said = [
+    sentences = [
         f"{bytes_text(report.bytes_moved)} moved; by the plan {bytes_text(report.bytes_moved_planned)}, "
         f"at least {bytes_text(report.bytes_moved_optimal)} for what each node did"
     ]
     if report.stolen_items:
-        said.append(f"{report.stolen_items} {report.unit} were done by another node than planned")
+        sentences.append(f"{report.stolen_items} {report.unit} were done by another node than planned")
     if report.attempts > 1:
-        said.append(f"the application master was started {report.attempts} times")
+        sentences.append(f"the application master was started {report.attempts} times")
     for failure in sorted(report.failures, key=lambda one: one.seconds):
         why = f": {failure.said}" if failure.said else ""
-        said.append(f"{failure.node_name} at {failure.seconds:.1f} s: {failure.kind}{why}")
-    return said
+        sentences.append(f"{failure.node_name} at {failure.seconds:.1f} s: {failure.kind}{why}")
+    return sentences
 
 
 @cache

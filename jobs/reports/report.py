@@ -85,12 +85,12 @@ class LeaseReport:
     origin: str | None = None
 
     @property
-    def accepted(self) -> bool:
+    def is_accepted(self) -> bool:
         """Whether its rows stand in the results."""
         return self.outcome == ACCEPTED
 
     @property
-    def stolen(self) -> bool:
+    def is_stolen(self) -> bool:
         """Whether the plan had given these items to another node, or took them back from one that was lost."""
         return self.origin != self.node_name
 
@@ -193,7 +193,7 @@ class JobReport:
     @property
     def stolen_items(self) -> int:
         """Items that were done by another node than the plan said."""
-        return sum(lease.items for lease in self.leases if lease.accepted and lease.stolen)
+        return sum(lease.items for lease in self.leases if lease.is_accepted and lease.is_stolen)
 
     def to_json(self) -> dict[str, Any]:
         """The object of report.json."""

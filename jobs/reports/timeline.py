@@ -71,9 +71,9 @@ class Timeline:
 
 def kind(lease: LeaseReport) -> str:
     """One of KINDS: whose part it was comes before where the items lay, for which the greater half counts."""
-    if not lease.accepted:
+    if not lease.is_accepted:
         return "refused"
-    if lease.stolen:
+    if lease.is_stolen:
         return "stolen"
     return "local" if 2 * lease.local_items >= lease.items else "moved"
 
@@ -106,10 +106,10 @@ def _lane(name: str, leases: Sequence[LeaseReport], failures: tuple[Failure, ...
     bars: list[Bar] = []
     free = 0.0
     for lease in leases:
-        if lease.accepted:
+        if lease.is_accepted:
             bars.append(_bar(lease, max(free, lease.begin)))
             free = lease.end
-    refused = [_bar(lease, lease.begin) for lease in leases if not lease.accepted]
+    refused = [_bar(lease, lease.begin) for lease in leases if not lease.is_accepted]
     whole = None
     for lease in leases:
         bar = _bar(lease, lease.begin)

@@ -19,7 +19,7 @@ import cv2
 import numpy as np
 
 from jobs.engines import onnx_file, onnx_graph
-from jobs.engines.network import USUAL, choose, named, preparation_beside
+from jobs.engines.network import USUAL, choose, network_named, preparation_beside
 from jobs.engines.parameters import parameters
 from jobs.engines.preparation_file import PreparationFile
 from jobs.errors import JobError
@@ -53,7 +53,7 @@ def _train(asked: argparse.Namespace) -> dict[str, Any]:
         _say(doing="training", step=step, of=of, loss=round(loss, 4))
 
     with writing.open_part(asked.weights) as file:
-        trained = train(named(USUAL), learned, held, asked.seed, asked.steps, on_step)
+        trained = train(network_named(USUAL), learned, held, asked.seed, asked.steps, on_step)
         trained.net.save_parameters(str(file))
     made = {
         "weights": str(asked.weights),
@@ -87,7 +87,7 @@ def _quantize(asked: argparse.Namespace, files: list[Path]) -> dict[str, Any]:
     """The first of the files calibrate, the others judge."""
     network = choose("onnx", getattr(asked, "model", None), asked.weights)
     if network.graph is None:
-        layers = named(network.model)
+        layers = network_named(network.model)
         model = onnx_graph.model(layers, parameters(layers, asked.weights))
     else:
         model = onnx_file.read(network.graph)

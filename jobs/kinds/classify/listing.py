@@ -46,13 +46,13 @@ class ImageListing:
         begin. JobError when there are none, or a pack cannot be read as it is: none of its images must be forgotten.
         """
         replicas: dict[tuple[str, ...], tuple[str, ...]] = {}  # millions of files share some thousands
-        found: list[Block | StoredFile] = []
+        files: list[Block | StoredFile] = []
         for file in without_indexes(list_files(self._filesystem, input_path)):
-            found.append(file if file.path.endswith(REC) else _file_block(file, replicas))
-        packs = (one for one in found if isinstance(one, StoredFile))
+            files.append(file if file.path.endswith(REC) else _file_block(file, replicas))
+        packs = (one for one in files if isinstance(one, StoredFile))
         with ThreadPoolExecutor(READERS, thread_name_prefix="index") as readers:
             packed = iter(list(readers.map(self._blocks_of_pack, packs)))
-        blocks = [block for one in found for block in (next(packed) if isinstance(one, StoredFile) else (one,))]
+        blocks = [block for one in files for block in (next(packed) if isinstance(one, StoredFile) else (one,))]
         if not blocks:
             raise JobError(f"{input_path} holds no images", remedy="`nodewise images load` puts some there")
         return blocks
@@ -110,10 +110,10 @@ class ImageListing:
     def _read(self, path: str) -> Index:
         try:
             with Ranges(self._filesystem, path) as ranges:
-                found = recordio.records(self._beside(path, IDX))
+                records = recordio.records(self._beside(path, IDX))
                 lengths = self._beside(path, LEN)
-                where = recordio.places(lengths, found) if lengths else _locate(path, ranges, found)
-                return Index.of(found, where, self._beside(path, LST), ranges.size)
+                where = recordio.places(lengths, records) if lengths else _locate(path, ranges, records)
+                return Index.of(records, where, self._beside(path, LST), ranges.size)
         except BadPack as error:
             raise JobError(f"{path} {error}") from None
 
@@ -136,22 +136,22 @@ class IndexCache:
     def __init__(self, most: int = MOST_INDEXED) -> None:
         self._most = most
         self._images = 0
-        self._found: OrderedDict[str, Index] = OrderedDict()
+        self._indexes: OrderedDict[str, Index] = OrderedDict()
 
     def find(self, path: str) -> Index | None:
         """The index of a pack, if it is still there."""
-        if path in self._found:
-            self._found.move_to_end(path)
-        return self._found.get(path)
+        if path in self._indexes:
+            self._indexes.move_to_end(path)
+        return self._indexes.get(path)
 
     def add(self, path: str, index: Index) -> None:
         """Keep an index, and forget the ones whose last use was the longest ago."""
-        if path in self._found:
-            self._images -= len(self._found.pop(path))
-        self._found[path] = index
+        if path in self._indexes:
+            self._images -= len(self._indexes.pop(path))
+        self._indexes[path] = index
         self._images += len(index)
-        while self._images > self._most and len(self._found) > 1:
-            self._images -= len(self._found.popitem(last=False)[1])
+        while self._images > self._most and len(self._indexes) > 1:
+            self._images -= len(self._indexes.popitem(last=False)[1])
 
 
 def without_indexes(files: Iterable[StoredFile]) -> Iterator[StoredFile]:
@@ -192,9 +192,9 @@ def _packed_blocks(file: StoredFile, index: Index) -> Iterator[Block]:
             yield Block(f"{file.path}@{stored.offset}", behind - first, size, stored.local_hosts)
 
 
-def _locate(path: str, ranges: Ranges, found: Records) -> recordio.Places:
+def _locate(path: str, ranges: Ranges, records: Records) -> recordio.Places:
     """Where the images of a pack made elsewhere are, one small read each."""
-    offsets = found.offsets
+    offsets = records.offsets
     print(f"{path} has no {LEN} beside it: reading the heads of its {len(offsets)} records", flush=True)
 
     def some(first: int) -> Numbers:

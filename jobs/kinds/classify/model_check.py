@@ -10,7 +10,7 @@ from typing import Any
 
 from jobs.application.package import ROOT
 from jobs.engines.class_names import check_labels, read_labels
-from jobs.engines.network import NAMED, Network, named
+from jobs.engines.network import NAMED, Network, network_named
 from jobs.engines.parameters import CLASSES, parameters
 from jobs.errors import JobError
 from jobs.images.rows_size import LARGEST_ROW, ROW_BYTES
@@ -28,7 +28,7 @@ def check(network: Network, python: str, batch: int, say: Callable[[str], None])
     body = {"engine": network.engine, "model": network.model, "batch": batch}
     body |= {name: str(file.absolute()) for name, file in network.files()}
     try:
-        found = _answer(python, json.dumps(body))
+        answer = _answer(python, json.dumps(body))
     except OSError as error:
         if network.graph is not None:
             raise JobError(
@@ -38,14 +38,14 @@ def check(network: Network, python: str, batch: int, say: Callable[[str], None])
         if not _check_without_framework(network):
             say(f"{network.program} is checked only on the nodes: {python} cannot be started here ({error.strerror})")
         return ROW_BYTES
-    for note in found["notes"]:
+    for note in answer["notes"]:
         say(f"{network.program}: {note}")
-    if found["row_bytes"] > LARGEST_ROW:
+    if answer["row_bytes"] > LARGEST_ROW:
         raise JobError(
-            (f"a row of this model has {found['row_bytes']:,} bytes, and at most {LARGEST_ROW:,} can be stored"),
+            (f"a row of this model has {answer['row_bytes']:,} bytes, and at most {LARGEST_ROW:,} can be stored"),
             remedy="choose a model with smaller outputs",
         )
-    return int(found["row_bytes"])
+    return int(answer["row_bytes"])
 
 
 def _check_without_framework(network: Network) -> bool:
@@ -53,7 +53,11 @@ def _check_without_framework(network: Network) -> bool:
     if network.model not in NAMED:
         return False
     try:
-        classes = len(parameters(named(network.model), network.weights)["output.bias"]) if network.weights else CLASSES
+        classes = (
+            len(parameters(network_named(network.model), network.weights)["output.bias"])
+            if network.weights
+            else CLASSES
+        )
         check_labels(network.labels, read_labels(network.labels), classes)
     except ValueError as error:
         raise JobError(str(error)) from None
@@ -69,11 +73,11 @@ def _answer(python: str, asked: str) -> dict[str, Any]:
     except subprocess.TimeoutExpired:
         raise JobError(f"the model was not ready after {SECONDS} s", remedy="choose a smaller one") from None
     try:
-        said: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
+        answer: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
     except (IndexError, ValueError):
         last = (ran.stderr.strip().splitlines() or ["it said nothing"])[-1]
         raise JobError(f"{python} ended before it had checked the model (status {ran.returncode}): {last}") from None
-    if "refused" in said:
-        raise JobError(said["refused"])
-    found: dict[str, Any] = said["fits"]
-    return found
+    if "refused" in answer:
+        raise JobError(answer["refused"])
+    fits: dict[str, Any] = answer["fits"]
+    return fits
