@@ -10,10 +10,12 @@ from PIL import Image
 
 from hadoop.local.lifecycle import Cluster
 from tests.cluster.site import Site, nodewise, succeed
+from tests.cluster.test_job import rows
 from tests.recipes.checkout import Checkout
 from tests.recipes.pages import block
 from tests.recipes.shell import changed
 
+LENGTHS = Path(__file__).parent / "lengths"
 COLOURS = {"red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255)}
 
 
@@ -75,3 +77,25 @@ def test_a_kind_is_a_folder_and_a_line_and_runs_where_it_is_told_to(
     printed = [json.loads(line) for line in logged.splitlines()]
     assert [one["line"] for one in printed if one["line"].startswith("number")] == [f"number {n}" for n in range(5)]
     assert {one["node_name"] for one in printed} == {host}
+
+
+def test_a_kind_that_divides_other_items_shares_plan_leases_results_and_report(
+    checkout: Checkout, site: Site, tmp_path: Path
+) -> None:
+    checkout.write("jobs/kinds/lengths/__init__.py", "")
+    checkout.write("jobs/kinds/lengths/coordinator.py", (LENGTHS / "coordinator.py").read_text())
+    line = '"lengths": "jobs.kinds.lengths.coordinator:Lengths",'
+    checkout.add_line("jobs/kinds/__init__.py", line, below="KINDS: Mapping[str, str] = {")
+    cluster, output, token = site.cluster, "/out/lengths", site.token_file.read_text().strip()
+    where = [cluster.conf_dir, cluster.jars, cluster.user, LENGTHS / "worker.py", site.url, token]
+    words = " ".join(map(str, ["python", LENGTHS / "submit.py", *where, "/data/images", output]))
+    said = checkout.shell(tmp_path / "home").run(words)
+
+    files = {f"/data/images/{name}": status["length"] for name, status in site.hdfs().list("/data/images", status=True)}
+    assert said.splitlines()[-1].startswith(f"{len(files)} files, makespan ")
+    assert {row["path"]: row["length"] for row in rows(site, output)} == files
+    report = json.loads(succeed(site.nodewise("job", "report", f"hdfs://{output}", "--json")))
+    assert (report["engine"], report["unit"], report["images"], report["errors"]) == ("lengths", "files", len(files), 0)
+    explained = succeed(site.nodewise("job", "explain", report["job_id"]))
+    assert f"{report['job_id']}: {len(files)} files of /data/images" in explained
+    assert {one.unit for one in site.client().producers() if ":lengths:" in one.data_name} == {"files/second"}
