@@ -212,11 +212,11 @@ class Containers:
         place, container = self._holder(ended.container_id)
         if place is None or container is None:
             return  # released by us, or of an earlier attempt and of no use
-        said = self._reasons.get(ended.container_id) or ended.diagnostics.split("\n", maxsplit=1)[0]
+        reason = self._reasons.get(ended.container_id) or ended.diagnostics.split("\n", maxsplit=1)[0]
         kind = exit_of(ended.exit_status)
         if kind is Exit.NODE_LOST and place.seat.node_name in self._unhealthy:
             kind = Exit.DISK  # YARN takes the node's containers away before it would say so of one of them
-        self._fail(place, container, End(kind, ended.exit_status, said), now)
+        self._fail(place, container, End(kind, ended.exit_status, reason), now)
 
     def _holder(self, container_id: str) -> tuple[_Place | None, Container | None]:
         for place in self._places:
@@ -299,9 +299,9 @@ class Containers:
 
     def _nothing_left_error(self, places: Sequence[_Place]) -> JobError:
         late = f"no container within {self._patience.container_wait:.0f} s, the node is full or lost"
-        said = "; ".join(f"{place.seat.node_name}: {place.said or late}" for place in places)
+        nodes = "; ".join(f"{place.seat.node_name}: {place.said or late}" for place in places)
         return JobError(
-            f"no node is left that could go on ({said})",
+            f"no node is left that could go on ({nodes})",
             remedy=(
                 "`nodewise job logs` shows what the containers printed, `nodewise cluster status` which nodes are up"
             ),

@@ -92,8 +92,8 @@ def ask(application: Application) -> JobStatus | None:
 def ask_proxy(rm_http: str, application_id: str) -> JobStatus | None:
     """As `ask`, through the ResourceManager at `rm_http`, which knows where the application master is."""
     try:
-        said = ResourceManager(rm_http).read_proxied(application_id, "/status", ASK_LIMITS)
-        return JobStatus.from_json(json.loads(said))
+        body = ResourceManager(rm_http).read_proxied(application_id, "/status", ASK_LIMITS)
+        return JobStatus.from_json(json.loads(body))
     except (HadoopError, ValueError, KeyError, TypeError):
         return None
 

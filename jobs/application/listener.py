@@ -86,9 +86,9 @@ class Listener:
         self._server.shutdown()
         self._server.server_close()
 
-    def allows(self, said: str) -> bool:
+    def allows(self, header: str) -> bool:
         """Whether an Authorization header has the token."""
-        return hmac.compare_digest(said.encode("utf-8", "replace"), self._token)
+        return hmac.compare_digest(header.encode("utf-8", "replace"), self._token)
 
     def show(self, path: str) -> Reply:
         """Answer a GET."""
@@ -129,10 +129,10 @@ class Listener:
                 traceback.print_exc()
             return _error(500, str(error))
 
-    def _note(self, said: Failed) -> Reply:
-        self.reasons[said.container_id] = said.reason
-        if said.everywhere:
-            self._everywhere = said.reason
+    def _note(self, call: Failed) -> Reply:
+        self.reasons[call.container_id] = call.reason
+        if call.everywhere:
+            self._everywhere = call.reason
         return Reply(204)
 
 

@@ -207,17 +207,17 @@ def follow(
     alive, trouble, heard = logs.is_running(), "", clock()
     lost: HadoopError | None = None
     while not lost:
-        said = ""
+        problem = ""
         try:
             alive, heard = logs.is_running(), clock()
             logs.find_masters()
             logs.find_listed(alive)
         except HadoopError as error:
-            said = str(error)
+            problem = str(error)
             lost = _lost_error(error, clock() - heard)
-        if said and said != trouble and not lost:
-            yield said
-        trouble = said
+        if problem and problem != trouble and not lost:
+            yield problem
+        trouble = problem
         yield from logs.read(clock())
         pause(POLL_SECONDS)
         if not alive:  # for YARN a job has ended before its processes have: they had this moment for their last words

@@ -110,10 +110,10 @@ class Application:
                 self._session.heartbeat(runner.progress().share)
         return work.result()
 
-    def remember(self, succeeded: bool, said: str) -> None:
+    def remember(self, succeeded: bool, message: str) -> None:
         """Keep what became of the job."""
         self._state = "succeeded" if succeeded else "failed"
-        keep(self._filesystem, self._spec.owners_folder, JobRecord(self._status_now(), said))
+        keep(self._filesystem, self._spec.owners_folder, JobRecord(self._status_now(), message))
 
     def _remember_containers(self) -> None:
         """Keep which containers there are, as soon as there is a new one: `job logs` finds them there."""
@@ -283,5 +283,5 @@ def _container_status(container: Container) -> ContainerStatus:
 
 
 def _news(failure: Failure) -> str:
-    said = f": {failure.said}" if failure.said else ""
-    return f"{failure.seconds:.0f} s: {failure.node_name} {failure.kind}{said}"
+    why = f": {failure.said}" if failure.said else ""
+    return f"{failure.seconds:.0f} s: {failure.node_name} {failure.kind}{why}"

@@ -56,11 +56,11 @@ def options_of(kind: Any) -> Iterator[tuple[Field[Any], Option]]:
 def check_options(settings: Any) -> None:
     """JobError names the first number that lies outside of its limits, and the limits."""
     for one, known in options_of(settings):
-        for number, said in _numbers(getattr(settings, one.name)):
+        for number, text in _numbers(getattr(settings, one.name)):
             if known.least is not None and not number >= known.least:
-                raise JobError(f"{known.flag} is {said}", remedy=f"it has to be at least {known.least:g}")
+                raise JobError(f"{known.flag} is {text}", remedy=f"it has to be at least {known.least:g}")
             if known.most is not None and not number <= known.most:
-                raise JobError(f"{known.flag} is {said}", remedy=f"it has to be at most {known.most:g}")
+                raise JobError(f"{known.flag} is {text}", remedy=f"it has to be at most {known.most:g}")
 
 
 def _numbers(value: Any) -> Iterator[tuple[float, str]]:

@@ -184,14 +184,14 @@ class Submitter:
             time.sleep(POLL_SECONDS)
         progress(application)
         self._end_token(application_id)
-        staging, said = self.staging(application_id), _first_line(application)
+        staging, reason = self.staging(application_id), _first_line(application)
         failed = application.final != "SUCCEEDED"
         if failed and kept_work.is_marked(self.filesystem, staging):
-            said = kept_work.with_remedy(said, application_id)
+            reason = kept_work.with_remedy(reason, application_id)
         else:  # an application master that was killed could not take its half-written files away
             self.filesystem.delete(staging)
         if failed:
-            raise JobError(f"{application_id} {application.final.lower()}: {said}")
+            raise JobError(f"{application_id} {application.final.lower()}: {reason}")
         return application
 
     def kill(self, application_id: str) -> None:
@@ -300,5 +300,5 @@ def role_of(token: str) -> Role | None:
 
 
 def _first_line(application: Application) -> str:
-    said = application.diagnostics.split("\n", maxsplit=1)[0]
-    return said or "it left no reason; `nodewise job logs` shows its output"
+    line = application.diagnostics.split("\n", maxsplit=1)[0]
+    return line or "it left no reason; `nodewise job logs` shows its output"

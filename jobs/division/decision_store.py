@@ -140,8 +140,8 @@ def _of_job(session: Session, job_id: str) -> str:
             return path
     if application.final == "SUCCEEDED":
         raise JobError(f"the record of {job_id} is no longer kept by its id", remedy="name the job's output instead")
-    said = application.diagnostics.split("\n", maxsplit=1)[0] or f"it is {application.state.lower()}"
-    raise JobError(f"{job_id} has no plan to explain: {said}")
+    reason = application.diagnostics.split("\n", maxsplit=1)[0] or f"it is {application.state.lower()}"
+    raise JobError(f"{job_id} has no plan to explain: {reason}")
 
 
 def _age_order(path: str) -> tuple[int, ...]:

@@ -35,10 +35,10 @@ def seconds_of(filesystem: FileSystem, staging: str) -> float:
     return float(json.loads(filesystem.read(f"{staging}/{MARK}"))["seconds"])
 
 
-def with_remedy(said: str, job_id: str) -> str:
+def with_remedy(reason: str, job_id: str) -> str:
     """Why a marked job failed, and how to get its results."""
     remedy = f"`nodewise job resume {job_id}`"
-    return said if remedy in said else f"{said}; all its work is done, and {remedy} stores it"
+    return reason if remedy in reason else f"{reason}; all its work is done, and {remedy} stores it"
 
 
 def worth_keeping(marked: Iterable[Entry], now: float) -> set[str]:

@@ -148,5 +148,5 @@ def _sentence(program: Program, seen: Collection[str], new: Sequence[str], measu
     if not seen:
         by = "judged without experience of it" if set(measures) >= set(new) else "taken for alike"
         return f"no node has run {program} yet, so nodes are {by}"
-    said = f"nodes are judged by the speeds that they had with {program}"
-    return f"{said}; new to it, and guessed by the others: {', '.join(new)}" if new else said
+    text = f"nodes are judged by the speeds that they had with {program}"
+    return f"{text}; new to it, and guessed by the others: {', '.join(new)}" if new else text

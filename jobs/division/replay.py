@@ -97,8 +97,8 @@ def values_of(decision: Decision, named: str) -> dict[str, float]:
     nodes = set(decision.plan.parts)
     if set(values) != nodes:
         missing, strange = sorted(nodes - set(values)), sorted(set(values) - nodes)
-        said = f"has no value of {', '.join(missing)}" if missing else f"names {', '.join(strange)}"
-        raise JobError(f"{named} {said}: it must have one value for each of {', '.join(sorted(nodes))} (0: no work)")
+        flaw = f"has no value of {', '.join(missing)}" if missing else f"names {', '.join(strange)}"
+        raise JobError(f"{named} {flaw}: it must have one value for each of {', '.join(sorted(nodes))} (0: no work)")
     return values
 
 

@@ -124,12 +124,12 @@ class Children:
         events: list[Done | Died] = []
         try:
             while child.connection.poll():
-                said = child.connection.recv()
-                if isinstance(said, Broken):
-                    child.broken = said
+                event = child.connection.recv()
+                if isinstance(event, Broken):
+                    child.broken = event
                 else:
                     child.chunks.popleft()
-                    events.append(said)
+                    events.append(event)
         except (EOFError, OSError):
             events.append(self._replace(child))
         return events

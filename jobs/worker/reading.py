@@ -75,11 +75,11 @@ class Reader:
             except FileNotFoundError:
                 raise Unreadable("cannot be read from HDFS: the file is not there any more") from None
             except Exception as error:  # whatever the client raises
-                said = f"{type(error).__name__}: {error}".split("\n", maxsplit=1)[0]
+                reason = f"{type(error).__name__}: {error}".split("\n", maxsplit=1)[0]
                 late = tries >= LEAST_TRIES and time.monotonic() + pause > give_up
                 if late or isinstance(error, EOFError):
-                    raise Unreadable(f"cannot be read from HDFS: {said}") from error
-                print(f"{request.path}: {said}; trying again", file=sys.stderr, flush=True)
+                    raise Unreadable(f"cannot be read from HDFS: {reason}") from error
+                print(f"{request.path}: {reason}; trying again", file=sys.stderr, flush=True)
             finally:
                 self._answered = time.monotonic()
             time.sleep(pause)

@@ -140,8 +140,8 @@ class Worker:
 
     def _tell_death(self, death: _Death, now: float) -> None:
         piece = death.piece
-        said = {"lease": piece.lease, "group": piece.names, "reason": death.reason}
-        answer = self._master.call("/died", said, now)
+        body = {"lease": piece.lease, "group": piece.names, "reason": death.reason}
+        answer = self._master.call("/died", body, now)
         if self._announced == piece:
             self._announced = None
         if held := self._held.get(piece.lease):
