@@ -40,11 +40,11 @@ from jobs.itemwork.dealer import Dealer, remaining
 from jobs.itemwork.deciding import decide, rules_of
 from jobs.itemwork.node_totals import NOTHING
 from jobs.itemwork.results.output import Output, report_url
-from jobs.itemwork.results.rows import node_rows
-from jobs.itemwork.results.summary import Course, summarise
+from jobs.itemwork.rows import node_rows
 from jobs.itemwork.settings import ItemSettings
 from jobs.itemwork.snapshot import know, note
 from jobs.itemwork.source import ItemSource
+from jobs.itemwork.summary import Course, summarise
 from jobs.reports.report import JobReport, Weights
 from locality.leases import Leases
 

@@ -20,7 +20,7 @@ from jobs.application.journal import Record
 from jobs.images.rows import SCHEMA
 from jobs.itemwork.commits import Commit
 from jobs.itemwork.results.output import Output
-from jobs.itemwork.results.rows import node_rows
+from jobs.itemwork.rows import node_rows
 from tests.jobs.stored import SPEC
 
 ROWS_OF_A_LEASE = 500

@@ -1,1 +1,1 @@
-"""What a job that divides items leaves: a row for each item in Parquet, proved to be complete, and its report."""
+"""What a job that divides items leaves: a row for each item in Parquet, proved to be complete, beside its report."""
