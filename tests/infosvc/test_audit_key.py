@@ -19,6 +19,8 @@ from sqlalchemy import make_url
 from infosvc.access import audit
 from infosvc.access.audit_chain import Chain
 from infosvc.access.audit_key import AuditKey, key_from, read_key
+from infosvc.core.service import components_of
+from infosvc.state.transaction import Transaction
 from infosvc.wire.answers import AuditEntry
 from infosvc.wire.errors import InvalidInput
 
@@ -147,6 +149,8 @@ def test_a_pruned_log_can_be_proven_and_pruned_again(
         before = service.client.audit()
         key = read_key(file)
         assert service.client.prune_audit(begun + 25) == f"2:{before[1].hash}", "a part at a time"
+        first = _chain(service, key)
+        assert (first.broken, first.pruned_to) == (None, 2), "whoever prunes may be ended between two parts"
         assert service.client.prune_audit(begun + 25) == f"3:{before[2].hash}"
         assert service.client.prune_audit(begun + 25) is None
         left = service.client.audit()
@@ -164,6 +168,19 @@ def test_a_pruned_log_can_be_proven_and_pruned_again(
     with _serving(serve, database, file, hands) as service:
         _enrol(service, "n6")
         assert _chain(service, key).broken is None
+
+
+def test_much_is_pruned_in_parts_for_which_reports_need_not_wait(sqlite_url: str, serve: Serving) -> None:
+    with serve(sqlite_url) as service:
+        parts = components_of(service.server.app)
+
+        def fill(transaction: Transaction) -> None:
+            for _ in range(4100):
+                parts.audit_log.record(transaction, 1000.0, "somebody", "192.0.2.1", "PUT /api/v1/nodes/n1", 201)
+
+        parts.writer.write(fill)
+        removed = iter(lambda: service.client.prune_audit(2000.0), None)
+        assert [int(last.partition(":")[0]) for last in removed] == [2000, 4000, 4100]
 
 
 def test_nobody_prunes_behind_the_services_back(sqlite_url: str, serve: Serving, file: Path, hands: Hands) -> None:
