@@ -30,6 +30,7 @@ from infosvc.wire.records import Kind, Producer
 NODEWISE = (sys.executable, "-m", "nodewise")
 CAPABILITY = "bench_capability"
 """A value that is put by hand, so that no collector has to run."""
+PICTURES = "/bench/pictures"
 
 
 @dataclass
@@ -75,10 +76,7 @@ class Stage:
 
     def judge(self, capability: Sequence[float]) -> None:
         """Say what each node can do, in the order of the nodes."""
-        client = self.client()
-        client.put_producer(Producer(CAPABILITY, cmd="", time_max=86400, kind=Kind.PROGRAM))
-        for node, value in zip(self.cluster.nodes, capability, strict=True):
-            client.put_value(CAPABILITY, node, value)
+        judge(self.client(), self.cluster.nodes, capability)
 
     def hdfs(self) -> InsecureClient:
         """HDFS over HTTP."""
@@ -101,6 +99,13 @@ class Stage:
     def _environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if name != "HADOOP_CONF_DIR"}
         return kept | {"NODEWISE_URL": self.url}
+
+
+def judge(client: InfoClient, nodes: Sequence[str], capability: Sequence[float]) -> None:
+    """Say to a service what each of these nodes can do."""
+    client.put_producer(Producer(CAPABILITY, cmd="", time_max=86400, kind=Kind.PROGRAM))
+    for node, value in zip(nodes, capability, strict=True):
+        client.put_value(CAPABILITY, node, value)
 
 
 def restart(cluster: Cluster, kind: str) -> None:
@@ -136,7 +141,7 @@ def until(condition: Callable[[], Any], seconds: float, what: str) -> Any:
 
 @contextmanager
 def stage(home: Path | None, pictures: int, nodes: int = 4, cpus: Sequence[int] | None = None) -> Iterator[Stage]:
-    """A stage with `pictures`, if any, at /bench/pictures until the end of the block; a given home is used again."""
+    """A stage with `pictures`, if any, at PICTURES until the end of the block; a given home is used again."""
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that everything that was started is ended
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         where = (home or Path(directory)).absolute()
@@ -168,13 +173,13 @@ def on_cluster(cluster: Cluster, pictures: int) -> Iterator[Stage]:
 
 
 def _load(made: Stage, scratch: Path, pictures: int) -> None:
-    status = made.hdfs().status("/bench/pictures", strict=False)
-    if status and len(made.hdfs().list("/bench/pictures")) == pictures:
+    status = made.hdfs().status(PICTURES, strict=False)
+    if status and len(made.hdfs().list(PICTURES)) == pictures:
         return
-    made.hdfs().delete("/bench/pictures", recursive=True)  # those of a larger stage would stay beside the new ones
+    made.hdfs().delete(PICTURES, recursive=True)  # those of a larger stage would stay beside the new ones
     folder = scratch / "pictures"
     made.nodewise("images", "make", str(folder), "-n", str(pictures))
-    loaded = json.loads(made.nodewise("images", "load", str(folder), "/bench/pictures", "--overwrite", "--json"))
+    loaded = json.loads(made.nodewise("images", "load", str(folder), PICTURES, "--overwrite", "--json"))
     if loaded["loaded"] != pictures:
         raise BenchError(f"{loaded['loaded']} of {pictures} pictures were loaded")
 

@@ -16,24 +16,33 @@ import psutil
 import pyarrow.parquet as pq
 from hdfs import HdfsError
 
-from bench.faults import service_faults
-from bench.faults.faults import FAULTS, Trial, datanodes_away, mend
+from bench.faults import kinds as ways
+from bench.faults.place import Place, Trial
+from bench.faults.writer import Writer
 from bench.info.errors import BenchError
-from bench.stage import CAPABILITY, Stage, until
+from bench.stage import CAPABILITY, PICTURES, until
 from hadoop.errors import HadoopError
 from hadoop.rest.pages import Limits, Pages
+from infosvc.wire.errors import InfoError
 
+OUTPUT = "/bench/out"
 LIMITS = Limits(connect=3.0, silence=3.0)
-JOB_SECONDS = 240.0
+BEGIN_SECONDS = 120.0
+JOB_SECONDS = 300.0
+"""After its last fault, and for each fault."""
 QUIET_SECONDS = 40.0
 ENDED = ("FINISHED", "FAILED", "KILLED")
+SLIPS = (LookupError, OSError, psutil.Error, subprocess.SubprocessError)
+FAILURES = (BenchError, HadoopError, HdfsError, InfoError, *SLIPS)
+"""What goes wrong when something does not come back; the next job begins all the same."""
 
 
 @dataclass
 class Outcome:
     """What was done to a job and what became of it; `wrong` is empty when everything holds.
 
-    `faults` are those that hit something, `missed` those for which it was too late.
+    `faults` are those that hit something, `missed` those for which it was too late, `writes` those that the service
+    acknowledged meanwhile.
     """
 
     number: int
@@ -44,57 +53,82 @@ class Outcome:
     rows: int = 0
     images: int = 0
     attempts: int = 0
+    writes: int = 0
     failures: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
 
 
-def run(stage: Stage, number: int, kinds: Sequence[str], chance: random.Random, images: int) -> Outcome:
-    """Submit, do the faults at random moments, mend, and look.
+def run(place: Place, number: int, kinds: Sequence[str], chance: random.Random, images: int) -> Outcome:
+    """Submit, do the faults at random moments one after another, mend, and look.
 
-    A job that is killed leaves nothing and is done again, or it had put everything in place by then.
+    A job that is killed leaves nothing and is done again, or it had put everything in place by then. It is killed
+    before the other faults: what they do is only proven by its rows.
     """
     outcome = Outcome(number, images=images)
     started = time.monotonic()
-    output = f"/bench/out/{number}"
-    stage.hdfs().delete(output, recursive=True)
-    service_faults.back_up(stage)
-    client = _submit(stage, output)
+    writer = Writer(place.client)
     try:
-        trial = Trial(stage, client, until(lambda: _running(stage), 120, "the job runs"), chance)
-        moments = sorted(chance.uniform(0.02, 0.9) for _ in kinds)
-        for kind, moment in zip(kinds, moments, strict=True):
-            if datanodes_away(stage):  # two holders of the same pictures must not be away at once
-                mend(stage)
-            hit = _wait_for(trial, moment * images) and FAULTS[kind](trial)
-            (outcome.faults if hit else outcome.missed).append(kind)
-        outcome.wrong += trial.wrong
-        outcome.state = until(lambda: _end_of(trial), JOB_SECONDS, f"{trial.job_id} ends")
-        mend(stage)
-        if outcome.state == "KILLED" and not stage.hdfs().status(output, strict=False):
-            _look_at_rest(stage, outcome)
-            _end(client)
-            client = _submit(stage, output)
-            client.communicate(timeout=JOB_SECONDS)
-            outcome.state = "FINISHED"
-        _look(stage, output, outcome)
-    except (BenchError, HdfsError, TimeoutError, subprocess.TimeoutExpired) as error:
-        outcome.wrong.append(str(error))
-        mend(stage)
-        for left in _applications(stage):
-            stage.nodewise("job", "kill", str(left["id"]))
+        writer.register()
+        place.back_up()
+        writer.start()
+        if "job" in kinds:
+            _run_once(place, ["job"], chance, outcome, writer)
+        if outcome.state != "FINISHED" or set(kinds) != {"job"}:
+            _run_once(place, [kind for kind in kinds if kind != "job"], chance, outcome, writer)
+        writer.stop()
+        outcome.wrong += writer.find_lost()
+    except FAILURES as error:
+        outcome.wrong.append(f"{type(error).__name__}: {error}")
+        place.mend()
+        for left in _applications(place):
+            place.nodewise("job", "kill", str(left["id"]))
     finally:
-        _end(client)
+        writer.stop()
+    outcome.writes = writer.count
     outcome.seconds = time.monotonic() - started
     return outcome
 
 
-def _submit(stage: Stage, output: str) -> Any:
-    words = ["--input", "/bench/pictures", "--output", output, "--capability", CAPABILITY, "--policy", "maxflow"]
-    words += ["--engine", "onnx", "--batch", "8", "--attempts", "4", "--wait", "--json"]
-    return stage.begin("job", "submit", *words)
+def _run_once(place: Place, kinds: Sequence[str], chance: random.Random, outcome: Outcome, writer: Writer) -> None:
+    """One job from its beginning to its end; its state is FINISHED when its output is there."""
+    output = f"{OUTPUT}/{outcome.number}"
+    place.hdfs().delete(output, recursive=True)
+    client = _submit(place, output)
+    try:
+        trial = Trial(place, client, until(lambda: _running(place), BEGIN_SECONDS, "the job runs"), chance, writer)
+        _hit(trial, kinds, outcome)
+        outcome.wrong += trial.wrong
+        outcome.state = until(lambda: _end_of(trial), JOB_SECONDS, f"{trial.job_id} ends")
+    finally:
+        _end(client)
+    place.mend()
+    if outcome.state == "KILLED" and not place.hdfs().status(output, strict=False):
+        _look_at_rest(place, outcome)
+        return
+    outcome.state = "FINISHED" if outcome.state == "KILLED" else outcome.state
+    _look(place, output, outcome)
 
 
-def _end(client: Any) -> None:
+def _hit(trial: Trial[Place], kinds: Sequence[str], outcome: Outcome) -> None:
+    """Do each fault when the job has gone on since the one before, somewhere in its share of what is left to do."""
+    for number, kind in enumerate(kinds):
+        if trial.place.is_short():  # two holders of the same pictures must not be away at once
+            trial.place.mend()
+        done = _wait_for(trial, 0.0)
+        if done is not None:
+            share = (outcome.images - done) / (len(kinds) - number)
+            done = _wait_for(trial, done + trial.chance.uniform(0.02, 0.9) * share)
+        hit = done is not None and ways.do(kind, trial)
+        (outcome.faults if hit else outcome.missed).append(kind)
+
+
+def _submit(place: Place, output: str) -> subprocess.Popen[str]:
+    words = ["--input", PICTURES, "--output", output, "--capability", CAPABILITY, "--policy", "maxflow"]
+    words += ["--engine", "onnx", "--batch", "8", "--attempts", "4"]
+    return place.submit(*words)
+
+
+def _end(client: subprocess.Popen[str]) -> None:
     if client.poll() is None:
         client.terminate()
     with suppress(ValueError):  # what it said was read before
@@ -108,42 +142,42 @@ def _ask(title: str, address: str, path: str) -> Any:
     return None
 
 
-def _applications(stage: Stage) -> list[dict[str, Any]]:
-    found = _ask("ResourceManager", stage.cluster.rm_http, "/ws/v1/cluster/apps?states=ACCEPTED,RUNNING")
+def _applications(place: Place) -> list[dict[str, Any]]:
+    found = _ask("ResourceManager", place.resourcemanager, "/ws/v1/cluster/apps?states=ACCEPTED,RUNNING")
     return list(((found or {}).get("apps") or {}).get("app", []))
 
 
-def _running(stage: Stage) -> str | None:
-    return next((str(one["id"]) for one in _applications(stage) if one["state"] == "RUNNING"), None)
+def _running(place: Place) -> str | None:
+    return next((str(one["id"]) for one in _applications(place) if one["state"] == "RUNNING"), None)
 
 
-def _count_done(trial: Trial) -> float | None:
+def _count_done(trial: Trial[Place]) -> float | None:
     """Pictures that have their rows; None when the application master does not answer."""
-    where = next((one.get("amRPCAddress") for one in _applications(trial.stage) if one["id"] == trial.job_id), None)
+    where = next((one.get("amRPCAddress") for one in _applications(trial.place) if one["id"] == trial.job_id), None)
     status = _ask("application master", f"http://{where}", "/status") if where else None
     return float(status["done"]) if status else None
 
 
-def _wait_for(trial: Trial, images: float) -> bool:
-    """Whether the job came so far; it may end before, or an earlier fault may hold it up too long."""
+def _wait_for(trial: Trial[Place], images: float) -> float | None:
+    """How far the job is once it came so far; None if it ends before, or an earlier fault holds it up too long."""
     deadline = time.monotonic() + JOB_SECONDS
     while time.monotonic() < deadline and not _end_of(trial):
         done = _count_done(trial)
         if done is not None and done >= images:
-            return True
+            return done
         time.sleep(0.1)
-    return False
+    return None
 
 
-def _end_of(trial: Trial) -> str | None:
-    found = _ask("ResourceManager", trial.stage.cluster.rm_http, f"/ws/v1/cluster/apps/{trial.job_id}")
+def _end_of(trial: Trial[Place]) -> str | None:
+    found = _ask("ResourceManager", trial.place.resourcemanager, f"/ws/v1/cluster/apps/{trial.job_id}")
     state = found["app"]["state"] if found else None
     return str(state) if state in ENDED else None
 
 
-def _look(stage: Stage, output: str, outcome: Outcome) -> None:
+def _look(place: Place, output: str, outcome: Outcome) -> None:
     """As many rows as pictures, each once, and nothing left running."""
-    hdfs, paths = stage.hdfs(), []
+    hdfs, paths = place.hdfs(), []
     names = hdfs.list(output) if hdfs.status(output, strict=False) else []
     for name in names:
         if name.endswith(".parquet"):
@@ -158,20 +192,16 @@ def _look(stage: Stage, output: str, outcome: Outcome) -> None:
         outcome.attempts = report["attempts"]
         outcome.failures = [failure["kind"] for failure in report["failures"]]
         outcome.wrong += [f"{report['errors']} pictures could not be classified"] if report["errors"] else []
-    _look_at_rest(stage, outcome)
+    _look_at_rest(place, outcome)
 
 
-def _look_at_rest(stage: Stage, outcome: Outcome) -> None:
+def _look_at_rest(place: Place, outcome: Outcome) -> None:
     with suppress(BenchError):
-        until(lambda: not stage.working(), QUIET_SECONDS, "nothing is left running")
-    left = []
-    for one in stage.working():
-        with suppress(psutil.NoSuchProcess):  # it has ended since it was found
-            left.append(" ".join(one.cmdline()))
-    if left:
+        until(lambda: not place.find_working(), QUIET_SECONDS, "nothing is left running")
+    if left := place.find_working():
         outcome.wrong.append(f"left running: {left}")
-    folder = f"/user/{stage.cluster.user}/.nodewise"
+    folder = f"/user/{place.user}/.nodewise"
     with suppress(BenchError):
-        until(lambda: stage.hdfs().list(folder) == ["decisions", "records"], QUIET_SECONDS, "nothing is left in HDFS")
-    if (names := stage.hdfs().list(folder)) != ["decisions", "records"]:
+        until(lambda: place.hdfs().list(folder) == ["decisions", "records"], QUIET_SECONDS, "nothing is left in HDFS")
+    if (names := place.hdfs().list(folder)) != ["decisions", "records"]:
         outcome.wrong.append(f"left in HDFS: {names}")

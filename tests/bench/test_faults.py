@@ -1,8 +1,12 @@
-"""The bench of faults: what is drawn, and how a run is told. The faults themselves: tests/cluster/test_faults.py."""
+"""The bench of faults: what is drawn where, and how a run is told. The faults: tests/cluster/test_faults.py."""
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import subprocess
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -10,38 +14,92 @@ from typing import Any
 import pytest
 
 from bench.faults import table, total
-from bench.faults.__main__ import draw_faults
-from bench.faults.faults import FAULTS
+from bench.faults.draw import ENDS_MASTER, MOST_MASTERS, ONCE, draw_faults
+from bench.faults.kinds import find_kinds
+from bench.faults.volumes import Volume, find_obstacle
 from bench.info.errors import BenchError
 from bench.parts import Part, describe_commit, find_missing_parts, read_parts
 
-RIGHT = {"number": 1, "faults": ["worker", "master"], "missed": [], "seconds": 9.0, "attempts": 2, "wrong": []}
+RIGHT = {
+    "number": 1,
+    "faults": ["worker", "master"],
+    "missed": [],
+    "seconds": 9.0,
+    "attempts": 2,
+    "writes": 7,
+    "wrong": [],
+}
 WRONG = {
     "number": 2,
     "faults": ["node"],
     "missed": ["client"],
     "seconds": 9.0,
     "attempts": 1,
+    "writes": 5,
     "wrong": ["399 rows of 399 pictures"],
 }
 
 
-@pytest.mark.parametrize("count", [1, 11, 100])
-def test_every_kind_comes_equally_often_up_to_three_in_a_job(count: int) -> None:
-    jobs = draw_faults(count, 7, ())
+KINDS = find_kinds("local")
+
+
+@pytest.mark.parametrize("count", [1, 11, 100, 1000])
+def test_every_kind_comes_equally_often_and_no_job_gets_more_than_it_bears(count: int) -> None:
+    jobs = draw_faults(count, 7, KINDS, 6)
     times = Counter(kind for job in jobs for kind in job)
 
     assert sum(times.values()) == count
-    assert max(times.values()) - min(times[kind] for kind in FAULTS) <= 1
-    assert {len(job) for job in jobs} <= {1, 2, 3}
+    assert max(times.values()) - min(times[kind] for kind in KINDS) <= 1
+    assert max(len(job) for job in jobs) <= 6
+    assert len(jobs) <= count / 6 * 1.2 + 1
+    for job in jobs:
+        assert all(job.count(kind) <= 1 for kind in ONCE)
+        assert sum(kind in ENDS_MASTER for kind in job) <= MOST_MASTERS
 
 
 def test_the_same_seed_draws_the_same_faults_and_another_one_others() -> None:
-    assert draw_faults(100, 1, ()) == draw_faults(100, 1, ()) != draw_faults(100, 2, ())
+    assert draw_faults(100, 1, KINDS, 6) == draw_faults(100, 1, KINDS, 6) != draw_faults(100, 2, KINDS, 6)
 
 
-def test_chosen_kinds_come_in_turns_one_in_a_job() -> None:
-    assert draw_faults(3, 1, ("node", "master")) == [["node"], ["master"], ["node"]]
+def test_a_volume_is_filled_slowed_and_gives_back_what_it_holds(tmp_path: Path) -> None:
+    if os.geteuid():
+        pytest.skip("only root can mount a volume")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "before").write_text("kept")
+
+    def run(*words: str) -> str:
+        return subprocess.run(words, check=True, capture_output=True, text=True).stdout
+
+    volume = Volume("node", run, str(tmp_path / "volume"), (str(folder),))
+    volume.make()
+    volume.attach()
+    try:
+        assert (folder / "before").read_text() == "kept"
+        with volume.filled(), pytest.raises(OSError, match="No space left") as full:
+            (folder / "more").write_bytes(bytes(4096))
+        assert full.value.errno == errno.ENOSPC
+        (folder / "later").write_bytes(bytes(200_000))
+        if not find_obstacle():
+            with volume.slowed(100_000):
+                assert seconds_to_store(folder / "slow", 100_000) > 0.5
+            assert seconds_to_store(folder / "quick", 100_000) < 0.5
+    finally:
+        volume.detach()
+
+    assert not os.path.ismount(folder)
+    assert (folder / "before").read_text() == "kept"
+    assert (folder / "later").stat().st_size == 200_000
+    assert sorted(tmp_path.iterdir()) == [folder]
+
+
+def seconds_to_store(file: Path, size: int) -> float:
+    """How long it takes until so many bytes are on the disk."""
+    begun = time.monotonic()
+    with file.open("wb") as stream:
+        stream.write(os.urandom(size))
+        os.fsync(stream.fileno())
+    return time.monotonic() - begun
 
 
 def test_the_table_names_the_jobs_that_went_wrong() -> None:
@@ -49,6 +107,7 @@ def test_the_table_names_the_jobs_that_went_wrong() -> None:
         "date": "2026-01-02T03:04:05+00:00",
         "seed": 1,
         "part": [1, 1],
+        "on": "local",
         "pictures": 400,
         "machine": {"cores": 2, "cpu": "some"},
         "trials": [RIGHT, WRONG],
@@ -56,6 +115,8 @@ def test_the_table_names_the_jobs_that_went_wrong() -> None:
 
     text = table.markdown(record)
 
+    assert "faults a minute" in text
+    assert "all that it acknowledged meanwhile: 12 writes" in text
     assert "1 of 2 jobs were right, 1 of them with more than one application master" in text
     assert "- job 2 (node): 399 rows of 399 pictures" in text
     assert "| 1 | 0 |" in next(line for line in text.splitlines() if line.startswith("| worker"))
@@ -63,7 +124,7 @@ def test_the_table_names_the_jobs_that_went_wrong() -> None:
 
 
 def test_parts_hold_every_job_once() -> None:
-    jobs = draw_faults(100, 1, ())
+    jobs = draw_faults(100, 1, KINDS, 6)
     taken = [job for number in (1, 2, 3) for job in Part(number, 3).take(jobs)]
 
     assert sorted(taken) == sorted(jobs)
@@ -87,7 +148,7 @@ def test_the_sum_counts_the_newest_of_each_part_in_a_range_and_names_what_is_mis
     assert find_missing_parts(records) == ["seed 1, local: 2/3"]
     assert total.count(records)["worker"].times == 2
     assert {"not measured: seed 1, local: 2/3", "5 of 1000 faults were done", "1 jobs went wrong"} <= set(goals)
-    assert "partition: 0 of 30" in goals
+    assert "full_disk: 0 of 30" in goals
     assert "- seed 1, part 3/3, job 2 (node): 399 rows of 399 pictures" in text
 
 

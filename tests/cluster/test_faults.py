@@ -7,9 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from bench.faults import trials
-from bench.faults.faults import FAULTS
-from bench.stage import Stage, on_cluster
+from bench.faults import service_faults, trials
+from bench.faults.kinds import find_kinds
+from bench.faults.local import Local
+from bench.faults.place import Trial
+from bench.faults.writer import Writer
+from bench.stage import on_cluster, until
 from tests.cluster.standing import Standing
 
 PICTURES = 480
@@ -28,19 +31,19 @@ JOBS = (
 
 
 @pytest.fixture(scope="module")
-def stage(standing: Standing) -> Iterator[Stage]:
+def place(standing: Standing) -> Iterator[Local]:
     """The shared cluster, whose daemons are killed here; whoever uses it next mends it."""
     standing.end_site()
     with on_cluster(standing.cluster(), PICTURES) as stage:
         stage.judge([1.0, 1.0, 1.0, 2.0])
-        yield stage
+        yield Local(stage)
 
 
 @pytest.mark.parametrize("kinds", JOBS, ids="-".join)
-def test_no_picture_is_lost(stage: Stage, kinds: tuple[str, ...]) -> None:
+def test_no_picture_is_lost(place: Local, kinds: tuple[str, ...]) -> None:
     left = list(kinds)
     while left:  # what came too late for a job gets one more, in which it comes earlier
-        outcome = trials.run(stage, JOBS.index(kinds), left, random.Random(SEED), PICTURES)
+        outcome = trials.run(place, JOBS.index(kinds), left, random.Random(SEED), PICTURES)
 
         assert outcome.wrong == [], outcome
         assert outcome.rows == PICTURES
@@ -49,6 +52,19 @@ def test_no_picture_is_lost(stage: Stage, kinds: tuple[str, ...]) -> None:
 
 
 def test_every_kind_of_fault_is_among_them() -> None:
-    assert sorted(kind for kinds in JOBS for kind in kinds) == sorted(
-        set(FAULTS) - {"clock_jump"}
-    )  # test_clock_jump.py
+    apart = {"clock_jump", "full_disk", "slow_disk"}  # apart/test_clock_jump.py
+    assert sorted(kind for kinds in JOBS for kind in kinds) == sorted(set(find_kinds("local")) - apart)
+
+
+def test_a_write_that_was_acknowledged_and_is_gone_is_found(place: Local) -> None:
+    writer = Writer(place.client)
+    writer.register()
+    place.back_up()
+    writer.start()
+    until(lambda: writer.count > 3, 20, "something is acknowledged")
+    writer.stop()
+    forgetful = Writer(place.client)
+
+    service_faults.restore(Trial(place, None, "", random.Random(SEED), forgetful))  # type: ignore[arg-type]
+
+    assert f"of {writer.count} acknowledged writes were lost" in writer.find_lost()[0]

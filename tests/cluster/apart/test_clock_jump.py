@@ -1,30 +1,38 @@
-"""A job whose machines' clocks jump by ten minutes: a cluster of its own, whose daemons start below libfaketime."""
+"""A job whose machines' clocks jump, and whose disks are full or slow: a cluster that is started for it."""
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 
 import psutil
+import pytest
 
-from bench.clocks import jumping_clocks
 from bench.faults import trials
-from bench.stage import stage
+from bench.faults.local import local
+from bench.faults.volumes import find_obstacle
 from hadoop.local import daemons
 from hadoop.local.daemons import Daemon
 
 PICTURES = 200
 
 
-def test_clocks_that_jump_lose_no_image(tmp_path: Path) -> None:
-    with jumping_clocks() as clocks, stage(tmp_path / "home", PICTURES, nodes=2) as made:
-        made.clocks = clocks
-        made.judge([1.0, 2.0])
-        forwards, back = (trials.run(made, 1, ["clock_jump"], random.Random(seed), PICTURES) for seed in (1, 4))
-        manager = daemons.find_running(made.cluster)[Daemon(made.cluster, "nodemanager", made.cluster.nodes[0])]
+def test_clocks_that_jump_and_disks_without_room_lose_no_image(tmp_path: Path) -> None:
+    with local(tmp_path / "home", PICTURES, nodes=2) as place:
+        kinds = ["full_disk", *([] if find_obstacle() else ["slow_disk"])] if place.volumes else []
+        forwards, back = (trials.run(place, 1, ["clock_jump"], random.Random(seed), PICTURES) for seed in (1, 4))
+        disks = trials.run(place, 2, kinds, random.Random(1), PICTURES)
+        cluster, clocks = place.stage.cluster, place.stage.clocks
+        manager = daemons.find_running(cluster)[Daemon(cluster, "nodemanager", cluster.nodes[0])]
 
-        for outcome in (forwards, back):
+        for outcome, wanted in ((forwards, ["clock_jump"]), (back, ["clock_jump"]), (disks, kinds)):
             assert outcome.wrong == []
-            assert outcome.faults == ["clock_jump"]
+            assert outcome.faults + outcome.missed == wanted
+            assert outcome.faults[:1] == wanted[:1]
             assert outcome.rows == PICTURES
+            assert outcome.writes > 0
+        assert clocks
         assert psutil.Process(manager.pid).environ()["FAKETIME_TIMESTAMP_FILE"].startswith(str(clocks.folder))
+    if os.geteuid():
+        pytest.skip("only root can mount volumes that are full or slow")
