@@ -37,7 +37,7 @@ MOST_JOBS_A_FAULT = 3
 @click.option("--part", type=PartType(), default="1/1", help="Only this part of the jobs: 3/20 is the third of twenty.")
 @click.option("--only", "kinds", multiple=True, type=click.Choice(sorted(ways.FAULTS)), help="Only these.")
 @click.option("--in-a-job", "most", type=click.IntRange(1), default=6, show_default=True, help="Most faults of a job.")
-@click.option("--pictures", type=click.IntRange(10), default=1200, show_default=True, help="Of each job.")
+@click.option("--pictures", type=click.IntRange(10), default=2000, show_default=True, help="Of each job.")
 @click.option("--sum", "commits", metavar="COMMITS", help="Sum up the kept parts of a range of commits: A..B, or HEAD.")
 @click.option(
     "--home",
