@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,7 +21,7 @@ class Count:
 
     times: int = 0
     wrong: int = 0
-    on: Counter[str] = field(default_factory=Counter)
+    on: dict[str, int] = field(default_factory=dict)
 
 
 def count(records: Records) -> dict[str, Count]:
@@ -34,7 +33,7 @@ def count(records: Records) -> dict[str, Count]:
                 one = counted[kind]
                 one.times += 1
                 one.wrong += bool(trial["wrong"])
-                one.on[record["on"]] += 1
+                one.on[record["on"]] = one.on.get(record["on"], 0) + 1
     return counted
 
 

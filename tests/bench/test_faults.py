@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from bench.faults import table, total
+from bench.faults.__main__ import main
 from bench.faults.draw import ENDS_MASTER, MOST_MASTERS, ONCE, draw_faults
 from bench.faults.kinds import find_kinds
 from bench.faults.volumes import Volume, find_obstacle
@@ -150,6 +152,9 @@ def test_the_sum_counts_the_newest_of_each_part_in_a_range_and_names_what_is_mis
     assert {"not measured: seed 1, local: 2/3", "5 of 1000 faults were done", "1 jobs went wrong"} <= set(goals)
     assert "full_disk: 0 of 30" in goals
     assert "- seed 1, part 3/3, job 2 (node): 399 rows of 399 pictures" in text
+    told = CliRunner().invoke(main, ["--sum", "HEAD", "--json", "--output", str(tmp_path)])
+    assert told.exit_code == 1
+    assert json.loads(told.output)["worker"] == {"times": 2, "wrong": 0, "on": {"local": 2}}
 
 
 def test_a_range_that_git_does_not_know_is_refused(tmp_path: Path) -> None:
