@@ -26,6 +26,7 @@ def create(each: Machine, image: str) -> None:
         *("--cap-add", "SYS_ADMIN", "--cap-add", "NET_ADMIN"),  # systemd mounts, and the lab sets the card's rate
         *("--security-opt", "seccomp=unconfined", "--security-opt", "apparmor=unconfined"),
         *("--cgroupns", "private", "--tmpfs", "/run:exec", "--tmpfs", "/run/lock"),
+        *("--device-cgroup-rule", "b 7:* rwm", "--device-cgroup-rule", "c 10:237 rwm"),  # loop devices, as others have
         *("--stop-signal", "SIGRTMIN+3"),  # systemd's word for an orderly end
         *("--memory", each.memory, "--memory-swap", each.memory),
         *(word for mount in mounts for word in ("--volume", mount)),

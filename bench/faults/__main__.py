@@ -17,6 +17,7 @@ import click
 from bench.faults import kinds as ways
 from bench.faults import table, total, trials
 from bench.faults.draw import draw_faults, pack
+from bench.faults.lab import lab
 from bench.faults.local import local
 from bench.faults.place import Place
 from bench.info import machine
@@ -25,7 +26,7 @@ from bench.kept import RESULTS, tell
 from bench.parts import Part, PartType, describe_commit, read_parts
 from hadoop.errors import HadoopError
 
-PLACES: Mapping[str, Callable[[Path | None, int], AbstractContextManager[Place]]] = {"local": local}
+PLACES: Mapping[str, Callable[[Path | None, int], AbstractContextManager[Place]]] = {"local": local, "lab": lab}
 MOST_JOBS_A_FAULT = 3
 """Jobs in all, for each fault asked for: those that come too late again and again are given up."""
 
@@ -63,24 +64,20 @@ def main(
 ) -> None:
     """Hit what a job needs while it runs, and count its rows: all of it is real, and takes about an hour.
 
-    A thousand faults take many hours: run them in parts, and sum up what was kept.
+    Local faults hit a cluster on this machine. On the lab, machines lose their power and their networks; it must be up:
+    scripts/lab up. A thousand faults take many hours: run them in parts, and sum up what was kept.
 
     \b
     Examples:
       scripts/bench faults
       scripts/bench faults --only master --only node --faults 2
+      scripts/bench faults --on lab --faults 40
       scripts/bench faults --faults 1000 --part 3/20
       scripts/bench faults --sum HEAD
     """
     try:
         if commits:
-            records = read_parts(output, "faults", commits)
-            click.echo(
-                json.dumps({kind: asdict(one) for kind, one in total.count(records).items()}, indent=1)
-                if as_json
-                else total.markdown(records, commits)
-            )
-            sys.exit(bool(total.find_missing_goals(records)))
+            sys.exit(_tell_sum(read_parts(output, "faults", commits), commits, as_json))
         commit = describe_commit()
         jobs = part.take(draw_faults(count, seed, _choose(on, kinds), most))
         with PLACES[on](home, pictures) as place:
@@ -93,6 +90,13 @@ def main(
     tell("faults", record, table.markdown(record), as_json, output)
     hit = sum(len(trial["faults"]) for trial in record["trials"])
     sys.exit(hit < record["drawn"] or any(trial["wrong"] for trial in record["trials"]))
+
+
+def _tell_sum(records: total.Records, commits: str, as_json: bool) -> bool:
+    """Print it, and tell whether a goal is missed."""
+    counted = {kind: asdict(one) for kind, one in total.count(records).items()}
+    click.echo(json.dumps(counted, indent=1) if as_json else total.markdown(records, commits))
+    return bool(total.find_missing_goals(records))
 
 
 def _choose(on: str, kinds: Sequence[str]) -> Sequence[str]:

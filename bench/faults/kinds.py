@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bench.faults import disk_faults, local_faults
+from bench.faults import disk_faults, lab_faults, local_faults
 from bench.faults.place import Place, Way
 from bench.faults.volumes import find_obstacle
 from bench.info.errors import BenchError
@@ -30,6 +30,7 @@ WAYS: Mapping[str, tuple[Way[Any], ...]] = {
         local_faults.job,
         *DISKS,
     ),
+    "lab": (lab_faults.partition, lab_faults.machine, *DISKS),
 }
 """By the name of the place."""
 

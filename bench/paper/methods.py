@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bench.info.errors import BenchError
+from bench.lab import MASTER, NAMENODE_PORT, USER, WORKERS
 from bench.paper import figures
 from bench.paper.stage import (
     CODE,
@@ -18,15 +19,11 @@ from bench.paper.stage import (
     CONTAINER_MB,
     FOLDER,
     FROM_HDFS,
-    MASTER,
-    NAMENODE_PORT,
     OUTPUT,
     PICTURES,
     SINGLE,
     SLICE,
-    USER,
     WORKER_PYTHON,
-    WORKERS,
     Stage,
 )
 from bench.stage import until

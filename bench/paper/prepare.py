@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from bench.info.errors import BenchError
+from bench.lab import SUPERUSER, USER, WORKERS
 from bench.paper import levels
 from bench.paper.control import slice_script
 from bench.paper.methods import SPARK_JARS, Work, job, list_paths
@@ -19,9 +20,6 @@ from bench.paper.stage import (
     PICTURES,
     SINGLE,
     SLICE,
-    SUPERUSER,
-    USER,
-    WORKERS,
     Stage,
 )
 from bench.programs import output

@@ -1,34 +1,22 @@
-"""The lab as the bench uses it: nothing else of the bench knows how its machines are reached."""
+"""The lab as the paper's experiment uses it: limited and busy machines, with stock placement."""
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from bench.info.errors import BenchError
-from bench.info.processes import ROOT
+from bench.lab import CALM_SECONDS, MASTER, RESOURCEMANAGER_PORT, UP, USER, WORKERS, Machines, find_machines
 from bench.paper.control import Control
 from bench.stage import until
-from hadoop.errors import HadoopError
-from hadoop.rest.default_ports import DEFAULT_PORTS
-from hadoop.rest.pages import Limits, Pages
 
-NAMENODE_PORT = DEFAULT_PORTS["dfs.namenode.http-address"]
-RESOURCEMANAGER_PORT = DEFAULT_PORTS["yarn.resourcemanager.webapp.address"]
-T = TypeVar("T")
-
-MASTER, WORKERS = "master", ("worker1", "worker2", "worker3", "worker4")
-USER, SUPERUSER = "nodewise", "hdfs"
 FOLDER = "/bench/paper"
 PICTURES, CODE, SLICE, OUTPUT = f"{FOLDER}/pictures", f"{FOLDER}/code.zip", f"{FOLDER}/slice.py", f"{FOLDER}/out"
 SINGLE = f"{FOLDER}/pictures-once"
@@ -41,54 +29,13 @@ LOAD = "bench-load"
 CONTAINER_MB, MASTER_MB = 1536, 640
 """What every method asks for each of its workers; the most that an application master takes beside one."""
 SCHEDULER, PLACEMENT = f"{CONF}/capacity-scheduler.xml", "yarn.scheduler.capacity.multi-node-placement-enabled"
-UP = "run scripts/lab up"
-REPLICAS = ("MissingBlocks", "UnderReplicatedBlocks", "PendingReplicationBlocks", "PendingDeletionBlocks")
-"""Of which there are none in an HDFS that is whole and has nothing left to move."""
-CALM_SECONDS, RETURN_SECONDS = 180.0, 600.0
-
-
-def lab() -> Any:
-    """The package that carries the lab; BenchError when this checkout has none."""
-    if str(ROOT / "ansible") not in sys.path:
-        sys.path.insert(0, str(ROOT / "ansible"))
-    try:
-        return import_module("lab")
-    except ModuleNotFoundError as error:
-        raise BenchError(
-            f"{ROOT / 'ansible' / 'lab'} cannot be imported ({error}): is this a whole checkout?"
-        ) from None
 
 
 @dataclass
-class Stage:
+class Stage(Machines):
     """The lab, and what runs on this machine to speak to it."""
 
-    lab: Any
-    addresses: Mapping[str, str]
     control: Control
-
-    def run(self, name: str, *argv: str, timeout: float = 120) -> str:
-        """What a program prints on a machine."""
-        return self._try(lambda: str(self.lab.run(name, list(argv), timeout=timeout)))
-
-    def nodewise(self, *words: str, timeout: float = 900) -> str:
-        """What nodewise prints on the master."""
-        return self._try(lambda: str(self.lab.nodewise(*words, timeout=timeout)))
-
-    def kill(self, name: str) -> None:
-        """Cut a machine's power."""
-        self._try(lambda: self.lab.kill(name))
-
-    def start(self, name: str, cpus: float) -> None:
-        """Switch a machine on again, with the limit it had, and wait until all that it held is whole again."""
-        self._try(lambda: self.lab.start(name))
-        self.limit(name, cpus)
-        until(self.whole, RETURN_SECONDS, f"HDFS and YARN have {name} again, and all replicas")
-        until(self.is_ready, CALM_SECONDS, f"the service hears of {name} again")
-
-    def limit(self, name: str, cpus: float) -> None:
-        """Give a machine so many CPUs' worth of time."""
-        self._try(lambda: self.lab.limit(name, cpus))
 
     def load(self, name: str, percent: int) -> None:
         """Keep a machine busy: so much of one CPU is asked for, in a unit of its own; 0 ends it."""
@@ -101,51 +48,11 @@ class Stage:
         busy = ("--cpu", str(parts), "--cpu-load", str(round(percent / parts)), "--cpu-method", "matrixprod")
         self.run(name, "sudo", "systemd-run", f"--unit={LOAD}", "--collect", "/usr/bin/stress-ng", *busy)
 
-    def page(self, name: str, port: int, path: str, seconds: float = 10) -> Any:
-        """The JSON that a daemon on a machine answers; BenchError when it does not."""
-        daemon = Pages("daemon", f"http://{self.addresses[name]}:{port}", Limits(seconds, seconds, seconds * 6))
-        try:
-            return daemon.read_json(path, path)
-        except HadoopError as error:
-            raise BenchError(f"{error}; {UP}") from None
-
-    def applications(self) -> list[dict[str, Any]]:
-        """Those that YARN has not ended yet."""
-        states = "NEW,NEW_SAVING,SUBMITTED,ACCEPTED,RUNNING"
-        found = self.page(MASTER, RESOURCEMANAGER_PORT, f"/ws/v1/cluster/apps?states={states}")["apps"] or {}
-        apps: list[dict[str, Any]] = found.get("app", [])
-        return apps
-
     def clear(self) -> None:
         """End what still runs, and wait until the cluster rests and is whole."""
         for one in self.applications():
             self.run(MASTER, "sudo", "-u", one["user"], "/usr/local/bin/yarn", "application", "-kill", one["id"])
         until(lambda: not self.applications() and self.whole(), CALM_SECONDS, "the cluster rests and is whole")
-
-    def whole(self) -> bool:
-        """Whether HDFS and YARN have all workers, and every block its replicas."""
-        try:
-            metrics = self.page(MASTER, RESOURCEMANAGER_PORT, "/ws/v1/cluster/metrics")["clusterMetrics"]
-            beans = self.page(
-                MASTER,
-                NAMENODE_PORT,
-                "/jmx?qry=Hadoop:service=NameNode,name=FSNamesystem*",
-            )["beans"]
-            blocks = {name: value for bean in beans for name, value in bean.items()}
-            nodes = {metrics["activeNodes"], blocks["NumLiveDataNodes"]}
-            return nodes == {len(WORKERS)} and not any(blocks[name] for name in REPLICAS)
-        except (BenchError, LookupError):
-            return False
-
-    def is_ready(self) -> bool:
-        """Whether the service hears of all workers."""
-        nodes = json.loads(self.nodewise("node", "list", "--json"))
-        return {one["node_name"] for one in nodes if one["state"] == "ready"} >= set(WORKERS)
-
-    def everywhere(self, work: Callable[[str], T]) -> dict[str, T]:
-        """The same on all workers at once."""
-        with ThreadPoolExecutor(len(WORKERS)) as pool:
-            return dict(zip(WORKERS, pool.map(work, WORKERS), strict=True))
 
     def places_by_values(self) -> bool:
         """Whether the ResourceManager has nodes ordered by the plug-in."""
@@ -158,23 +65,14 @@ class Stage:
         self.run(MASTER, "sudo", "systemctl", "restart", "hadoop-resourcemanager")
         until(self.whole, CALM_SECONDS, "all nodes have come back to the ResourceManager")
 
-    def _try(self, call: Callable[[], T]) -> T:
-        try:
-            return call()
-        except self.lab.LabError as error:
-            raise BenchError(str(error)[-3000:]) from None
-
 
 @contextmanager
 def stage(cpus: float) -> Iterator[Stage]:
     """The lab with stock placement and a limit for its workers, as it was again afterwards."""
-    carrier = lab()
-    try:
-        addresses = {one.name: one.address for one in carrier.machines()}
-    except carrier.LabError as error:
-        raise BenchError(str(error)) from None
+    found = find_machines()
     with tempfile.TemporaryDirectory(prefix="bench-paper-") as directory:
-        made = Stage(carrier, addresses, Control(Path(directory), addresses, USER))
+        control = Control(Path(directory), found.addresses, USER)
+        made = Stage(found.lab, found.addresses, control)
         check(made)
         for name in ("core-site.xml", "hdfs-site.xml", "yarn-site.xml"):
             made.control.add_site(name, made.run(MASTER, "cat", f"{CONF}/{name}"))

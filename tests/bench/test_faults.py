@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from bench.faults import table, total
 from bench.faults.__main__ import main
 from bench.faults.draw import ENDS_MASTER, MOST_MASTERS, ONCE, draw_faults
-from bench.faults.kinds import find_kinds
+from bench.faults.kinds import FAULTS, find_kinds
 from bench.faults.volumes import Volume, find_obstacle
 from bench.info.errors import BenchError
 from bench.parts import Part, describe_commit, find_missing_parts, read_parts
@@ -61,6 +61,33 @@ def test_every_kind_comes_equally_often_and_no_job_gets_more_than_it_bears(count
 
 def test_the_same_seed_draws_the_same_faults_and_another_one_others() -> None:
     assert draw_faults(100, 1, KINDS, 6) == draw_faults(100, 1, KINDS, 6) != draw_faults(100, 2, KINDS, 6)
+
+
+def test_each_kind_has_a_place_and_only_the_lab_cuts_networks_and_power() -> None:
+    assert set(find_kinds("local")) | set(find_kinds("lab")) == set(FAULTS)
+    assert set(find_kinds("lab")) - set(find_kinds("local")) == {"partition", "machine"}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--on", "lab"], "scripts/lab up"),
+        (["--on", "lab", "--only", "clock_jump"], "clock_jump cannot be done with --on lab: name one of full_disk"),
+        (["--only", "partition"], "partition cannot be done with --on local"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_in_a_sentence(
+    words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bench.lab import lab
+
+    monkeypatch.setitem(lab().machines.__globals__, "MACHINES", tmp_path / "machines.json")
+
+    refused = CliRunner().invoke(main, words)
+
+    assert refused.exit_code == 1
+    assert said in refused.output
+    assert len(refused.output.splitlines()) == 1
 
 
 def test_a_volume_is_filled_slowed_and_gives_back_what_it_holds(tmp_path: Path) -> None:
@@ -150,7 +177,7 @@ def test_the_sum_counts_the_newest_of_each_part_in_a_range_and_names_what_is_mis
     assert find_missing_parts(records) == ["seed 1, local: 2/3"]
     assert total.count(records)["worker"].times == 2
     assert {"not measured: seed 1, local: 2/3", "5 of 1000 faults were done", "1 jobs went wrong"} <= set(goals)
-    assert "full_disk: 0 of 30" in goals
+    assert "partition: 0 of 30" in goals
     assert "- seed 1, part 3/3, job 2 (node): 399 rows of 399 pictures" in text
     told = CliRunner().invoke(main, ["--sum", "HEAD", "--json", "--output", str(tmp_path)])
     assert told.exit_code == 1

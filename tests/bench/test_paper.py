@@ -283,7 +283,7 @@ def test_what_cannot_be_done_is_refused_before_anything_starts(options: list[str
 
 
 def test_without_a_lab_that_is_up_it_says_how_to_start_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from bench.paper.stage import lab
+    from bench.lab import lab
 
     places = lab().machines.__globals__
     monkeypatch.setitem(places, "MACHINES", tmp_path / "machines.json")
