@@ -71,6 +71,14 @@ class Authenticator:
         if needed is Role.AGENT and caller.role is Role.AGENT and caller.node_name != node_name:
             raise Forbidden(f"the token of {caller.node_name}'s agent may not report for {node_name}")
 
+    def check_node(self, caller: Caller, told_of: str | None) -> None:
+        """Keep a reader of one node to calls that tell of it alone; `told_of` is the only node that a call tells of."""
+        if caller.reads_one_node and told_of != caller.node_name:
+            raise Forbidden(
+                f"a token that reads {caller.node_name} may not read anything else",
+                remedy=f"ask for /data/NAME/{caller.node_name}, or /data?name=NAME&node={caller.node_name}",
+            )
+
     def caller(self, environ: Environ) -> Caller:
         """Who calls; anonymous callers are readers where reading is open."""
         refused: InfoError | None = environ.get(_REFUSED)

@@ -17,7 +17,8 @@ from infosvc.wire.records import Role
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Which roles may do what is declared to need one of them; an agent may report for its own node alone.
+# Which roles may do what is declared to need one of them; an agent may report for its own node alone, and a reader
+# whose token is for one node may do only what is declared to be about one.
 MAY: dict[Role, frozenset[Role]] = {
     Role.READER: frozenset(Role),
     Role.AGENT: frozenset({Role.AGENT, Role.ADMIN}),
@@ -45,6 +46,11 @@ class Caller(NamedTuple):
     token_id: str = ""
     session: str = ""
 
+    @property
+    def reads_one_node(self) -> bool:
+        """Whether this is a reader of its own node's values alone."""
+        return self.role is Role.READER and self.node_name is not None
+
 
 ANONYMOUS = Caller("anonymous", Role.READER)
 
@@ -59,6 +65,12 @@ def needs(role: Role) -> Callable[[F], F]:
     return declare
 
 
+def about_one_node(method: F) -> F:
+    """Declares that a call tells of no other node than the one that it names, in its path or as `?node=`."""
+    method.__dict__["about_one_node"] = True
+    return method
+
+
 def open_to_all(view: F) -> F:
     """Declares that a page is shown to whoever asks, with any token or none."""
     view.__dict__["needs"] = None
@@ -69,17 +81,23 @@ def required_role(endpoint: str | None, view: Any, method: str) -> Role | None:
     """What a call of an endpoint needs, None when it is open to all; paths that lead nowhere need what reading does."""
     if endpoint is None or endpoint in _DOCUMENTATION:
         return Role.READER
+    if method == "OPTIONS" and _handler(view, method) is None:
+        return Role.READER
+    role: Role | None = getattr(_handler(view, method), "needs", Role.ADMIN)
+    return role
+
+
+def is_about_one_node(view: Any, method: str) -> bool:
+    """Whether a call tells of no other node than the one that it names."""
+    return hasattr(_handler(view, method), "about_one_node")
+
+
+def _handler(view: Any, method: str) -> Any:
+    """What answers a method of an endpoint, and carries its declarations."""
     resource = getattr(view, "view_class", None)
     if resource is None:
-        return _declared_role(view)
-    if method == "OPTIONS" and not hasattr(resource, "get"):
-        return Role.READER
-    return _declared_role(getattr(resource, "get" if method in ("HEAD", "OPTIONS") else method.lower(), None))
-
-
-def _declared_role(method: Any) -> Role | None:
-    role: Role | None = getattr(method, "needs", Role.ADMIN)
-    return role
+        return view
+    return getattr(resource, "get" if method in ("HEAD", "OPTIONS") else method.lower(), None)
 
 
 def is_loopback(host: str) -> bool:

@@ -27,17 +27,17 @@ def new_text(role: Role) -> str:
 
 
 def make(text: str, name: str, role: Role, node_name: str | None, now: float, expires_in: float | None) -> StoredToken:
-    """What is kept of a token; InvalidInput unless an agent's token, and no other, is bound to a node.
+    """What is kept of a token; InvalidInput unless an agent's token is for a node; a reader's may be, and no other.
 
     `now` is Unix seconds, `expires_in` seconds.
     """
     if role is Role.AGENT and node_name is None:
         raise InvalidInput("a token of role agent is for one node", "node_name", remedy="name it in node_name")
-    if role is not Role.AGENT and node_name is not None:
+    if role not in (Role.AGENT, Role.READER) and node_name is not None:
         raise InvalidInput(
             f"a token of role {role} is for no node",
             "node_name",
-            remedy="leave node_name out, or make one of role agent",
+            remedy="leave node_name out, or make one of role agent or reader",
         )
     digest = sha256(text)
     expires_at = None if expires_in is None else now + expires_in
@@ -45,11 +45,11 @@ def make(text: str, name: str, role: Role, node_name: str | None, now: float, ex
 
 
 def add(transaction: Transaction, stored: StoredToken, replacing: bool) -> None:
-    """Keep a new token; with `replacing`, the older ones of its node are revoked in the same commit."""
+    """Keep a new token; with `replacing`, the older ones of its role and node are revoked in the same commit."""
     token = stored.token
     if replacing and token.node_name is not None:
         for token_id, old in list(transaction.configuration.tokens.items()):
-            if old.token.node_name == token.node_name:
+            if (old.token.role, old.token.node_name) == (token.role, token.node_name):
                 revoke(transaction, token_id, token.created_at)
     transaction.put("tokens", (token.token_id,), stored)
 
@@ -80,6 +80,7 @@ def agent_secrets(configuration: Configuration, node_name: str) -> list[str]:
     An agent may still hold an older token than the newest. An expired one still counts, because its agent still holds
     it and must hear that it is to stop.
     """
-    own = [stored for stored in list(configuration.tokens.values()) if stored.token.node_name == node_name]
+    of_agents = [stored for stored in list(configuration.tokens.values()) if stored.token.role is Role.AGENT]
+    own = [stored for stored in of_agents if stored.token.node_name == node_name]
     valid = [stored for stored in own if stored.token.revoked_at is None]
     return [stored.sha256 for stored in sorted(valid, key=lambda stored: stored.token.created_at, reverse=True)]

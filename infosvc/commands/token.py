@@ -41,9 +41,13 @@ def token() -> None:
     help="reader: read. agent: report for --node. processor: write values. scheduler: also start and stop slots. "
     "admin: everything.",
 )
-@click.option("--node", "node_name", help="Node whose agent gets the token, for role agent.")
+@click.option(
+    "--node",
+    "node_name",
+    help="Node whose agent gets the token, for role agent; or the only node whose values it reads, for role reader.",
+)
 @click.option("--expires-in", type=Span(), help="Time until the service refuses it: 900, 90m, 12h or 30d.  [never]")
-@click.option("--replace", is_flag=True, help="Revoke the older tokens of this node's agent.")
+@click.option("--replace", is_flag=True, help="Revoke the older tokens of this role and --node.")
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),

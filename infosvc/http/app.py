@@ -10,7 +10,7 @@ from flask import Flask, Response, g, request
 from infosvc.access.authenticator import Authenticator
 from infosvc.access.body_limit import BodyLimit
 from infosvc.access.proxies import peer_of
-from infosvc.access.roles import ANONYMOUS, SHORTEST_TOKEN, required_role
+from infosvc.access.roles import ANONYMOUS, SHORTEST_TOKEN, is_about_one_node, required_role
 from infosvc.core.service import Components, components_of
 from infosvc.http.api import metrics, pages
 from infosvc.http.api.call_group import CallGroup
@@ -68,9 +68,17 @@ def _admit(app: Flask) -> None:
             return
         g.caller = authenticator.caller(request.environ)
         authenticator.admit(g.caller, role, (request.view_args or {}).get("node_name"))
+        authenticator.check_node(g.caller, _node_told_of(app))
     except InfoError as error:
         note_refusal(error.status, str(error))
         raise
+
+
+def _node_told_of(app: Flask) -> str | None:
+    """The node that a call names, if it tells of no other."""
+    if not is_about_one_node(app.view_functions.get(request.endpoint or ""), request.method):
+        return None
+    return (request.view_args or {}).get("node_name") or request.args.get("node")
 
 
 def _check_parameters(parameters: Parameters) -> None:

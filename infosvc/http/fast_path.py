@@ -115,8 +115,10 @@ class FastLane:
         if asked is not None and not _ONE_TAG.fullmatch(asked):
             return None
         try:
-            self._authenticator.caller(environ)
+            caller = self._authenticator.caller(environ)
         except InfoError:
+            return None
+        if caller.reads_one_node:  # it has to say which, as calls of the fast lane do not
             return None
         clock = self._latest.clock
         now = clock.monotonic()

@@ -40,7 +40,8 @@ class Admission:
         self._client = client
         self._node_name = node_name
         self._old = roster.nodes.get(node_name)
-        self._old_tokens = [token.token_id for token in roster.tokens if token.node_name == node_name]
+        of_agents = [token for token in roster.tokens if token.role is Role.AGENT]
+        self._old_tokens = [token.token_id for token in of_agents if token.node_name == node_name]
         self._admitted = False
         self._token_id: str | None = None
 

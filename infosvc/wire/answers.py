@@ -116,7 +116,9 @@ class Token(Record):
     token_id: str = field(metadata=describe("its public name", example="9f86d081884c7d65"))
     name: str = field(metadata=describe("what the audit log calls its holder", example="grafana"))
     role: Role = field(metadata=describe("what it may do"))
-    node_name: str | None = field(default=None, metadata=describe("the node whose agent it is for"))
+    node_name: str | None = field(
+        default=None, metadata=describe("the node whose agent it is for, or whose values alone it reads")
+    )
     created_at: float = field(
         default=0.0, metadata=describe("when it was made", unit="Unix seconds", example=1700000000.0)
     )

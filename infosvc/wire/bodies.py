@@ -54,14 +54,15 @@ class TokenBody(Record):
     node_name: str | None = field(
         default=None,
         metadata=describe(
-            "the node whose agent it is for; role agent only", limits=Limits(longest=128, pattern=NODE_NAME.pattern)
+            "the node whose agent it is for; or the only node whose values it reads, for role reader",
+            limits=Limits(longest=128, pattern=NODE_NAME.pattern),
         ),
     )
     expires_in: float | None = field(
         default=None,
         metadata=describe("until it is refused; never if left out", unit="seconds", limits=POSITIVE, example=2592000),
     )
-    replace: bool = field(default=False, metadata=describe("revoke the older tokens of this node"))
+    replace: bool = field(default=False, metadata=describe("revoke the older tokens of this role and node"))
 
 
 @dataclass(frozen=True)

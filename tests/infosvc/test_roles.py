@@ -25,6 +25,13 @@ METHODS = ("GET", "HEAD", "OPTIONS", "PUT", "POST", "DELETE")
 READING = ("GET", "HEAD", "OPTIONS")
 NAMES = {"data_name": "cpu", "node_name": "n1", "filename": "swagger-ui.css"}
 
+# What a reader of one node may read.
+OF_ONE_NODE = (
+    "/api/v1/data/<data_name>/<node_name>",
+    "/api/v1/data/<data_name>/<node_name>/history",
+    "/api/v1/nodes/<node_name>",
+)
+
 # A body that every call would take.
 BODY = {
     "cmd": "x",
@@ -120,6 +127,8 @@ def holders(service: Served, hands: Hands) -> list[Holder]:
     found = [Holder(role, made(role, role)[1], role) for role in Role if role is not Role.AGENT]
     found.append(Holder("agent", made("agent", Role.AGENT, "n1")[1], Role.AGENT))
     found.append(Holder("agent of another node", made("other", Role.AGENT, "n2")[1], Role.AGENT))
+    found.append(Holder("reader of n1", made("one", Role.READER, "n1")[1], Role.READER))
+    found.append(Holder("reader of another node", made("one other", Role.READER, "n2")[1], Role.READER))
     expired = made("expired", Role.ADMIN, expires_in=5)[1]
     hands.turn(6)
     token_id, revoked = made("revoked", Role.ADMIN)
@@ -139,6 +148,8 @@ def allowed(service: Served, holder: Holder, path: str, method: str) -> bool:
         return bool(settings.open_reading) and roles == set(Role)
     if holder.name == "agent of another node" and roles == {Role.AGENT, Role.ADMIN}:
         return False
+    if holder.name.startswith("reader of"):
+        return holder.name == "reader of n1" and method in READING and path in OF_ONE_NODE
     return holder.role in roles
 
 
@@ -198,6 +209,24 @@ def test_what_a_refused_role_would_need_is_said(service: Served) -> None:
     assert (answer.status, answer.error["code"]) == (403, "forbidden")
     assert "this call needs a token of role processor, scheduler, admin" in answer.error["message"]
     assert token.role is Role.READER
+
+
+def test_a_reader_of_one_node_reads_its_values_and_nothing_else(service: Served) -> None:
+    _, text = service.client.create_token("attributes", Role.READER, "n1")
+    service.client.put_value("cpu", "n2", 2)
+    said = [
+        service.ask("GET", f"/api/v1/data{query}", None, text)
+        for query in ("/cpu/n1", "/cpu?node=n1", "?name=cpu&node=n1")
+    ]
+    refused = [
+        service.ask("GET", f"/api/v1/{path}", None, text).status
+        for path in ("data/cpu/n2", "data/cpu", "data/cpu?node=n2", "data?name=cpu", "nodes", "nodes?node=n1", "tokens")
+    ]
+
+    assert [answer.status for answer in said] == [200] * 3
+    assert "n2" not in "".join(answer.text for answer in said)
+    assert refused == [403] * 7
+    assert service.ask("GET", "/api/v1/data/cpu?node=n1&node=n2", None, text).status == 422
 
 
 def test_an_agent_is_told_whose_report_it_may_not_send(service: Served) -> None:

@@ -147,11 +147,13 @@ def test_a_new_agent_token_replaces_older_ones_only_when_asked(lite: Served, han
     hands.turn(1)
     _, second = lite.client.create_token("a", Role.AGENT, "n1")
     assert all(lite.ask("GET", "/api/v1/nodes", None, text).status == 200 for text in (first, second, other))
+    _, reader = lite.client.create_token("a", Role.READER, "n1")
     hands.turn(1)
     _, third = lite.client.create_token("a", Role.AGENT, "n1", replace=True)
     for text in (first, second):
         assert lite.ask("GET", "/api/v1/nodes", None, text).error["code"] == "revoked"
     assert all(lite.ask("GET", "/api/v1/nodes", None, text).status == 200 for text in (third, other))
+    assert lite.ask("GET", "/api/v1/nodes/n1", None, reader).status == 200
 
 
 def _hash(text: str) -> str:
@@ -159,13 +161,14 @@ def _hash(text: str) -> str:
 
 
 def test_the_service_proves_itself_to_an_agent_by_the_hashes_of_its_tokens(lite: Served, hands: Hands) -> None:
+    lite.client.create_token("a reader's token proves nothing", Role.READER, "n1")
     assert agent_secrets(_latest(lite).configuration, "n1") == []
     texts = []
     for _ in range(2):
         hands.turn(1)
         texts.append(lite.client.create_token("a", Role.AGENT, "n1")[1])
     assert agent_secrets(_latest(lite).configuration, "n1") == [_hash(texts[1]), _hash(texts[0])]
-    lite.client.revoke_token(lite.client.tokens()[1].token_id)
+    lite.client.revoke_token(lite.client.tokens()[2].token_id)
     assert agent_secrets(_latest(lite).configuration, "n1") == [_hash(texts[0])]
     assert agent_secrets(_latest(lite).configuration, "n2") == []
 

@@ -7,7 +7,7 @@ from typing import Any
 from flask import current_app, g, request
 
 from infosvc.access.audit import digest
-from infosvc.access.roles import needs
+from infosvc.access.roles import about_one_node, needs
 from infosvc.core.service import components_of
 from infosvc.data import arrow
 from infosvc.data.agent_report import check_text
@@ -67,6 +67,7 @@ class Data(Resource):
     @ns.response(200, "one answer for each name", many_said, headers=TAGS)
     @ns.response(404, "nothing is registered under one of the names")
     @ns.response(422, "no name was asked for, or max_age is wrong")
+    @about_one_node
     @needs(Role.READER)
     def get(self) -> Any:
         """Read several names; the field data holds a list with one answer per name.
@@ -95,6 +96,7 @@ class OneName(Resource):
     @ns.response(304, "nothing has changed since the answer with the ETag of If-None-Match")
     @ns.response(404, "nothing is registered under this name")
     @ns.response(422, "max_age is wrong")
+    @about_one_node
     @needs(Role.READER)
     def get(self, data_name: str) -> Any:
         """Read the latest values by node, each with age and ttl in seconds and a state: fresh, stale, failed.
@@ -118,6 +120,7 @@ class OneHistory(Resource):
     @ns.response(404, "nothing is registered under this name")
     @ns.response(422, "since or until is wrong")
     @ns.response(503, "the database, which keeps the history, does not answer")
+    @about_one_node
     @needs(Role.READER)
     def get(self, data_name: str, node_name: str) -> Any:
         """Read the kept history with min, max, mean, p50, p90 and p99 of the numbers in the window.
@@ -147,6 +150,7 @@ class OneValue(Resource):
     @ns.doc(security=[])
     @ns.response(200, "the value", datum_said)
     @ns.response(404, "nothing is registered under this name, or it has no value there")
+    @about_one_node
     @needs(Role.READER)
     def get(self, data_name: str, node_name: str) -> Any:
         """Read one value.

@@ -6,7 +6,7 @@ from typing import Any
 
 from flask import current_app, request
 
-from infosvc.access.roles import needs
+from infosvc.access.roles import about_one_node, needs
 from infosvc.core.service import components_of
 from infosvc.data.agent_report import read_report
 from infosvc.http.api.body import body, read_fields
@@ -55,6 +55,7 @@ class OneNode(Resource):
     @ns.doc(security=[])
     @ns.response(200, "the node", node_said)
     @ns.response(404, "no node of this name is enrolled, though it may have values that programs wrote")
+    @about_one_node
     @needs(Role.READER)
     def get(self, node_name: str) -> Any:
         """Show one node.

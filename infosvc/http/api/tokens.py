@@ -45,7 +45,8 @@ class Tokens(Resource):
     def post(self) -> Any:
         """Make a token; its text is shown this once, for only its SHA-256 is kept.
 
-        A token of role agent is for one node, and may report for that one alone.
+        A token of role agent is for one node, and may report for that one alone. One of role reader with a node_name
+        reads the values of that node and nothing else.
         """
         asked = read(TokenBody, body())
         node_name = check_node_name(asked.node_name) if asked.node_name else None
