@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from collectors.agent.agent import Agent
-from collectors.agent.daemon import DaemonError, detach, pid_file, say, stop_previous
+from collectors.agent.daemon import DaemonError, detach, forget_pid, note_pid, say, stop_previous
 from collectors.agent.settings import Settings, SettingsError, load
 
 
@@ -43,13 +43,13 @@ def _run(settings: Settings, file: Path, detached: bool) -> int:
         if parent is not None:
             say(parent, reason)
         return 1
-    pid_file(file).write_text(f"{os.getpid()}\n")
+    note_pid(file)
     if parent is not None:
         say(parent)
     try:
         agent.run()
     finally:
-        pid_file(file).unlink(missing_ok=True)
+        forget_pid(file)
     return 0
 
 

@@ -24,6 +24,20 @@ def pid_file(settings_file: Path) -> Path:
     return settings_file.parent / "agent.pid"
 
 
+def note_pid(settings_file: Path) -> None:
+    """Say that this process runs with these settings."""
+    pid_file(settings_file).write_text(f"{os.getpid()}\n")
+
+
+def forget_pid(settings_file: Path) -> None:
+    """Say that nobody runs with these settings any more."""
+    file = pid_file(settings_file)
+    try:
+        file.unlink(missing_ok=True)
+    except OSError:  # a supervisor may let the agent write this file, but not the folder
+        file.write_text("")
+
+
 def stop_previous(settings_file: Path) -> bool:
     """End the agent that runs with these settings, if one does; True when there was one."""
     try:

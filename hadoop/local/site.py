@@ -51,6 +51,7 @@ def values(cluster: Cluster) -> dict[str, object]:
         "hadoop_master": cluster.master,
         "hadoop_namenode_port": ports.NAMENODE,
         "hadoop_namenode_http_port": ports.NAMENODE_HTTP,
+        "hadoop_resourcemanager_http_port": ports.RESOURCEMANAGER_HTTP,
         "hadoop_name_dir": cluster.state / "namenode",
         "hadoop_rm_state_dir": rm_state(cluster),
         "hadoop_tmp_dir": scratch(cluster),
@@ -85,6 +86,7 @@ def node_values(cluster: Cluster, node: str) -> dict[str, object]:
         "hadoop_datanode_http_port": ports.DATANODE_HTTP + number,
         "hadoop_datanode_ipc_port": ports.DATANODE_IPC + number,
         "hadoop_nodemanager_port": ports.NODEMANAGER,
+        "hadoop_nodemanager_http_port": ports.NODEMANAGER_HTTP,
         "hadoop_container_env": f"{MARKER}={cluster.id}",
         # A client gives up soon; a NodeManager waits for a ResourceManager that is still starting.
         "hadoop_rm_wait_ms": 300_000,

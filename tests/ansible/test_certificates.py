@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import ssl
@@ -65,8 +66,7 @@ class Authority:
         inventory.write_text(text)
         play = self.folder / "play.yml"
         play.write_text(PLAY)
-        words = [f"{name}={value}" for name, value in values.items()]
-        argv = [str(PLAYBOOK), "-i", str(inventory), str(play), *(f"-e{word}" for word in words)]
+        argv = [str(PLAYBOOK), "-i", str(inventory), str(play), "-e", json.dumps(values, default=str)]
         settings = {"ANSIBLE_CONFIG": str(ROOT / "ansible" / "ansible.cfg"), "ANSIBLE_HOME": f"{self.folder}/ansible"}
         settings["ANSIBLE_ROLES_PATH"] = str(ROOT / "ansible" / "roles")
         settings["PATH"] = f"{self.told.parent}:{os.environ['PATH']}"
@@ -190,6 +190,34 @@ def test_an_authority_that_ends_is_renewed_and_what_it_signed_stays_good(again: 
     assert now["authority.key"] == before["authority.key"]
     (again.tls / "older.pem").write_bytes(before["agents/worker1.pem"])
     assert again.verify("older", "-verify_hostname", "worker1")
+
+
+PERMITTED = ["DNS:master", "DNS:worker1", "DNS:example.org", "DNS:worker2", "IP:10.9.0.0/255.255.255.0"]
+
+
+def test_an_authority_certifies_nothing_beyond_what_it_is_permitted(again: Authority) -> None:
+    before = again.files()
+    again.run(infosvc_authority_permits=PERMITTED)
+    told = again.files()
+
+    assert again.restarted()
+    assert {name for name, text in told.items() if text != before[name]} == {"authority.cnf", "authority.pem"}
+    assert again.verify("service", "-verify_hostname", "master", "-verify_ip", "10.9.0.10")
+    assert again.verify("agents/worker2", "-verify_hostname", "worker2.example.org")
+
+    stranger = again.tls / "stranger"
+    for name, good in (("elsewhere.example.com", False), ("other.example.org", True)):
+        asked = again.tls.joinpath("service.cnf").read_text().replace("DNS:master", f"DNS:{name}")
+        stranger.with_suffix(".cnf").write_text(asked)
+        argv = ["openssl", "req", "-x509", "-new", "-config", f"{stranger}.cnf", "-key", f"{again.tls}/service.key"]
+        argv += ["-CA", f"{again.tls}/authority.pem", "-CAkey", f"{again.tls}/authority.key", "-out", f"{stranger}.pem"]
+        subprocess.run(argv, check=True, capture_output=True)
+        assert again.verify("stranger", "-verify_hostname", name) is good
+
+
+def test_a_machine_that_the_authority_may_not_certify_is_refused(again: Authority) -> None:
+    with pytest.raises(AssertionError, match="add both to infosvc_authority_permits"):
+        again.run(address="10.77.0.10", infosvc_authority_permits=PERMITTED)
 
 
 def test_an_operators_own_certificate_is_taken_whole(again: Authority) -> None:

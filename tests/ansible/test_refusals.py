@@ -129,6 +129,14 @@ def test_a_wrong_inventory_is_refused_to_who_adds_one_node_too(
     assert "unreachable=1" not in answer.stdout
 
 
+def test_nothing_is_removed_before_somebody_says_that_it_is_meant(play: Play, inventory: Inventory) -> None:
+    answer = play("uninstall.yml", inventory)
+
+    assert answer.returncode != 0
+    assert "of nodewise on head, worker1, worker2: say -e sure=true if that is meant." in _words(answer.stdout)
+    assert "unreachable=1" not in answer.stdout
+
+
 def test_without_a_payload_nothing_begins(play: Play, inventory: Inventory, tmp_path: Path) -> None:
     answer = play("preflight.yml", inventory, "-e", f"nodewise_payload={tmp_path}/none")
 

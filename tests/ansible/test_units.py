@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -168,6 +169,35 @@ def test_no_daemon_runs_as_root_or_can_become_it(machines: Path, kind: str) -> N
 
     assert {"User=hdfs", "User=yarn"} & set(unit)
     assert {"NoNewPrivileges=true", "CapabilityBoundingSet=", "ProtectHome=true"} <= set(unit)
+
+
+@pytest.mark.parametrize(
+    ("host", "kind"), [("head", kind) for kind in UNITS[:2]] + [("worker1", kind) for kind in UNITS[2:]]
+)
+def test_a_daemon_has_its_temporary_folder_where_nobody_else_can_make_it(machines: Path, host: str, kind: str) -> None:
+    unit = (machines / host / f"{kind}.service").read_text()
+    user = next(line.removeprefix("User=") for line in unit.splitlines() if line.startswith("User="))
+    core = (machines / host / "core-site.xml").read_text()
+
+    assert "<name>hadoop.tmp.dir</name><value>/var/lib/hadoop/${user.name}/tmp</value>" in core
+    assert f"-Djava.io.tmpdir=/var/lib/hadoop/{user}/tmp " in unit
+    writable = [line for line in unit.splitlines() if line.startswith("ReadWritePaths=")]
+    assert kind == "nodemanager" or f"/var/lib/hadoop/{user}/tmp" in writable[0].split()
+
+
+def test_no_role_knows_a_port_that_a_variable_holds() -> None:
+    variables = {"9870": "hadoop_namenode_http_port", "8088": "hadoop_resourcemanager_http_port"}
+    variables |= {"8042": "hadoop_nodemanager_http_port"}
+    found = [
+        line
+        for file in ROLES.rglob("*")
+        if file.suffix in (".yml", ".j2")
+        for line in file.read_text().splitlines()
+        for port, variable in variables.items()
+        if re.search(rf"\b{port}\b", line) and variable not in line
+    ]
+
+    assert found == []
 
 
 @pytest.mark.parametrize(("role", "unit"), [("infosvc", "nodewise-infosvc"), ("agent", "nodewise-agent")])
