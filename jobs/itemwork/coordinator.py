@@ -136,7 +136,7 @@ class ItemCoordinator(Coordinator):
                 errors=total.errors,
                 local=total.local_items,
                 running=running.get(name, 0),
-                rate=total.items / total.busy_seconds if total.busy_seconds else 0.0,
+                rate=total.items_per_second,
             )
         return Progress(of - self._work.left, of, self.unit, nodes)
 

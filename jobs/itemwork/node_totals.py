@@ -35,6 +35,11 @@ class NodeTotals:
             return 0.0
         return self.last_commit - self.first_take
 
+    @property
+    def items_per_second(self) -> float:
+        """While it was busy; 0 if it never was."""
+        return self.items / self.busy_seconds if self.busy_seconds else 0.0
+
 
 NOTHING = NodeTotals()
 """Of a node that never had a lease."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from jobs.application.job_spec import Settings
@@ -15,7 +16,7 @@ PROCESS_MEMORY_MB = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
-class ItemSettings(Settings):
+class ItemSettings(Settings, ABC):
     """Paths of HDFS have no scheme once the job is submitted; `worker_python` is a path on the nodes.
 
     environment       an archive in HDFS with the worker's Python, None for `worker_python` on the node
@@ -64,9 +65,9 @@ class ItemSettings(Settings):
     row_bytes: int
 
     @property
+    @abstractmethod
     def program(self) -> Program:
         """What works on the items, and on how many at once: speeds are recorded for it."""
-        raise NotImplementedError
 
     @property
     def at_once(self) -> int:

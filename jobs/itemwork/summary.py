@@ -71,7 +71,6 @@ def summarise(settings: ItemSettings, decision: Decision, course: Course, weight
 
 
 def _node(decision: Decision, node_name: str, parts: tuple[Part, ...], total: NodeTotals) -> NodeReport:
-    busy = total.busy_seconds
     return NodeReport(
         node_name=node_name,
         capability=decision.readings.nodes[node_name].value,
@@ -79,7 +78,7 @@ def _node(decision: Decision, node_name: str, parts: tuple[Part, ...], total: No
         items=total.items,
         local_items=total.local_items,
         seconds=total.seconds,
-        items_per_second=total.items / busy if busy else 0.0,
+        items_per_second=total.items_per_second,
         known_items_per_second=0.0 if total.items else decision.speeds.get(node_name, 0.0),
     )
 
