@@ -12,8 +12,7 @@ from pathlib import Path
 
 from bench.info.errors import BenchError
 
-SIZE = "16G"
-"""Of a sparse file. HDFS sets a whole block of 128 MiB aside for each file that is being written, however small."""
+SIZE = "2G"
 THROTTLES = Path("/sys/fs/cgroup/blkio")
 """Control groups of version 1 hold back what processes of a group read from a device and write to it."""
 LIMITS = ("blkio.throttle.read_bps_device", "blkio.throttle.write_bps_device")

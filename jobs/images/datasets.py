@@ -52,6 +52,9 @@ DEBIAN = (Path("/usr/share/backgrounds"), Path("/usr/share/wallpapers"))
 
 FORMATS = frozenset({"BMP", "JPEG", "PNG", "PPM", "TIFF", "WEBP"})
 UPLOADS_AT_ONCE = 8
+MIB = 1 << 20
+BLOCK_BYTES = 16 * MIB
+"""HDFS sets a whole block aside for each file while it is written: its usual 128 MiB would soon fill small nodes."""
 TIMEOUTS = (10.0, 60.0)  # seconds to connect, seconds without an answer
 # Not urlsplit, which would cut '?' and '#' out of names.
 ADDRESS = re.compile(r"(?:(?P<scheme>[^:/]*):)?(?://(?P<host>[^/]*))?(?P<path>.*)", re.DOTALL)
@@ -180,7 +183,8 @@ class _Upload:
             if not self.keep_broken:
                 return path, False, str(error)
             reason = str(error)
-        self.client.write(str(self.target / name), data=data, overwrite=self.overwrite)
+        block = max(BLOCK_BYTES, -(-len(data) // MIB) * MIB)  # a picture is always one block
+        self.client.write(str(self.target / name), data=data, overwrite=self.overwrite, blocksize=block)
         return path, True, reason
 
     def name(self, path: Path) -> str:

@@ -76,6 +76,17 @@ def test_every_picture_arrives_byte_for_byte(cluster: Cluster, hdfs: InsecureCli
         assert stored(hdfs, f"/load/plain/{path.name}") == path.read_bytes()
 
 
+def test_a_picture_is_one_block_and_small_nodes_have_room_for_many(
+    cluster: Cluster, hdfs: InsecureClient, tmp_path: Path
+) -> None:
+    (tmp_path / "wide").mkdir()
+    Image.new("RGB", (3000, 2000)).save(tmp_path / "wide" / "large.bmp")
+    Image.new("RGB", (9, 9)).save(tmp_path / "wide" / "small.png")
+    load_into(cluster, tmp_path / "wide", "/load/wide")
+    blocks = {name: status["blockSize"] >> 20 for name, status in hdfs.list("/load/wide", status=True)}
+    assert blocks == {"large.bmp": 18, "small.png": 16}
+
+
 def test_what_is_no_sound_picture_is_reported_and_stays_here(
     cluster: Cluster, hdfs: InsecureClient, pictures: Path, tmp_path: Path
 ) -> None:
