@@ -90,14 +90,15 @@ def up(
 def down(home: Path) -> int:
     """End every process of this home's cluster, also after a crash, and give their number; the data stay."""
     home = home.absolute()
-    if not state.state_dir(home).exists():
-        return _end_all(home, None)
-    with state.explain_os_errors(home), state.lock(home):
-        try:
-            recorded = state.read(home)
-        except HadoopError:
-            recorded = None
-        return _end_all(home, recorded)
+    with state.explain_os_errors(home):
+        if not state.state_dir(home).exists():
+            return _end_all(home, None)
+        with state.lock(home):
+            try:
+                recorded = state.read(home)
+            except HadoopError:
+                recorded = None
+            return _end_all(home, recorded)
 
 
 def status(cluster: Cluster) -> list[DaemonStatus]:

@@ -148,6 +148,11 @@ def test_cpus_on_the_command_line_must_be_numbers(tmp_path: Path) -> None:
     assert "is not a list of CPU numbers such as 0,0,0,1" in result.output
 
 
+def test_a_home_whose_name_is_too_long_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(HadoopError, match="File name too long: mend that or use another --home"):
+        lifecycle.down(tmp_path / ("long" * 80))
+
+
 @pytest.mark.parametrize("name", ["up", "down", "status"])
 def test_every_command_shows_an_example(name: str) -> None:
     assert "Example:\n" in CliRunner().invoke(command.cluster, [name, "--help"]).output
