@@ -9,6 +9,9 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+WHOLE = 1000
+"""More characters than the first sentence of any command's help has."""
+
 
 class LazyGroup(click.Group):
     """Knows for each command where it is: name -> `module:attribute`, and which commands of a group get --watch."""
@@ -34,6 +37,8 @@ class LazyGroup(click.Group):
 
             for name in self._watched[cmd_name]:
                 watchable(found.commands[name])
+        for each in (found, *(found.commands.values() if isinstance(found, click.Group) else ())):
+            each.short_help = each.get_short_help_str(WHOLE)  # else click cuts sentences off where a line ends
         return found
 
     def resolve_command(

@@ -1,5 +1,6 @@
 import java.io.IOException;
 import java.io.InputStream;
+import java.net.ConnectException;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
@@ -8,6 +9,7 @@ import java.net.http.HttpRequest.BodyPublishers;
 import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandlers;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.security.GeneralSecurityException;
 import java.security.KeyStore;
@@ -46,12 +48,18 @@ public final class Client {
             System.err.println("usage: java Client.java URL TOKEN_FILE NAME NODE VALUE");
             System.exit(2);
         }
-        Client client = new Client(words[0], Files.readString(Path.of(words[1])).strip());
         String path = "/api/v1/data/" + words[2] + "/" + words[3];
         try {
+            Client client = new Client(words[0], Files.readString(Path.of(words[1])).strip());
             client.call("PUT", path, BodyPublishers.ofString("{\"data_value\": " + quoted(words[4]) + "}"));
             System.out.println(client.call("GET", path, BodyPublishers.noBody()));
-        } catch (IOException refused) {
+        } catch (NoSuchFileException missing) {
+            System.err.println("there is no file " + missing.getMessage());
+            System.exit(1);
+        } catch (ConnectException away) {
+            System.err.println("no service answers at " + words[0]);
+            System.exit(1);
+        } catch (IOException | IllegalArgumentException | GeneralSecurityException refused) {
             System.err.println(refused.getMessage());
             System.exit(1);
         }

@@ -142,10 +142,8 @@ def serve(
     given["policy_file"] = _policy(given["policy_file"])
     # Flask and SQLAlchemy take a second to import, which only this command should cost.
     from infosvc.http.server import Server
-    from infosvc.http.sockets import allow_many_connections
     from infosvc.state.database import parse_url
 
-    allow_many_connections()
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     url = parse_url(database or f"sqlite:///{home / 'service' / 'infosvc.db'}", _password(database_password_file))
     path = token_path(home, token_file)

@@ -48,12 +48,6 @@ def most_connections() -> int:
     return files - min(RESERVE, files // 4)
 
 
-def allow_many_connections() -> None:
-    """Let this process open as many files as it ever may: each agent keeps a connection, and 1024 files are usual."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
 def count_open() -> int:
     """The files that this process has open, connections among them; older kernels make us count."""
     return _FOLDER.stat().st_size or len(_descriptors())

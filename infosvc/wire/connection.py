@@ -114,6 +114,12 @@ class Connections:
             )
         if isinstance(error, ssl.SSLError) and error.reason == "WRONG_VERSION_NUMBER":
             return Unreachable(f"{self.url} does not speak https", "url", remedy="call it with http://")
+        if isinstance(error, http.client.BadStatusLine) and not isinstance(error, ConnectionError):
+            return Unreachable(
+                f"what answers at {self.url} is no information service",
+                "url",
+                remedy="name the address that `nodewise serve` prints with --url",
+            )
         return Unreachable(
             f"the information service at {self.url} does not answer ({error})",
             remedy="start it with `nodewise serve`, or name another one with --url",

@@ -27,7 +27,7 @@ from jobs.kinds.command.settings import CommandSettings
 @hadoop_options
 @click.pass_obj
 def run(home: Path, /, argv: Sequence[str], wait: bool, as_json: bool, **options: Any) -> None:
-    """Run copies of a program on the best nodes; with --wait, follow them. Ctrl-C then asks whether to detach or kill.
+    """Run copies of a program on the best nodes. With --wait, follow them; Ctrl-C then asks whether to detach or kill.
 
     A program with a slash, as in ./program, travels with the job. Each copy finds its number in COPY, the number of
     copies in COPIES and its node in NODE_NAME. A copy whose exit code is not 0 is started again.

@@ -210,6 +210,17 @@ def test_the_service_and_the_agent_leave_memory_and_tasks_to_others(role: str, u
     assert {"MemoryMax=1G", "TasksMax=512"} <= set(lines)
 
 
+def test_the_service_and_the_agent_see_no_ssh_key_and_write_into_their_own_folders_alone() -> None:
+    """What systemd makes of these lines is seen in the lab."""
+    service = (ROLES / "infosvc/templates/nodewise-infosvc.service.j2").read_text().splitlines()
+    agent = (ROLES / "agent/templates/nodewise-agent.service.j2").read_text().splitlines()
+
+    assert {"PrivateUsers=yes", "ProtectSystem=strict", "ReadWritePaths={{ infosvc_state_dir }}"} <= set(service)
+    assert "InaccessiblePaths={{ infosvc_hidden_dirs | join(' ') }}" in service
+    assert {"PrivateUsers=yes", "ReadOnlyPaths={{ nodewise_home }}"} <= set(agent)
+    assert "InaccessiblePaths={{ agent_ssh_dir }}" in agent
+
+
 def test_containers_outlive_their_nodemanager(machines: Path) -> None:
     unit = (machines / "worker1" / "nodemanager.service").read_text().splitlines()
 

@@ -7,6 +7,7 @@ import gc
 import ipaddress
 import json
 import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -412,6 +413,22 @@ def test_https_to_a_plain_service_is_told_in_a_sentence(script: Script, tmp_path
     authority = Authority(tmp_path)
     with pytest.raises(Unreachable, match="does not speak https"):
         InfoClient(script.url.replace("http://", "https://"), ca_file=authority.file, retries=0).nodes()
+
+
+def test_a_server_that_greets_like_a_database_is_told_in_a_sentence() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        greeter = threading.Thread(target=_greet, args=(listener,))
+        greeter.start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        with pytest.raises(Unreachable, match=f"^what answers at {url} is no information service: name the address"):
+            InfoClient(url, retries=0).nodes()
+        greeter.join()
+
+
+def _greet(listener: socket.socket) -> None:
+    with listener.accept()[0] as caller:
+        caller.recv(65536)
+        caller.sendall(b"J\0\0\0\x0a5.5.5-10.11.19-MariaDB\0")
 
 
 @pytest.mark.parametrize("text", [None, "no certificate"])

@@ -167,6 +167,18 @@ def kept_connections(small: Service) -> list[socket.socket]:
     return found
 
 
+def test_serve_opens_as_many_files_as_it_ever_may(tmp_path: Path) -> None:
+    """Systems give a process 1024 at first, and each agent keeps a connection. Granian asks for more when imported."""
+    words = [sys.executable, "-m", "nodewise", "--home", str(tmp_path), "serve", "--port", "0"]
+    limited = f'ulimit -Sn 256; ulimit -Hn {FILES}; exec "$@"'
+    with subprocess.Popen(["sh", "-c", limited, "sh", *words], stdout=subprocess.PIPE, text=True) as service:
+        assert service.stdout is not None
+        first = service.stdout.readline()
+        files = resource.prlimit(service.pid, resource.RLIMIT_NOFILE)
+        service.terminate()
+    assert (first.startswith("listening on "), files) == (True, (FILES, FILES))
+
+
 @pytest.mark.parametrize(("number", "token"), [(1_500, ""), (3_000, ADMIN)], ids=["strangers", "known"])
 def test_kept_connections_are_all_answered(service: Service, number: int, token: str) -> None:
     with ExitStack() as held:

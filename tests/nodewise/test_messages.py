@@ -7,11 +7,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
+from click.testing import CliRunner
 
 from infosvc.access.rate_limit import TooFast
 from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Kind, Producer
+from nodewise.__main__ import COMMANDS, cli
 from tests.nodewise.conftest import TOKEN, serving
 
 
@@ -56,6 +59,15 @@ def test_a_mistake_is_answered_with_what_to_do(home: Path, url: str, words: list
     assert (done.returncode, said in done.stdout + done.stderr) == (status, True), done.stdout + done.stderr
     assert "producer put" not in done.stderr
     assert "node add" not in done.stderr
+
+
+def test_no_line_of_a_listing_of_commands_is_cut_off() -> None:
+    groups = [[], *([name] for name in COMMANDS if isinstance(cli.get_command(click.Context(cli), name), click.Group))]
+
+    for words in groups:
+        listed = CliRunner().invoke(cli, [*words, "--help"]).output.partition("Commands:")[2]
+        assert listed
+        assert "..." not in listed, words
 
 
 @pytest.mark.parametrize("ending", ["", "/", "/api/v1", "/api/v1/"])

@@ -13,7 +13,7 @@ from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Kind, Producer
 from tests.infosvc.conftest import TOKEN, Served, serving
 from tests.infosvc.test_tls import Authority
-from tests.recipes.pages import block
+from tests.recipes.pages import ROOT, block
 from tests.recipes.shell import Shell, changed
 
 PROGRAMS = ("python3 examples/clients/client.py", "sh examples/clients/client.sh", "java examples/clients/Client.java")
@@ -47,6 +47,16 @@ def test_the_recipe_writes_and_reads_in_each_language(shell: Shell, service: Ser
         said = shell.run(changed(line, ("http://127.0.0.1:8400", service.url)))
         assert f"from {language}" in said and "fresh" in said
         assert service.client.data("note")[0].data_value == f"from {language}"
+
+
+def test_the_client_in_java_says_what_is_wrong_in_a_line(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text(TOKEN)
+    for token, said in (("token", "no service answers at http://127.0.0.1:1"), ("other", "there is no file")):
+        words = ["java", ROOT / "examples/clients/Client.java", "http://127.0.0.1:1", tmp_path / token, "a", "n1", "1"]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 1
+        assert done.stderr.startswith(said)
+        assert len(done.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
