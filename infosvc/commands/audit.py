@@ -15,9 +15,10 @@ from infosvc.commands import show
 from infosvc.commands.options import Moment, json_option, service_options
 from infosvc.commands.staying import AWAY
 from infosvc.wire.answers import AuditEntry
-from infosvc.wire.client import InfoClient, token_path
+from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Conflict, InvalidInput
 from infosvc.wire.service_options import ServiceAddress
+from infosvc.wire.token_file import token_path
 
 COLUMNS = ("sequence", "at", "who", "address", "call", "status", "detail")
 SHOWN_DETAIL = 80

@@ -19,9 +19,10 @@ from infosvc.access.audit_key import FILE
 from infosvc.access.roles import is_loopback, token_from
 from infosvc.commands.options import token_option
 from infosvc.settings import Ack, Settings
-from infosvc.wire.client import DEFAULT_PORT, token_path
+from infosvc.wire.client import DEFAULT_PORT
 from infosvc.wire.errors import InvalidInput
 from infosvc.wire.records import NODE_NAME
+from infosvc.wire.token_file import token_path
 
 if TYPE_CHECKING:
     from infosvc.http.api.call_group import CallGroup

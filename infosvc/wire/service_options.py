@@ -11,7 +11,8 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from infosvc.wire.client import DEFAULT_URL, InfoClient, read_token
+from infosvc.wire.client import DEFAULT_URL, InfoClient
+from infosvc.wire.token_file import read_token
 
 MakeOption = Callable[..., Callable[[Any], Any]]
 
