@@ -45,6 +45,7 @@ class Settings:
     max_rows: int = _key(100_000, "rows", "most rows in one answer of the history or the audit log")
     calls_per_second: float = _key(5_000.0, "calls/second", "what one token, or one address without any, may call")
     refusals_per_second: float = _key(20.0, "calls/second", "refused calls of one address before it must wait")
+    curves: int = _key(60_000, "values", "most numbers whose last hour is kept in memory")
     batch: int = _key(500, "changes", "most changes in one commit")
     patience: float = _key(8.0, "seconds", "how long a write waits for the database")
     flush_rows: int = _key(5_000, "rows", "with ack fast, most values stored in one commit")

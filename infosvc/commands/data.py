@@ -13,8 +13,10 @@ import click
 
 from infosvc.commands import show
 from infosvc.commands.options import Moment, json_option, service_options
+from infosvc.data.history import summary
 from infosvc.wire.answers import History
 from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import NotFound
 from infosvc.wire.records import Datum, check_name, check_node_name
 from infosvc.wire.service_options import ServiceAddress
 
@@ -117,13 +119,19 @@ def history(
     until: float | None,
     as_json: bool,
 ) -> None:
-    """Show what a name was on a node: minimum, maximum, mean and percentiles. Its producer needs --keep.
+    """Show what a name was on a node: minimum, maximum, mean and percentiles.
+
+    Where its producer keeps no history (--keep), the last hour is shown: one number for each 30 s, out of the service's
+    memory.
 
     \b
     Example:
       nodewise data history cpu_free_ratio 127.0.1.11 --since 1h
     """
-    history = service.client(home).history(check_name(name), check_node_name(node), since, until)
+    client = service.client(home)
+    history = client.history(check_name(name), check_node_name(node), since, until)
+    if not history.points:
+        history = _last_hour(client, history, since)
     if as_json:
         show.as_json(history.to_json())
     else:
@@ -217,6 +225,19 @@ def _print_history(history: History) -> None:
     line = sparkline(history.points, history.since, history.until)
     if line:
         click.echo(f"{line}  {history.unit}".rstrip())
+
+
+def _last_hour(client: InfoClient, history: History, since: float | None) -> History:
+    """Of what the service has in memory as much as lies in the window of an empty history; nothing as it is."""
+    try:
+        hour = client.hour(history.data_name, history.node_name)
+    except NotFound:
+        return history  # it has no value there
+    begin = max(hour.since, since or 0.0)
+    times = ((hour.since + place * hour.step, number) for place, number in enumerate(hour.numbers))
+    points = [(at, repr(number)) for at, number in times if number is not None and begin <= at <= history.until]
+    window = (begin, history.until)
+    return summary(history.data_name, history.node_name, history.unit, window, points) if points else history
 
 
 def _short(number: float | None) -> str:

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from infosvc.data.curves import Curves
 from infosvc.data.events import Broker
 from infosvc.state.value import Value, number_of, state_of
 from infosvc.state.views import Latest
@@ -83,12 +84,13 @@ class PassedOver:
 class Metrics(Collector):
     """Everything of one service as text; `calls` and `passed_over` are where those who answer calls count."""
 
-    def __init__(self, latest: Latest, writer: Writer, broker: Broker) -> None:
+    def __init__(self, latest: Latest, writer: Writer, broker: Broker, curves: Curves) -> None:
         self.calls = Calls()
         self.passed_over = PassedOver()
         self._latest = latest
         self._writer = writer
         self._broker = broker
+        self._curves = curves
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
         ProcessCollector(registry=self._registry)
@@ -116,6 +118,8 @@ class Metrics(Collector):
         yield CounterMetricFamily("nodewise_commit_seconds", "Time spent in commits.", self._writer.commit_seconds)
         yield GaugeMetricFamily("nodewise_changes_waiting", "Changes not stored yet.", self._writer.waiting)
         yield GaugeMetricFamily("nodewise_values_stored", "Values known.", latest.current_values.count())
+        yield GaugeMetricFamily("nodewise_curves", "Numbers whose last hour is in memory.", len(self._curves))
+        yield GaugeMetricFamily("nodewise_curves_most", "As many there may be; others have none.", self._curves.most)
         yield GaugeMetricFamily("nodewise_producers", "Registered names.", len(configuration.producers))
         yield GaugeMetricFamily("nodewise_watchers", "Callers that watch events.", self._broker.watching)
         last = configuration.audit.get("last")

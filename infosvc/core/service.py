@@ -16,6 +16,7 @@ from infosvc.access.sessions import Sessions
 from infosvc.core.metrics import Metrics
 from infosvc.core.readiness import Readiness
 from infosvc.data.admission import Admission
+from infosvc.data.curves import Curves
 from infosvc.data.event_sources import SourceReader
 from infosvc.data.events import Broker
 from infosvc.management.agent_client import AgentClient
@@ -45,6 +46,7 @@ class Components:
     agents: AgentClient
     notifier: Notifier
     broker: Broker
+    curves: Curves
     sources: SourceReader
     metrics: Metrics
     watchdog: Watchdog
@@ -62,7 +64,8 @@ class Components:
             raise
         notifier = Notifier(settings, latest, agents)
         broker = Broker(clock, settings.watchers)
-        writer = Writer(latest, store, settings, [notifier.tell, broker.hear])
+        curves = Curves(clock, settings.curves)
+        writer = Writer(latest, store, settings, [notifier.tell, broker.hear, curves.hear])
         watchdog = Watchdog(latest, writer, settings, audit_log)
         watchdog.listeners.append(broker.publish)
         return cls(
@@ -80,8 +83,9 @@ class Components:
             agents,
             notifier,
             broker,
+            curves,
             SourceReader(broker),
-            Metrics(latest, writer, broker),
+            Metrics(latest, writer, broker, curves),
             watchdog,
         )
 

@@ -26,13 +26,14 @@ export function numberOf(text) {
 }
 
 /**
- * A number and its unit as people read them: (1.5e9, "bytes") is ["1.5", "GB"].
+ * A number and its unit as people read them: (1.5e9, "bytes") is ["1.5", "GB"], (0.1289, "ratio") is ["12.9", "%"].
  *
  * @param {number} number
  * @param {string} unit
  * @returns {[string, string]}
  */
 export function numberParts(number, unit) {
+  if (unit === "ratio") return [percent(100 * number), "%"];
   const base = PREFIXED[unit];
   if (!base) return [digits(number), SHORT[unit] ?? unit];
   const size = Math.abs(number);
@@ -153,6 +154,10 @@ function roundBounds(low, high) {
     }
     power *= 10;
   }
+}
+
+function percent(number) {
+  return Math.abs(number) < 1 ? digits(number) : number.toLocaleString("en", { maximumFractionDigits: 1 });
 }
 
 function digits(number) {

@@ -8,24 +8,25 @@ const WIDTH = 160;
 const HEIGHT = 36;
 const SIZE = { width: WIDTH, height: HEIGHT };
 const EDGE = 3;
-const GAP = 5; // times the usual distance of two points: then the line is broken, for nothing is known between
 
 /**
  * The line of some points, oldest first.
  *
  * @param {[number, number][]} points Unix seconds and number
  * @param {string} label what it shows, for a screen reader and as a tooltip
+ * @param {[number, number]} span Unix seconds at the left and the right edge
+ * @param {number} longest seconds that two points may lie apart; farther apart, the line is broken between them
  * @returns {SVGElement}
  */
-export function sparkline(points, label) {
+export function sparkline(points, label, span, longest) {
   const drawn = thinned(points, WIDTH);
-  const place = placer(drawn);
+  const place = placer(drawn, span);
   const last = drawn.length ? place(drawn[drawn.length - 1]) : null;
   return svg(
     "svg",
     { class: "spark", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, ...SIZE, role: "img", "aria-label": label },
     svg("title", null, label),
-    svg("path", { d: line(drawn, place, GAP * usualStep(points)), fill: "none" }),
+    svg("path", { d: line(drawn, place, Math.max(longest, (2 * (span[1] - span[0])) / WIDTH)), fill: "none" }),
     last && svg("circle", { cx: last[0], cy: last[1], r: 2.5 }),
   );
 }
@@ -49,10 +50,9 @@ export function thinned(points, most) {
   }).flat();
 }
 
-function placer(points) {
+function placer(points, [first, last]) {
   const numbers = points.map((point) => point[1]);
   const [low, high] = [Math.min(...numbers), Math.max(...numbers)];
-  const [first, last] = [points[0]?.[0], points[points.length - 1]?.[0]];
   // Halves, because the ends may lie farther apart than the largest number.
   const share = (value, from, to) => (to > from ? (value / 2 - from / 2) / (to / 2 - from / 2) : 0.5);
   const x = (at) => EDGE + share(at, first, last) * (WIDTH - 2 * EDGE);
@@ -60,14 +60,12 @@ function placer(points) {
   return ([at, number]) => [x(at).toFixed(1), y(number).toFixed(1)];
 }
 
-/** The usual distance of two points in seconds, at least that of two points of the picture. */
-function usualStep(points) {
-  const steps = points.slice(1).map((point, at) => point[0] - points[at][0]);
-  const middle = steps.sort((a, b) => a - b)[Math.floor(steps.length / 2)] ?? 0;
-  return Math.max(middle, steps.length ? (points[points.length - 1][0] - points[0][0]) / WIDTH : 0);
-}
-
+/** A point that stands alone is a dot, which a path of no length makes. */
 function line(points, place, longest) {
   const begins = (at) => at === 0 || points[at][0] - points[at - 1][0] > longest;
-  return points.map((point, at) => `${begins(at) ? "M" : "L"}${place(point).join(" ")}`).join("");
+  const parts = points.map((point, at) => {
+    const to = place(point).join(" ");
+    return begins(at) ? `M${to}h0` : `L${to}`;
+  });
+  return parts.join("");
 }

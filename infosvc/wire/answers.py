@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from infosvc.wire.fields import Limits, Record, describe
 from infosvc.wire.records import Datum, Node, Outcome, Producer, Role
@@ -12,6 +12,9 @@ from infosvc.wire.records import Datum, Node, Outcome, Producer, Role
 _NAME = describe(example="load_1m")
 _NODE = describe(example="127.0.1.11")
 _UNIT = describe(example="processes")
+_SINCE = describe("when the first step began", unit="Unix seconds", example=1699996400.0)
+_STEP = describe("of one step", unit="seconds", example=30.0)
+_FULL = describe("whether the service holds as many curves as it may, so that new numbers have none", example=False)
 _OF_NUMBERS = describe("of the numbers; null when there is none", example=0.93)
 
 
@@ -69,6 +72,46 @@ class History(Record):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "points", tuple((float(at), str(value)) for at, value in self.points))
+
+
+@dataclass(frozen=True)
+class Curve(Record):
+    """The last hour of a number, in steps."""
+
+    data_name: str = field(metadata=_NAME)
+    unit: str = field(metadata=_UNIT)
+    numbers: tuple[float | None, ...] = field(
+        metadata=describe("the last of each step, oldest first; null where none came", example=[0.91, None, 0.93])
+    )
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "numbers", tuple(self.numbers))
+
+
+@dataclass(frozen=True)
+class Hour(Curve):
+    """The last hour of one name on one node; without a curve it has no numbers."""
+
+    node_name: str = field(metadata=_NODE)
+    since: float = field(metadata=_SINCE)
+    step: float = field(metadata=_STEP)
+    full: bool = field(metadata=_FULL)
+
+
+@dataclass(frozen=True)
+class NodeHour(Record):
+    """The last hour of every number of one node."""
+
+    node_name: str = field(metadata=_NODE)
+    since: float = field(metadata=_SINCE)
+    step: float = field(metadata=_STEP)
+    full: bool = field(metadata=_FULL)
+    curves: tuple[Curve, ...] = field(metadata=describe("by data name, of those that have a curve"))
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Self:
+        """Build from a JSON object with its curves."""
+        return super().from_json({**body, "curves": tuple(Curve.from_json(curve) for curve in body["curves"])})
 
 
 @dataclass(frozen=True)

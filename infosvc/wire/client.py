@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
-from infosvc.wire.answers import AuditEntry, AuditPruned, History, PastRun, Token
+from infosvc.wire.answers import AuditEntry, AuditPruned, History, Hour, NodeHour, PastRun, Token
 from infosvc.wire.connection import API, Answer, Call, Connections, encode_json, error_from
 from infosvc.wire.errors import InvalidInput, NotReady, Unauthorized
 from infosvc.wire.event_stream import EventStream
@@ -218,6 +218,15 @@ class InfoClient:
     ) -> History:
         """What a name was on a node between two moments (Unix seconds): statistics, and every kept value."""
         return self._ask(f"{_cell(data_name, node_name)}/history" + _query(since=since, until=until), History.from_json)
+
+    def hour(self, data_name: str, node_name: str) -> Hour:
+        """The last hour of a number on a node, in steps; NotFound when the name has no value there."""
+        return self._ask(f"{_cell(data_name, node_name)}/hour", Hour.from_json)
+
+    def node_hour(self, node_name: str) -> NodeHour:
+        """The last hour of every number of a node, in few calls."""
+        first, *others = self._list(f"/nodes/{_segment(node_name)}/hour", lambda reply: [NodeHour.from_json(reply)])
+        return replace(first, curves=(*first.curves, *(curve for other in others for curve in other.curves)))
 
     def events(self, types: Sequence[str] = (), names: Sequence[str] = (), nodes: Sequence[str] = ()) -> EventStream:
         """Events from now on, of all types, data names and nodes or only of some; the stream is open on return."""

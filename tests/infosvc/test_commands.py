@@ -188,7 +188,9 @@ def _watching(served: Served, *words: str) -> subprocess.Popen[str]:
 
 
 def test_the_history_of_a_name_is_shown_in_numbers_and_bars(command: Command, served: Served) -> None:
-    assert "no value from this time is stored" in _fine(command("data", "history", "cpu", "n1"))
+    assert "no value from this time is stored" in _fine(command("data", "history", "cpu", "n2"))
+    shown = _fine(command("data", "history", "cpu", "n1")).splitlines()  # nothing is kept, so out of the last hour
+    assert shown[2].split() == ["1", *["0.5"] * 6]
     served.client.put_producer(Producer("cpu", "scripts/cpu.sh", 2.0, unit="ratio", keep=3600.0))
     for number in (1, 2, 9):
         served.client.put_value("cpu", "n2", number)

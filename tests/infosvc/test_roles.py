@@ -29,7 +29,9 @@ NAMES = {"data_name": "cpu", "node_name": "n1", "filename": "swagger-ui.css"}
 OF_ONE_NODE = (
     "/api/v1/data/<data_name>/<node_name>",
     "/api/v1/data/<data_name>/<node_name>/history",
+    "/api/v1/data/<data_name>/<node_name>/hour",
     "/api/v1/nodes/<node_name>",
+    "/api/v1/nodes/<node_name>/hour",
 )
 
 # A body that every call would take.

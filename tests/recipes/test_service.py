@@ -129,14 +129,16 @@ def test_curl_reads_values_events_and_metrics(enrolled: Enrolled) -> None:
     shell = enrolled.shell
     lines = [line.partition(" #")[0].strip() for line in block("info-curl").splitlines()]
     said = {}
+    until(lambda: enrolled.data("load_1m", HOSTS[0]))
     for line in lines:
-        call = changed(line, (SHOWN, enrolled.service.url))
+        call = changed(line, (SHOWN, enrolled.service.url)).replace("worker1", HOSTS[0])
         # A stream of events has no end.
         said[line.rpartition(SHOWN)[2]] = _first_value(shell, call) if "/events" in call else shell.run(call)
 
     assert json.loads(said["/api/v1/data/cpu_free_ratio"])["data_name"] == "cpu_free_ratio"
     with pa.ipc.open_stream((shell.folder / "load.arrow").read_bytes()) as stream:
         assert set(stream.read_all()["node_name"].to_pylist()) >= set(HOSTS)
+    assert any(json.loads(said["/api/v1/data/load_1m/worker1/hour"])["numbers"])
     assert "event: value" in said["/api/v1/events?type=value"]
     assert "nodewise_" in said["/metrics"]
     assert len(said) == len(lines)

@@ -36,8 +36,8 @@ def test_every_node_has_a_cell_with_its_value_and_unit(tabs: Tabs, known: Known)
 
     expect(page.get_by_role("heading", level=1)).to_have_text("Cluster")
     expect(nodes(page)).to_have_count(3)
-    expect(cell(page, "n1")).to_contain_text("0.25 ratio")
-    expect(cell(page, "n2")).to_contain_text("0.9312 ratio")
+    expect(cell(page, "n1")).to_contain_text("25 %")
+    expect(cell(page, "n2")).to_contain_text("93.1 %")
     expect(cell(page, "n3")).to_contain_text("no data")
     expect(page.get_by_text("3 nodes: 2 fresh, 1 without data, 1 node not ready")).to_be_visible()
     expect(page).to_have_title(re.compile("Cluster.*nodewise"))
@@ -56,14 +56,14 @@ def test_another_value_is_chosen_and_the_address_keeps_it(tabs: Tabs, known: Kno
 
 def test_what_is_reported_is_seen_without_loading_anew(tabs: Tabs, known: Known) -> None:
     page = tabs.open(known.url)
-    expect(cell(page, "n1")).to_contain_text("0.25 ratio")
+    expect(cell(page, "n1")).to_contain_text("25 %")
     with Unreloaded(page):
         known.client.report("n1", Report("b", 2, "1.0", (ran("cpu_free_ratio", "0.5"),)))
-        expect(cell(page, "n1")).to_contain_text("0.5 ratio")
+        expect(cell(page, "n1")).to_contain_text("50 %")
         known.client.put_value("cpu_free_ratio", "n9", 0.125)
-        expect(cell(page, "n9")).to_contain_text("0.125 ratio")
+        expect(cell(page, "n9")).to_contain_text("12.5 %")
         known.client.report("n2", Report("b", 2, "1.0", (Run("cpu_free_ratio", Outcome.TIMEOUT, 9.0, None, "slow"),)))
-        expect(cell(page, "n2")).to_contain_text("0.9312 ratio")
+        expect(cell(page, "n2")).to_contain_text("93.1 %")
         expect(cell(page, "n2")).to_contain_text("timed out")
         known.client.delete_node("n3")
         expect(cell(page, "n3")).to_have_count(0)
@@ -71,7 +71,7 @@ def test_what_is_reported_is_seen_without_loading_anew(tabs: Tabs, known: Known)
 
 def test_a_name_that_is_registered_meanwhile_can_be_chosen(tabs: Tabs, known: Known) -> None:
     page = tabs.open(known.url)
-    expect(cell(page, "n1")).to_contain_text("0.25 ratio")
+    expect(cell(page, "n1")).to_contain_text("25 %")
     with Unreloaded(page):
         known.client.put_producer(Producer("fan_speed", "", 5, Kind.PROGRAM, unit="rpm"))
         known.client.put_value("fan_speed", "n1", "1200")
@@ -112,13 +112,13 @@ def test_what_could_not_be_loaded_once_is_loaded_a_little_later(tabs: Tabs, know
     expect(page.get_by_role("alert").filter(has_text="too busy just now")).to_be_visible()
     page.unroute("**/api/v1/data?*")
 
-    expect(cell(page, "n1")).to_contain_text("0.25 ratio")
+    expect(cell(page, "n1")).to_contain_text("25 %")
     expect(page.get_by_role("alert").filter(has_text="too busy just now")).to_have_count(0)
 
 
 def test_a_node_that_comes_takes_the_focus_from_no_other(tabs: Tabs, known: Known) -> None:
     page = tabs.open(known.url)
-    expect(cell(page, "n1")).to_contain_text("0.25")
+    expect(cell(page, "n1")).to_contain_text("25 %")
     press_until(page, re.compile(r"^n1\b"))
     known.client.put_value("cpu_free_ratio", "m9", 0.125)
     expect(nodes(page).first).to_contain_text("m9")
@@ -174,7 +174,7 @@ def test_what_looks_like_markup_is_shown_as_text(tabs: Tabs, known: Known) -> No
 
 def test_a_cell_leads_to_its_node_by_keyboard(tabs: Tabs, known: Known) -> None:
     page = tabs.open(known.url)
-    expect(cell(page, "n1")).to_contain_text("0.25")
+    expect(cell(page, "n1")).to_contain_text("25 %")
     press_until(page, re.compile(r"^n1\b"))
     page.keyboard.press("Enter")
 
@@ -235,5 +235,5 @@ def test_a_list_that_comes_in_parts_is_shown_whole(tabs: Tabs, known: Known, mon
         monkeypatch.setattr(f"infosvc.http.api.{place}.most_bytes", lambda: 100)
     assert len(known.client.nodes()) == 3
     page = tabs.open(known.url)
-    for name, text in (("n1", "0.25 ratio"), ("n2", "0.9312 ratio"), ("n3", "")):
+    for name, text in (("n1", "25 %"), ("n2", "93.1 %"), ("n3", "")):
         expect(cell(page, name)).to_contain_text(text)

@@ -55,14 +55,14 @@ def test_a_picture_shows_what_is_made_from_what(tabs: Tabs, known: Known) -> Non
 def test_one_name_shows_its_value_on_every_node_and_follows(tabs: Tabs, known: Known) -> None:
     page = tabs.open(known.url, "#/data/cpu_free_ratio")
     title = "cpu_free_ratio on each node"
-    expect(row(page, title, "n1")).to_contain_text("0.25 ratio")
-    expect(row(page, title, "n2")).to_contain_text("0.9312 ratio")
+    expect(row(page, title, "n1")).to_contain_text("25 %")
+    expect(row(page, title, "n2")).to_contain_text("93.1 %")
     expect(page.get_by_role("img", name=re.compile("cpu_free_ratio over nodes"))).to_be_visible()
     with Unreloaded(page):
         known.client.report("n1", Report("b", 2, "1.0", (ran("cpu_free_ratio", "0.5"),)))
-        expect(row(page, title, "n1")).to_contain_text("0.5 ratio")
+        expect(row(page, title, "n1")).to_contain_text("50 %")
         known.client.put_value("cpu_free_ratio", "n3", 0.125)
-        expect(row(page, title, "n3")).to_contain_text("0.125 ratio")
+        expect(row(page, title, "n3")).to_contain_text("12.5 %")
         known.client.delete_value("cpu_free_ratio", "n3")
         expect(row(page, title, "n3")).to_have_count(0)
 

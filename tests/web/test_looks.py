@@ -22,7 +22,7 @@ PLACES = {
     "cluster": ("#/cluster", "2 fresh"),
     "node": ("#/node/n2", "ten failures in a row"),
     "data": ("#/data", "perf_cpu"),
-    "data_name": ("#/data/cpu_free_ratio", "0.9312"),
+    "data_name": ("#/data/cpu_free_ratio", "93.1 %"),
     "path": (PATH, "algorithm1"),
     "jobs": ("#/jobs", RUNNING),
     "running": (f"#/job/{RUNNING}", "12 of 40"),

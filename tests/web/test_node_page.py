@@ -23,7 +23,7 @@ def test_it_shows_how_the_agent_is_and_every_value(tabs: Tabs, known: Known) -> 
     expect(page.get_by_role("heading", level=1)).to_have_text("Node n1")
     expect(page.locator("main")).to_contain_text("ready: its agent reports")
     expect(page.locator("main")).to_contain_text("127.0.0.1:9")
-    expect(row(page, "Values of this node", "cpu_free_ratio")).to_contain_text("0.25 ratio")
+    expect(row(page, "Values of this node", "cpu_free_ratio")).to_contain_text("25 %")
     expect(row(page, "Values of this node", "load_1m")).to_contain_text("3.5 processes")
     expect(row(page, "Values of this node", "rack")).to_contain_text("r7")
 
@@ -45,7 +45,7 @@ def test_values_and_slots_follow_what_happens_without_loading_anew(tabs: Tabs, k
     with Unreloaded(page):
         failed = Run("load_1m", Outcome.TIMEOUT, 9.0, None, "too slow", exit_status=-9)
         known.client.report("n1", Report("b", 2, "1.0", (ran("cpu_free_ratio", "0.75"), failed)))
-        expect(row(page, "Values of this node", "cpu_free_ratio")).to_contain_text("0.75 ratio")
+        expect(row(page, "Values of this node", "cpu_free_ratio")).to_contain_text("75 %")
         expect(row(page, "Values of this node", "load_1m")).to_contain_text("timed out")
         expect(row(page, "Values of this node", "load_1m")).to_contain_text("too slow")
         known.client.put_slot("n1", "load_1m", False)
@@ -54,14 +54,30 @@ def test_values_and_slots_follow_what_happens_without_loading_anew(tabs: Tabs, k
         expect(row(page, "Slots of this node", "load_1m")).to_have_count(0)
 
 
-def test_history_that_is_kept_is_drawn(tabs: Tabs, known: Known) -> None:
+def test_history_that_is_kept_for_an_hour_is_drawn(tabs: Tabs, known: Known) -> None:
+    command = "scripts/cpu_free_ratio.sh"
+    known.client.put_producer(Producer("cpu_free_ratio", command, 2.0, unit="ratio", ttl=600, keep=7_200))
     for number, value in enumerate(("0.1", "0.4", "0.2"), start=2):
         known.client.report("n1", Report("b", number, "1.0", (ran("cpu_free_ratio", value),)))
     page = tabs.open(known.url, "#/node/n1")
 
     line = row(page, "Values of this node", "cpu_free_ratio").get_by_role("img")
-    expect(line).to_have_accessible_name(re.compile(r"cpu_free_ratio: from 0\.1 ratio to 0\.4 ratio, 4 points"))
-    expect(row(page, "Values of this node", "load_1m")).to_contain_text("not kept")
+    expect(line).to_have_accessible_name("cpu_free_ratio: from 10 % to 40 %, 4 points")
+
+
+def test_the_last_hour_of_every_other_number_is_drawn_with_its_gaps(tabs: Tabs, known: Known) -> None:
+    for number, (value, age) in enumerate((("1", 3_000), ("2", 2_970), ("4", 600), ("3", 570)), start=2):
+        run = Run("load_1m", Outcome.OK, 0.1, value, age=age)
+        known.client.report("n1", Report("b", number, "1.0", (run,)))
+    page = tabs.open(known.url, "#/node/n1")
+
+    line = row(page, "Values of this node", "load_1m").get_by_role("img")
+    expect(line).to_have_accessible_name("load_1m: from 1 processes to 4 processes, 5 points")
+    expect(line.locator("path")).to_have_attribute("d", re.compile("^M[^M]*L[^M]*M[^M]*L[^M]*L[^M]*$"))
+    expect(row(page, "Values of this node", "cpu_free_ratio").get_by_role("img")).to_have_accessible_name(
+        "cpu_free_ratio: from 25 % to 25 %, 1 point"
+    )
+    expect(row(page, "Values of this node", "rack")).to_contain_text("no line: not a number")
 
 
 def test_a_node_without_an_agent_that_answers_has_no_log_and_says_why(tabs: Tabs, known: Known) -> None:

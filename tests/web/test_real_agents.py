@@ -44,7 +44,7 @@ def test_what_agents_measure_is_seen_as_it_comes(tabs: Tabs, enrolled: Served) -
     cells = page.get_by_role("list", name="Nodes").get_by_role("link")
     expect(cells).to_have_count(2)
     for cell in cells.all():
-        expect(cell).to_contain_text("ratio")
+        expect(cell).to_contain_text("%")
 
 
 def test_a_node_shows_its_values_and_asks_its_agent_for_the_log(tabs: Tabs, enrolled: Served) -> None:

@@ -11,6 +11,7 @@ from infosvc.access.roles import about_one_node, needs
 from infosvc.core.service import components_of
 from infosvc.data import arrow
 from infosvc.data.agent_report import check_text
+from infosvc.data.curves import STEP, Curves
 from infosvc.data.history import summary
 from infosvc.data.values import delete_value, put_value
 from infosvc.http.api import values
@@ -41,6 +42,7 @@ datum_said = answer_model(ns, Datum)
 values_said = answer_model(ns, answers.Values)
 many_said = answer_model(ns, answers.ManyValues)
 history_said = answer_model(ns, answers.History)
+hour_said = answer_model(ns, answers.Hour)
 
 
 @ns.route("")
@@ -139,6 +141,29 @@ class OneHistory(Resource):
         points, cut = components_of(current_app).store.history(data_name, node_name, (since, until), most)
         since = points[0][0] if cut else since
         return summary(data_name, node_name, producer.unit, (since, until), points).to_json()
+
+
+@ns.route("/<data_name>/<node_name>/hour")
+@ns.param("data_name", "a registered name", **DATA_NAME)
+@ns.param("node_name", "the node it is about", **NODE_NAME)
+class OneHour(Resource):
+    """What one number was lately."""
+
+    @ns.doc(security=[])
+    @ns.response(200, "the last hour", hour_said)
+    @ns.response(404, "nothing is registered under this name, or it has no value there")
+    @about_one_node
+    @needs(Role.READER)
+    def get(self, data_name: str, node_name: str) -> Any:
+        """Read the last hour of a number as 120 steps of 30 s.
+
+        It is in memory alone and begins anew with the service. A value that is no number has no numbers here, and so
+        has one that came when the service held as many curves as it may.
+        """
+        unit = latest().datum(data_name, check_node_name(node_name)).unit
+        curves: Curves = components_of(current_app).curves
+        since, found, full = curves.last_hour(node_name, data_name)
+        return answers.Hour(data_name, unit, found.get(data_name, ()), node_name, since, STEP, full).to_json()
 
 
 @ns.route("/<data_name>/<node_name>")

@@ -9,6 +9,7 @@ from flask import current_app, request
 from infosvc.access.roles import about_one_node, needs
 from infosvc.core.service import components_of
 from infosvc.data.agent_report import read_report
+from infosvc.data.curves import STEP, Curves
 from infosvc.http.api.body import body, read_fields
 from infosvc.http.api.call_group import CallGroup
 from infosvc.http.api.exchange import latest, take_in, write
@@ -26,6 +27,7 @@ calls = CallGroup("nodes", ns)
 node_body = body_model(ns, Node)
 node_said = answer_model(ns, Node)
 nodes_said = answer_model(ns, answers.Nodes)
+hour_said = answer_model(ns, answers.NodeHour)
 report_body = body_model(ns, Report)
 receipt_said = answer_model(ns, Receipt)
 
@@ -97,6 +99,31 @@ class OneNode(Resource):
         now = latest().clock.wall()
         write(lambda transaction: delete_node(transaction, node_name, now))
         return "", 204
+
+
+@ns.route("/<node_name>/hour")
+@ns.param("node_name", "the node whose values are asked for", **NODE_NAME)
+class NodeHour(Resource):
+    """What all numbers of a node were lately."""
+
+    @ns.doc(security=[])
+    @ns.param("after", "leave out the data names up to this one", **AFTER)
+    @ns.response(200, "their last hours; of a node that has no numbers, an empty list", hour_said, headers=LINK)
+    @about_one_node
+    @needs(Role.READER)
+    def get(self, node_name: str) -> Any:
+        """Read the last hour of every number of a node as 120 steps of 30 s.
+
+        They are in memory alone and begin anew with the service. A list of more than about 8 MiB comes in parts: follow
+        the header Link.
+        """
+        check_node_name(node_name)
+        curves: Curves = components_of(current_app).curves
+        since, found, full = curves.last_hour(node_name)
+        head = {"node_name": node_name, "since": since, "step": STEP, "full": full}
+        units = {name: row.unit for name, row in latest().configuration.producers.items()}
+        rows = (answers.Curve(name, units[name], numbers) for name, numbers in found.items() if name in units)
+        return answer_list("curves", rows, "data_name", head)
 
 
 @ns.route("/<node_name>/report")

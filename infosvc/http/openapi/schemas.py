@@ -105,6 +105,8 @@ def _type(models: Models, one: Field, plain: Any, limits: Limits, sent: bool) ->
         return {"type": "string", "enum": [each.value for each in plain]}
     if origin is None:
         return {"type": _PLAIN[plain]} | _limits_schema(limits, _OF_TEXTS if plain is str else _OF_NUMBERS)
+    if type(None) in inner:  # of a list's items; of fields it is said already
+        return _type(models, one, inner[0], limits, sent) | {"x-nullable": True}
     if origin in (Union, UnionType):
         return _one_of(models, [_type(models, one, each, limits, sent) for each in inner])
     if issubclass(origin, Mapping):

@@ -5,7 +5,7 @@
 import { ageText, everySecond, heard, isBad, later, momentText, outcomeText, reading } from "../age.js";
 import { serverNow, stateOf, syncClock } from "../age.js";
 import { get, isAbort, isPassing, path } from "../api.js";
-import { fill, h, heading, problemBox, setText } from "../dom.js";
+import { counted, fill, h, heading, problemBox, setText } from "../dom.js";
 import { watch } from "../live.js";
 import { poll, wait } from "../poll.js";
 import { numberOf, valueText } from "../scale.js";
@@ -15,8 +15,9 @@ import { slotsSection } from "./node_slots.js";
 const NAMES_PER_CALL = 60; // an address must not grow too long
 const FACTS_MS = 10_000;
 const UNKNOWN_MS = 2_000; // between two loads for names that were registered after the page was opened
-const HISTORY_SECONDS = 3_600;
+const HOUR_SECONDS = 3_600;
 const HISTORY_AGAIN_SECONDS = 60;
+const HOUR_AGAIN_SECONDS = 30;
 const STATES = {
   ready: "ready: its agent reports",
   stale: "silent: its agent has missed three heartbeats",
@@ -127,6 +128,7 @@ class Values {
     this.body = h("tbody");
     this.empty = h("p", { class: "quiet" }, "Loading\u2026");
     this.frame = 0;
+    this.hourAsked = 0;
     this.sight = new IntersectionObserver((entries) => this.seen(entries), { rootMargin: "100px" });
     const columns = ["Data name", "Value", "Age", "Last run", "Last hour"];
     this.table = h(
@@ -214,6 +216,7 @@ class Values {
     if (known) return known;
     const made = new Row(this.producers.get(name));
     this.rows.set(name, made);
+    this.hourAsked = 0;
     this.sight.observe(made.element);
     return made;
   }
@@ -242,6 +245,7 @@ class Values {
         row.draw(now);
         if (row.inSight && row.isDue(now)) this.loadHistory(row, now);
       }
+      if (this.rows.size && now - this.hourAsked > HOUR_AGAIN_SECONDS) this.loadHour(now);
     });
   }
 
@@ -256,12 +260,29 @@ class Values {
 
   async loadHistory(row, now) {
     row.asked = now;
-    const params = { since: Math.max(0, now - Math.min(row.producer.keep, HISTORY_SECONDS)) };
+    const params = { since: Math.max(0, now - HOUR_SECONDS) };
     try {
       const where = path("data", row.name, this.nodeName, "history");
       row.showHistory(await get(where, { params, signal: this.signal }));
     } catch (error) {
       if (!isAbort(error)) setText(row.history, `history not available: ${error.message}`);
+    }
+  }
+
+  /** The last hour of all values whose history is not kept as long, in one call. */
+  async loadHour(now) {
+    this.hourAsked = now;
+    try {
+      const hour = await get(path("nodes", this.nodeName, "hour"), { signal: this.signal });
+      const curves = new Map(hour.curves.map((curve) => [curve.data_name, curve.numbers]));
+      for (const row of this.rows.values()) {
+        if (!row.isKept) row.showHour(hour, curves.get(row.name) ?? []);
+      }
+    } catch (error) {
+      if (isAbort(error)) return;
+      for (const row of this.rows.values()) {
+        if (!row.isKept) setText(row.history, `last hour not available: ${error.message}`);
+      }
     }
   }
 }
@@ -280,7 +301,6 @@ class Row {
     this.reason = h("p", { class: "reason" });
     this.ended = h("span");
     fill(this.outcome, this.ended, this.reason);
-    if (!producer.keep) fill(this.history, h("span", { class: "quiet" }, "not kept"));
     const link = h("a", { href: `#${path("data", this.name)}`, title: producer.help || null }, this.name);
     const head = h("th", { scope: "row" }, link);
     this.element = h("tr", null, head, this.value, this.age, this.outcome, this.history);
@@ -297,22 +317,40 @@ class Row {
     this.element.className = `is-${state}`;
   }
 
-  /** Whether the history should be loaded, for the first time or again. */
-  isDue(now) {
-    return this.producer.keep > 0 && now - this.asked > HISTORY_AGAIN_SECONDS;
+  /** Whether the database keeps its last hour, which then outlives the service. */
+  get isKept() {
+    return this.producer.keep >= HOUR_SECONDS;
   }
 
-  showHistory({ points }) {
+  /** Whether the history should be loaded, for the first time or again. */
+  isDue(now) {
+    return this.isKept && now - this.asked > HISTORY_AGAIN_SECONDS;
+  }
+
+  showHistory({ points, until }) {
     const numbers = points.map(([at, text]) => [at, numberOf(text)]).filter(([, number]) => number !== null);
-    if (numbers.length < 2) {
-      const why = points.length ? "no line: too few numbers" : "nothing kept yet";
+    const why = points.length ? "no line: not a number" : "nothing kept yet";
+    this.drawLine(numbers, [until - HOUR_SECONDS, until], this.producer.ttl, why);
+  }
+
+  showHour({ since, step, full }, numbers) {
+    const points = numbers.map((number, at) => [since + at * step, number]).filter(([, number]) => number !== null);
+    const isText = this.reading?.text && numberOf(this.reading.text) === null;
+    const why = isText ? "no line: not a number" : full ? "no line: the service holds no more" : "nothing yet";
+    // Two numbers may have come a step less apart than their steps are.
+    const longest = step * Math.ceil(Math.max(this.producer.ttl, step) / step);
+    this.drawLine(points, [since, since + HOUR_SECONDS], longest, why);
+  }
+
+  drawLine(numbers, span, longest, why) {
+    if (!numbers.length) {
       fill(this.history, h("span", { class: "quiet" }, why));
       return;
     }
     const all = numbers.map(([, number]) => number);
     const [low, high] = [all.reduce((a, b) => Math.min(a, b)), all.reduce((a, b) => Math.max(a, b))];
     const told = (number) => valueText(String(number), this.producer.unit);
-    const label = `${this.name}: from ${told(low)} to ${told(high)}, ${numbers.length} points`;
-    fill(this.history, sparkline(numbers, label));
+    const label = `${this.name}: from ${told(low)} to ${told(high)}, ${counted(numbers.length, "point")}`;
+    fill(this.history, sparkline(numbers, label, span, longest));
   }
 }

@@ -1,0 +1,137 @@
+"""The last hour of every number as a curve: in memory only, a few bytes a step, as much as the limit allows.
+
+A curve has one number for each step of 30 s, the last that was measured in it. A step without any holds no number.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from array import array
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from infosvc.settings import Clock
+from infosvc.state.current_values import Cell
+from infosvc.state.transaction import Commit
+
+STEP = 30.0  # seconds
+STEPS = 120  # so many are an hour
+LONGEST_NUMBER = 64  # characters; a longer text is not tried, because Python copies it to say that it is no number
+
+_NOTHING = math.nan
+_EMPTY = array("f", [_NOTHING]) * STEPS
+
+Numbers = tuple[float | None, ...]
+"""One for each step, oldest first; None where no number came."""
+
+
+class LastHour(NamedTuple):
+    """Some curves of one node by data name: `since` is when their first step began, in Unix seconds."""
+
+    since: float
+    curves: dict[str, Numbers]
+    is_full: bool
+
+
+class Curves:
+    """Hears of every commit; any thread may read. At most `most` numbers have a curve, the first that came."""
+
+    def __init__(self, clock: Clock, most: int) -> None:
+        self.most = most
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._nodes: dict[str, dict[str, _Curve]] = {}  # by node, because a page asks for all of one
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def is_full(self) -> bool:
+        """Whether numbers that are new have no curve."""
+        return self._count >= self.most
+
+    def hear(self, commit: Commit) -> None:
+        """Called after a commit; what was forgotten loses its curve."""
+        # Monotonic, so that a clock that is set does not move the curves.
+        now = _step(self._clock.monotonic())
+        with self._lock:
+            for cell, value in commit.values.items():
+                if value is None:
+                    self._forget(*cell)
+                elif value.text is not None and value.measured is not None and len(value.text) <= LONGEST_NUMBER:
+                    self._take(cell, value.text, min(int(value.measured // STEP), now), now)
+
+    def last_hour(self, node_name: str, data_name: str | None = None) -> LastHour:
+        """The curves of a node by data name, or that of one name."""
+        monotonic, wall = self._clock.monotonic(), self._clock.wall()
+        now = _step(monotonic)
+        since = wall - monotonic + (now - STEPS + 1) * STEP
+        with self._lock:
+            curves = self._nodes.get(node_name, {})
+            names = sorted(curves) if data_name is None else [name for name in (data_name,) if name in curves]
+            copies = [(name, curves[name].newest, curves[name].numbers[:]) for name in names]
+        return LastHour(
+            round(since, 3), {name: _numbers(newest, numbers, now) for name, newest, numbers in copies}, self.is_full
+        )
+
+    def _take(self, cell: Cell, text: str, step: int, now: int) -> None:
+        data_name, node_name = cell
+        try:
+            number = float(text)
+            curve = self._nodes[node_name][data_name]
+        except ValueError:
+            return
+        except KeyError:
+            if self.is_full or not math.isfinite(number) or step <= now - STEPS:
+                return
+            curve = self._nodes.setdefault(node_name, {})[data_name] = _Curve(now)
+            self._count += 1
+        if step == curve.newest:  # as nearly always
+            curve.numbers[step % STEPS] = number
+        elif step > now - STEPS:
+            curve.put(step, number, now)
+
+    def _forget(self, data_name: str, node_name: str) -> None:
+        curves = self._nodes.get(node_name, {})
+        if curves.pop(data_name, None) is None:
+            return
+        self._count -= 1
+        if not curves:
+            del self._nodes[node_name]
+
+
+class _Curve:
+    """The numbers of an hour in a ring: that of step `n` stands at `n % STEPS`, up to the step `newest`."""
+
+    __slots__ = ("newest", "numbers")
+
+    def __init__(self, newest: int) -> None:
+        self.newest = newest
+        self.numbers = _EMPTY[:]
+
+    def put(self, step: int, number: float, now: int) -> None:
+        """The number of a step of the hour up to the step `now`."""
+        if self.newest > now:  # the clock went back: what was known belongs to no time any more
+            self.newest, self.numbers = now, _EMPTY[:]
+        for passed in range(max(self.newest, step - STEPS) + 1, step + 1):
+            self.numbers[passed % STEPS] = _NOTHING
+        self.newest = max(self.newest, step)
+        self.numbers[step % STEPS] = number
+
+
+def _step(monotonic: float) -> int:
+    return math.floor(monotonic / STEP)
+
+
+def _numbers(newest: int, numbers: Sequence[float], now: int) -> Numbers:
+    """What a curve's ring holds of the steps up to `now`."""
+    known = range(newest - STEPS + 1, newest + 1)
+    wanted = range(now - STEPS + 1, now + 1)
+    return tuple(_plain(numbers[step % STEPS]) if step in known else None for step in wanted)
+
+
+def _plain(kept: float) -> float | None:
+    """A number with the seven digits that four bytes hold; None for a gap, and for what is too large for them."""
+    return float(f"{kept:.7g}") if math.isfinite(kept) else None
