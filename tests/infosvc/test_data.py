@@ -150,6 +150,11 @@ def test_several_names_come_in_one_answer(enrolled: Served) -> None:
         ("cpu", "ratio", 0),
     ]
     assert enrolled.ask("GET", "/api/v1/data?name=cpu&name=nothing").status == 404
+    for names, known in (("name=nothing&name=load", ["load"]), ("name=nothing", [])):
+        some = enrolled.ask("GET", f"/api/v1/data?{names}&skip_unknown=true")
+        assert [entry["data_name"] for entry in some.json["data"]] == known
+    assert enrolled.ask("GET", "/api/v1/data?name=nothing&skip_unknown=false").status == 404
+    assert enrolled.ask("GET", "/api/v1/data?name=cpu&skip_unknown=yes").error["field"] == "skip_unknown"
     assert enrolled.ask("GET", "/api/v1/data").error["field"] == "name"
 
 

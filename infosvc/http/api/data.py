@@ -17,7 +17,7 @@ from infosvc.data.values import delete_value, put_value
 from infosvc.http.api import values
 from infosvc.http.api.body import Fields, body, read
 from infosvc.http.api.call_group import CallGroup
-from infosvc.http.api.exchange import latest, query_number, write
+from infosvc.http.api.exchange import latest, query_flag, query_number, write
 from infosvc.http.api.paging import AFTER, LINK
 from infosvc.http.api.restx import Namespace, Resource
 from infosvc.http.openapi.document import DATA_NAME, NODE_NAME, SECONDS
@@ -63,12 +63,15 @@ class Data(Resource):
     @ns.param("node", "only this node's values", **NODE_NAME)
     @ns.param("max_age", "leave out values older than this, seconds", **SECONDS)
     @ns.param("after", "leave out the nodes up to this one, of the first name", **AFTER)
+    @ns.param(
+        "skip_unknown", "leave out names under which nothing is registered", default="false", enum=["true", "false"]
+    )
     @ns.param("If-None-Match", TAG_ASKED, **TAG)
     @ns.produces(["application/json", arrow.MEDIA_TYPE])
     @ns.response(304, "nothing has changed since the answer with the ETag of If-None-Match")
     @ns.response(200, "one answer for each name", many_said, headers=TAGS)
-    @ns.response(404, "nothing is registered under one of the names")
-    @ns.response(422, "no name was asked for, or max_age is wrong")
+    @ns.response(404, "nothing is registered under one of the names, without skip_unknown")
+    @ns.response(422, "no name was asked for, or max_age or skip_unknown is wrong")
     @about_one_node
     @needs(Role.READER)
     def get(self) -> Any:
@@ -80,6 +83,8 @@ class Data(Resource):
         names = list(dict.fromkeys(request.args.getlist("name")))
         if not names:
             raise InvalidInput("no name was asked for", "name", remedy="use /data?name=A&name=B")
+        if query_flag("skip_unknown"):
+            names = [name for name in names if name in latest().configuration.producers]
         return values.answer(names, several=True)
 
 

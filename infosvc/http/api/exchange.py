@@ -116,6 +116,14 @@ def _present_version(data_name: str) -> int:
     return known.version
 
 
+def query_flag(name: str) -> bool:
+    """Whether the query string says true; false without it."""
+    text = request.args.get(name, "false")
+    if text not in ("true", "false"):
+        raise InvalidInput(f"{name}={text!r} is not allowed: true or false", name)
+    return text == "true"
+
+
 def query_number(name: str) -> float | None:
     """A non-negative number of the query string, None without it."""
     text = request.args.get(name)

@@ -32,7 +32,7 @@ class _Asked(NamedTuple):
 
     def query(self) -> list[tuple[str, str]]:
         """As the call said it, but for `after`."""
-        parameters = {"node": self.node, "max_age": request.args.get("max_age")}
+        parameters = {"node": self.node} | {name: request.args.get(name) for name in ("max_age", "skip_unknown")}
         return [(name, value) for name, value in parameters.items() if value is not None]
 
 
