@@ -27,6 +27,16 @@ class Place(NamedTuple):
     node: str
     state: str
 
+    @property
+    def application(self) -> str:
+        """The numbers of its application, which its name ends with as well."""
+        return "_".join(self.container.split("_")[-4:-2])
+
+    @property
+    def is_master(self) -> bool:
+        """Whether it is the application master of a first attempt."""
+        return self.container.endswith("_000001")
+
 
 @contextmanager
 def shell(
@@ -57,12 +67,17 @@ def shell(
 
 def places(cluster: Cluster) -> list[Place]:
     """The containers of every node, application masters left out."""
+    return [one for one in containers(cluster) if not one.is_master]
+
+
+def containers(cluster: Cluster) -> list[Place]:
+    """The containers of every node."""
     found = []
     for node in cluster.nodes:
         manager = Pages("NodeManager", f"http://{node}:{ports.NODEMANAGER_HTTP}")
         answer = manager.read_json("/ws/v1/node/containers", "the containers")
-        containers = (answer["containers"] or {}).get("container", [])
-        found += [Place(one["id"], node, one["state"]) for one in containers if not one["id"].endswith("_000001")]
+        rows = (answer["containers"] or {}).get("container", [])
+        found += [Place(one["id"], node, one["state"]) for one in rows]
     return found
 
 
@@ -83,7 +98,12 @@ def _running(cluster: Cluster, name: str) -> list[str]:
 
 def first_order(cluster: Cluster) -> dict[str, Any]:
     """What the plug-in tells of its first policy by JMX; nothing before it has started."""
-    path = "/jmx?qry=Hadoop:service=ResourceManager,name=NodewiseOrder-first"
+    return order_named(cluster, "first")
+
+
+def order_named(cluster: Cluster, name: str) -> dict[str, Any]:
+    """What the plug-in tells of an order by JMX; nothing where there is none."""
+    path = f"/jmx?qry=Hadoop:service=ResourceManager,name=NodewiseOrder-{name}"
     answer = Pages("ResourceManager", cluster.rm_http).read_json(path, "the plug-in")
     beans: list[dict[str, Any]] = answer["beans"]
     return beans[0] if beans else {}

@@ -12,15 +12,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from infosvc.wire.errors import InvalidInput
+from infosvc.wire.errors import InvalidInput, NotFound
 from infosvc.wire.records import NAME, Datum, State
 
 POLICIES = ("first", "second")
+WORDS = ("score", "filter", "near", "herd", "room.memory-mb", "room.vcores")
 KEYS = frozenset(
     [f"service.{key}" for key in ("url", "token-file", "poll-interval-ms", "timeout-ms")]
-    + [f"{name}.{key}" for name in POLICIES for key in ("score", "filter", "near", "herd")]
-    + [f"{name}.room.{key}" for name in POLICIES for key in ("memory-mb", "vcores")]
+    + [f"{name}.{key}" for name in (*POLICIES, "program") for key in WORDS]
 )
+
+PROGRAM = re.compile(r"[a-z0-9._-]{1,64}", re.ASCII)
+_OF_PROGRAM = re.compile(rf"program\.(.+)\.({'|'.join(map(re.escape, WORDS))})")
 
 _NAME = f"({NAME.pattern.strip('^$')})"
 _TERM = re.compile(
@@ -121,11 +124,36 @@ def parse(text: str) -> list[ScoringPolicy]:
 
     What has no part in the scores is not looked into, beyond its key.
     """
-    keys = dict(_lines(text))
-    for key in sorted(keys.keys() - KEYS):
-        raise InvalidInput(f"{key!r} is not known: is it misspelled?", key)
+    keys = _keys(text)
     policies = [_policy(name, keys) for name in POLICIES if any(key.startswith(f"{name}.") for key in keys)]
     return policies or [_policy(POLICIES[0], keys)]
+
+
+def parse_program(text: str, name: str) -> ScoringPolicy:
+    """How the settings file has nodes judged for a program; NotFound when it says nothing of it."""
+    keys = _keys(text)
+    own = {word: keys[f"program.{name}.{word}"] for word in WORDS if f"program.{name}.{word}" in keys}
+    if not PROGRAM.fullmatch(name) or not (own or "program.score" in keys):
+        raise NotFound(f"the settings file has no order for the program {name!r}", remedy="write program.score into it")
+    said = {word: keys[f"program.{word}"] for word in WORDS if f"program.{word}" in keys} | own
+    return _policy(f"program.{name}", {f"program.{name}.{word}": _fill(one, name) for word, one in said.items()})
+
+
+def _fill(text: str, program: str) -> str:
+    return text.replace("{program}", program)
+
+
+def _keys(text: str) -> dict[str, str]:
+    keys = dict(_lines(text))
+    for key in sorted(keys.keys() - KEYS):
+        program = _OF_PROGRAM.fullmatch(key)
+        if not program:
+            raise InvalidInput(f"{key!r} is not known: is it misspelled?", key)
+        if not PROGRAM.fullmatch(program[1]):
+            raise InvalidInput(
+                f"{key} names no program", key, remedy="a name has at most 64 small letters, digits, dots, _ and -"
+            )
+    return keys
 
 
 def _lines(text: str) -> Iterator[tuple[str, str]]:

@@ -58,7 +58,8 @@ def cluster() -> None:
 @click.option(
     "--plugin/--no-plugin",
     default=None,
-    help="Whether YARN orders nodes by measured values, as nodewise-policy.properties beside the site files says.  "
+    help="Whether YARN orders nodes by measured values, for each program if it has an order of its own, as "
+    "nodewise-policy.properties beside the site files says.  "
     "[default: no, later the last value]",
 )
 @click.option(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -18,6 +19,7 @@ FOLDER = "records"
 UNDER_WAY = ("waiting", "starting", "working")
 """States of nodes that no node of a job that has ended is in."""
 KIND_TAG = "kind="
+_PROGRAM = re.compile(r"[a-z0-9._-]{1,64}", re.ASCII)  # YARN keeps tags in small letters
 
 
 class Files(Protocol):
@@ -81,3 +83,16 @@ def kind_tag(kind: str) -> str:
 def kind_of(tagged: Iterable[str]) -> str:
     """Inverse of `kind_tag`; "" for a job that was submitted before there was one."""
     return next((tag.removeprefix(KIND_TAG) for tag in tagged if tag.startswith(KIND_TAG)), "")
+
+
+def program_tags(program: str | None) -> list[str]:
+    """The tag by which YARN's plug-in knows whose order of nodes a job wants; JobError when it can be no name.
+
+    >>> program_tags("alexnet.v2")
+    ['program:alexnet.v2']
+    """
+    if program is None:
+        return []
+    if not _PROGRAM.fullmatch(program):
+        raise JobError(f"--program {program!r} is no name", remedy="give 1 to 64 small letters, digits, dots, _ or -")
+    return [f"program:{program}"]

@@ -40,6 +40,12 @@ class JobOptions(Settings):
     """
 
     queue: str = option("default", help="YARN queue to run in.")
+    program: str | None = option(
+        None,
+        help="Have YARN prefer nodes as its plug-in judges them for this program: see docs/yarn-plugin.md  "
+        "[default: as for any job].",
+        metavar="NAME",
+    )
     node_label: str | None = option(
         None, help="YARN's label of the nodes to run on  [default: nodes that serve any job].", metavar="LABEL"
     )

@@ -18,7 +18,7 @@ from hadoop.rest import site_files
 from infosvc.wire.client import DEFAULT_URL, InfoClient
 from infosvc.wire.errors import Forbidden, InfoError
 from infosvc.wire.records import Role
-from jobs.application.job_record import kind_tag
+from jobs.application.job_record import kind_tag, program_tags
 from jobs.application.job_spec import JobOptions, JobSpec
 from jobs.application.package import code_zip
 from jobs.division import decision_store, kept_work
@@ -116,6 +116,7 @@ class Submitter:
     def check(self, order: Order) -> list[str]:
         """Find what cannot work before anything is submitted; the nodes that accept work."""
         check_attempts(self._home.conf_dir, order.options.attempts)
+        program_tags(order.options.program)
         self._check_needs(order)
         label = order.options.node_label
         nodes = self.yarn.running_nodes(label)
@@ -167,7 +168,7 @@ class Submitter:
                 order.name,
                 launch,
                 self.filesystem,
-                [*order.tags, kind_tag(order.kind)],
+                [*order.tags, kind_tag(order.kind), *program_tags(order.options.program)],
                 order.options.attempts,
                 Where(order.options.queue, order.options.node_label, order.master.hosts),
             )

@@ -95,6 +95,15 @@ def test_values_cannot_break_the_xml(tmp_path: Path) -> None:
     assert _keys(odd.conf_dir / "yarn-site.xml")["yarn.admin.acl"] == "<&>"
 
 
+def test_applications_have_the_order_of_their_program_with_the_plug_in_alone(cluster: Cluster, tmp_path: Path) -> None:
+    key = "yarn.scheduler.app-placement-allocator.class"
+    wanted = replace(cluster, home=tmp_path / "wanted", plugin=True)
+    site.render(wanted)
+    assert _keys(wanted.conf_dir / "yarn-site.xml")[key] == "nodewise.yarn.ByProgram"
+    site.render(replace(wanted, plugin=False))
+    assert key not in _keys(wanted.conf_dir / "yarn-site.xml")
+
+
 def test_mapreduce_has_its_shuffle_on_nodes_that_want_it(cluster: Cluster, tmp_path: Path) -> None:
     assert "yarn.nodemanager.aux-services" not in _node(cluster, "yarn-site.xml")
     wanted = replace(cluster, home=tmp_path / "wanted", mapreduce=True)

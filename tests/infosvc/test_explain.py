@@ -158,6 +158,24 @@ def test_both_policies_are_explained_and_a_changed_file_is_read_again(service: S
     assert service.ask("GET", PAGE).text.count("<h2>") == 2
 
 
+def test_the_order_of_a_program_is_explained_also_before_its_values_are_there(service: Served, policy: Path) -> None:
+    policy.write_text(f"{FREE}\nprogram.score = speed:{{program}} higher 0..1 missing neutral; load lower 0..10\n")
+    give(service, "load", n1=9, n2=1, n3=5)
+    service.client.put_producer(Producer("speed:net", "x", 5.0))
+    give(service, "speed:net", n1=1, n2=0, n3=0.5)
+
+    def shown(program: str) -> list[tuple[str, Any]]:
+        (found,) = service.ask("GET", f"{API}?program={program}").json["policies"]
+        assert found["policy"] == f"program.{program}"
+        return [(one["node_name"], pytest.approx(one["score"])) for one in found["nodes"]]
+
+    assert shown("net") == [("n1", 0.55), ("n3", 0.5), ("n2", 0.45)]
+    assert shown("new") == [("n2", 0.7), ("n3", 0.5), ("n1", 0.3)]
+    assert service.ask("GET", f"{PAGE}?program=net").text.count("<h2>program.net</h2>") == 1
+    policy.write_text(FREE)
+    assert service.ask("GET", f"{API}?program=net").status == 404
+
+
 @pytest.mark.parametrize("path", [API, PAGE])
 def test_without_a_policy_file_the_remedy_is_said(sqlite_url: str, serve: Serving, path: str) -> None:
     with serve(sqlite_url) as served:
@@ -297,7 +315,9 @@ def test_the_keys_are_those_of_the_plug_in() -> None:
     of_a_policy = set(re.findall(r'prefix \+ "([a-z.-]+)"', source))
 
     assert {"service.url"} < own and {"score"} < of_a_policy
-    assert own | {f"{name}.{key}" for name in ("first", "second") for key in of_a_policy} == KEYS
+    assert own | {f"{name}.{key}" for name in ("first", "second", "program") for key in of_a_policy} == KEYS
+    words = re.search(r"WORDS = List.of\((.*)\);", (JAVA / "Programs.java").read_text())
+    assert words and set(re.findall(r'"([a-z.-]+)"', words[1])) == of_a_policy
 
 
 @pytest.mark.parametrize(

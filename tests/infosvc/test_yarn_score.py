@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from infosvc.wire.errors import InvalidInput
+from infosvc.wire.errors import InvalidInput, NotFound
 from infosvc.wire.records import Datum, Outcome, State
-from infosvc.yarn_score import parse
+from infosvc.yarn_score import parse, parse_program
 from tests.recipes.pages import block
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -66,7 +66,34 @@ def test_what_the_plug_in_refuses_is_refused_with_its_key(line: str) -> None:
         parse(f"first.score = free higher 0..1\n{line}\n")
 
 
+def test_a_program_is_judged_by_its_own_keys_and_else_by_those_of_any_program() -> None:
+    text = """first.score = free higher 0..1
+        program.score = speed:{program} higher 0..1
+        program.filter = free > 0.5
+        program.net.v2.score = free lower 0..1
+        program.room.filter = free > 0.1"""
+
+    assert [one.name for one in parse(text)] == ["first"]
+    said = {name: parse_program(text, name) for name in ("any", "net.v2", "room")}
+    assert {name: one.data_names for name, one in said.items()} == {
+        "any": ["speed:any", "free"],
+        "net.v2": ["free"],
+        "room": ["speed:room", "free"],
+    }
+    assert [str(one) for one in said["room"].conditions] == ["free > 0.1"]
+    for unknown in ("No", "a/b", ""):
+        with pytest.raises(NotFound):
+            parse_program(text, unknown)
+
+
+@pytest.mark.parametrize("key", ["program.Net.score", "program..score", "program.net.scores", "program"])
+def test_a_key_that_names_no_program_is_refused(key: str) -> None:
+    with pytest.raises(InvalidInput, match=key):
+        parse(f"first.score = free higher 0..1\n{key} = free higher 0..1\n")
+
+
 def test_the_settings_that_the_readme_shows_are_right() -> None:
     (policy,) = parse(block("plugin-settings"))
 
     assert policy.terms and policy.conditions
+    assert parse_program(block("plugin-settings"), "net").terms[0].data_name == "training_speed:net"

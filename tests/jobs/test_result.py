@@ -88,6 +88,7 @@ def test_every_part_of_a_request_can_be_said_on_the_command_line(tmp_path: Path)
         *("--no-steal", "--fallback", "f", "--env", "a.tar.gz", "--attempts", "9"),
         *("--weights", f"{tmp_path}/weights", "--labels", f"{tmp_path}/labels", "--ca-file", f"{tmp_path}/ca"),
         *("--queue", "q", "--resource", "yarn.io/gpu=2", "--resource", "disk=1", "--priority", "3"),
+        *("--program", "p"),
         *("--master-memory", "2g", "--cold-start", "z"),
     )
 
@@ -112,6 +113,7 @@ def test_every_part_of_a_request_can_be_said_on_the_command_line(tmp_path: Path)
     )
     options = JobOptions(
         queue="q",
+        program="p",
         master_python="m",
         capability_wait=6.0,
         container_wait=5.0,

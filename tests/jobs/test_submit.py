@@ -18,6 +18,7 @@ from infosvc.access.tokens import new_text
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Unauthorized, Unreachable
 from infosvc.wire.records import Role
+from jobs.application.job_record import program_tags
 from jobs.application.submit import (
     MOST_ATTEMPTS,
     InfoAccess,
@@ -231,3 +232,9 @@ def test_the_remedy_is_said_once() -> None:
 @pytest.mark.parametrize(("files", "mb"), [(0, 640), (40, 640), (2_000_000, 2640)])
 def test_an_application_master_gets_memory_by_the_files_that_it_divides(files: int, mb: int) -> None:
     assert master_memory_mb(files) == mb
+
+
+@pytest.mark.parametrize("name", ["", "Net", "a/b", "a b", "\N{ARABIC-INDIC DIGIT THREE}", "x" * 65, "net\n"])
+def test_a_program_whose_name_yarn_would_not_keep_is_refused(name: str) -> None:
+    with pytest.raises(JobError, match="is no name: give 1 to 64 small letters"):
+        program_tags(name)

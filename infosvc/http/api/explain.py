@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from flask import Response, current_app
+from flask import Response, current_app, request
 
 from infosvc.access.roles import needs
 from infosvc.core.service import components_of
@@ -21,7 +21,7 @@ from infosvc.http.openapi.schemas import answer_model
 from infosvc.wire.answers import Condition, Explained, ExplainedPolicy, Part, ScoredNode
 from infosvc.wire.errors import InvalidInput, NotFound
 from infosvc.wire.records import Datum, Role
-from infosvc.yarn_score import Scored, ScoringPolicy, Term, Values, parse
+from infosvc.yarn_score import PROGRAM, Scored, ScoringPolicy, Term, Values, parse, parse_program
 
 ns = Namespace("explain", "Explain: how YARN's plug-in judges nodes", path="/explain")
 
@@ -33,8 +33,11 @@ class Explain(Resource):
     """The order of nodes by what is known now."""
 
     @ns.doc(security=[])
-    @ns.response(200, "every policy of the settings file", explained)
-    @ns.response(404, "the service was started without --policy-file, or a data name in it is not registered")
+    @ns.param(
+        "program", "only the order of this program", pattern=f"^{PROGRAM.pattern}$", **{"x-example": "my_training"}
+    )
+    @ns.response(200, "every policy of the settings file, or the order of the program", explained)
+    @ns.response(404, "no --policy-file was given, nothing is registered under a name in it, or it lacks the program")
     @ns.response(422, "the settings file cannot be used")
     @needs(Role.READER)
     def get(self) -> Any:
@@ -53,25 +56,30 @@ def _show_page() -> Response:
 calls = CallGroup("explain", ns, (Route("/explain", "page", _show_page, Role.READER),))
 
 
-def _policies() -> list[ScoringPolicy]:
+def _text() -> str:
     file = components_of(current_app).settings.policy_file
     if file is None:
         raise NotFound(
             "no policy is known here", remedy="start the service with --policy-file nodewise-policy.properties"
         )
     try:
-        return parse(Path(file).read_text(encoding="utf-8"))
+        return Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{file} cannot be read: {error}", "policy_file") from error
 
 
 def _explain() -> tuple[ExplainedPolicy, ...]:
-    return tuple(_policy(one) for one in _policies())
+    program = request.args.get("program")
+    if program is None:
+        return tuple(_policy(one, one.data_names) for one in parse(_text()))
+    policy = parse_program(_text(), program)
+    return (_policy(policy, [name for name in policy.data_names if name in latest().configuration.producers]),)
 
 
-def _policy(policy: ScoringPolicy) -> ExplainedPolicy:
+def _policy(policy: ScoringPolicy, data_names: Sequence[str]) -> ExplainedPolicy:
+    """By these values: of a program that has not run yet, some may not be registered."""
     view = latest()
-    values: Values = {name: {one.node_name: one for one in view.data(name)} for name in policy.data_names}
+    values: Values = {name: {one.node_name: one for one in view.data(name)} for name in data_names}
     nodes = sorted({node for data in values.values() for node in data} | {node.node_name for node in view.nodes()})
     scored = tuple(_node(policy, one, values) for one in policy.order(nodes, values))
     return ExplainedPolicy(policy.name, scored)
@@ -79,7 +87,7 @@ def _policy(policy: ScoringPolicy) -> ExplainedPolicy:
 
 def _node(policy: ScoringPolicy, scored: Scored, values: Values) -> ScoredNode:
     parts = tuple(
-        _part(term, values[term.data_name].get(scored.node_name), part)
+        _part(term, values.get(term.data_name, {}).get(scored.node_name), part)
         for term, part in zip(policy.terms, scored.parts, strict=True)
     )
     conditions = tuple(

@@ -14,7 +14,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from bench.distributed_shell import first_order, places, shell
+from bench.distributed_shell import containers, first_order, order_named, places, shell
 from bench.stage import restart
 from hadoop.local import lifecycle, site
 from hadoop.local.lifecycle import Cluster
@@ -22,7 +22,7 @@ from hadoop.rest.pages import Pages
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError
 from infosvc.wire.records import Kind, Producer
-from tests.cluster.site import add_properties, until
+from tests.cluster.site import add_properties, nodewise, succeed, until
 
 Eventually = Callable[..., None]
 NAME = "my_order"
@@ -35,6 +35,9 @@ first.room.memory-mb = 64
 second.score = my_order lower 0..1
 second.herd = 0.001
 second.room.memory-mb = 64
+program.score = speed:{{program}} higher 0..1
+program.herd = 0.001
+program.room.memory-mb = 64
 """
 ATTRIBUTES = """
 service = http://{master}:8400
@@ -95,6 +98,18 @@ class Placing:
         """Hadoop's distributed shell, sleeping in so many containers; gives how many of them each node has."""
         with shell(self.cluster, ["sleep", "600"], containers, 128, *more):
             yield lambda: Counter(one.node for one in places(self.cluster) if one.state == "RUNNING")
+
+    def applications(self) -> list[dict[str, Any]]:
+        """All that YARN remembers."""
+        answer = Pages("ResourceManager", self.cluster.rm_http).read_json("/ws/v1/cluster/apps", "the applications")
+        found: list[dict[str, Any]] = answer["apps"]["app"]
+        return found
+
+    def programs(self) -> Counter[tuple[str, str]]:
+        """How many containers each program has on each node, masters among them."""
+        tags = {one["id"].removeprefix("application_"): one["applicationTags"] for one in self.applications()}
+        running = [one for one in containers(self.cluster) if one.state == "RUNNING"]
+        return Counter((tags[one.application], one.node) for one in running)
 
     def attributes(self) -> dict[str, dict[str, str]]:
         """What the NodeManagers have published, by node."""
@@ -165,6 +180,24 @@ def test_when_the_service_is_away_yarn_goes_on_as_without_the_plug_in_and_comes_
     placing.serve()
     until(lambda: not placing.health()["StockOrder"])
     assert placing.health()["Complaint"] == ""
+
+
+def test_two_programs_have_opposite_orders_of_the_same_nodes_at_the_same_time(placing: Placing) -> None:
+    first, *_, last = placing.cluster.nodes
+    for program, values in {"up": (0.1, 0.3, 0.5, 0.9), "down": (0.9, 0.5, 0.3, 0.1)}.items():
+        placing.client.put_producer(Producer(f"speed:{program}", cmd="", time_max=3600, kind=Kind.PROGRAM))
+        for node, value in zip(placing.cluster.nodes, values, strict=True):
+            placing.client.put_value(f"speed:{program}", node, value)
+
+    tag = "-application_tags"
+    with placing.shell(1, tag, "program:up") as where, placing.shell(1, tag, "program:down"):  # each fills a node
+        until(lambda: where().total() == 2)
+        assert placing.programs() == {("program:up", last): 2, ("program:down", first): 2}, "masters and containers"
+    said = nodewise(placing.cluster.home, "job", "run", "--program", "up", "--memory", "64", "--wait", "--json", "true")
+    (job,) = [one for one in placing.applications() if one["id"] == json.loads(succeed(said))["job_id"]]
+    assert (job["amHostHttpAddress"].split(":")[0], "program:up" in job["applicationTags"]) == (last, True)
+    shown = order_named(placing.cluster, "program.up")["First"]
+    assert [line.split(":")[0] for line in shown] == list(reversed(placing.cluster.nodes))
 
 
 def test_the_service_explains_the_order(placing: Placing) -> None:

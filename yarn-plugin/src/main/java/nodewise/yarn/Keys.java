@@ -1,6 +1,7 @@
 package nodewise.yarn;
 
 import java.util.HashSet;
+import java.util.List;
 import java.util.Properties;
 import java.util.Set;
 import java.util.TreeSet;
@@ -21,8 +22,9 @@ final class Keys {
         this.properties = properties;
     }
 
-    boolean hasBelow(String prefix) {
-        return properties.stringPropertyNames().stream().anyMatch(key -> key.startsWith(prefix));
+    /** The keys that begin so. */
+    List<String> below(String prefix) {
+        return properties.stringPropertyNames().stream().filter(key -> key.startsWith(prefix)).sorted().toList();
     }
 
     /** What the key says; `otherwise` if there is no such key; refused if there is neither. */

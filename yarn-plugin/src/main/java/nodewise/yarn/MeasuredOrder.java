@@ -1,17 +1,12 @@
 package nodewise.yarn;
 
-import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Iterator;
-import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.function.IntToDoubleFunction;
 import java.util.stream.Collectors;
-import nodewise.yarn.Settings.Judgement;
-import nodewise.yarn.Watch.Known;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.SchedulerNode;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.placement.MultiNodeLookupPolicy;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.placement.ResourceUsageMultiNodeLookupPolicy;
@@ -37,7 +32,7 @@ public abstract class MeasuredOrder<N extends SchedulerNode> implements MultiNod
         this.name = name;
         this.watch = watch;
         watch.settings.judgement(name);
-        health = Health.register(name, watch);
+        health = Health.register(name, watch.question, () -> watch.refused);
     }
 
     @Override
@@ -49,13 +44,13 @@ public abstract class MeasuredOrder<N extends SchedulerNode> implements MultiNod
     @Override
     public synchronized void addAndRefreshNodesSet(Collection<N> nodes, String partition) {
         long begun = System.nanoTime();
-        Optional<Ranking<N>> ranking = watch.known().map(known -> ranking(nodes, known, begun));
+        Optional<Ranking<N>> ranking = watch.known()
+            .map(known -> Ranking.of(known.settings().judgement(name), known.values(), nodes, placed, begun));
         ranking.ifPresentOrElse(found -> rankings.put(partition, found), () -> {
             stock.addAndRefreshNodesSet(nodes, partition);
             rankings.remove(partition);
         });
-        health.seats().put(partition, ranking.map(found -> found.seats).orElse(List.of()));
-        health.refreshNanos().set(System.nanoTime() - begun);
+        health.note(partition, ranking.orElse(null), System.nanoTime() - begun);
     }
 
     @Override
@@ -63,17 +58,5 @@ public abstract class MeasuredOrder<N extends SchedulerNode> implements MultiNod
         Ranking<N> ranking = rankings.get(partition);
         return ranking == null ? stock.getNodesPerPartition(partition)
             : ranking.seats.stream().map(Seat::node).collect(Collectors.toSet());
-    }
-
-    private Ranking<N> ranking(Collection<N> nodes, Known known, long now) {
-        Judgement judgement = known.settings().judgement(name);
-        List<String> hosts = nodes.stream().map(node -> node.getNodeID().getHost()).toList();
-        IntToDoubleFunction neutral = Score.neutral(judgement, known.values(), hosts);
-        List<Seat<N>> seats = new ArrayList<>(nodes.size());
-        for (N node : nodes) {
-            Score score = Score.of(judgement, known.values(), node.getNodeID().getHost(), neutral);
-            seats.add(new Seat<>(node, score, placed.whenTrue(node.getNodeID(), score.at(), Seat.share(node, judgement), now)));
-        }
-        return new Ranking<>(judgement, seats);
     }
 }

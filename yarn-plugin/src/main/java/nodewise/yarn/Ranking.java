@@ -1,6 +1,7 @@
 package nodewise.yarn;
 
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.Comparator;
 import java.util.Iterator;
 import java.util.List;
@@ -9,6 +10,7 @@ import java.util.NoSuchElementException;
 import java.util.concurrent.ConcurrentNavigableMap;
 import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.IntToDoubleFunction;
 import nodewise.yarn.Settings.Judgement;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.SchedulerNode;
 
@@ -37,6 +39,18 @@ final class Ranking<N extends SchedulerNode> {
         seats.sort(Comparator.comparingDouble((Seat<N> seat) -> (seat.score().last() ? 2 : 0) - seat.score().value())
             .thenComparing(seat -> seat.node().getNodeID()));
         seats.forEach(seat -> order.put(place(seat, turn.getAndIncrement()), seat));
+    }
+
+    /** Of nodes as they are `now`, by these values. */
+    static <N extends SchedulerNode> Ranking<N> of(Judgement judgement, Values values, Collection<N> nodes, Placed placed, long now) {
+        List<String> hosts = nodes.stream().map(node -> node.getNodeID().getHost()).toList();
+        IntToDoubleFunction neutral = Score.neutral(judgement, values, hosts);
+        List<Seat<N>> seats = new ArrayList<>(nodes.size());
+        for (N node : nodes) {
+            Score score = Score.of(judgement, values, node.getNodeID().getHost(), neutral);
+            seats.add(new Seat<>(node, score, placed.whenTrue(node.getNodeID(), score.at(), Seat.share(node, judgement), now)));
+        }
+        return new Ranking<>(judgement, seats);
     }
 
     /** All nodes in the order of this moment; the first goes behind its equals, lest all fill the same node. */

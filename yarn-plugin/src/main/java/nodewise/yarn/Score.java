@@ -43,7 +43,7 @@ record Score(double value, boolean last, boolean blind, long at) {
             Term term = terms.get(i);
             Value value = values.get(term.name(), node);
             boolean fresh = value != null && value.fresh();
-            boolean usable = fresh || value != null && term.missing().equals("last-known");
+            boolean usable = counts(term, value);
             sum += term.weight() * (usable ? part(term, value.number()) : neutral.applyAsDouble(i));
             weights += term.weight();
             last |= !usable && term.missing().equals("exclude-last");
@@ -55,6 +55,16 @@ record Score(double value, boolean last, boolean blind, long at) {
             last |= value == null || !value.fresh() || !condition.holds(value.number());
         }
         return new Score(sum / weights, last, blind, at);
+    }
+
+    /** Whether any value of one of the nodes counts. */
+    static boolean hasValues(Judgement judgement, Values values, Collection<String> nodes) {
+        return judgement.terms().stream().anyMatch(term -> nodes.stream().map(node -> values.get(term.name(), node))
+            .anyMatch(value -> counts(term, value)));
+    }
+
+    private static boolean counts(Term term, Value value) {
+        return value != null && (value.fresh() || term.missing().equals("last-known"));
     }
 
     private static double part(Term term, double value) {

@@ -17,10 +17,15 @@ import java.util.TreeSet;
 import java.util.function.Function;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import nodewise.yarn.Keys.WrongSetting;
 
-/** What the file says: where values come from (`tokenFile` may be null), and how each policy judges nodes by them. */
-record Settings(URI url, Path tokenFile, Duration interval, Duration timeout, Map<String, Judgement> judgements) {
+/**
+ * What the file says: where values come from (`tokenFile` may be null), and how each policy, and each program, judges nodes
+ * by them.
+ */
+record Settings(URI url, Path tokenFile, Duration interval, Duration timeout, Map<String, Judgement> judgements, Programs programs) {
     static final String FILE = "nodewise-policy.properties";
     private static final List<String> POLICIES = List.of("first", "second");
     private static final String NAME = "([A-Za-z_][A-Za-z0-9_.:-]{0,127})";
@@ -29,7 +34,12 @@ record Settings(URI url, Path tokenFile, Duration interval, Duration timeout, Ma
     private static final Pattern CONDITION = Pattern.compile(NAME + "\\s*(>=|<=|>|<)\\s*(\\S+)");
 
     /** How one policy judges: `near` and `herd` in units of the score, which is between 0 and 1. */
-    record Judgement(List<Term> terms, List<Condition> conditions, double near, double herd, long roomMb, int roomVcores) {}
+    record Judgement(List<Term> terms, List<Condition> conditions, double near, double herd, long roomMb, int roomVcores) {
+        /** The data names that it needs. */
+        Stream<String> names() {
+            return Stream.concat(terms.stream().map(Term::name), conditions.stream().map(Condition::name));
+        }
+    }
 
     /**
      * One value's part of the score. A node without a fresh one goes behind the others (exclude-last), gets what these have on
@@ -66,20 +76,19 @@ record Settings(URI url, Path tokenFile, Duration interval, Duration timeout, Ma
         Duration timeout = Duration.ofMillis((long) keys.number("service.timeout-ms", keys.text("service.poll-interval-ms", "1000"), 50, 600_000));
         Map<String, Judgement> judgements = new TreeMap<>();
         for (String name : POLICIES) {
-            if (keys.hasBelow(name + ".")) {
+            if (!keys.below(name + ".").isEmpty()) {
                 judgements.put(name, judgement(keys, name + "."));
             }
         }
+        Programs programs = Programs.read(keys);
         keys.refuseOthers();
-        return new Settings(URI.create(url.replaceAll("/$", "")), token.isEmpty() ? null : Path.of(token), interval, timeout, judgements);
+        return new Settings(
+            URI.create(url.replaceAll("/$", "")), token.isEmpty() ? null : Path.of(token), interval, timeout, judgements, programs);
     }
 
-    /** The data names that are asked for. */
+    /** The data names that policies need. */
     Set<String> names() {
-        Set<String> names = new TreeSet<>();
-        judgements.values().forEach(one -> one.terms().forEach(term -> names.add(term.name())));
-        judgements.values().forEach(one -> one.conditions().forEach(condition -> names.add(condition.name())));
-        return names;
+        return judgements.values().stream().flatMap(Judgement::names).collect(Collectors.toCollection(TreeSet::new));
     }
 
     Judgement judgement(String name) {
@@ -89,7 +98,8 @@ record Settings(URI url, Path tokenFile, Duration interval, Duration timeout, Ma
         return judgements.get(name);
     }
 
-    private static Judgement judgement(Keys keys, String prefix) {
+    /** What the keys say below a prefix, which ends with a dot. */
+    static Judgement judgement(Keys keys, String prefix) {
         String score = prefix + "score";
         String filter = prefix + "filter";
         return new Judgement(

@@ -1,17 +1,21 @@
 package nodewise.yarn;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.Set;
 import nodewise.yarn.Keys.WrongSetting;
+import nodewise.yarn.Settings.Judgement;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 class SettingsTest {
+    private static final String LONG = "a_name_of_a_value_that_leaves_no_room_for_the_longest_name_of_a_program_behind_it";
+
     @Test
     void whatIsLeftOutHasADefault() {
         Settings found = Given.settings("first.score = free higher 0..1");
@@ -59,6 +63,14 @@ class SettingsTest {
         "first.scores = x                       | first.scores is not known: is it misspelled?",
         "third.score = free higher 0..1         | third.score is not known",
         "second.near = 0.1                      | second.score is missing",
+        "program.score = speed:{program}        | program.score says speed:xxx",
+        "program.score = speed:{name} higher 0..1 | program.score says speed:{name} higher 0..1, and must be like",
+        "program.score = " + LONG + "{program} higher 0..1 | and must be like",
+        "program.near = 0.1                     | program.score is missing",
+        "program.net.filter = free > 1          | program.net.score is missing",
+        "program.net.v2.score = free            | program.net.v2.score says free, and must be like",
+        "program.Net.score = free higher 0..1   | program.Net.score names no program",
+        "program.net.scores = free higher 0..1  | program.net.scores is not known",
     })
     void aMistakeIsToldWithItsKey(String line, String complaint) {
         String message = assertThrows(WrongSetting.class, () -> Given.settings("first.score = free higher 0..1", line)).getMessage();
@@ -71,5 +83,21 @@ class SettingsTest {
         Settings found = Given.settings("first.score = free higher 0..1");
 
         assertTrue(assertThrows(WrongSetting.class, () -> found.judgement("second")).getMessage().contains("second.score is missing"));
+    }
+
+    @Test
+    void aProgramIsJudgedByItsOwnKeysAndElseByThoseOfAnyProgram() {
+        Programs found = Given.settings("program.score = speed:{program} higher 0..1", "program.near = 0.2", "program.room.vcores = 0",
+            "program.net.v2.room.memory-mb = 5", "program.room.near = 0.3").programs();
+
+        Judgement any = found.judgement("any").orElseThrow();
+        assertEquals("speed:any", any.terms().get(0).name());
+        assertEquals(0.2, any.near());
+        assertEquals(0, any.roomVcores());
+        assertEquals(5, found.judgement("net.v2").orElseThrow().roomMb());
+        assertEquals("speed:net.v2", found.judgement("net.v2").orElseThrow().terms().get(0).name());
+        assertEquals(0.3, found.judgement("room").orElseThrow().near());
+        assertFalse(found.judges("No"));
+        assertFalse(Given.settings("program.net.score = free higher 0..1").programs().judges("other"));
     }
 }

@@ -98,8 +98,8 @@ class WatchTest {
         assertTrue(knows());
         assertEquals(0.25, watch.known().orElseThrow().values().get("free", "a").number());
         assertEquals(List.of("/api/v1/data?name=free null null", "/api/v1/data?name=free null \"tag\""), asked);
-        assertEquals(2, watch.polls);
-        assertEquals(0, watch.failures);
+        assertEquals(2, watch.question.polls);
+        assertEquals(0, watch.question.failures);
     }
 
     @Test
@@ -120,8 +120,8 @@ class WatchTest {
         status = 401;
         watch.poll();
 
-        assertTrue(watch.failed.contains("401"), watch.failed);
-        assertFalse(watch.failed.contains("secret"), watch.failed);
+        assertTrue(watch.question.failed.contains("401"), watch.question.failed);
+        assertFalse(watch.question.failed.contains("secret"), watch.question.failed);
     }
 
     @Test
@@ -137,7 +137,7 @@ class WatchTest {
         });
         watch.poll();
         assertFalse(knows());
-        assertTrue(watch.failed.contains("500 oh no"), watch.failed);
+        assertTrue(watch.question.failed.contains("500 oh no"), watch.question.failed);
 
         status = 200;
         for (String nonsense : new String[] {"", "nonsense", "[]", "{}", "{\"data\": 5}", "{\"data\": [{\"data_name\": \"other\"}]}"}) {
@@ -149,8 +149,8 @@ class WatchTest {
         body = Given.answer("free", Map.of("a", 0.75), 1.0, "fresh");
         watch.poll();
         assertEquals(0.75, watch.known().orElseThrow().values().get("free", "a").number());
-        assertEquals("", watch.failed);
-        assertEquals(7, watch.failures);
+        assertEquals("", watch.question.failed);
+        assertEquals(7, watch.question.failures);
     }
 
     @Test
@@ -162,7 +162,7 @@ class WatchTest {
 
         assertFalse(knows());
         assertTrue(System.nanoTime() - begun < 10_000_000_000L);
-        assertTrue(watch.failed.contains("TimeoutException"), watch.failed);
+        assertTrue(watch.question.failed.contains("TimeoutException"), watch.question.failed);
     }
 
     @Test
@@ -197,7 +197,7 @@ class WatchTest {
         server.createContext("/", exchange -> {
             exchange.sendResponseHeaders(200, 0);
             try {
-                while (sent.addAndGet(part.length) < 8L * Watch.LARGEST) {
+                while (sent.addAndGet(part.length) < 8L * Question.LARGEST) {
                     exchange.getResponseBody().write(part);
                 }
             } catch (IOException error) {
@@ -207,9 +207,9 @@ class WatchTest {
         watch.poll();
 
         assertFalse(knows());
-        assertTrue(watch.failed.contains("more than 33554432 bytes"), watch.failed);
+        assertTrue(watch.question.failed.contains("more than 33554432 bytes"), watch.question.failed);
         assertTrue(ended.await(20, TimeUnit.SECONDS), "the connection was not closed");
-        assertTrue(sent.get() < 2L * Watch.LARGEST, sent + " bytes were taken");
+        assertTrue(sent.get() < 2L * Question.LARGEST, sent + " bytes were taken");
     }
 
     @Test
@@ -217,7 +217,7 @@ class WatchTest {
         CountDownLatch told = new CountDownLatch(1);
         server.removeContext("/");
         server.createContext("/", exchange -> {
-            exchange.sendResponseHeaders(200, Watch.LARGEST + 1L);
+            exchange.sendResponseHeaders(200, Question.LARGEST + 1L);
             exchange.getResponseBody().flush();
             try {
                 told.await(); // not one byte of it comes
@@ -229,7 +229,7 @@ class WatchTest {
         told.countDown();
 
         assertFalse(knows());
-        assertTrue(watch.failed.contains("more than 33554432 bytes"), watch.failed);
+        assertTrue(watch.question.failed.contains("more than 33554432 bytes"), watch.question.failed);
     }
 
     /** Answer from now on with parts: the query of each but the last leads to the next one. */
@@ -259,7 +259,7 @@ class WatchTest {
         watch.poll();
         watch.poll();
 
-        assertEquals("", watch.failed);
+        assertEquals("", watch.question.failed);
         Values values = watch.known().orElseThrow().values();
         assertEquals(0.25, values.get("free", "a").number());
         assertEquals(0.75, values.get("free", "c").number());
@@ -268,25 +268,25 @@ class WatchTest {
 
     @Test
     void partsWithoutEndAreGivenUp() throws InterruptedException {
-        byte[][] parts = new byte[Watch.MOST_PARTS + 1][];
+        byte[][] parts = new byte[Question.MOST_PARTS + 1][];
         Arrays.fill(parts, body);
         answerInParts(parts);
         watch.poll();
 
         assertFalse(knows());
-        assertTrue(watch.failed.contains("more than 64 parts"), watch.failed);
-        assertEquals(Watch.MOST_PARTS, asked.size());
+        assertTrue(watch.question.failed.contains("more than 64 parts"), watch.question.failed);
+        assertEquals(Question.MOST_PARTS, asked.size());
     }
 
     @Test
     void partsTogetherFillTheHeapNoMoreThanOne() throws InterruptedException {
-        byte[] spaces = new byte[Watch.LARGEST / 3];
+        byte[] spaces = new byte[Question.LARGEST / 3];
         Arrays.fill(spaces, (byte) ' ');
         answerInParts(spaces, spaces, spaces, body);
         watch.poll();
 
         assertFalse(knows());
-        assertTrue(watch.failed.contains("more than 33554432 bytes"), watch.failed);
+        assertTrue(watch.question.failed.contains("more than 33554432 bytes"), watch.question.failed);
     }
 
     @Test
@@ -366,7 +366,7 @@ class WatchTest {
 
         body = Given.answer("free", Map.of("a", 0.9, "b", 0.1, "c", 0.5), 1.0, "fresh");
         watch.poll();
-        assertEquals("", watch.failed);
+        assertEquals("", watch.question.failed);
         order.addAndRefreshNodesSet(nodes, "");
         assertEquals(List.of("a", "c", "b"), Given.hosts(order.getPreferredNodeIterator(nodes, "")));
         assertEquals(3, order.getNodesPerPartition("").size());
