@@ -52,7 +52,8 @@ def test_the_recipe_writes_and_reads_in_each_language(shell: Shell, service: Ser
 def test_the_client_in_java_says_what_is_wrong_in_a_line(tmp_path: Path) -> None:
     (tmp_path / "token").write_text(TOKEN)
     for token, said in (("token", "no service answers at http://127.0.0.1:1"), ("other", "there is no file")):
-        words = ["java", ROOT / "examples/clients/Client.java", "http://127.0.0.1:1", tmp_path / token, "a", "n1", "1"]
+        program, file = str(ROOT / "examples/clients/Client.java"), str(tmp_path / token)
+        words = ["java", program, "http://127.0.0.1:1", file, "a", "n1", "1"]
         done = subprocess.run(words, capture_output=True, text=True, timeout=60)
         assert done.returncode == 1
         assert done.stderr.startswith(said)
