@@ -180,3 +180,10 @@ def test_the_whole_check_runs_the_lab_when_it_is_due(checkout: Path, changed: bo
     called = checkout.parent / "called"
     said = called.read_text().splitlines() if called.exists() else []
     assert said == (["test --cycle cluster -m not long", "down --purge"] if ran else [])
+
+
+def test_what_is_read_again_beside_the_service_is_what_it_runs() -> None:
+    script = f"import sys, {loaded.MODULES}; print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
+
+    assert {"infosvc.core.service", "infosvc.state.writer", "jobs.dashboard.routes"} <= set(done.stdout.split())
