@@ -12,6 +12,7 @@ from tests.recipes.pages import ROOT, all_fences, block, fences
 
 NOT_RUN = {
     "demo": "a quarter of an hour, and scripts/test would run itself; what the demo calls is in recipes of its own",
+    "plugin-programs": "its programs are the reader's; tests/cluster/apart/test_plugin.py runs tagged applications",
     "demo-output": "what the demo prints, nothing to run",
     "demo-output-whole": "what the demo prints, nothing to run",
     "develop": "it runs the tests and the linters, this test included",
