@@ -29,7 +29,8 @@ FIND = ("find", ".", "-name", "__pycache__", "-prune", "-o", "-type", "f", "-pri
 # are read once more beside it.
 MODULES = "nodewise.board, infosvc.commands.serve, infosvc.http.server"
 SERVICE = ("/opt/nodewise/service/bin/python", "-P", "-B", "-c", f"import {MODULES}")
-READ_AGAIN = f"[ ! -x {SERVICE[0]} ] || PYTHONPATH=/opt/nodewise/code {shlex.join(SERVICE)}"
+CODE = "/opt/nodewise/code"
+READ_AGAIN = f"[ ! -d {CODE}/nodewise ] || PYTHONPATH={CODE} {shlex.join(SERVICE)}"
 
 
 def script(releases: str = RELEASES) -> str:

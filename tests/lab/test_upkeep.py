@@ -21,7 +21,7 @@ from tests.lab.playbooks import agents, changes, datanodes, everywhere, fsck, no
 pytestmark = [pytest.mark.usefixtures("cluster"), pytest.mark.timeout(3600)]
 
 NAMES = ("master", "worker1", "worker2", "worker3", "worker4")
-PICTURES = 1200  # several seconds of work for all four workers
+PICTURES = 2400  # so much work for all four workers that whoever asks a few times finds them in the middle of it
 STOP = "/var/lib/nodewise/stop-writing"
 # Writes numbers until it is told to end, and says which of them were acknowledged.
 WRITER = f"""
