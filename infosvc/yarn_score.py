@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from infosvc.wire.errors import InvalidInput, NotFound
+from infosvc.wire.program_name import PROGRAM_NAME
 from infosvc.wire.records import NAME, Datum, State
 
 POLICIES = ("first", "second")
@@ -22,7 +23,6 @@ KEYS = frozenset(
     + [f"{name}.{key}" for name in (*POLICIES, "program") for key in WORDS]
 )
 
-PROGRAM = re.compile(r"[a-z0-9._-]{1,64}", re.ASCII)
 _OF_PROGRAM = re.compile(rf"program\.(.+)\.({'|'.join(map(re.escape, WORDS))})")
 
 _NAME = f"({NAME.pattern.strip('^$')})"
@@ -133,14 +133,11 @@ def parse_program(text: str, name: str) -> ScoringPolicy:
     """How the settings file has nodes judged for a program; NotFound when it says nothing of it."""
     keys = _keys(text)
     own = {word: keys[f"program.{name}.{word}"] for word in WORDS if f"program.{name}.{word}" in keys}
-    if not PROGRAM.fullmatch(name) or not (own or "program.score" in keys):
+    if not PROGRAM_NAME.fullmatch(name) or not (own or "program.score" in keys):
         raise NotFound(f"the settings file has no order for the program {name!r}", remedy="write program.score into it")
     said = {word: keys[f"program.{word}"] for word in WORDS if f"program.{word}" in keys} | own
-    return _policy(f"program.{name}", {f"program.{name}.{word}": _fill(one, name) for word, one in said.items()})
-
-
-def _fill(text: str, program: str) -> str:
-    return text.replace("{program}", program)
+    filled = {f"program.{name}.{word}": one.replace("{program}", name) for word, one in said.items()}
+    return _policy(f"program.{name}", filled)
 
 
 def _keys(text: str) -> dict[str, str]:
@@ -149,7 +146,7 @@ def _keys(text: str) -> dict[str, str]:
         program = _OF_PROGRAM.fullmatch(key)
         if not program:
             raise InvalidInput(f"{key!r} is not known: is it misspelled?", key)
-        if not PROGRAM.fullmatch(program[1]):
+        if not PROGRAM_NAME.fullmatch(program[1]):
             raise InvalidInput(
                 f"{key} names no program", key, remedy="a name has at most 64 small letters, digits, dots, _ and -"
             )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -11,6 +10,7 @@ from typing import Any, Protocol
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.yarn import Application
 from hadoop.errors import HadoopError
+from infosvc.wire.program_name import PROGRAM_NAME
 from jobs.application.status import JobStatus
 from jobs.division import decision_store
 from jobs.errors import JobError
@@ -19,7 +19,6 @@ FOLDER = "records"
 UNDER_WAY = ("waiting", "starting", "working")
 """States of nodes that no node of a job that has ended is in."""
 KIND_TAG = "kind="
-_PROGRAM = re.compile(r"[a-z0-9._-]{1,64}", re.ASCII)  # YARN keeps tags in small letters
 
 
 class Files(Protocol):
@@ -93,6 +92,6 @@ def program_tags(program: str | None) -> list[str]:
     """
     if program is None:
         return []
-    if not _PROGRAM.fullmatch(program):
+    if not PROGRAM_NAME.fullmatch(program):
         raise JobError(f"--program {program!r} is no name", remedy="give 1 to 64 small letters, digits, dots, _ or -")
     return [f"program:{program}"]

@@ -164,13 +164,13 @@ def test_the_order_of_a_program_is_explained_also_before_its_values_are_there(se
     service.client.put_producer(Producer("speed:net", "x", 5.0))
     give(service, "speed:net", n1=1, n2=0, n3=0.5)
 
-    def shown(program: str) -> list[tuple[str, Any]]:
+    def read_order(program: str) -> list[tuple[str, Any]]:
         (found,) = service.ask("GET", f"{API}?program={program}").json["policies"]
         assert found["policy"] == f"program.{program}"
         return [(one["node_name"], pytest.approx(one["score"])) for one in found["nodes"]]
 
-    assert shown("net") == [("n1", 0.55), ("n3", 0.5), ("n2", 0.45)]
-    assert shown("new") == [("n2", 0.7), ("n3", 0.5), ("n1", 0.3)]
+    assert read_order("net") == [("n1", 0.55), ("n3", 0.5), ("n2", 0.45)]
+    assert read_order("new") == [("n2", 0.7), ("n3", 0.5), ("n1", 0.3)]
     assert service.ask("GET", f"{PAGE}?program=net").text.count("<h2>program.net</h2>") == 1
     policy.write_text(FREE)
     assert service.ask("GET", f"{API}?program=net").status == 404

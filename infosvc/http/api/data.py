@@ -162,8 +162,8 @@ class OneHour(Resource):
     def get(self, data_name: str, node_name: str) -> Any:
         """Read the last hour of a number as 120 steps of 30 s.
 
-        It is in memory alone and begins anew with the service. A value that is no number has no numbers here, and so
-        has one that came when the service held as many curves as it may.
+        The service keeps it in memory, so a restart empties it. The list is empty for a value that is not a number, and
+        for one that came when the service held as many curves as it may.
         """
         unit = latest().datum(data_name, check_node_name(node_name)).unit
         curves: Curves = components_of(current_app).curves

@@ -20,8 +20,9 @@ from infosvc.http.api.restx import Namespace, Resource
 from infosvc.http.openapi.schemas import answer_model
 from infosvc.wire.answers import Condition, Explained, ExplainedPolicy, Part, ScoredNode
 from infosvc.wire.errors import InvalidInput, NotFound
+from infosvc.wire.program_name import PROGRAM_NAME
 from infosvc.wire.records import Datum, Role
-from infosvc.yarn_score import PROGRAM, Scored, ScoringPolicy, Term, Values, parse, parse_program
+from infosvc.yarn_score import Scored, ScoringPolicy, Term, Values, parse, parse_program
 
 ns = Namespace("explain", "Explain: how YARN's plug-in judges nodes", path="/explain")
 
@@ -34,7 +35,7 @@ class Explain(Resource):
 
     @ns.doc(security=[])
     @ns.param(
-        "program", "only the order of this program", pattern=f"^{PROGRAM.pattern}$", **{"x-example": "my_training"}
+        "program", "only the order of this program", pattern=f"^{PROGRAM_NAME.pattern}$", **{"x-example": "my_training"}
     )
     @ns.response(200, "every policy of the settings file, or the order of the program", explained)
     @ns.response(404, "no --policy-file was given, nothing is registered under a name in it, or it lacks the program")

@@ -114,8 +114,8 @@ class NodeHour(Resource):
     def get(self, node_name: str) -> Any:
         """Read the last hour of every number of a node as 120 steps of 30 s.
 
-        They are in memory alone and begin anew with the service. A list of more than about 8 MiB comes in parts: follow
-        the header Link.
+        The service keeps them in memory, so a restart empties them. A list of more than about 8 MiB comes in parts:
+        follow the header Link.
         """
         check_node_name(node_name)
         curves: Curves = components_of(current_app).curves
