@@ -64,7 +64,7 @@ class Components:
             raise
         notifier = Notifier(settings, latest, agents)
         broker = Broker(clock, settings.watchers)
-        curves = Curves(clock, settings.curves)
+        curves = Curves(clock, settings.curves, latest.current_values)
         writer = Writer(latest, store, settings, [notifier.tell, broker.hear, curves.hear])
         watchdog = Watchdog(latest, writer, settings, audit_log)
         watchdog.listeners.append(broker.publish)

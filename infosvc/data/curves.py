@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from infosvc.settings import Clock
-from infosvc.state.current_values import Cell
+from infosvc.state.current_values import STEP, Cell, CurrentValues
 from infosvc.state.transaction import Commit
+from infosvc.state.value import Value
 
-STEP = 30.0  # seconds
 STEPS = 120  # so many are an hour
 LONGEST_NUMBER = 64  # characters; a longer text is not tried, because Python copies it to say that it is no number
 
@@ -35,11 +35,16 @@ class LastHour(NamedTuple):
 
 
 class Curves:
-    """Hears of every commit; any thread may read. At most `most` numbers have a curve, the first that came."""
+    """Hears of every commit; any thread may read. At most `most` numbers have a curve, the first that came.
 
-    def __init__(self, clock: Clock, most: int) -> None:
+    A number is put into its curve when the next one replaces it in a later step; until then it is read where it is
+    current. So what comes several times a step costs a commit nothing.
+    """
+
+    def __init__(self, clock: Clock, most: int, current_values: CurrentValues) -> None:
         self.most = most
         self._clock = clock
+        self._current_values = current_values
         self._lock = threading.Lock()
         self._nodes: dict[str, dict[str, _Curve]] = {}  # by node, because a page asks for all of one
         self._count = 0
@@ -57,11 +62,11 @@ class Curves:
         # Monotonic, so that a clock that is set does not move the curves.
         now = _step(self._clock.monotonic())
         with self._lock:
-            for cell, value in commit.values.items():
+            for cell, value in commit.stepped:
                 if value is None:
                     self._forget(*cell)
-                elif value.text is not None and value.measured is not None and len(value.text) <= LONGEST_NUMBER:
-                    self._take(cell, value.text, min(int(value.measured // STEP), now), now)
+                else:
+                    self._take(cell, value, now)
 
     def last_hour(self, node_name: str, data_name: str | None = None) -> LastHour:
         """The curves of a node by data name, or that of one name."""
@@ -71,15 +76,21 @@ class Curves:
         with self._lock:
             curves = self._nodes.get(node_name, {})
             names = sorted(curves) if data_name is None else [name for name in (data_name,) if name in curves]
+            for name in names:
+                if value := self._current_values.find(name, node_name):
+                    self._take((name, node_name), value, now)
             copies = [(name, curves[name].newest, curves[name].numbers[:]) for name in names]
         return LastHour(
             round(since, 3), {name: _numbers(newest, numbers, now) for name, newest, numbers in copies}, self.is_full
         )
 
-    def _take(self, cell: Cell, text: str, step: int, now: int) -> None:
+    def _take(self, cell: Cell, value: Value, now: int) -> None:
+        if value.text is None or value.measured is None or len(value.text) > LONGEST_NUMBER:
+            return
         data_name, node_name = cell
+        step = min(_step(value.measured), now)
         try:
-            number = float(text)
+            number = float(value.text)
             curve = self._nodes[node_name][data_name]
         except ValueError:
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import threading
 from collections.abc import Iterable
@@ -16,7 +17,12 @@ from infosvc.wire.records import Producer
 # A cached answer says when its ages were true; beyond this many seconds it is made anew.
 AGES_TRUE_SECONDS = 0.1
 
+STEP = 30.0  # seconds of which listeners hear the last value of each cell
+
 Cell = tuple[str, str]  # data name, node name
+
+
+Stepped = tuple[Cell, Value | None]
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -108,19 +114,31 @@ class CurrentValues:
         column = self._columns.get(data_name)
         return column.changes if column else 0
 
-    def apply(self, changes: Iterable[tuple[Cell, Value | None]]) -> None:
-        """Take over what was committed; None removes a value."""
+    def apply(self, changes: Iterable[tuple[Cell, Value | None]], since: float = -math.inf) -> list[Stepped]:
+        """Take over what was committed; None removes a value.
+
+        Returns the cells that are new, with their value; those whose value was of a step before `since` (monotonic
+        seconds), with the value that was replaced; and those that are gone, with None. Of all others there is none,
+        so that whoever keeps one value a step has next to nothing to do.
+        """
         touched: dict[str, Column] = {}
         differ: set[str] = set()
-        for (data_name, node_name), value in changes:
+        stepped: list[Stepped] = []
+        for cell, value in changes:
+            data_name, node_name = cell
             column = touched.get(data_name)
             if column is None:
                 column = touched[data_name] = self._columns.setdefault(data_name, Column())
             old = column.rows.get(node_name)
             if value is None:
                 column.rows.pop(node_name, None)
+                stepped.append((cell, None))
             else:
                 column.rows[node_name] = value
+                if old is None:
+                    stepped.append((cell, value))
+                elif old.ran < since or value.ran < since:
+                    stepped.append((cell, old))
             if value is None or old is None or old.text != value.text:
                 differ.add(data_name)
                 growth = (size_of(value.text) if value else 0) - (size_of(old.text) if old else 0)
@@ -129,6 +147,7 @@ class CurrentValues:
         for data_name, column in touched.items():
             column.version += 1
             column.changes += data_name in differ
+        return stepped
 
     def answer(self, producer: Producer, now: float, wall: float, most: int) -> Answer:
         """The values of one name as JSON, from the cache if nothing has changed; `now` monotonic, `wall` Unix seconds.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any, NamedTuple
 
 import msgspec
 
 from infosvc.state.configuration import Configuration
-from infosvc.state.current_values import Cell, CurrentValues
+from infosvc.state.current_values import Cell, CurrentValues, Stepped
 from infosvc.state.value import Value
 from infosvc.wire.answers import AuditEntry
 
@@ -108,9 +109,10 @@ class Transaction:
 
 
 class Commit(NamedTuple):
-    """What was just committed, for those who tell others."""
+    """What was just committed, for those who tell others; `stepped` is what CurrentValues.apply has returned."""
 
     before: Configuration
     after: Configuration
     changed: set[tuple[str, Key]]
     values: dict[Cell, Value | None]
+    stepped: Sequence[Stepped] = ()

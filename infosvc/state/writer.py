@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 from infosvc.settings import Ack, Settings
-from infosvc.state.current_values import Cell
+from infosvc.state.current_values import STEP, Cell
 from infosvc.state.database import Database
 from infosvc.state.transaction import Commit, Key, Point, Transaction
 from infosvc.state.value import Value
@@ -243,11 +243,11 @@ class Writer:
 
     def _show(self, transaction: Transaction) -> Commit:
         """From here on readers see it."""
-        commit = Commit(self._latest.configuration, transaction.configuration, transaction.changed, transaction.values)
-        self._latest.configuration = transaction.configuration
-        self._latest.current_values.apply(transaction.values.items())
+        before, self._latest.configuration = self._latest.configuration, transaction.configuration
+        since = self._latest.clock.monotonic() // STEP * STEP
+        stepped = self._latest.current_values.apply(transaction.values.items(), since)
         self.commits += 1
-        return commit
+        return Commit(before, transaction.configuration, transaction.changed, transaction.values, stepped)
 
     def _tell(self, commit: Commit) -> None:
         for listener in self.listeners:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from infosvc.data.curves import STEP, STEPS, Curves
+from infosvc.data.curves import STEPS, Curves
 from infosvc.state.configuration import Configuration
-from infosvc.state.current_values import Cell
+from infosvc.state.current_values import STEP, Cell, CurrentValues
 from infosvc.state.transaction import Commit
 from infosvc.state.value import Value
 from infosvc.wire.errors import NotFound
@@ -90,17 +90,22 @@ def test_a_clock_that_is_set_moves_no_number_and_one_that_leaps_leaves_a_gap(ser
     assert _last(served, 3) == [None, 3, None]
 
 
-def _tell(curves: Curves, hands: Hands, cells: list[Cell], text: str) -> None:
-    """A commit that brings these cells the same value."""
+def _tell(curves: Curves, current_values: CurrentValues, hands: Hands, cells: list[Cell], text: str) -> int:
+    """A commit that brings these cells the same value; of how many of them curves hear."""
     values: dict[Cell, Value | None] = {cell: Value(text, hands.now, Outcome.OK, None, hands.now) for cell in cells}
-    curves.hear(Commit(Configuration(), Configuration(), set(), values))
+    stepped = current_values.apply(values.items(), hands.now // STEP * STEP)
+    curves.hear(Commit(Configuration(), Configuration(), set(), values, stepped))
+    return len(stepped)
 
 
 def test_a_clock_that_goes_back_begins_the_curve_anew(hands: Hands) -> None:
-    curves = Curves(hands.clock(), 1)
-    for text, passes in (("1", STEP), ("2", -HOUR / 2), ("3", HOUR / 2)):
-        _tell(curves, hands, [("cpu", "n1")], text)
+    current_values = CurrentValues()
+    curves = Curves(hands.clock(), 1, current_values)
+    for text, passes in (("1", STEP), ("2", -HOUR / 2), ("3", 0)):
+        _tell(curves, current_values, hands, [("cpu", "n1")], text)
         hands.turn(passes)
+    assert curves.last_hour("n1").curves["cpu"] == (None,) * (STEPS - 1) + (3,)
+    hands.turn(HOUR / 2)
     half = STEPS // 2
     assert curves.last_hour("n1").curves["cpu"] == (None,) * (half - 1) + (3,) + (None,) * half
 
@@ -124,8 +129,23 @@ def test_a_curve_goes_with_its_value_its_name_and_its_node(served: Served, hands
         assert served.reader.node_hour("n1").curves == ()
 
 
-def test_numbers_beyond_the_limit_have_no_curve_until_there_is_room(sqlite_url: str, serve: Serving) -> None:
-    with serve(sqlite_url, curves=1) as service:
+def test_of_many_values_in_a_step_the_curves_hear_once(hands: Hands) -> None:
+    cells: list[Cell] = [("cpu", "n1"), ("cpu", "n2")]
+    current_values = CurrentValues()
+    curves = Curves(hands.clock(), len(cells), current_values)
+    hands.turn(STEP - hands.now % STEP)
+    heard = []
+    for text in map(str, range(6)):
+        heard.append(_tell(curves, current_values, hands, cells, text))
+        hands.turn(STEP / 3)
+    assert heard == [2, 0, 0, 2, 0, 0]
+    assert curves.last_hour("n2").curves["cpu"][-3:] == (2, 5, None)
+
+
+def test_numbers_beyond_the_limit_have_no_curve_until_there_is_room(
+    sqlite_url: str, serve: Serving, hands: Hands
+) -> None:
+    with serve(sqlite_url, hands, curves=1) as service:
         service.client.put_producer(Producer("cpu", "", 60, Kind.PROGRAM))
         service.client.put_value("cpu", "n1", 1)
         service.client.put_value("cpu", "n2", 2)
@@ -134,8 +154,9 @@ def test_numbers_beyond_the_limit_have_no_curve_until_there_is_room(sqlite_url: 
         assert service.client.node_hour("n2").full
         assert (_metric(service, "nodewise_curves"), _metric(service, "nodewise_curves_most")) == (1, 1)
         service.client.delete_value("cpu", "n1")
+        hands.turn(STEP)
         service.client.put_value("cpu", "n2", 3)
-        assert service.client.hour("cpu", "n2").numbers[-1] == 3
+        assert service.client.hour("cpu", "n2").numbers[-2:] == (2, 3)
     with serve(sqlite_url) as service:
         assert service.client.data("cpu")[0].data_value == "3"
         assert service.client.hour("cpu", "n2").numbers == (), "it begins anew with the service"
@@ -143,10 +164,11 @@ def test_numbers_beyond_the_limit_have_no_curve_until_there_is_room(sqlite_url: 
 
 def test_the_hours_of_a_thousand_nodes_fit_into_their_memory(hands: Hands) -> None:
     cells: list[Cell] = [(f"name{name}", f"node{node}") for node in range(1_000) for name in range(50)]
-    curves = Curves(hands.clock(), len(cells))
+    current_values = CurrentValues()
+    curves = Curves(hands.clock(), len(cells), current_values)
     tracemalloc.start()
     try:
-        _tell(curves, hands, cells, "0.5")
+        _tell(curves, current_values, hands, cells, "0.5")
         used, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

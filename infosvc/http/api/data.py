@@ -11,7 +11,7 @@ from infosvc.access.roles import about_one_node, needs
 from infosvc.core.service import components_of
 from infosvc.data import arrow
 from infosvc.data.agent_report import check_text
-from infosvc.data.curves import STEP, Curves
+from infosvc.data.curves import Curves
 from infosvc.data.history import summary
 from infosvc.data.values import delete_value, put_value
 from infosvc.http.api import values
@@ -23,6 +23,7 @@ from infosvc.http.api.restx import Namespace, Resource
 from infosvc.http.openapi.document import DATA_NAME, NODE_NAME, SECONDS
 from infosvc.http.openapi.schemas import answer_model, body_model
 from infosvc.settings import Settings
+from infosvc.state.current_values import STEP
 from infosvc.state.database import Most
 from infosvc.state.transaction import Transaction
 from infosvc.wire import answers

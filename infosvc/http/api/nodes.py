@@ -9,7 +9,7 @@ from flask import current_app, request
 from infosvc.access.roles import about_one_node, needs
 from infosvc.core.service import components_of
 from infosvc.data.agent_report import read_report
-from infosvc.data.curves import STEP, Curves
+from infosvc.data.curves import Curves
 from infosvc.http.api.body import body, read_fields
 from infosvc.http.api.call_group import CallGroup
 from infosvc.http.api.exchange import latest, take_in, write
@@ -18,6 +18,7 @@ from infosvc.http.api.restx import Namespace, Resource
 from infosvc.http.openapi.document import NODE_NAME
 from infosvc.http.openapi.schemas import answer_model, body_model
 from infosvc.management.nodes import delete_node, put_node, split_address
+from infosvc.state.current_values import STEP
 from infosvc.wire import answers
 from infosvc.wire.records import Node, Receipt, Report, Role, check_node_name
 
