@@ -3,7 +3,6 @@ package nodewise.yarn;
 import java.util.Collections;
 import java.util.Iterator;
 import java.util.Locale;
-import java.util.NoSuchElementException;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.hadoop.yarn.conf.YarnConfiguration;
 import org.apache.hadoop.yarn.server.resourcemanager.RMContext;
@@ -99,35 +98,19 @@ public class ByProgram<N extends SchedulerNode> extends LocalityAppPlacementAllo
     }
 
     /** The candidates in the order of a ranking; where it breaks off, it goes on as usual, and may name a node twice. */
-    private final class Ordered implements Iterator<N> {
+    private final class Ordered extends LookAhead<N> {
         private final Iterator<SchedulerNode> ranked;
         private final CandidateNodeSet<N> candidates;
         private Iterator<N> rest = Collections.emptyIterator();
         private boolean isBroken;
-        private N next;
 
         Ordered(Iterator<SchedulerNode> ranked, CandidateNodeSet<N> candidates) {
             this.ranked = ranked;
             this.candidates = candidates;
-            next = find();
         }
 
         @Override
-        public boolean hasNext() {
-            return next != null;
-        }
-
-        @Override
-        public N next() {
-            N found = next;
-            if (found == null) {
-                throw new NoSuchElementException();
-            }
-            next = find();
-            return found;
-        }
-
-        private N find() {
+        N find() {
             try {
                 while (!isBroken && ranked.hasNext()) {
                     N found = candidates.getAllNodes().get(ranked.next().getNodeID());

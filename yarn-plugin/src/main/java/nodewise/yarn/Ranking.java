@@ -6,7 +6,6 @@ import java.util.Comparator;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
-import java.util.NoSuchElementException;
 import java.util.concurrent.ConcurrentNavigableMap;
 import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.atomic.AtomicLong;
@@ -73,27 +72,12 @@ final class Ranking<N extends SchedulerNode> {
     }
 
     /** One walk, which looks at nodes only as it comes to them. */
-    private final class Walk implements Iterator<N> {
+    private final class Walk extends LookAhead<N> {
         private Iterator<Map.Entry<Place, Seat<N>>> all = order.entrySet().iterator();
         private Seat<N> first;
-        private N next = find();
 
         @Override
-        public boolean hasNext() {
-            return next != null;
-        }
-
-        @Override
-        public N next() {
-            N found = next;
-            if (found == null) {
-                throw new NoSuchElementException();
-            }
-            next = find();
-            return found;
-        }
-
-        private N find() {
+        N find() {
             while (all.hasNext()) {
                 Map.Entry<Place, Seat<N>> one = all.next();
                 Seat<N> seat = one.getValue();
