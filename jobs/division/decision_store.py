@@ -74,13 +74,17 @@ def keep(filesystem: FileSystem, owners_folder: str, job_id: str, content: bytes
 def sweep(session: Session) -> None:
     """Delete what jobs that have ended left in their owner's folder, but work that can be resumed.
 
+    A job that succeeded left nothing to resume: its application master was ended as it took its files away.
+
     What cannot be asked or deleted now stays.
     """
     with suppress(HadoopError):
         folder, now = f"{session.filesystem.home()}/.nodewise", time.time()
         found = [entry for entry in session.filesystem.entries(folder) if JOB_ID.fullmatch(entry.name)]
-        ended = leftovers(found, session.yarn.applications(), now) if found else []
-        folders = [one for one in found if one.name in ended]
+        known = session.yarn.applications() if found else []
+        ended = leftovers(found, known, now)
+        succeeded = {one.application_id for one in known if one.final == "SUCCEEDED"}
+        folders = [one for one in found if one.name in ended and one.name not in succeeded]
         marked = [one for one in folders if kept_work.is_marked(session.filesystem, f"{folder}/{one.name}")]
         for name in set(ended) - kept_work.worth_keeping(marked, now):
             session.filesystem.delete(f"{folder}/{name}")

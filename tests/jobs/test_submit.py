@@ -190,12 +190,13 @@ def test_work_that_can_be_resumed_is_kept_for_a_while_and_the_newest_alone() -> 
 
 
 class Owned:
-    """A folder of jobs in the place of HDFS, and a YARN that has forgotten them."""
+    """A folder of jobs in the place of HDFS, and a YARN that has forgotten all but those in `known`."""
 
-    def __init__(self, *marked: str, others: Sequence[str]) -> None:
+    def __init__(self, *marked: str, others: Sequence[str] = (), known: Sequence[Application] = ()) -> None:
         self.filesystem, self.yarn = self, self
         self.names = [*marked, *others]
         self.marked = marked
+        self.known = list(known)
         self.deleted: set[str] = set()
 
     def home(self) -> str:
@@ -205,7 +206,7 @@ class Owned:
         return [Entry(name, 0, time.time() - 2 * UNKNOWN_SECONDS) for name in self.names]
 
     def applications(self) -> list[Application]:
-        return []
+        return self.known
 
     def exists(self, name: str) -> bool:
         return name.rpartition("/")[0].rpartition("/")[2] in self.marked
@@ -220,6 +221,15 @@ def test_the_sweep_leaves_work_that_can_be_resumed() -> None:
     decision_store.sweep(owned)
 
     assert owned.deleted == {"application_1_0002"}
+
+
+def test_the_sweep_takes_what_a_job_left_that_succeeded() -> None:
+    known = [Application("application_1_0001", "", "FINISHED", "SUCCEEDED", 1.0, "", "n1", 1.0)]
+    owned: Any = Owned("application_1_0001", known=known)
+
+    decision_store.sweep(owned)
+
+    assert owned.deleted == {"application_1_0001"}
 
 
 def test_the_remedy_is_said_once() -> None:
