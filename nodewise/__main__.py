@@ -29,6 +29,7 @@ COMMANDS = {
     "locality": "jobs.commands.locality.group:locality",
     "env": "jobs.commands.environment:env",
     "job": "jobs.commands.job:job",
+    "task": "jobs.commands.task.task_group:task",
     "doctor": "nodewise.doctor.command:doctor",
     "completion": "nodewise.completion:completion",
     "uninstall": "nodewise.uninstall:uninstall",
@@ -45,6 +46,7 @@ WATCHED = {
     "locality": ["blocks", "cost", "plan"],
     "env": ["list"],
     "job": ["list"],
+    "task": ["list"],
 }
 """The listings of these groups that can be shown again and again: they get --watch."""
 

@@ -6,10 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from flask import g
+
 from infosvc.data.event_sources import EventSource
 from infosvc.http.api.call_group import PREFIX, CallGroup, Route
 from infosvc.http.api.exchange import latest, record_call
+from infosvc.tasks.listing import find
 from infosvc.wire.records import Datum
+from infosvc.wire.tasks import Task
 from jobs.dashboard import make_board
 
 
@@ -18,6 +22,9 @@ class _Values:
 
     def data(self, data_name: str) -> list[Datum]:
         return latest().data(data_name)
+
+    def task(self, task_id: str) -> Task:
+        return find(latest().configuration, g.caller.owners, task_id).task
 
 
 def board_calls(home: Path) -> CallGroup:

@@ -1,19 +1,43 @@
-"""`nodewise serve`: the service's own command, which here also answers what the dashboard asks of HDFS and jobs."""
+"""`nodewise serve`: the service's own command, which here also answers what the dashboard asks of HDFS and jobs.
+
+With --submit it also runs the submitter.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
 from infosvc.commands.serve import serve as service
 
+SUBMIT = (
+    click.Option(
+        ["--submit"],
+        is_flag=True,
+        help="Also run the submitter, which hands tasks to YARN as this user; it needs Hadoop's site files "
+        "(HADOOP_CONF_DIR, or those of `nodewise cluster up`).",
+    ),
+    click.Option(
+        ["--submit-url"],
+        help="Where the submitter reaches this service  [default: where it listens].",
+        metavar="URL",
+    ),
+)
+
 
 @click.pass_context
-def _serve(ctx: click.Context, /, **given: Any) -> None:
+def _serve(ctx: click.Context, /, submit: bool, submit_url: str | None, **given: Any) -> None:
     from nodewise.board import board_calls  # what it needs of Flask and of jobs, `serve --help` need not pay for
 
-    ctx.invoke(service, others=[board_calls(ctx.obj)], **given)
+    def start_submitter(url: str, token_file: Path) -> None:
+        from nodewise.submitting import SubmitterProcess
+
+        SubmitterProcess(ctx.obj, submit_url or url, token_file, given["tls_cert"]).start()
+
+    beside = {"beside": start_submitter} if submit else {}
+    ctx.invoke(service, others=[board_calls(ctx.obj)], **beside, **given)
 
 
-serve = click.Command("serve", callback=_serve, params=service.params, help=service.help)
+serve = click.Command("serve", callback=_serve, params=[*service.params, *SUBMIT], help=service.help)

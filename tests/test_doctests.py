@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("nodewise", "infosvc", "collectors", "locality", "hadoop", "jobs", "bench")
+ROOMS = ("nodewise", "infosvc", "collectors", "locality", "hadoop", "boxes", "jobs", "bench")
 OF_WORKERS = ("cv2", "hdfs_native", "mxnet", "onnx", "onnxruntime", "simplejpeg")
 """Packages that only the worker's environment has."""
 

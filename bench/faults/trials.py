@@ -208,5 +208,5 @@ def _look_at_rest(place: Place, outcome: Outcome, job_id: str) -> None:
         kept.add(job_id)
     with suppress(BenchError):
         until(lambda: kept.issuperset(place.hdfs().list(folder)), QUIET_SECONDS, "nothing is left in HDFS")
-    if left := set(place.hdfs().list(folder)) - kept:
-        outcome.wrong.append(f"left in HDFS: {sorted(left)}")
+    if strange := sorted(set(place.hdfs().list(folder)) - kept):
+        outcome.wrong.append(f"left in HDFS: {strange}")

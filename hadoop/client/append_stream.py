@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import Any, Self
 
 import jpype
 
-from hadoop.client.filesystem import REMEDY, FileSystem
+from hadoop.client.filesystem import REMEDY, FileSystem, permission
 from hadoop.client.jvm import java_errors
 from hadoop.errors import HadoopError
 
@@ -18,20 +19,48 @@ ASK_AGAIN_SECONDS = 10.0
 
 
 class AppendStream:
-    """A new file in a folder that exists, for one thread at a time. Every method raises HadoopError."""
+    """A file in a folder that exists, for one thread at a time. Every method raises HadoopError."""
 
-    def __init__(self, filesystem: FileSystem, name: str) -> None:
+    def __init__(self, filesystem: FileSystem, name: str, stream: Any = None) -> None:
+        """A new file with the replication that files have, unless `stream` writes to one already."""
         self._name = name
-        with java_errors(f"creating {name}", REMEDY):
-            path, hdfs = filesystem.path(name), filesystem.java
-            replication, block = hdfs.getDefaultReplication(path), hdfs.getDefaultBlockSize(path)
-            self._stream = hdfs.createNonRecursive(path, False, BUFFER_BYTES, replication, block, None)
+        if stream is None:
+            with java_errors(f"creating {name}", REMEDY):
+                path, hdfs = filesystem.path(name), filesystem.java
+                replication, block = hdfs.getDefaultReplication(path), hdfs.getDefaultBlockSize(path)
+                stream = hdfs.createNonRecursive(path, False, BUFFER_BYTES, replication, block, None)
+        self._stream = stream
 
-    def append(self, content: bytes) -> None:
-        """Append bytes; on return every reader sees them, and every node that holds the file has them on its disk."""
+    @classmethod
+    def anew(cls, filesystem: FileSystem, name: str, mode: int, replication: int, block_bytes: int) -> Self:
+        """A file with this mode, in place of an older one: HDFS sets a block aside for each file that is written."""
+        with java_errors(f"creating {name}", REMEDY):
+            overwrite = jpype.JClass("java.util.EnumSet").of(*map(_create_flag, ("CREATE", "OVERWRITE")))
+            stream = filesystem.java.createNonRecursive(
+                filesystem.path(name), permission(mode), overwrite, BUFFER_BYTES, replication, block_bytes, None
+            )
+        return cls(filesystem, name, stream)
+
+    @classmethod
+    def go_on(cls, filesystem: FileSystem, name: str) -> tuple[Self, int]:
+        """Go on at the end of a file, which is taken from its writer; with it, how many bytes the file has."""
+        take_away(filesystem, name)
+        with java_errors(f"appending to {name}", REMEDY):
+            path = filesystem.path(name)
+            length = int(filesystem.java.getFileStatus(path).getLen())
+            return cls(filesystem, name, filesystem.java.append(path)), length
+
+    def append(self, content: bytes, on_disk: bool = True) -> None:
+        """Append bytes; on return every reader sees them, and every node that holds the file has them.
+
+        They are on the nodes' disks then, or with `on_disk` False only in their memory.
+        """
         with java_errors(f"appending to {self._name}", REMEDY):
             self._stream.write(jpype.JArray(jpype.JByte)(content))
-            self._stream.hsync()  # hflush leaves them in the memory of the nodes
+            if on_disk:
+                self._stream.hsync()
+            else:
+                self._stream.hflush()
 
     def close(self) -> None:
         """Close the file."""
@@ -87,3 +116,7 @@ def children(filesystem: FileSystem, folder: str) -> list[str]:
         return []
     with java_errors(f"listing {folder}", REMEDY):
         return sorted(str(status.getPath().getName()) for status in filesystem.java.listStatus(filesystem.path(folder)))
+
+
+def _create_flag(name: str) -> Any:
+    return jpype.JClass("org.apache.hadoop.fs.CreateFlag").valueOf(name)

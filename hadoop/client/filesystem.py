@@ -62,13 +62,13 @@ class FileSystem:
         with java_errors(f"making the folder {name}", REMEDY):
             self.java.mkdirs(self.path(name))
             if mode is not None:
-                self.java.setPermission(self.path(name), _permission(mode))
+                self.java.setPermission(self.path(name), permission(mode))
 
     def write(self, name: str, content: bytes, mode: int = 0o644) -> None:
         """Write a whole file, replacing an older one. The file has its mode before it has any content."""
         with java_errors(f"writing {name}", REMEDY):
             create = java("org.apache.hadoop.fs.FileSystem").create
-            stream = create(self.java, self.path(name), _permission(mode))
+            stream = create(self.java, self.path(name), permission(mode))
             try:
                 _write(stream, content)
             finally:
@@ -86,12 +86,18 @@ class FileSystem:
                 yield lambda piece: _write(stream, piece)
             finally:
                 stream.close()
-            self.java.setPermission(self.path(name), _permission(mode))
+            self.java.setPermission(self.path(name), permission(mode))
 
     def mode(self, name: str) -> int:
         """The permission bits of a file or folder."""
         with java_errors(f"looking at {name}", REMEDY):
             return int(self.java.getFileStatus(self.path(name)).getPermission().toShort())
+
+    def identity(self, name: str) -> int | None:
+        """The number that a file or folder keeps however it is renamed; None when there is none of this name."""
+        with java_errors(f"looking at {name}", REMEDY):
+            status = self.java.getClient().getFileInfo(self.path(name).toUri().getPath())
+            return None if status is None else int(status.getFileId())
 
     def entries(self, folder: str) -> list[Entry]:
         """The entries of a folder, by name; none when there is no such folder."""
@@ -127,7 +133,7 @@ class FileSystem:
         with java_errors(f"copying {source} to {target}", REMEDY):
             copy, target_path = java("org.apache.hadoop.fs.FileUtil").copy, self.path(target)
             copy(self.java, self.path(source), self.java, target_path, False, False, configuration())
-            self.java.setPermission(target_path, _permission(mode))
+            self.java.setPermission(target_path, permission(mode))
 
     def rename(self, source: str, target: str, overwrite: bool = False) -> None:
         """Move a file or folder in one step; HadoopError when the target exists, or has no parent folder.
@@ -158,5 +164,6 @@ def _read(stream: Any, begin: int, size: int) -> bytes:
     return bytes(piece)
 
 
-def _permission(mode: int) -> Any:
+def permission(mode: int) -> Any:
+    """Permission bits as Java has them."""
     return java("org.apache.hadoop.fs.permission.FsPermission")(jpype.JShort(mode))

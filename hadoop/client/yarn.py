@@ -15,6 +15,8 @@ from hadoop.errors import HadoopError, UnknownApplication
 
 REMEDY = "is YARN up? `nodewise cluster status` tells"
 RECORDS = "org.apache.hadoop.yarn.api.records"
+KIND = "NODEWISE"
+"""The type of our applications, by which YARN tells them from others'."""
 ATTEMPTS_WITHIN_MS = 600_000
 
 
@@ -143,7 +145,7 @@ class Yarn:
         """
         with java_errors(f"submitting {name}", REMEDY):
             context.setApplicationName(name)
-            context.setApplicationType("NODEWISE")
+            context.setApplicationType(KIND)
             context.setQueue(where.queue)
             if where.node_label:
                 context.setNodeLabelExpression(where.node_label)
@@ -184,10 +186,17 @@ class Yarn:
 
     def applications(self) -> list[Application]:
         """All applications of this kind that YARN still remembers, the newest last."""
-        kinds = java("java.util.Collections").singleton("NODEWISE")
         with java_errors("asking YARN for its applications", REMEDY):
-            applications = [_application(report) for report in self._client.getApplications(kinds)]
+            applications = [_application(report) for report in self._client.getApplications(_kinds())]
         return sorted(applications, key=lambda one: one.started_at)
+
+    def tagged(self, tag: str) -> list[Application]:
+        """The applications of this kind that have a tag (YARN knows tags in small letters), the newest last."""
+        request = java("org.apache.hadoop.yarn.api.protocolrecords.GetApplicationsRequest").newInstance(_kinds())
+        request.setApplicationTags(java("java.util.Collections").singleton(tag))
+        with java_errors(f"asking YARN for applications tagged {tag}", REMEDY):
+            found = [_application(report) for report in self._client.getApplications(request)]
+        return sorted(found, key=lambda one: one.started_at)
 
     def kill(self, application_id: str) -> None:
         """End an application and all its containers."""
@@ -258,6 +267,10 @@ def _id(application_id: str) -> Any:
         raise HadoopError(
             f"{application_id!r} is not an application id", remedy="it looks like application_1700000000000_0001"
         ) from error
+
+
+def _kinds() -> Any:
+    return java("java.util.Collections").singleton(KIND)
 
 
 def _application(report: Any) -> Application:

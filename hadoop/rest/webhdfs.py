@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from hadoop.errors import HadoopError
 from hadoop.rest.namenode import NameNode
@@ -12,6 +13,8 @@ from hadoop.rest.pages import Answer, Limits, NotKnown, Pages
 
 LIMITS = Limits(connect=2.0, silence=10.0)
 """`size_bytes` is that of a file that is read whole into the service, or of a folder of 150,000 files."""
+_BEYOND = "after EOF"
+"""Of what a DataNode says to whoever asks beyond the end of a file."""
 CONNECTIONS = 8
 """So many are kept open between two calls."""
 
@@ -74,14 +77,31 @@ class WebHdfs:
             )
         return self._ask(path, "OPEN").content
 
-    def _ask_json(self, path: str, operation: str) -> dict[str, Any]:
-        answer = self._pages.parse(self._ask(path, operation))
+    def read_from(self, path: str, offset: int, most: int) -> bytes:
+        """At most `most` bytes of a file from byte `offset` on, also of one that is being written; NotKnown.
+
+        The NameNode knows the length of whole blocks only, and refuses what lies beyond. So it is asked for a DataNode
+        alone, which knows what was written and flushed.
+        """
+        where = urlsplit(str(self._ask_json(path, "OPEN", noredirect="true")["Location"]))
+        query = {**dict(parse_qsl(where.query)), "offset": str(offset), "length": str(most)}
+        node = Pages("DataNode", f"{where.scheme}://{where.netloc}", replace(self._limits, size_bytes=most))
+        answer = node.ask(f"{where.path}?{urlencode(query)}")
+        if answer.status == 200:
+            return answer.content
+        reason = _reason(answer.content, answer.status)
+        if _BEYOND in reason:
+            return b""
+        raise HadoopError(f"HDFS does not show {path} from byte {offset} on: {reason}")
+
+    def _ask_json(self, path: str, operation: str, **more: str) -> dict[str, Any]:
+        answer = self._pages.parse(self._ask(path, operation, **more))
         if not isinstance(answer, dict):
             raise self._pages.foreign_error()
         return answer
 
-    def _ask(self, path: str, operation: str) -> Answer:
-        query = urlencode({"op": operation, "user.name": self._user})
+    def _ask(self, path: str, operation: str, **more: str) -> Answer:
+        query = urlencode({"op": operation, "user.name": self._user, **more})
         answer = self._pages.ask(f"/webhdfs/v1{quote(path)}?{query}")
         if answer.status == 404:
             raise NotKnown(f"{path} is not in HDFS", remedy="check the path, `hdfs:///` begins at the root")

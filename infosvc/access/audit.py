@@ -34,7 +34,7 @@ class AuditLog:
         sequence, before = (last.sequence + 1, last.hash) if last else (1, BEGINNING)
         entry = AuditEntry(sequence, at, who[:255], address[:255], _shorten(call), status, _shorten(detail), "")
         sealed = replace(entry, hash=seal(entry, before, self._secret))
-        transaction.configuration.audit["last"] = sealed
+        transaction.rows("audit")["last"] = sealed
         transaction.audit.append(sealed)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from infosvc.access.csrf import Environ, check_change
 from infosvc.access.local_call import LocalCalls
 from infosvc.access.rate_limit import RateLimit, TooFast
-from infosvc.access.roles import ANONYMOUS, FIRST_ADMIN, MAY, Caller, sha256
+from infosvc.access.roles import ANONYMOUS, FIRST_ADMIN, MAY, USER_OF_FIRST_ADMIN, Caller, sha256
 from infosvc.access.sessions import Session, Sessions, cookie_names
 from infosvc.access.tokens import check_expiry, id_of
 from infosvc.settings import Settings
@@ -57,18 +57,19 @@ class Authenticator:
         caller = self.caller(environ)
         own = caller.role is Role.AGENT and caller.node_name == node_name
         if not own:  # an agent's own report, nearly every call there is, is let through at once
-            self.admit(caller, Role.AGENT, node_name)
+            self.admit(caller, (Role.AGENT,), node_name)
         return caller
 
-    def admit(self, caller: Caller, needed: Role, node_name: str | None = None) -> None:
-        """Let a caller do what needs a role, an agent for its own node alone."""
-        if caller.role not in MAY[needed]:
+    def admit(self, caller: Caller, needed: Collection[Role], node_name: str | None = None) -> None:
+        """Let a caller do what needs one of some roles, an agent for its own node alone."""
+        may = frozenset[Role]().union(*(MAY[role] for role in needed))
+        if caller.role not in may:
             if caller is ANONYMOUS:
                 raise _unknown(shown=False)
-            allowed = ", ".join(role for role in Role if role in MAY[needed])
+            allowed = ", ".join(role for role in Role if role in may)
             remedy = f"this call needs a token of role {allowed}"
             raise Forbidden(f"a token of role {caller.role} may not do this", remedy=remedy)
-        if needed is Role.AGENT and caller.role is Role.AGENT and caller.node_name != node_name:
+        if Role.AGENT in needed and caller.role is Role.AGENT and caller.node_name != node_name:
             raise Forbidden(f"the token of {caller.node_name}'s agent may not report for {node_name}")
 
     def check_node(self, caller: Caller, told_of: str | None) -> None:
@@ -209,7 +210,7 @@ class Authenticator:
         """Whose token a text is, None for nobody's; Revoked or Unauthorized when it does not count any more."""
         digest = sha256(text)
         if hmac.compare_digest(digest, self._first_admin):
-            return _Known(Caller(FIRST_ADMIN, Role.ADMIN, None, FIRST_ADMIN))
+            return _Known(Caller(FIRST_ADMIN, Role.ADMIN, None, FIRST_ADMIN, user_name=USER_OF_FIRST_ADMIN))
         stored = self._latest.configuration.tokens.get(id_of(digest))
         if stored is None or not hmac.compare_digest(digest, stored.sha256):
             return None
@@ -220,7 +221,8 @@ class Authenticator:
             )
         check_expiry(token, self._wall())
         name = f"{token.name} ({token.token_id})"  # two tokens may have one name
-        return _Known(Caller(name, token.role, token.node_name, token.token_id), stored, token.expires_at)
+        caller = Caller(name, token.role, token.node_name, token.token_id, user_name=token.name)
+        return _Known(caller, stored, token.expires_at)
 
     def _holds(self, known: _Known) -> bool:
         """Whether nothing has changed about a token; whoever revokes it puts another row in its place."""

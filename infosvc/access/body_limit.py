@@ -71,8 +71,16 @@ class BodyLimit:
 
     def read(self, caller: str, address: str, length: int, read: Callable[[int], bytes]) -> bytes:
         """The body of so many bytes that `read` brings for a caller, named by token or address."""
+        pieces: list[bytes] = []
+        self.pour(caller, address, length, read, pieces.append)
+        return b"".join(pieces)
+
+    def pour(
+        self, caller: str, address: str, length: int, read: Callable[[int], bytes], take: Callable[[bytes], object]
+    ) -> None:
+        """As `read`, but each piece is handed to `take`, so that a body of any length costs little memory."""
         if not length:
-            return b""
+            return
         body = Body(caller, address, length)
         with self._lock:
             body.has_place = not self._may_come_at_once(body)
@@ -83,7 +91,7 @@ class BodyLimit:
         if body.let_in is not None and not body.let_in.wait(PATIENCE_SECONDS):
             self._give_up(body)
         try:
-            return self._take(body, read)
+            self._take(body, read, take)
         finally:
             self._leave(body)
 
@@ -103,19 +111,18 @@ class BodyLimit:
         with self._lock:
             return {body.thread for body in (*self._bodies, *self._waiting)}
 
-    def _take(self, body: Body, read: Callable[[int], bytes]) -> bytes:
-        pieces, left = [], body.length
+    def _take(self, body: Body, read: Callable[[int], bytes], take: Callable[[bytes], object]) -> None:
+        left = body.length
         while left:
             wanted = min(left, PIECE_BYTES)
             piece = read(wanted)
-            pieces.append(piece)
+            take(piece)
             left -= len(piece)
             if len(piece) < wanted:
                 got = body.length - left
                 raise Malformed(f"the body broke off after {got} of {body.length} bytes", remedy="send it whole")
             if left:
                 body.late_at = min(time.monotonic() + self._seconds, body.ends_at)
-        return b"".join(pieces)
 
     def _may_come_at_once(self, body: Body) -> bool:
         is_only_one = not self._held[body.caller]

@@ -24,13 +24,18 @@ MAY: dict[Role, frozenset[Role]] = {
     Role.AGENT: frozenset({Role.AGENT, Role.ADMIN}),
     Role.PROCESSOR: frozenset({Role.PROCESSOR, Role.SCHEDULER, Role.ADMIN}),
     Role.SCHEDULER: frozenset({Role.SCHEDULER, Role.ADMIN}),
+    Role.USER: frozenset({Role.USER, Role.ADMIN}),
+    Role.SUBMITTER: frozenset({Role.SUBMITTER, Role.ADMIN}),
     Role.ADMIN: frozenset({Role.ADMIN}),
 }
 
 # Pages that Flask-RESTX makes, so that nothing can be written beside them.
 _DOCUMENTATION = frozenset({"api.specs", "api.doc", "api.root", "restx_doc.static"})
 
+SEES_TASKS = (Role.USER, Role.SUBMITTER)  # what one needs to read tasks
+
 FIRST_ADMIN = "first admin"
+USER_OF_FIRST_ADMIN = "admin"
 SHORTEST_TOKEN = 16  # characters of the first admin's token
 
 
@@ -38,6 +43,7 @@ class Caller(NamedTuple):
     """One caller whose token was checked; `name` is what the audit log calls it, `token_id` is empty for nobody's.
 
     `session` is the key of the session by which a browser called, and empty for all who showed the token itself.
+    `user_name` is whose tasks it submits: the name of its token, so all tokens of one name are one user.
     """
 
     name: str
@@ -45,6 +51,14 @@ class Caller(NamedTuple):
     node_name: str | None = None
     token_id: str = ""
     session: str = ""
+    user_name: str = ""
+
+    @property
+    def owners(self) -> frozenset[str] | None:
+        """Whose tasks it may know of: None for everybody's."""
+        if self.role in (Role.ADMIN, Role.SUBMITTER):
+            return None
+        return frozenset({self.user_name}) if self.role is Role.USER else frozenset()
 
     @property
     def reads_one_node(self) -> bool:
@@ -55,11 +69,11 @@ class Caller(NamedTuple):
 ANONYMOUS = Caller("anonymous", Role.READER)
 
 
-def needs(role: Role) -> Callable[[F], F]:
-    """Declares what a call needs, beside its method; without a declaration it is for admins."""
+def needs(*roles: Role) -> Callable[[F], F]:
+    """Declares what a call needs, one of these roles, beside its method; without a declaration it is for admins."""
 
     def declare(method: F) -> F:
-        method.__dict__["needs"] = role
+        method.__dict__["needs"] = roles
         return method
 
     return declare
@@ -77,19 +91,33 @@ def open_to_all(view: F) -> F:
     return view
 
 
-def required_role(endpoint: str | None, view: Any, method: str) -> Role | None:
-    """What a call of an endpoint needs, None when it is open to all; paths that lead nowhere need what reading does."""
+def reads_its_body(method: F) -> F:
+    """Declares that a call takes its body itself, piece by piece, because it is too long for the memory."""
+    method.__dict__["reads_its_body"] = True
+    return method
+
+
+def required_roles(endpoint: str | None, view: Any, method: str) -> tuple[Role, ...] | None:
+    """What a call of an endpoint needs, one of these, or None when it is open to all.
+
+    Paths that lead nowhere need what reading does.
+    """
     if endpoint is None or endpoint in _DOCUMENTATION:
-        return Role.READER
+        return (Role.READER,)
     if method == "OPTIONS" and _handler(view, method) is None:
-        return Role.READER
-    role: Role | None = getattr(_handler(view, method), "needs", Role.ADMIN)
-    return role
+        return (Role.READER,)
+    roles: tuple[Role, ...] | None = getattr(_handler(view, method), "needs", (Role.ADMIN,))
+    return roles
 
 
 def is_about_one_node(view: Any, method: str) -> bool:
     """Whether a call tells of no other node than the one that it names."""
     return hasattr(_handler(view, method), "about_one_node")
+
+
+def does_read_its_body(view: Any, method: str) -> bool:
+    """Whether a call takes its body itself."""
+    return hasattr(_handler(view, method), "reads_its_body")
 
 
 def _handler(view: Any, method: str) -> Any:

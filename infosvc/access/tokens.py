@@ -6,12 +6,13 @@ import secrets
 import time
 from dataclasses import replace
 
-from infosvc.access.roles import sha256
+from infosvc.access.roles import USER_OF_FIRST_ADMIN, sha256
 from infosvc.state.configuration import Configuration, StoredToken
 from infosvc.state.transaction import Transaction
 from infosvc.wire.answers import Token
 from infosvc.wire.errors import InvalidInput, NotFound, Unauthorized
 from infosvc.wire.records import Role
+from infosvc.wire.tasks import USER_NAME
 
 ID_LENGTH = 16
 
@@ -29,6 +30,7 @@ def new_text(role: Role) -> str:
 def make(text: str, name: str, role: Role, node_name: str | None, now: float, expires_in: float | None) -> StoredToken:
     """What is kept of a token; InvalidInput unless an agent's token is for a node; a reader's may be, and no other.
 
+    The name of a token of role user is that of the user, whose tasks are those of all tokens of this name.
     `now` is Unix seconds, `expires_in` seconds.
     """
     if role is Role.AGENT and node_name is None:
@@ -39,6 +41,14 @@ def make(text: str, name: str, role: Role, node_name: str | None, now: float, ex
             "node_name",
             remedy="leave node_name out, or make one of role agent or reader",
         )
+    if role is Role.USER and not USER_NAME.fullmatch(name):
+        raise InvalidInput(
+            f"{name!r} cannot be the name of a user",
+            "name",
+            remedy="give at most 32 small letters, digits and _.- that begin with a letter or _",
+        )
+    if role is Role.USER and name == USER_OF_FIRST_ADMIN:
+        raise InvalidInput(f"{name} is what the first admin is called", "name", remedy="choose another name")
     digest = sha256(text)
     expires_at = None if expires_in is None else now + expires_in
     return StoredToken(Token(id_of(digest), name, role, node_name, now, expires_at), digest)

@@ -108,6 +108,20 @@ def _bytes_option(limit: str, of: str) -> Callable[[Command], Command]:
 @_bytes_option("per_token", "values that one token may write an hour")
 @_bytes_option("in_all", "all values together that programs may write")
 @click.option(
+    "--task-days",
+    type=click.FloatRange(min=0),
+    default=Settings.task_days,
+    show_default=True,
+    help="Days that a task is kept after it has ended.",
+)
+@click.option(
+    "--most-tasks",
+    type=click.IntRange(min=0),
+    default=Settings.most_tasks,
+    show_default=True,
+    help="Most tasks that are kept after they have ended; then the oldest go.",
+)
+@click.option(
     "--policy-file",
     type=_file,
     help="nodewise-policy.properties of YARN's plug-in, which /explain then explains.",
@@ -123,6 +137,7 @@ def serve(
     database_password_file: Path | None,
     token_file: Path | None,
     others: Sequence[CallGroup] = (),
+    beside: Callable[[str, Path], None] = lambda _url, _token_file: None,
     **given: Any,
 ) -> None:
     """Run the information service until it is told to end.
@@ -149,9 +164,12 @@ def serve(
     url = parse_url(database or f"sqlite:///{home / 'service' / 'infosvc.db'}", _password(database_password_file))
     path = token_path(home, token_file)
     given["audit_key"] = str(path.with_name(FILE).absolute())
+    if not url.drivername.startswith("sqlite"):  # whose file they stand beside
+        given["task_files"] = str(path.with_name("files").absolute())
     settings = Settings(url.render_as_string(hide_password=False), token_from(path), **given)
     server = Server(settings, host, port, others=others)
     _warn(host, settings)
+    beside(server.url, path)
     _run(server, f"listening on {server.url}, database {url.render_as_string()}, token file {path}")
 
 

@@ -39,7 +39,7 @@ def token() -> None:
     callback=lambda _context, _option, role: Role(role),
     required=True,
     help="reader: read. agent: report for --node. processor: write values. scheduler: also start and stop slots. "
-    "admin: everything.",
+    "user: have tasks of its own. submitter: run the tasks of all. admin: everything.",
 )
 @click.option(
     "--node",
@@ -67,8 +67,11 @@ def create(
 ) -> None:
     """Make a token named NAME; the audit log calls its holder by this name. The token is shown only this once.
 
+    The NAME of a token of role user is whose tasks it submits: all tokens of one NAME are one user.
+
     \b
     Examples:
+      nodewise token create maria --role user --out maria.token
       nodewise token create yarn --role scheduler --out /etc/nodewise/scheduler.token
       nodewise token create worker1 --role agent --node worker1 --replace --json
     """

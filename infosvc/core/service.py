@@ -26,6 +26,8 @@ from infosvc.settings import Clock, Settings
 from infosvc.state.database import Database, parse_url
 from infosvc.state.views import Latest
 from infosvc.state.writer import Writer
+from infosvc.tasks.archives import Archives
+from infosvc.tasks.upkeep import Upkeep
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ class Components:
     sources: SourceReader
     metrics: Metrics
     watchdog: Watchdog
+    archives: Archives
+    tasks: Upkeep
 
     @classmethod
     def open(cls, settings: Settings, clock: Clock) -> Components:
@@ -68,6 +72,7 @@ class Components:
         writer = Writer(latest, store, settings, [notifier.tell, broker.hear, curves.hear])
         watchdog = Watchdog(latest, writer, settings, audit_log)
         watchdog.listeners.append(broker.publish)
+        archives = Archives(_folder(settings, store), settings, clock.wall)
         return cls(
             settings,
             store,
@@ -87,6 +92,8 @@ class Components:
             SourceReader(broker),
             Metrics(latest, writer, broker, curves),
             watchdog,
+            archives,
+            Upkeep(latest, writer, archives, settings),
         )
 
     def close(self) -> None:
@@ -94,6 +101,7 @@ class Components:
         self.broker.close()
         self.sources.close()
         self.watchdog.close()
+        self.tasks.close()
         self.noted_calls.close()
         self.writer.close()
         self.notifier.close()
@@ -105,6 +113,13 @@ def _audit_log(settings: Settings, latest: Latest) -> AuditLog:
     if settings.audit_key is None:
         return AuditLog()
     return AuditLog(key_from(Path(settings.audit_key), latest.configuration.audit.get("last")).secret)
+
+
+def _folder(settings: Settings, store: Database) -> Path | None:
+    """Where archives of tasks are kept: where the settings say, or beside a database that is a file."""
+    if settings.task_files is not None:
+        return Path(settings.task_files)
+    return store.file.with_name("files") if store.file else None
 
 
 def components_of(app: Flask) -> Components:

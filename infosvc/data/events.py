@@ -21,7 +21,7 @@ from infosvc.wire.answers import Event
 from infosvc.wire.errors import NotReady
 from infosvc.wire.records import Producer
 
-TYPES = ("value", "node", "slot", "producer", "job")
+TYPES = ("value", "node", "slot", "producer", "job", "task")
 GAP = "gap"
 MOST_EVENTS = 100_000  # in the log; what is older is missed
 MOST_TEXT = 32_000_000  # characters of values in the log
@@ -36,11 +36,17 @@ class Filter:
     """Which events a watcher wants; an empty set wants all.
 
     An event without a data name, as those of nodes and jobs are, passes a filter of names if its type is asked for.
+    Events of tasks are told of those that one of `owners` has, or None for everybody's.
     """
 
     types: frozenset[str] = frozenset()
     names: frozenset[str] = frozenset()
     nodes: frozenset[str] = frozenset()
+    owners: frozenset[str] | None = frozenset()
+
+    def may_see(self, kind: str, data: Mapping[str, Any]) -> bool:
+        """Whether the watcher may know of an event."""
+        return kind != "task" or self.owners is None or data["owner"] in self.owners
 
     def takes(self, kind: str, data_name: str | None, node_name: str | None) -> bool:
         """Whether an event passes."""
@@ -69,7 +75,8 @@ class _Entry(NamedTuple):
     def events(self, start: int, wanted: Filter) -> Iterator[Event]:
         """Those from id `start` on that pass."""
         for number, (kind, data) in enumerate(self.happenings, self.first):
-            if number >= start and wanted.takes(kind, data.get("data_name"), data.get("node_name")):
+            is_wanted = wanted.takes(kind, data.get("data_name"), data.get("node_name"))
+            if number >= start and is_wanted and wanted.may_see(kind, data):
                 yield Event(number, kind, data)
         if wanted.types and "value" not in wanted.types:
             return
@@ -271,8 +278,21 @@ def _slot(key: Key, _before: Configuration, after: Configuration) -> Iterator[_H
     yield "slot", {"node_name": key[0], "data_name": key[1], **detail}
 
 
+def _task(key: Key, before: Configuration, after: Configuration) -> Iterator[_Happening]:
+    """A task that is new, changed or removed; what it is asked to run is not told."""
+    stored = after.tasks.get(key[0]) or before.tasks.get(key[0])
+    if stored is None:  # made and removed in one commit
+        return
+    task, change = stored.task, "put" if key[0] in after.tasks else "deleted"
+    said = {name: getattr(task, name) for name in _SAID_OF_TASKS}
+    yield "task", {"task_id": task.task_id, "change": change, "state": task.state.value, **said}
+
+
+_SAID_OF_TASKS = ("owner", "name", "reason", "stop_asked", "node_name", "attempt", "exit_code")
+
 # Every report changes a node's row; what of it is worth telling, its state, is published by the watchdog.
 _TELL: dict[str, Callable[[Key, Configuration, Configuration], Iterator[_Happening]]] = {
     "producers": _producer,
     "slots": _slot,
+    "tasks": _task,
 }

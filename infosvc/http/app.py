@@ -10,13 +10,13 @@ from flask import Flask, Response, g, request
 from infosvc.access.authenticator import Authenticator
 from infosvc.access.body_limit import BodyLimit
 from infosvc.access.proxies import peer_of
-from infosvc.access.roles import ANONYMOUS, SHORTEST_TOKEN, is_about_one_node, required_role
+from infosvc.access.roles import ANONYMOUS, SHORTEST_TOKEN, does_read_its_body, is_about_one_node, required_roles
 from infosvc.core.service import Components, components_of
 from infosvc.http.api import metrics, pages
 from infosvc.http.api.call_group import CallGroup
-from infosvc.http.api.calls import add_calls
 from infosvc.http.api.exchange import note_refusal
 from infosvc.http.api.restx import error_response
+from infosvc.http.calls import add_calls
 from infosvc.http.parameters import Parameters
 from infosvc.settings import Clock, Settings
 from infosvc.wire.errors import InfoError, InvalidInput, LengthRequired, TooLarge
@@ -60,14 +60,14 @@ def close_app(app: Flask) -> None:
 def _admit(app: Flask) -> None:
     """Let a call go on whose caller may do what the endpoint declares; refusals go into the audit log."""
     authenticator: Authenticator = components_of(app).authenticator
-    role = required_role(request.endpoint, app.view_functions.get(request.endpoint or ""), request.method)
+    roles = required_roles(request.endpoint, app.view_functions.get(request.endpoint or ""), request.method)
     g.caller = ANONYMOUS
     try:
-        if role is None:
+        if roles is None:
             authenticator.visit(request.environ)
             return
         g.caller = authenticator.caller(request.environ)
-        authenticator.admit(g.caller, role, (request.view_args or {}).get("node_name"))
+        authenticator.admit(g.caller, roles, (request.view_args or {}).get("node_name"))
         authenticator.check_node(g.caller, _node_told_of(app))
     except InfoError as error:
         note_refusal(error.status, str(error))
@@ -88,12 +88,14 @@ def _check_parameters(parameters: Parameters) -> None:
 
 
 def _take_body(app: Flask) -> None:
-    """Read the body of a change before anything asks for it; no other call has its body read.
+    """Read the body of a change before anything asks for it, unless the call does so itself; no other has one read.
 
     A body in chunks says no length beforehand, and could go on for ever.
     """
     if "HTTP_TRANSFER_ENCODING" in request.environ:
         raise LengthRequired("the body comes in chunks", remedy="send it whole, with its Content-Length")
+    if does_read_its_body(app.view_functions.get(request.endpoint or ""), request.method):
+        return
     if request.method in _CHANGES and request.routing_exception is None:
         known: BodyLimit = components_of(app).bodies
         strangers: BodyLimit = components_of(app).strangers

@@ -14,6 +14,7 @@ import msgspec
 from infosvc.wire.answers import AuditEntry, Token
 from infosvc.wire.errors import NotFound
 from infosvc.wire.records import Producer
+from infosvc.wire.tasks import Task
 
 
 class Machine(msgspec.Struct, frozen=True, gc=False):
@@ -49,9 +50,17 @@ class StoredToken:
     sha256: str
 
 
+class StoredTask(msgspec.Struct, frozen=True):
+    """A task as it is kept; `size` is the bytes of its specification."""
+
+    task: Task
+    size: int
+
+
 @dataclass(frozen=True)
 class Configuration:
-    """The configuration at one moment: producers by name, nodes by name, slots by node and name, tokens by id.
+    """The configuration at one moment: producers by name, nodes by name, slots by node and name, tokens and tasks by
+    id.
 
     `audit` holds the newest entry of the audit log under "last", `counters` what must never be counted anew.
     """
@@ -60,6 +69,7 @@ class Configuration:
     nodes: dict[str, Machine] = field(default_factory=dict)
     slots: dict[str, dict[str, SlotRequest]] = field(default_factory=dict)
     tokens: dict[str, StoredToken] = field(default_factory=dict)
+    tasks: dict[str, StoredTask] = field(default_factory=dict)
     audit: dict[str, AuditEntry] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)
 

@@ -79,7 +79,7 @@ def parse_url(text: str, password: str | None = None) -> URL:
 
 
 class Database:
-    """One open database, used by no other service.
+    """One open database, used by no other service; `file` is where it is, None for one on a server.
 
     Its errors are NotReady (away), Conflict (made by a newer version, or in use), InvalidInput (URL).
     """
@@ -88,7 +88,7 @@ class Database:
         self.name = url.render_as_string(hide_password=True)
         self._statements: dict[str, str] = {}
         self._clock = clock
-        self._file = Path(str(url.database)) if url.get_backend_name() == "sqlite" else None
+        self.file = Path(str(url.database)) if url.get_backend_name() == "sqlite" else None
         self._rests: tuple[Rest, ...] = ()
         try:
             with ExitStack() as held, self._translate_errors():
@@ -160,9 +160,9 @@ class Database:
 
     def check_space(self) -> None:
         """NotReady when the disk of a database file is full, even if a small change still finds room."""
-        if self._file is None:
+        if self.file is None:
             return
-        disk = os.statvfs(self._file.parent)
+        disk = os.statvfs(self.file.parent)
         if disk.f_bavail * disk.f_frsize < _LEAST_FREE:
             raise NotReady(f"the disk of the database {self.name} is full", remedy="free some space there")
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import msgspec
 from sqlalchemy import Table
 
 from infosvc.state import tables
-from infosvc.state.configuration import Configuration, Machine, SlotRequest, StoredToken
+from infosvc.state.configuration import Configuration, Machine, SlotRequest, StoredTask, StoredToken
 from infosvc.state.current_values import Cell
 from infosvc.state.transaction import Key, Point
 from infosvc.state.value import Value
 from infosvc.wire.answers import Token
 from infosvc.wire.records import Outcome, Producer
+from infosvc.wire.tasks import Task
 
 Row = dict[str, Any]
 
@@ -143,6 +146,17 @@ def _read_token(row: Row, _shift: float, _now: float) -> tuple[Key, StoredToken]
     return (row["token_id"],), StoredToken(Token.from_json(row), row["sha256"])
 
 
+def _task_row(_key: Key, stored: StoredTask, _shift: float) -> tuple[Any, ...]:
+    fields = {one.name: getattr(stored.task, one.name) for one in dataclasses.fields(stored.task)}
+    fields |= {"spec": msgspec.json.encode(stored.task.spec).decode(), "state": stored.task.state.value}
+    return tuple(fields[column.name] for column in tables.tasks.columns)
+
+
+def _read_task(row: Row, _shift: float, _now: float) -> tuple[Key, StoredTask]:
+    task = Task.from_json(row | {"spec": json.loads(row["spec"])})
+    return (task.task_id,), StoredTask(task, len(row["spec"].encode()))
+
+
 def _counter_row(key: Key, count: int, _shift: float) -> tuple[Any, ...]:
     return (*key, count)
 
@@ -164,5 +178,6 @@ TABLES: dict[str, Mapping] = {
     "nodes": Mapping(tables.nodes, _node_row, _read_node),
     "slots": Mapping(tables.slots, _slot_row, _read_slot),
     "tokens": Mapping(tables.tokens, _token_row, _read_token),
+    "tasks": Mapping(tables.tasks, _task_row, _read_task),
     "counters": Mapping(tables.meta, _counter_row, _read_counter),
 }

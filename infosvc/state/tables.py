@@ -6,8 +6,9 @@ All times are Unix seconds by the service's clock. Names compare byte by byte on
 from __future__ import annotations
 
 from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, Index, Integer, MetaData, String, Table, Text
+from sqlalchemy.dialects.mysql import LONGTEXT
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 metadata = MetaData()
 
@@ -120,6 +121,28 @@ tokens = _table(
     Column("created_at", Double, nullable=False),
     Column("expires_at", Double),
     Column("revoked_at", Double),
+)
+
+# spec is the JSON object of a TaskSpec.
+tasks = _table(
+    "t_Task",
+    Column("task_id", String(32), primary_key=True),
+    Column("owner", String(128), nullable=False),
+    Column("name", String(128), nullable=False),
+    Column("spec", Text().with_variant(LONGTEXT, "mysql"), nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("changed_at", Double, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("stop_asked", Boolean, nullable=False),
+    Column("taken", Boolean, nullable=False),
+    Column("application_id", String(64)),
+    Column("node_name", String(128)),
+    Column("attempt", Integer),
+    Column("exit_code", Integer),
+    Column("started_at", Double),
+    Column("ended_at", Double),
+    Column("again_of", String(32)),
 )
 
 # Only ever appended to; hash covers the row and the hash of the row before.

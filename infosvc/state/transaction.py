@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import fields
+from copy import copy
 from typing import Any, NamedTuple
 
 import msgspec
@@ -44,7 +44,7 @@ class Transaction:
 
     def __init__(self, base: Configuration, current_values: CurrentValues) -> None:
         self.base = base
-        self.configuration = Configuration(*(dict(getattr(base, each.name)) for each in fields(base)))
+        self.configuration = copy(base)
         self.changed: set[tuple[str, Key]] = set()
         self.values: dict[Cell, Value | None] = {}
         self.points: list[Point] = []
@@ -56,7 +56,7 @@ class Transaction:
 
     def put(self, table: str, key: Key, row: Any) -> None:
         """Set the row of `table` (a field of Configuration) under `key`, or remove it with None."""
-        rows: dict[str, Any] = getattr(self.configuration, table)
+        rows = self.rows(table)
         for part in key[:-1]:
             rows = self._own(table, rows, part)
         if row is None:
@@ -64,6 +64,17 @@ class Transaction:
         else:
             rows[key[-1]] = row
         self.changed.add((table, key))
+
+    def rows(self, table: str) -> dict[str, Any]:
+        """All rows of `table`, to be changed: copied the first time, so that the base stays as it is.
+
+        Most commits touch one or two tables, and some tables have thousands of rows.
+        """
+        rows: dict[str, Any] = getattr(self.configuration, table)
+        if rows is getattr(self.base, table):
+            rows = dict(rows)
+            object.__setattr__(self.configuration, table, rows)  # frozen for all but this transaction, which made it
+        return rows
 
     def find(self, table: str, key: Key) -> Any:
         """One row as it will be after this commit, None when there is none."""

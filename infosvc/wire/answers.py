@@ -225,7 +225,7 @@ class AuditPruned(Record):
 
 @dataclass(frozen=True)
 class Event(Record):
-    """One thing that happened: `type` is value, node, slot, producer or gap; `data` its fields."""
+    """One thing that happened: `type` is value, node, slot, producer, job, task or gap; `data` its fields."""
 
     id: int
     type: str

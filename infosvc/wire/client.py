@@ -7,19 +7,19 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import quote, urlencode
 
 from infosvc.wire.answers import AuditEntry, AuditPruned, History, Hour, NodeHour, PastRun, Token
-from infosvc.wire.connection import API, Answer, Call, Connections, encode_json, error_from
-from infosvc.wire.errors import InvalidInput, NotReady, Unauthorized
+from infosvc.wire.connection import Call
+from infosvc.wire.errors import Unauthorized
 from infosvc.wire.event_stream import EventStream
 from infosvc.wire.records import Datum, Node, Producer, Receipt, Report, Role, Wanted
+from infosvc.wire.service_calls import next_path, query_of, segment
+from infosvc.wire.task_client import TaskClient
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ MOST_KEPT = 256  # answers to data() that may be kept
 NAMES_PER_CALL = 50  # so that no URL grows too long
 
 
-class InfoClient:
+class InfoClient(TaskClient):
     """One service, spoken to with `timeout` seconds of patience a call. Any thread may use it.
 
     Connections are kept for the next call and close with the client. Calls that may be repeated are, up to `retries`
@@ -65,15 +65,7 @@ class InfoClient:
         ca_file: str | Path | None = None,
         retries: int = 2,
     ) -> None:
-        if token and not (token.isascii() and len(token.split()) == 1):
-            raise Unauthorized(
-                "the token is not one word of plain characters", remedy="name the service's with --token-file"
-            )
-        self._connections = Connections(url, timeout, ca_file)
-        self.url = self._connections.url
-        self._base = self._connections.base + API
-        self._token = token
-        self._retries = retries
+        super().__init__(url, token, timeout, ca_file, retries)
         self._kept: dict[str, _Kept] = {}
 
     @classmethod
@@ -94,16 +86,6 @@ class InfoClient:
             ) from error
         return cls(url, token, timeout, ca_file)
 
-    def close(self) -> None:
-        """Let go of the connections that are kept; the client may still be used."""
-        self._connections.close()
-
-    def __enter__(self) -> InfoClient:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def agents_scheme(self) -> str:
         """How the service calls agents: https when it was given their authority, else http."""
         call = Call("GET", f"{self._connections.base}/readyz", headers=self._headers())
@@ -117,18 +99,18 @@ class InfoClient:
 
     def producer(self, data_name: str) -> Producer:
         """One registered producer; NotFound when the name is unknown."""
-        return self._ask(f"/producers/{_segment(data_name)}", Producer.from_json)
+        return self._ask(f"/producers/{segment(data_name)}", Producer.from_json)
 
     def put_producer(self, producer: Producer, if_match: int | None = None, new: bool = False) -> Producer:
         """Register or update; `if_match` allows an update of this stored version only, `new` no update at all."""
         body = {key: value for key, value in producer.to_json().items() if key not in ("data_name", "version")}
         headers = _guard(if_match) | ({"If-None-Match": "*"} if new else {})
-        reply = self._call("PUT", f"/producers/{_segment(producer.data_name)}", body, headers, repeatable=not headers)
+        reply = self._call("PUT", f"/producers/{segment(producer.data_name)}", body, headers, repeatable=not headers)
         return self._read(reply, Producer.from_json)
 
     def delete_producer(self, data_name: str, if_match: int | None = None) -> None:
         """Forget a producer and what it emits, its slots and its values; `if_match` as in put_producer."""
-        self._delete(f"/producers/{_segment(data_name)}", _guard(if_match))
+        self._delete(f"/producers/{segment(data_name)}", _guard(if_match))
 
     def nodes(self) -> list[Node]:
         """All enrolled nodes, by name."""
@@ -137,15 +119,15 @@ class InfoClient:
     def put_node(self, node_name: str, address: str, agent_version: str = "") -> Node:
         """Enrol a node whose agent listens at `address` (host:port)."""
         body = {"address": address, "agent_version": agent_version}
-        return self._read(self._call("PUT", f"/nodes/{_segment(node_name)}", body), Node.from_json)
+        return self._read(self._call("PUT", f"/nodes/{segment(node_name)}", body), Node.from_json)
 
     def delete_node(self, node_name: str) -> None:
         """Forget a node, its slots and its values, and revoke its agent's token."""
-        self._delete(f"/nodes/{_segment(node_name)}")
+        self._delete(f"/nodes/{segment(node_name)}")
 
     def slots(self, node_name: str) -> Wanted:
         """The wanted state of one node with the last outcome of each slot."""
-        first, *others = self._list(f"/nodes/{_segment(node_name)}/slots", lambda reply: [Wanted.from_json(reply)])
+        first, *others = self._list(f"/nodes/{segment(node_name)}/slots", lambda reply: [Wanted.from_json(reply)])
         return replace(first, slots=(*first.slots, *(slot for other in others for slot in other.slots)))
 
     def put_slot(
@@ -169,7 +151,7 @@ class InfoClient:
 
     def report(self, node_name: str, report: Report) -> Receipt:
         """Send one batch of runs; the receipt tells which wanted state is current. Never repeated: the spool does."""
-        reply = self._call("POST", f"/nodes/{_segment(node_name)}/report", report.to_json(), retries=0)
+        reply = self._call("POST", f"/nodes/{segment(node_name)}/report", report.to_json(), retries=0)
         return self._read(reply, Receipt.from_json)
 
     def data(self, data_name: str, node: str | None = None, max_age: float | None = None) -> list[Datum]:
@@ -177,13 +159,13 @@ class InfoClient:
 
         An answer is kept until the service has another: asking again costs little while nothing changes.
         """
-        path = f"/data/{_segment(data_name)}" + _query(node=node, max_age=max_age)
+        path = f"/data/{segment(data_name)}" + query_of(node=node, max_age=max_age)
         kept = self._kept.get(path)
         answer = self._send("GET", path, headers={"If-None-Match": kept.etag} if kept else {})
         if answer.status == 304 and kept:
             return kept.grown()
         data = self._read(self._json(answer), _data)
-        following = _next_path(path, answer)
+        following = next_path(path, answer)
         if following:
             return data + self._list(following, _data)
         etag = answer.headers.get("ETag")
@@ -199,7 +181,7 @@ class InfoClient:
         """As `data` for several names, in few calls; NotFound when one of them is unknown."""
         by_name: dict[str, list[Datum]] = {}
         for some in _parts(list(names)):
-            query = _query(name=some, node=node, max_age=max_age)
+            query = query_of(name=some, node=node, max_age=max_age)
             pairs = self._list(f"/data{query}", lambda reply: [(one["data_name"], _data(one)) for one in reply["data"]])
             for name, rows in pairs:
                 by_name.setdefault(name, []).extend(rows)
@@ -217,7 +199,9 @@ class InfoClient:
         self, data_name: str, node_name: str, since: float | None = None, until: float | None = None
     ) -> History:
         """What a name was on a node between two moments (Unix seconds): statistics, and every kept value."""
-        return self._ask(f"{_cell(data_name, node_name)}/history" + _query(since=since, until=until), History.from_json)
+        return self._ask(
+            f"{_cell(data_name, node_name)}/history" + query_of(since=since, until=until), History.from_json
+        )
 
     def hour(self, data_name: str, node_name: str) -> Hour:
         """The last hour of a number on a node, in steps; NotFound when the name has no value there."""
@@ -225,12 +209,12 @@ class InfoClient:
 
     def node_hour(self, node_name: str) -> NodeHour:
         """The last hour of every number of a node, in few calls."""
-        first, *others = self._list(f"/nodes/{_segment(node_name)}/hour", lambda reply: [NodeHour.from_json(reply)])
+        first, *others = self._list(f"/nodes/{segment(node_name)}/hour", lambda reply: [NodeHour.from_json(reply)])
         return replace(first, curves=(*first.curves, *(curve for other in others for curve in other.curves)))
 
     def events(self, types: Sequence[str] = (), names: Sequence[str] = (), nodes: Sequence[str] = ()) -> EventStream:
         """Events from now on, of all types, data names and nodes or only of some; the stream is open on return."""
-        path = f"{self._base}/events" + _query(type=list(types), name=list(names), node=list(nodes))
+        path = f"{self._base}/events" + query_of(type=list(types), name=list(names), node=list(nodes))
         return EventStream(self._connections, path, self._token)
 
     def tokens(self) -> list[Token]:
@@ -255,11 +239,11 @@ class InfoClient:
 
     def revoke_token(self, token_id: str) -> None:
         """Take a token back; whoever shows it is refused from now on."""
-        self._delete(f"/tokens/{_segment(token_id)}")
+        self._delete(f"/tokens/{segment(token_id)}")
 
     def audit(self, since: int = 0, limit: int = 1000) -> list[AuditEntry]:
         """The audit log after the entry numbered `since`, oldest first, at most `limit` entries."""
-        path = "/audit" + _query(since=since, limit=limit)
+        path = "/audit" + query_of(since=since, limit=limit)
         return self._ask(path, lambda reply: [AuditEntry.from_json(row) for row in reply["entries"]])
 
     def prune_audit(self, before: float) -> str | None:
@@ -267,68 +251,8 @@ class InfoClient:
 
         The last of them as NUMBER:HASH, None when there are no more.
         """
-        reply = self._call("DELETE", "/audit" + _query(before=before))
+        reply = self._call("DELETE", "/audit" + query_of(before=before))
         return self._read(reply, AuditPruned.from_json).last
-
-    def _ask(self, path: str, read: Callable[[Any], T]) -> T:
-        return self._read(self._call("GET", path), read)
-
-    def _list(self, path: str, read: Callable[[Any], list[T]]) -> list[T]:
-        """What `read` makes of an answer, and of the parts that follow it when it is long."""
-        items: list[T] = []
-        while path:
-            answer = self._send("GET", path)
-            items += self._read(self._json(answer), read)
-            path = _next_path(path, answer)
-        return items
-
-    def _delete(self, path: str, headers: Mapping[str, str] | None = None) -> None:
-        answer = self._send("DELETE", path, headers=headers or {}, repeatable=not headers)
-        if not (answer.repeated and answer.status == 404):  # the first try has done it, and its answer was lost
-            self._json(answer)
-
-    def _read(self, reply: Any, read: Callable[[Any], T]) -> T:
-        """What `read` makes of an answer; whatever else listens there can answer anything."""
-        try:
-            return read(reply)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise self._foreign() from error
-
-    def _foreign(self) -> NotReady:
-        return NotReady(
-            f"{self.url} answered, but is not an information service", "url", remedy="name another one with --url"
-        )
-
-    def _call(
-        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None, **how: Any
-    ) -> Any:
-        return self._json(self._send(method, path, body, headers or {}, **how))
-
-    def _json(self, answer: Answer) -> Any:
-        if answer.status >= 400:
-            raise error_from(answer.status, answer.body)
-        if answer.status >= 300:
-            raise self._foreign()
-        return self._read(answer.body or b"{}", json.loads)
-
-    def _send(
-        self,
-        method: str,
-        path: str,
-        body: Any = None,
-        headers: Mapping[str, str] | None = None,
-        repeatable: bool = True,
-        retries: int | None = None,
-    ) -> Answer:
-        sent = {**(headers or {}), **self._headers()}
-        data = None if body is None else encode_json(body)
-        if data is not None:
-            sent["Content-Type"] = "application/json"
-        call = Call(method, self._base + path, data, sent, repeatable)
-        return self._connections.ask(call, self._retries if retries is None else retries)
-
-    def _headers(self) -> dict[str, str]:
-        return {"Accept": "application/json"} | ({"Authorization": f"Bearer {self._token}"} if self._token else {})
 
 
 @dataclass(frozen=True)
@@ -344,31 +268,12 @@ class _Kept:
         return [row if row.age is None else replace(row, age=row.age + passed) for row in self.rows]
 
 
-def _segment(name: str) -> str:
-    """A name as one part of a path; InvalidInput when it cannot be one."""
-    if not name or "/" in name or name in (".", ".."):  # a service might take it for several parts, or for none
-        raise InvalidInput(f"{name!r} cannot be a name", remedy="give one that is not empty and has no '/'")
-    return quote(name, safe="")
-
-
 def _slot(node_name: str, data_name: str) -> str:
-    return f"/nodes/{_segment(node_name)}/slots/{_segment(data_name)}"
+    return f"/nodes/{segment(node_name)}/slots/{segment(data_name)}"
 
 
 def _cell(data_name: str, node_name: str) -> str:
-    return f"/data/{_segment(data_name)}/{_segment(node_name)}"
-
-
-def _query(**asked: object) -> str:
-    given = {key: value for key, value in asked.items() if value not in (None, [])}
-    return f"?{urlencode(given, doseq=True)}" if given else ""
-
-
-def _next_path(path: str, answer: Answer) -> str:
-    """Where the rest of a long answer is, empty when this is all; the service names the query of the same path."""
-    query, _, kind = answer.headers.get("Link", "").partition(">")
-    is_next = query.startswith("<?") and "next" in kind
-    return path.partition("?")[0] + query[1:] if is_next else ""
+    return f"/data/{segment(data_name)}/{segment(node_name)}"
 
 
 def _guard(if_match: int | None) -> dict[str, str]:

@@ -13,9 +13,10 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 from infosvc.wire.bounded_answer import new_connection
@@ -32,11 +33,11 @@ _FAILURES = (OSError, ValueError, http.client.HTTPException)
 
 @dataclass(frozen=True)
 class Call:
-    """One request; a `repeatable` one has the same effect when it reaches the service twice."""
+    """One request; a `repeatable` one has the same effect when it reaches the service twice. A file is sent once."""
 
     method: str
     path: str
-    body: bytes | None = None
+    body: bytes | BinaryIO | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     repeatable: bool = True
 
@@ -92,13 +93,15 @@ class Connections:
         return answer
 
     def open(self, call: Call, silence: float) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
-        """A connection of its own for an answer without end, which may be silent for `silence` seconds.
+        """A connection of its own for what is long, an answer or a file, which may be silent for `silence` seconds.
 
         Whoever opens it closes both. Unreachable when there is no answer.
         """
         connection = self._connect(silence)
         try:
-            connection.request(call.method, call.path, call.body, dict(call.headers))
+            # Who refuses a file need not read it: why is said in an answer, although no more can be sent.
+            with suppress(*((BrokenPipeError, ConnectionResetError) if hasattr(call.body, "read") else ())):
+                connection.request(call.method, call.path, call.body, dict(call.headers))
             return connection, connection.getresponse()
         except _FAILURES as error:
             connection.close()

@@ -22,11 +22,8 @@ _A_NAME = describe(example="load_1m")
 _A_NODE = describe("HDFS and YARN host name", example="127.0.1.11")
 _NAMES = Limits(longest=1_000, unique=True)
 _EACH_NAME = Limits(pattern=NAME.pattern)
-_SHA256 = Limits(
-    longest=64,
-    pattern="^[0-9a-f]{64}$",
-    form="64 hexadecimal digits in lower case, as sha256sum prints them",
-)
+_SHA_FORM = "64 hexadecimal digits in lower case, as sha256sum prints them"
+_SHA256 = Limits(longest=64, pattern="^[0-9a-f]{64}$", form=_SHA_FORM)
 _VALUE = Limits(longest=LONGEST_VALUE)
 _AGENT_VERSION = describe(
     "version of the agent; empty as long as none said it", example="0.1.0", limits=Limits(longest=64)
@@ -90,6 +87,8 @@ class Role(StrEnum):
     AGENT = "agent"  # read, and report for its own node
     PROCESSOR = "processor"  # read, and write values
     SCHEDULER = "scheduler"  # read, write values, start and stop slots
+    USER = "user"  # read, and have tasks of its own
+    SUBMITTER = "submitter"  # read, tasks too, and say what becomes of them
     ADMIN = "admin"  # everything
 
 

@@ -18,7 +18,7 @@ from hadoop.client.yarn import Launch
 from infosvc.wire.client import InfoClient
 from jobs.application import attempts
 from jobs.application.attempts import FAILED, STARTED, clock_since
-from jobs.application.containers import Containers, Patience
+from jobs.application.containers import Containers, NodeState, Patience
 from jobs.application.coordinator import (
     Attempt,
     Container,
@@ -215,7 +215,7 @@ class Application:
             did, seat = progress.nodes.get(name, NodeProgress()), states.get(name)
             yield NodeStatus(
                 node_name=name,
-                state=seat.state if seat and progress.share < 1 else "done",
+                state=_state(did, seat, progress),
                 planned=did.planned,
                 done=did.done,
                 errors=did.errors,
@@ -280,6 +280,15 @@ def _container(record: Record) -> Container:
 def _container_status(container: Container) -> ContainerStatus:
     seat = container.seat
     return ContainerStatus(seat.role, seat.index, seat.node_name, container.container_id, container.log_address)
+
+
+def _state(did: NodeProgress, seat: NodeState | None, progress: Progress) -> str:
+    """Of a node: as its container is, or, of a runner, as its work is."""
+    if progress.share >= 1:
+        return "done"
+    if seat:
+        return seat.state
+    return "working" if did.running else "done"
 
 
 def _news(failure: Failure) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, Field
+from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar, get_origin, get_type_hints
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import click
 
 from jobs.application.options import Option, options_of
+from jobs.commands.described_options import described_options
 
 T = TypeVar("T")
 Command = Callable[..., Any]
@@ -45,9 +47,29 @@ class Megabytes(click.IntRange):
         return super().convert(value, param, ctx)
 
 
-def made_options(*kinds: type[Any]) -> Callable[[Command], Command]:
-    """The options of some dataclasses, in the order of their fields; those that must be given come first."""
-    found = [(one, known, get_type_hints(kind)[one.name]) for kind in kinds for one, known in options_of(kind)]
+class Variable(click.ParamType[tuple[str, str]]):
+    """NAME=VALUE."""
+
+    name = "variable"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        """The name and the value."""
+        if isinstance(value, tuple):
+            return value
+        name, equals, text = str(value).partition("=")
+        if not (name and equals):
+            self.fail(f"{value!r} has to be NAME=VALUE, such as SEED=1", param, ctx)
+        return name, text
+
+
+def made_options(*kinds: type[Any], without: Collection[str] = ()) -> Callable[[Command], Command]:
+    """The options of some dataclasses but the fields `without`, in their order; those that must be given come first."""
+    found = [
+        (one, known, get_type_hints(kind)[one.name])
+        for kind in kinds
+        for one, known in chain(options_of(kind), described_options(kind))
+        if one.name not in without
+    ]
     found.sort(key=lambda one: not _is_required(one[0]))
 
     def add(command: Command) -> Command:
@@ -61,7 +83,8 @@ def made_options(*kinds: type[Any]) -> Callable[[Command], Command]:
 def collect(kind: type[T], given: Mapping[str, Any], **others: Any) -> T:
     """An instance, from the values of its options and `others`; files become their names."""
     hints = get_type_hints(kind)
-    values = {one.name: _value(given[one.name], hints[one.name]) for one, _ in options_of(kind) if one.name in given}
+    known = chain(options_of(kind), described_options(kind))
+    values = {one.name: _value(given[one.name], hints[one.name]) for one, _ in known if one.name in given}
     return kind(**values, **others)
 
 
@@ -99,7 +122,7 @@ def _type(known: Option, hint: Any) -> Any:
     if known.is_file:
         return FILE
     if get_origin(hint) is Mapping:
-        return Count()
+        return Variable() if get_args(hint)[1] is str else Count()
     if known.is_memory:
         return Megabytes(_whole(known.least), _whole(known.most))
     if hint in (int, int | None):

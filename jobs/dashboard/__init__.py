@@ -1,9 +1,11 @@
-"""The calls behind the dashboard's pages of HDFS paths and jobs, added to the service by whoever stands above both.
+"""The calls behind the dashboard's pages of HDFS paths and jobs, and those that read logs of tasks.
+
+Whoever stands above both adds them to the service:
 
     make_board(home, values, note)
 
     home     nodewise's home, where `nodewise cluster up` keeps its site files
-    values   what the service knows: `data(data_name)` as InfoClient has it
+    values   what the service knows: `data(data_name)` and `task(task_id)` as InfoClient has them
     note     called within the request that ends a job, before it does: leaves the line in the audit log
 
 `nodewise.board` hands them to the service, which answers an InfoError in its own form, and tells events of jobs.
@@ -23,7 +25,7 @@ from typing import NamedTuple
 from jobs.dashboard.calls import Calls, Tell, View, make_views
 from jobs.dashboard.routes import BoardRoute
 from jobs.dashboard.site import Site
-from jobs.dashboard.values import Values
+from jobs.dashboard.values import ServiceView
 
 
 class Board(NamedTuple):
@@ -33,7 +35,7 @@ class Board(NamedTuple):
     look: Callable[[Tell], None]
 
 
-def make_board(home: Path, values: Values, note: Callable[[], None] = lambda: None) -> Board:
+def make_board(home: Path, values: ServiceView, note: Callable[[], None] = lambda: None) -> Board:
     """All that the service answers and tells of HDFS and jobs.
 
     The cluster is looked for when a call needs it: it may be started later than the service.

@@ -29,7 +29,7 @@ from jobs.dashboard.briefly import Briefly
 from jobs.dashboard.hdfs import plain_path
 from jobs.dashboard.routes import ROUTES, BoardRoute
 from jobs.dashboard.site import Place, Site
-from jobs.dashboard.values import Values
+from jobs.dashboard.values import ServiceView
 from jobs.errors import JobError
 
 if TYPE_CHECKING:
@@ -50,13 +50,13 @@ LIST_SECONDS = 2.0
 SETTLED_SECONDS = 20.0
 """For what hardly changes: plans of one listing, decisions, reports."""
 LISTING_WAIT_SECONDS = 3.0
-LARGEST_OFFSET = 2**53
+LARGEST_NUMBER = 2**53
 
 
 class Calls:
     """What is behind the calls. What it needs to read and to plan is imported by the first one: few services do."""
 
-    def __init__(self, site: Site, values: Values, note: Callable[[], None]) -> None:
+    def __init__(self, site: Site, values: ServiceView, note: Callable[[], None]) -> None:
         self._site = site
         self._values = values
         self._note = note
@@ -130,8 +130,16 @@ class Calls:
         container = request.args.get("container")
         if not container:
             return _answer(log_pieces.containers_answer(known, found))
-        stream, offset = request.args.get("stream", "stdout"), _offset(request.args.get("offset", "0"))
+        stream, offset = request.args.get("stream", "stdout"), _whole_number("offset", "0")
         return _answer(log_pieces.piece(place, known, found, container, stream, offset))
+
+    def task_log(self, task_id: str) -> ResponseReturnValue:
+        """Show a piece of a task's log."""
+        from jobs.dashboard import task_log
+
+        task, hdfs = self._values.task(task_id), self._hdfs(self._site.place())
+        stream, offset = request.args.get("stream", "stdout"), _whole_number("offset", "0")
+        return _answer(task_log.piece(hdfs, task, stream, _whole_number("attempt", "0") or None, offset))
 
     def decision(self, job_id: str) -> ResponseReturnValue:
         """Explain how a job was divided."""
@@ -245,7 +253,9 @@ def _check_job_id(job_id: str) -> str:
     return job_id
 
 
-def _offset(said: str) -> int:
-    if not (said.isascii() and said.isdecimal() and len(said) < 17 and int(said) <= LARGEST_OFFSET):
-        raise InvalidInput(f"offset is {said[:30]!r}: it must be a whole number of bytes, 0 or more", "offset")
+def _whole_number(name: str, default: str) -> int:
+    """A parameter of the call."""
+    said = request.args.get(name, default)
+    if not (said.isascii() and said.isdecimal() and len(said) < 17 and int(said) <= LARGEST_NUMBER):
+        raise InvalidInput(f"{name} is {said[:30]!r}: it must be a whole number, 0 or more", name)
     return int(said)

@@ -5,13 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 from infosvc.wire.records import Role
-from jobs.dashboard.answers import CONTAINER, JOB, EndedJob, ExplainedJob, Jobs, LogContainers, LogPiece, WholeJob
+from infosvc.wire.tasks import EXAMPLE_ID, TaskLogPiece
+from jobs.dashboard.answers import (
+    CONTAINER,
+    JOB,
+    EndedJob,
+    ExplainedJob,
+    Jobs,
+    LogContainers,
+    LogPiece,
+    WholeJob,
+)
 from jobs.dashboard.path_answers import ListingPath, ShownPath
 from jobs.dashboard.routes import ROUTES
 
 _AWAY = {"description": "Hadoop does not answer, or no cluster is known here: the message says what to set"}
 _NO_JOB = {"description": "no job of nodewise has this id"}
-_IN_PATH = {"job_id": {"name": "job_id", "in": "path", "required": True, "type": "string", "x-example": JOB}}
+_IN_PATH = {
+    name: {"name": name, "in": "path", "required": True, "type": "string", "x-example": example}
+    for name, example in (("job_id", JOB), ("task_id", EXAMPLE_ID))
+}
 
 
 def _parameter(name: str, description: str, example: object, kind: str = "string", required: bool = False) -> Any:
@@ -88,6 +101,17 @@ DESCRIBED: dict[str, dict[str, Any]] = {
         on_404={"description": "no such job, or it left no record"},
         on_422=_WRONG,
     ),
+    "task_log": _call(
+        "Read a task's log, piece by piece",
+        "What its program printed, two seconds late at most. Ask again with `offset` as `next` says; lines come whole. "
+        "Users read the logs of their own tasks, admins all.",
+        _parameter("stream", "stdout if left out", "stdout"),
+        _parameter("attempt", "which start of it; the last one if left out", 1, "integer"),
+        _parameter("offset", "the byte to go on from", 0, "integer"),
+        on_200=_answer("a piece", TaskLogPiece),
+        on_404={"description": "no task of this user has this id"},
+        on_422=_WRONG,
+    ),
 }
 """By the name of the call."""
 
@@ -103,6 +127,11 @@ def _paths() -> dict[str, Any]:
 
 
 BOARD: dict[str, Any] = {
-    "tags": [{"name": "board", "description": "Board: paths of HDFS and jobs on YARN, as the dashboard shows them"}],
+    "tags": [
+        {
+            "name": "board",
+            "description": "Board: paths of HDFS, jobs and logs of tasks on YARN, as the dashboard shows them",
+        }
+    ],
     "paths": _paths(),
 }

@@ -40,4 +40,5 @@ ROUTES = (
     BoardRoute("/jobs/<job_id>", "end", Role.ADMIN, "DELETE"),
     BoardRoute("/jobs/<job_id>/logs", "logs"),
     BoardRoute("/jobs/<job_id>/decision", "decision"),
+    BoardRoute("/tasks/<task_id>/log", "task_log", Role.USER),
 )

@@ -16,6 +16,7 @@ from jobs.errors import JobError
 KINDS: Mapping[str, str] = {
     "classify": "jobs.kinds.classify.coordinator:Classify",
     "command": "jobs.kinds.command.coordinator:Command",
+    "task": "jobs.kinds.task.runner:Task",
 }
 
 

@@ -12,9 +12,9 @@ from flask import Flask, g
 from infosvc.commands.serve import serve
 from infosvc.core.service import components_of
 from infosvc.http.api.call_group import CallGroup, Route
-from infosvc.http.api.calls import CALLS
 from infosvc.http.api.exchange import record_call
 from infosvc.http.app import close_app, create_app
+from infosvc.http.calls import CALLS
 from infosvc.settings import Settings
 from infosvc.wire.errors import NotReady
 from infosvc.wire.records import Role

@@ -12,8 +12,8 @@ import pytest
 
 from infosvc.data.structs import make_struct
 from infosvc.http.api.body import Fields, read
-from infosvc.http.api.calls import CALLS
 from infosvc.http.api.restx import Namespace
+from infosvc.http.calls import CALLS
 from infosvc.http.openapi.examples import example_of
 from infosvc.http.openapi.schemas import answer_model, answer_schema, body_model
 from infosvc.wire.errors import InvalidInput

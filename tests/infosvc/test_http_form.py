@@ -113,6 +113,12 @@ def test_the_document_lists_every_call(small: Served) -> None:
     assert calls == {
         ("/producers", "get"),
         *(("/producers/{data_name}", method) for method in ("get", "put", "delete")),
+        *(("/tasks", method) for method in ("get", "post")),
+        *(("/tasks/{task_id}", method) for method in ("get", "delete")),
+        ("/tasks/{task_id}/stop", "post"),
+        ("/tasks/{task_id}/again", "post"),
+        ("/tasks/{task_id}/news", "put"),
+        *(("/tasks/files/{sha256}", method) for method in ("get", "put")),
         ("/nodes", "get"),
         *(("/nodes/{node_name}", method) for method in ("get", "put", "delete")),
         ("/nodes/{node_name}/hour", "get"),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import create_engine, inspect, make_url, text
 
 from infosvc.wire.records import Producer
+from infosvc.wire.tasks import TaskSpec
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Serving
@@ -30,7 +31,7 @@ def test_tables_of_version_1_get_the_new_columns_and_keep_their_rows(database: s
         for table, columns in NEW.items():
             for column in columns:
                 connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {column}"))
-        for table in ("t_History", "t_Token", "t_Audit", "t_Forget"):
+        for table in ("t_History", "t_Token", "t_Audit", "t_Forget", "t_Task"):
             connection.execute(text(f"DROP TABLE {table}"))
         connection.execute(text("UPDATE t_Meta SET value = 1 WHERE name = 'schema_version'"))
     engine.dispose()
@@ -42,6 +43,23 @@ def test_tables_of_version_1_get_the_new_columns_and_keep_their_rows(database: s
             service.client.put_value("cpu", "n2", 0.75)
 
 
+def test_a_database_of_version_3_gets_tasks_and_keeps_its_rows(database: str, serve: Serving) -> None:
+    with serve(database) as service:
+        service.client.put_producer(Producer("cpu", "scripts/cpu.sh", 2.0))
+    engine = create_engine(make_url(database))
+    with engine.begin() as connection:
+        connection.execute(text("DROP TABLE t_Task"))
+        connection.execute(text("UPDATE t_Meta SET value = 3 WHERE name = 'schema_version'"))
+    for number in (1, 2):
+        with serve(database) as service:
+            assert service.client.producer("cpu").cmd == "scripts/cpu.sh"
+            service.client.submit_task(TaskSpec([f"program{number}"]))
+            assert len(service.client.tasks()) == number
+    with engine.connect() as connection:
+        assert connection.scalar(text("SELECT value FROM t_Meta WHERE name = 'schema_version'")) == 4
+    engine.dispose()
+
+
 def test_history_of_version_2_gets_the_index_for_nodes_and_keeps_its_points(database: str, serve: Serving) -> None:
     with serve(database) as service:
         service.client.put_producer(Producer("cpu", "scripts/cpu.sh", 2.0, keep=3600))
@@ -51,6 +69,7 @@ def test_history_of_version_2_gets_the_index_for_nodes_and_keeps_its_points(data
         on = "" if engine.dialect.name == "sqlite" else " ON t_History"
         connection.execute(text(f"DROP INDEX i_History_node{on}"))
         connection.execute(text("DROP TABLE t_Forget"))
+        connection.execute(text("DROP TABLE t_Task"))
         connection.execute(text("UPDATE t_Meta SET value = 2 WHERE name = 'schema_version'"))
     with serve(database) as service:
         assert [value for _, value in service.client.history("cpu", "n1").points] == ["0.5"]

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 from flask import Flask
 
-from infosvc.access.roles import needs, open_to_all, required_role
+from infosvc.access.roles import needs, open_to_all, required_roles
 from infosvc.core.service import components_of
 from infosvc.wire.errors import Forbidden
 from infosvc.wire.records import Producer, Role
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 METHODS = ("GET", "HEAD", "OPTIONS", "PUT", "POST", "DELETE")
 READING = ("GET", "HEAD", "OPTIONS")
-NAMES = {"data_name": "cpu", "node_name": "n1", "filename": "swagger-ui.css"}
+TASK = {"task_id": "task_0123456789abcdef", "sha256": "0" * 64}
+NAMES = {"data_name": "cpu", "node_name": "n1", "filename": "swagger-ui.css"} | TASK
 
 # What a reader of one node may read.
 OF_ONE_NODE = (
@@ -46,6 +47,8 @@ BODY = {
     "runs": [],
     "name": "another",
     "role": "admin",
+    "argv": ["x"],
+    "state": "running",
 }
 
 
@@ -64,6 +67,12 @@ def expected(path: str, method: str) -> set[Role] | None:
         return None
     if path in ("/api/v1/tokens", "/api/v1/audit"):
         return {Role.ADMIN}
+    if path.startswith("/api/v1/tasks"):
+        if method == "OPTIONS" and path.endswith(("/stop", "/again", "/news")):  # nothing can be read there
+            return set(Role)
+        if path.endswith("/news") and method == "PUT":
+            return {Role.SUBMITTER, Role.ADMIN}
+        return {Role.USER, Role.ADMIN} | ({Role.SUBMITTER} if method in READING else set())
     if method in READING:
         return set(Role)
     if method == "POST" and path.endswith("/report"):
@@ -102,7 +111,8 @@ def known(service: Served) -> Any:
     latest = components_of(service.server.app).latest
     configuration, current_values = latest.configuration, latest.current_values
     values = [(name, current_values.rows(name)) for name in sorted(current_values.names())]
-    return configuration.producers, configuration.nodes, configuration.slots, configuration.tokens, values
+    rows = configuration.producers, configuration.nodes, configuration.slots, configuration.tokens, configuration.tasks
+    return *rows, values
 
 
 @pytest.fixture(params=[True, False], ids=["open", "closed"])
@@ -171,7 +181,7 @@ def test_every_wrong_caller_is_refused_and_changes_nothing(service: Served, hold
 
 def test_every_right_caller_is_let_in(service: Served, holders: list[Holder]) -> None:
     # Names that are not there, for what is there must stay until the last call.
-    gone = {"data_name": "gone", "node_name": "n1", "token_id": "gone", "filename": "gone"}
+    gone = {"data_name": "gone", "node_name": "n1", "token_id": "gone", "filename": "gone"} | TASK
     wrong = []
     for path, method in calls(service.server.app):
         names = gone | {"node_name": "gone"} if (method, path) == ("DELETE", "/api/v1/nodes/<node_name>") else gone
@@ -250,11 +260,11 @@ def test_a_declaration_counts_for_its_method_alone() -> None:
     def page() -> None: ...
 
     view.__dict__["view_class"] = Resource
-    assert required_role("x", view, "HEAD") is required_role("x", view, "OPTIONS") is Role.READER
+    assert required_roles("x", view, "HEAD") == required_roles("x", view, "OPTIONS") == (Role.READER,)
     assert (
-        required_role("x", view, "PUT")
-        is required_role("x", view, "PATCH")
-        is required_role("x", page, "GET")
-        is Role.ADMIN
+        required_roles("x", view, "PUT")
+        == required_roles("x", view, "PATCH")
+        == required_roles("x", page, "GET")
+        == (Role.ADMIN,)
     )
-    assert required_role("x", open_to_all(page), "GET") is None
+    assert required_roles("x", open_to_all(page), "GET") is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import tempfile
 from collections import Counter
@@ -24,27 +25,33 @@ from schemathesis import Case, GenerationMode, Response
 from schemathesis.config import SchemathesisConfig
 from schemathesis.core.failures import FailureGroup
 from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance
+from schemathesis.transport.serialization import Binary
 
 from infosvc.core.service import components_of
+from infosvc.tasks.lifecycle import new_id
 from infosvc.wire.errors import InfoError
 from infosvc.wire.records import Kind, Outcome, Producer, Report, Role, Run, Scope
+from infosvc.wire.tasks import TaskSpec
 from tests.infosvc.conftest import TOKEN
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Heard, Served, Serving
 
 SEED = 20260
+schemathesis.serializer.alias("application/x-tar", "application/octet-stream")
 CASES = {
     "producers": 1500,
     "nodes": 1500,
     "slots": 1500,
     "data": 1500,
     "tokens": 700,
+    "tasks": 1500,
+    "files": 300,
     "audit": 300,
     "session": 300,
     "all": 2700,
 }
-assert sum(CASES.values()) == 10_000
+assert sum(CASES.values()) == 11_800
 BUDGET = 0.2
 """The part of them that is made without --long."""
 
@@ -63,10 +70,17 @@ COMMANDS: list[dict[str, Any]] = [
 IN_PATH = re.compile(r"{(\w+)}")
 CHECKS = [content_type_conformance, response_schema_conformance]
 
+ARCHIVE = b"an archive" * 1000
+SHA256 = hashlib.sha256(ARCHIVE).hexdigest()
+KEYS = ("first", "second", "third")  # under which there are tasks
+ENDED = "ended"
+
 # Names that generated calls use now and then, for most generated ones are registered nowhere.
 NAMES = {
     "data_name": ["cpu", "both", "first", "sum", "told", "new"],
     "node_name": ["n1", "n2", "*", "new"],
+    "task_id": [new_id("admin", key) for key in (*KEYS, ENDED)],
+    "sha256": [SHA256, "0" * 64],
 }
 
 
@@ -126,6 +140,8 @@ def fill(service: Served, address: str, sequence: int = 1) -> None:
         *(partial(client.report, node, Report("b", sequence, runs=runs)) for node in ("n1", "n2")),
         *(partial(client.put_value, name, node, "1") for name in ("cpu", "told") for node in ("n1", "n2")),
         partial(client.put_value, "untouched", "untouched", "still here"),
+        *(partial(client.submit_task, TaskSpec(["x"]), key) for key in (*KEYS, ENDED)),
+        partial(client.stop_task, new_id("admin", ENDED)),
     ]
     for step in steps:
         with suppress(InfoError):
@@ -151,6 +167,8 @@ def read_document(service: Served, address: str) -> Any:
 
     @schema.hook
     def flatmap_body(_context: Any, body: Any) -> Any:
+        if isinstance(body, bytes | Binary):
+            return st.sampled_from([ARCHIVE, body])
         return leading(body, address) if isinstance(body, dict) else st.just(body)
 
     return schema
@@ -161,6 +179,8 @@ def leading(body: dict[str, Any], address: str) -> st.SearchStrategy[dict[str, A
     if isinstance(body.get("address"), str):
         harmless = re.sub(r"(?s)^.+:\d+\s*$", address, body["address"])
         return st.sampled_from([address, harmless]).map(lambda chosen: body | {"address": chosen})
+    if isinstance(body.get("argv"), list):
+        return st.sampled_from([body, body | {"files": None, "after": []}])
     if isinstance(body.get("runs"), list):
         return st.sampled_from([*NAMES["data_name"], None]).map(lambda name: body | {"runs": about(name, body["runs"])})
     if set(body) == {"token"}:
@@ -232,6 +252,7 @@ def stored(service: Served) -> Any:
         nodes,
         {k: v for k, v in configuration.slots.items() if v},
         configuration.tokens,
+        configuration.tasks,
         values,
     )
 

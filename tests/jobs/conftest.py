@@ -16,6 +16,7 @@ from infosvc.settings import Settings
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotFound
 from infosvc.wire.records import Datum, Outcome, Role, State
+from infosvc.wire.tasks import Task
 from jobs.dashboard import make_board
 from jobs.dashboard.site import Place, Site
 from tests.jobs.decisions import WEIGHTS
@@ -44,6 +45,9 @@ class Values:
         return [
             Datum("weight", node, str(value), 1.0, 60.0, State.FRESH, Outcome.OK) for node, value in WEIGHTS.items()
         ]
+
+    def task(self, task_id: str) -> Task:
+        raise NotFound(f"no task has the id {task_id!r}", "task_id")
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from tests.recipes.pages import ROOT
 from tests.recipes.shell import Shell
 
 MADE_BY_SETUP = (".venv-worker", "hadoop/target")
-ROOMS = ("nodewise", "infosvc", "collectors", "locality", "hadoop", "jobs")
+ROOMS = ("nodewise", "infosvc", "collectors", "locality", "hadoop", "boxes", "jobs")
 
 
 class Checkout:

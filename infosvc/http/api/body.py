@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import MISSING
 from enum import StrEnum
 from typing import Any, NoReturn, TypeVar, get_origin
@@ -13,7 +13,7 @@ from flask import current_app, request
 
 from infosvc.core.service import components_of
 from infosvc.wire.errors import InvalidInput, Malformed
-from infosvc.wire.fields import LARGEST, Field, fields_of
+from infosvc.wire.fields import LARGEST, Field, Limits, fields_of
 from infosvc.wire.records import check_name
 
 R = TypeVar("R")
@@ -76,6 +76,10 @@ class Fields:
             return None if one.default is MISSING else one.default
         if get_origin(kind) is tuple:
             return self._names(one, value)
+        if get_origin(kind) is Sequence:
+            return self._texts(one, value)
+        if get_origin(kind) is Mapping:
+            return self._named_texts(one, value)
         if issubclass(kind, StrEnum):
             return self._choice(one, value)
         return {bool: self._flag, int: self._whole, float: self._number, str: self._text}[kind](one, value)
@@ -127,10 +131,39 @@ class Fields:
             self.refuse(one.name, value, "a list that holds each name once")
         return tuple(check_name(item, f"{one.name}[{place}]") for place, item in enumerate(value))
 
+    def _texts(self, one: Field, value: Any) -> tuple[str, ...]:
+        """A list of texts, none of which a refusal shows: they may be secrets."""
+        least, most = one.described.limits.shortest or 0, one.described.limits.longest or 0
+        if not isinstance(value, list) or not least <= len(value) <= most:
+            raise InvalidInput(f"{one.name} must be a list of {least} to {most} texts", one.name)
+        for place, text in enumerate(value):
+            _check_hidden(text, one.described.each, one.name, f"{one.name}[{place}]")
+        if one.described.limits.unique and len(set(value)) < len(value):
+            raise InvalidInput(f"{one.name} must hold each text once", one.name)
+        return tuple(value)
+
+    def _named_texts(self, one: Field, value: Any) -> dict[str, str]:
+        """An object of texts, of which a refusal shows only the names."""
+        most = one.described.limits.longest or 0
+        if not isinstance(value, dict) or len(value) > most:
+            raise InvalidInput(f"{one.name} must be an object of at most {most} texts", one.name)
+        for name, text in value.items():
+            _check_hidden(name, one.described.keys, one.name, f"the name {name[:80]!r} in {one.name}")
+            _check_hidden(text, one.described.each, one.name, f"{one.name}[{name[:80]!r}]")
+        return dict(value)
+
     def _choice(self, one: Field, value: Any) -> Any:
         if value not in list(one.type):
             self.refuse(one.name, value, "one of " + ", ".join(one.type))
         return one.type(value)
+
+
+def _check_hidden(text: Any, limits: Limits, field: str, where: str) -> None:
+    """InvalidInput says what a text must be, and not what it is."""
+    if not isinstance(text, str) or len(text) > (limits.longest or 0):
+        raise InvalidInput(f"{where} must be text of at most {limits.longest} characters", field)
+    if limits.form and not re.fullmatch(limits.pattern or "", text):
+        raise InvalidInput(f"{where} must be {limits.form}", field)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 from flask import Response, current_app, g, request
 
-from infosvc.access.roles import needs
+from infosvc.access.roles import SEES_TASKS, needs
 from infosvc.core.service import components_of
 from infosvc.data.events import TYPES, Broker, Filter, Watcher
 from infosvc.http.api.call_group import CallGroup
@@ -46,7 +47,7 @@ class Events(Resource):
     )
     @ns.param(
         "name",
-        "only events of this data name, and those of types node and job if asked for; may stand several times",
+        "only events of this data name, and those of types node, job and task if asked for; may stand several times",
         **NAMES,
         **{"x-example": ["load_1m"]},
     )
@@ -67,12 +68,19 @@ class Events(Resource):
 
         value {data_name, node_name, data_value, outcome, time}, node {node_name, state}, slot {node_name, data_name,
         change, running, interval}, producer {data_name, change, version}, job {job_id, kind, state, final, ended,
-        progress}, gap {missed}. A job is told when it appears, when its state changes and when it ends: within 4 s,
-        for YARN is asked every 2 s while somebody watches jobs. Who first watches and then asks GET /jobs misses none.
+        progress}, task {task_id, change, owner, name, state, reason, stop_asked, node_name, attempt, exit_code}, gap
+        {missed}. A job is told when it appears, when its state changes and when it ends: within 4 s, for YARN is asked
+        every 2 s while somebody watches jobs. Who first watches and then asks GET /jobs misses none. Users are told of
+        their own tasks, submitters and admins of all.
         """
         broker: Broker = components_of(current_app).broker
         authenticator, caller = components_of(current_app).authenticator, g.caller
-        watcher = broker.watch(_requested_filter(), _last_id(), caller.token_id or request.remote_addr or "")
+        wanted = _requested_filter()
+        if "task" in wanted.types:
+            authenticator.admit(caller, SEES_TASKS)
+        watcher = broker.watch(
+            replace(wanted, owners=caller.owners), _last_id(), caller.token_id or request.remote_addr or ""
+        )
         answer = Response(_Stream(watcher, lambda: authenticator.still_valid(caller)), mimetype="text/event-stream")
         answer.headers["Cache-Control"] = "no-store"
         answer.headers["X-Accel-Buffering"] = "no"  # proxies that collect answers would hold events back

@@ -32,7 +32,8 @@ def latest() -> Latest:
 def write(change: Callable[[Transaction], T], detail: str | None = None) -> T:
     """Make one change for whoever calls, with its line in the audit log; returns when both are stored.
 
-    A change that a PUT asks for returns whether something is new, alone or as the last of several. The line holds the
+    A change that a PUT asks for returns whether something is new, alone or as the last of several; that of a POST may.
+    The line holds the
     `detail`, which is the body if it is left out.
     """
     seal, method = _audit_line(detail), request.method
@@ -84,7 +85,7 @@ def _status(method: str, done: Any) -> int:
     if method == "DELETE":
         return 204 if done is None else 200
     new = done[-1] if isinstance(done, tuple) else done
-    return 201 if new or method == "POST" else 200
+    return 201 if new or (method == "POST" and new is not False) else 200
 
 
 def take_in(node_name: str, report: Report) -> Receipt:

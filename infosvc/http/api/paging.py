@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlencode
@@ -31,18 +32,31 @@ def most_bytes() -> int:
 def answer_list(key: str, rows: Iterable[Record], name: str, head: Mapping[str, Any] | None = None) -> Response:
     """The field `key` with those records, sorted by the field `name`, that fit into an answer, behind the fields of
     `head`."""
-    after, most = request.args.get("after", ""), most_bytes()
+    after = request.args.get("after", "")
+    places = ((getattr(row, name), row) for row in rows)
+    parts = ((place, row.to_json()) for place, row in places if place > after)
+    return answer_part(key, parts, (), head)
+
+
+def answer_part(
+    key: str,
+    rows: Iterable[tuple[str, Any]],
+    query: Iterable[tuple[str, str]] = (),
+    head: Mapping[str, Any] | None = None,
+    most_rows: float = math.inf,
+) -> Response:
+    """The field `key` with those rows that fit into an answer, each given with its place; the rest is asked for with
+    the same `query` after the place of the last."""
+    most = most_bytes()
     body = bytearray(msgspec.json.encode({**(head or {}), key: []})[:-2])
     last: str | None = None
     link: str | None = None
-    for row in rows:
-        if getattr(row, name) <= after:
-            continue
-        if last is not None and len(body) >= most:
-            link = next_link((), last)
+    for number, (place, row) in enumerate(rows):
+        if last is not None and (len(body) >= most or number >= most_rows):
+            link = next_link(query, last)
             break
-        body += msgspec.json.encode(row.to_json()) + b","
-        last = getattr(row, name)
+        body += msgspec.json.encode(row) + b","
+        last = place
     if last is not None:
         del body[-1:]
     body += b"]}"

@@ -12,7 +12,7 @@ from flask import current_app as app
 from werkzeug.exceptions import HTTPException
 
 from infosvc.access.rate_limit import TooFast
-from infosvc.http.openapi.document import add_described, add_refusals
+from infosvc.http.openapi.document import add_described, add_refusals, name_media_types
 from infosvc.http.openapi.examples import add_examples
 from infosvc.wire.errors import BY_STATUS, InfoError
 
@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 
         def schema_model(self, name: str, schema: dict[str, Any]) -> Any: ...
 
+    class Raw:
+        """A schema that is written down."""
+
     class ApiBase:
         """All namespaces together, and their documentation."""
 
@@ -60,6 +63,13 @@ if TYPE_CHECKING:
 else:
     from flask_restx import Api as ApiBase
     from flask_restx import Namespace, Resource
+    from flask_restx.fields import Raw
+
+
+class File(Raw):
+    """An answer that is a file."""
+
+    __schema_type__ = "file"
 
 
 class Api(ApiBase):
@@ -80,6 +90,7 @@ class Api(ApiBase):
         document = super().__schema__
         if "error" not in document:  # models within models, of which Flask-RESTX itself does not know
             document["definitions"] |= {name: deepcopy(model.__schema__) for name, model in self.models.items()}
+        name_media_types(document)
         add_described(document, [deepcopy(make()) for make in self.documents])  # the document adds to it
         add_refusals(document)
         add_examples(document)
@@ -122,4 +133,4 @@ def _sentence(error: HTTPException) -> str:
     return str(error.description)
 
 
-__all__ = ["Api", "Namespace", "Resource", "error_response"]
+__all__ = ["Api", "File", "Namespace", "Resource", "error_response"]

@@ -52,6 +52,18 @@ _OF_BODIES = {
 }
 
 
+ARCHIVE = "application/x-tar"
+
+
+def name_media_types(document: dict[str, Any]) -> None:
+    """Say of each call whose body is a file that it is not JSON."""
+    if "error" in document:  # it could not be made
+        return
+    for call in _calls(document["paths"]):
+        if any(one.get("schema", {}).get("format") == "binary" for one in call.get("parameters", ())):
+            call["consumes"] = [ARCHIVE]
+
+
 def add_described(document: dict[str, Any], calls: Iterable[Mapping[str, Any]]) -> None:
     """Take in what was said of calls that are not made with Flask-RESTX, with schemas of the records they answer."""
     if "error" in document:  # it could not be made

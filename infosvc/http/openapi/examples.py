@@ -53,14 +53,14 @@ def example_of(schema: dict[str, Any], models: dict[str, Any], where: str = "") 
 
 def _show_body(call: dict[str, Any], models: dict[str, Any]) -> None:
     for found in call.get("parameters", []):
-        if found["in"] == "body":
+        if found["in"] == "body" and "$ref" in found["schema"]:  # a file has no example
             name = found["schema"]["$ref"].rpartition("/")[2]
             models[name].setdefault("example", example_of(models[name], models, name))
 
 
 def _show_answers(call: dict[str, Any], models: dict[str, Any]) -> None:
     for code, answer in call["responses"].items():
-        if code.startswith("2") and "schema" in answer:
+        if code.startswith("2") and answer.get("schema", {"type": "file"}) != {"type": "file"}:
             answer["examples"] = {"application/json": example_of(answer["schema"], models)}
         elif code == "200" and "text/event-stream" in call.get("produces", []):
             answer["examples"] = {"text/event-stream": EVENTS}

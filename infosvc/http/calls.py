@@ -22,6 +22,7 @@ from infosvc.http.api import (
 )
 from infosvc.http.api.call_group import PREFIX, CallGroup
 from infosvc.http.api.restx import Api
+from infosvc.http.api.tasks import file_calls, task_calls
 
 CALLS: tuple[CallGroup, ...] = (
     producers.calls,
@@ -29,6 +30,8 @@ CALLS: tuple[CallGroup, ...] = (
     slots.calls,
     data.calls,
     tokens.calls,
+    task_calls.calls,
+    file_calls.calls,
     audit.calls,
     events.calls,
     explain.calls,

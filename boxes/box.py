@@ -1,0 +1,91 @@
+"""The seam between who wants a program run and what runs it."""
+
+from __future__ import annotations
+
+import signal
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+OnOutput = Callable[[str, bytes], None]
+"""Hears which stream (a name in STREAMS) brought which bytes. It may neither raise nor take long: the program waits."""
+STREAMS = ("stdout", "stderr")
+
+
+class BoxError(Exception):
+    """A program cannot be started, and could not be the next time; `message` says why, `remedy` what to do."""
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(f"{message}: {remedy}" if remedy else message)
+        self.message = message
+        self.remedy = remedy
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a program may use. A box that stands in a YARN container leaves to YARN what YARN holds there."""
+
+    memory_mb: int
+    vcores: int = 1
+
+
+@dataclass(frozen=True)
+class Program:
+    """What runs: `argv`, which no shell reads, with exactly this environment, in a folder that is there."""
+
+    argv: Sequence[str]
+    environment: Mapping[str, str]
+    folder: Path
+    limits: Limits
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a program ended: with an exit code, or by a signal, whose number then is not None."""
+
+    exit_code: int | None = None
+    signal: int | None = None
+
+    @property
+    def code(self) -> int:
+        """The exit code, or 128 and the signal's number, as shells count.
+
+        >>> Ended(signal=9).code
+        137
+        """
+        return 128 + self.signal if self.signal is not None else self.exit_code or 0
+
+    @property
+    def text(self) -> str:
+        """In words, behind "the program ...".
+
+        >>> Ended(3).text, Ended(signal=11).text, Ended(signal=50).text
+        ('ended with exit code 3', 'was killed by SIGSEGV', 'was killed by signal 50')
+        """
+        if self.signal is None:
+            return f"ended with exit code {self.exit_code}"
+        known = {one.value: one.name for one in signal.Signals}
+        return f"was killed by {known.get(self.signal, f'signal {self.signal}')}"
+
+
+class Box(ABC):
+    """Runs one program once. Nothing of it goes on when the program has ended, or when the box's owner has.
+
+    `start` comes first and from one thread; the others may be called by any thread afterwards.
+    """
+
+    @abstractmethod
+    def start(self, program: Program, on_output: OnOutput) -> None:
+        """Start it; BoxError when it cannot be started, OSError when this machine cannot start anything now.
+
+        `on_output` is called by a thread of each stream, with what the program prints as it is printed.
+        """
+
+    @abstractmethod
+    def wait(self, seconds: float | None = None) -> Ended | None:
+        """How it ended, once all its output was heard and what it left behind is gone; None if that takes longer."""
+
+    @abstractmethod
+    def end(self, grace: float) -> Ended:
+        """Ask it to end by SIGTERM, end it by SIGKILL after `grace` seconds, and tell how it ended."""

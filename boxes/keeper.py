@@ -1,0 +1,176 @@
+"""Stands between a process and the program that it runs, as a process of its own, so that no program is left behind.
+
+`boxes.process` starts it as `python -c` with the text of this file: it needs only Python, wherever the code lies. The
+order comes on its standard input, as a line of JSON, and then a letter for each wish; end of file says that the owner
+is gone, however it ended. On the file descriptor `report` of the order it tells, in lines of JSON, that the program has
+started or why not, and how it ended.
+
+The keeper has a process group of its own, so that a kill of its owner's group leaves it for a moment. Its program is in
+the owner's group, where YARN's kill reaches it. The kernel gives the keeper what the program leaves behind, in whatever
+group or session, and kills the program when the keeper dies.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NoReturn
+
+SOFTLY, HARDLY = b"T", b"K"
+_SET_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36
+_END_SECONDS = 10.0
+"""How long what was killed may take to be gone: a process that waits for a broken disk does not die."""
+_PAUSE_SECONDS = 0.005
+_IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+"""Signals that Python ignores, which a program expects to be as the kernel has them."""
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+class Keeper:
+    """Keeps the program of one order."""
+
+    def __init__(self, order: Mapping[str, Any], wishes: bytes) -> None:
+        self._order = order
+        self._wishes = wishes
+        self._status: int | None = None
+        os.set_inheritable(order["report"], False)
+        _LIBC.prctl(_SET_CHILD_SUBREAPER, 1)
+        self._group = os.getpgrp()
+        for number in _IGNORED:
+            signal.signal(number, signal.SIG_IGN)
+        os.setpgid(0, 0)
+        self._woken, wake = os.pipe()
+        os.set_blocking(wake, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+
+    def run(self) -> None:
+        """Start the program, do as the owner wishes until it has ended, and end what it left behind."""
+        self._program, refused = self._start()
+        _leave_output()
+        if refused:
+            self._report(refused)
+            return
+        self._report({"started": self._program})
+        while self._status is None and self._obey():
+            self._reap()
+        self._end_all()
+        self._report({"ended": self._status})
+
+    def _start(self) -> tuple[int, dict[str, Any]]:
+        """The program's process id, and why it does not run, if it does not."""
+        told, tell = os.pipe()
+        keeper = os.getpid()
+        program = os.fork()
+        if program == 0:
+            self._become(keeper, tell)
+        os.close(tell)
+        with os.fdopen(told, "rb") as why:
+            said = why.read()
+        return program, json.loads(said) if said else {}
+
+    def _become(self, keeper: int, tell: int) -> NoReturn:
+        """The program, in the new process; the pipe `tell` is closed by that."""
+        try:
+            os.setpgid(0, self._group)
+            _LIBC.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
+            if os.getppid() != keeper:
+                os._exit(1)
+            for number in (*_IGNORED, *_BY_PYTHON, signal.SIGCHLD):
+                signal.signal(number, signal.SIG_DFL)
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            os.chdir(self._order["folder"])
+            argv = self._order["argv"]
+            os.execvpe(argv[0], argv, self._order["environment"])  # noqa: S606 it is this process that becomes it
+        except (OSError, ValueError) as error:
+            os.write(tell, json.dumps({"refused": getattr(error, "errno", None), "said": str(error)}).encode())
+        os._exit(127)
+
+    def _obey(self) -> bool:
+        """Wait for a wish or the end of a child; False when all has to end."""
+        if not self._wishes:
+            ready, _, _ = select.select([0, self._woken], [], [])
+            if self._woken in ready:
+                os.read(self._woken, 512)
+            if 0 not in ready:
+                return True
+            self._wishes = os.read(0, 512) or HARDLY
+        wishes, self._wishes = self._wishes, b""
+        if HARDLY in wishes:
+            return False
+        _signal_all(signal.SIGTERM)
+        return True
+
+    def _reap(self) -> None:
+        """Take note of every child that has ended, those that the program left behind included."""
+        with suppress(ChildProcessError):
+            while (found := os.waitpid(-1, os.WNOHANG))[0]:
+                if found[0] == self._program:
+                    self._status = found[1]
+
+    def _end_all(self) -> None:
+        deadline = time.monotonic() + _END_SECONDS
+        while _signal_all(signal.SIGKILL) and time.monotonic() < deadline:
+            time.sleep(_PAUSE_SECONDS)
+            self._reap()
+
+    def _report(self, what: Mapping[str, Any]) -> None:
+        with suppress(BrokenPipeError):  # nobody is left who wants to know
+            os.write(self._order["report"], json.dumps(what).encode() + b"\n")
+
+
+def _signal_all(number: int) -> set[int]:
+    """Send a signal to everything below this process, and return whom it was meant for."""
+    found = descendants(os.getpid())
+    for pid in found:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+    return found
+
+
+def descendants(root: int) -> set[int]:
+    """The process ids of all children of a process, of their children, and so on."""
+    children: dict[int, list[int]] = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with suppress(OSError, ValueError, IndexError):  # it has ended meanwhile
+                parent = int((folder / "stat").read_bytes().rpartition(b")")[2].split()[1])
+                children.setdefault(parent, []).append(int(folder.name))
+    found: set[int] = set()
+    waiting = [root]
+    while waiting:
+        new = set(children.get(waiting.pop(), ())) - found
+        found |= new
+        waiting += new
+    return found
+
+
+def _leave_output() -> None:
+    """Hold the program's output no longer: its end of file says that the program has closed it."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.dup2(null, 2)
+
+
+def _read_order() -> tuple[Mapping[str, Any], bytes]:
+    """The order, and the wishes that came with it."""
+    said = b""
+    while b"\n" not in said:
+        if not (piece := os.read(0, 1 << 16)):
+            sys.exit(0)  # the owner has ended before it said anything
+        said += piece
+    line, _, wishes = said.partition(b"\n")
+    return json.loads(line), wishes
+
+
+if __name__ == "__main__":
+    Keeper(*_read_order()).run()

@@ -1,0 +1,1 @@
+"""The calls about tasks, and about the archives that go with them."""

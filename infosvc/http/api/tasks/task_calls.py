@@ -1,0 +1,261 @@
+"""Tasks: programs that users want run once on the cluster, and what became of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from flask import current_app, g, request
+
+from infosvc.access.audit import digest
+from infosvc.access.roles import SEES_TASKS, Caller, needs
+from infosvc.core.service import components_of
+from infosvc.http.api.body import body, read
+from infosvc.http.api.call_group import CallGroup
+from infosvc.http.api.exchange import latest, write
+from infosvc.http.api.paging import LINK, answer_part
+from infosvc.http.api.restx import Namespace, Resource
+from infosvc.http.openapi.schemas import answer_model, body_model
+from infosvc.state.transaction import Transaction
+from infosvc.tasks import lifecycle, listing
+from infosvc.tasks.archives import Archives
+from infosvc.tasks.lifecycle import NewTask
+from infosvc.wire.errors import Forbidden, InvalidInput
+from infosvc.wire.records import Role
+from infosvc.wire.tasks import (
+    EXAMPLE_ID,
+    MOST_TASKS_OF_ANSWER,
+    TASK_ID,
+    USER_NAME,
+    Task,
+    TaskList,
+    TaskNews,
+    TaskSpec,
+    TaskState,
+)
+
+ns = Namespace("tasks", "Tasks: programs that run once on the cluster", path="/tasks")
+calls = CallGroup("tasks", ns)
+
+USUAL_ROWS = 100
+LONGEST_QUERY = 128
+KEY = {"_in": "header", "pattern": "^[!-~]{1,128}$", "x-example": "mnist-2"}
+ID = {"pattern": TASK_ID.pattern, "x-example": EXAMPLE_ID}
+STATES = {
+    "type": "array",
+    "collectionFormat": "multi",
+    "items": {"type": "string", "enum": [state.value for state in TaskState]},
+    "x-example": ["running"],
+}
+PLACE = {"pattern": "^[0-9]{1,12}([.][0-9]{1,9})?:task_[0-9a-f]{16}$", "x-example": f"1700000000.0:{EXAMPLE_ID}"}
+
+spec_body = body_model(ns, TaskSpec)
+news_body = body_model(ns, TaskNews)
+task_said = answer_model(ns, Task)
+tasks_said = answer_model(ns, TaskList)
+
+
+@ns.route("")
+class Tasks(Resource):
+    """All that the caller may see."""
+
+    @ns.param("state", "only those in this state; may stand several times", **STATES)
+    @ns.param("owner", "only those of this user", **{"x-example": "maria"})
+    @ns.param("q", "only those in whose name, id or program this text stands", maxLength=128, **{"x-example": "mnist"})
+    @ns.param("limit", "most of one answer", type="integer", minimum=1, maximum=MOST_TASKS_OF_ANSWER, default=100)
+    @ns.param("after", "leave out those up to this place, as the header Link names it", **PLACE)
+    @ns.response(200, "those that the caller may see", tasks_said, headers=LINK)
+    @needs(*SEES_TASKS)
+    def get(self) -> Any:
+        """List tasks, newest first: users see their own, submitters and admins all.
+
+        When this is not all, the header Link names the rest.
+        """
+        args = request.args
+        wanted = listing.Wanted(_states(args.getlist("state")), args.get("owner", ""), _text(args.get("q", "")))
+        found = listing.select(latest().configuration.tasks, _caller().owners, wanted, args.get("after", ""))
+        query = [(name, text) for name, text in args.items(multi=True) if name != "after"]
+        return answer_part(
+            "tasks", ((listing.place_of(task), task) for task in found), query, most_rows=_limit(args.get("limit"))
+        )
+
+    @ns.param("Idempotency-Key", "the same key again finds the task that was made with it", **KEY)
+    @ns.expect(spec_body)
+    @ns.response(200, "the task that was made with this Idempotency-Key", task_said)
+    @ns.response(201, "the new task", task_said)
+    @ns.response(400, "the body is not a JSON object")
+    @ns.response(403, "the token is of another role, or its name cannot be that of a user")
+    @ns.response(409, "the Idempotency-Key was used for another task, or there are too many tasks")
+    @ns.response(422, "a field is wrong; the answer names it")
+    @needs(Role.USER)
+    def post(self) -> Any:
+        """Ask for a task; it runs as soon as a submitter gives it to YARN.
+
+        It waits for the tasks in `after`, and fails when one of them does not succeed. Its archive must have been sent.
+        """
+        spec, owner = read(TaskSpec, body()), _user()
+        if not spec.argv[0]:
+            raise InvalidInput("argv[0] is empty", "argv", remedy="name a program")
+        return _created(NewTask(lifecycle.new_id(owner, _key()), owner, spec))
+
+
+@ns.route("/<task_id>")
+@ns.param("task_id", "the id of the task", **ID)
+class OneTask(Resource):
+    """One of them."""
+
+    @ns.response(200, "the task", task_said)
+    @ns.response(404, "the caller may see no task of this id")
+    @needs(*SEES_TASKS)
+    def get(self, task_id: str) -> Any:
+        """Show one task, and how far it is.
+
+        Whose it is, which program it runs, in which state it is and since when, where, and why.
+        """
+        return listing.find(latest().configuration, _caller().owners, task_id).task.to_json()
+
+    @ns.response(204, "forgotten")
+    @ns.response(404, "the caller may see no task of this id")
+    @ns.response(409, "it has not ended")
+    @needs(Role.USER)
+    def delete(self, task_id: str) -> Any:
+        """Forget a task that has ended.
+
+        Its archive goes some days later, unless another task names it.
+        """
+        owners = _caller().owners
+        write(lambda transaction: lifecycle.remove(transaction, owners, task_id))
+        return "", 204
+
+
+@ns.route("/<task_id>/stop")
+@ns.param("task_id", "the id of the task", **ID)
+class StopTask(Resource):
+    """The end of one of them."""
+
+    @ns.response(200, "stopped, or asked to stop", task_said)
+    @ns.response(404, "the caller may see no task of this id")
+    @ns.response(409, "it has ended")
+    @needs(Role.USER)
+    def post(self, task_id: str) -> Any:
+        """Stop a task: at once if no submitter has taken it, else `stop_asked` becomes true.
+
+        The submitter then ends it on YARN, and the task becomes stopped.
+        """
+        owners, now = _caller().owners, latest().clock.wall()
+        task, _ = write(lambda transaction: (lifecycle.stop(transaction, owners, task_id, now), False))
+        return task.to_json()
+
+
+@ns.route("/<task_id>/again")
+@ns.param("task_id", "the id of the task", **ID)
+class TaskAgain(Resource):
+    """One of them once more."""
+
+    @ns.response(201, "the new task", task_said)
+    @ns.response(404, "the caller may see no task of this id")
+    @ns.response(409, "there are too many tasks")
+    @ns.response(422, "its archive or a task that must come before is not here any more")
+    @needs(Role.USER)
+    def post(self, task_id: str) -> Any:
+        """Ask for a new task that does the same.
+
+        It belongs to whom the first belongs to, and names it in `again_of`.
+        """
+        task = listing.find(latest().configuration, _caller().owners, task_id).task
+        return _created(NewTask(lifecycle.new_id(task.owner), task.owner, task.spec, task_id))
+
+
+@ns.route("/<task_id>/news")
+@ns.param("task_id", "the id of the task", **ID)
+class News(Resource):
+    """What the submitter tells."""
+
+    @ns.expect(news_body)
+    @ns.response(200, "the task as it is now", task_said)
+    @ns.response(400, "the body is not a JSON object")
+    @ns.response(404, "no task has this id")
+    @ns.response(409, "it has ended, waits for others, or the news is of an attempt before")
+    @ns.response(422, "a field is wrong; the answer names it")
+    @needs(Role.SUBMITTER)
+    def put(self, task_id: str) -> Any:
+        """Say what has become of a task; what is left out stays as it is.
+
+        The first news, {"state": "queued"}, takes the task before YARN gets it: from then on it is not stopped at once.
+        News that were told before change nothing. What waited for the task becomes queued, or fails with it.
+        """
+        news, now = read(TaskNews, body()), latest().clock.wall()
+        said = {name: value for name, value in news.to_json().items() if name != "reason"}  # which may show a program
+        task, _ = write(
+            lambda transaction: (lifecycle.take_news(transaction, task_id, news, now), False), json.dumps(said)
+        )
+        return task.to_json()
+
+
+def _created(new: NewTask) -> tuple[dict[str, Any], int]:
+    """The answer with a task that is new, or was made before with this key."""
+    settings, now = components_of(current_app).settings, latest().clock.wall()
+    archives: Archives = components_of(current_app).archives
+    if new.spec.files is not None and new.task_id not in latest().configuration.tasks:
+        archives.claim(new.spec.files)
+
+    def change(transaction: Transaction) -> tuple[Task, bool]:
+        return lifecycle.create(transaction, new, settings, now)
+
+    task, is_new = write(change, _detail(new))
+    return task.to_json(), 201 if is_new else 200
+
+
+def _detail(new: NewTask) -> str:
+    """What the audit log holds in place of what a task is asked to run, which may hold secrets."""
+    sent = request.get_data()
+    said = {"task_id": new.task_id, "name": new.spec.name[:LONGEST_QUERY]} | (json.loads(digest(sent)) if sent else {})
+    return json.dumps(said)
+
+
+def _caller() -> Caller:
+    caller: Caller = g.caller
+    return caller
+
+
+def _user() -> str:
+    """Whose task a caller asks for; Forbidden when its token's name cannot be that of a user."""
+    name = _caller().user_name
+    if not USER_NAME.fullmatch(name):
+        raise Forbidden(
+            f"the name of this token, {name!r}, cannot be that of a user",
+            remedy="use a token whose name has at most 32 small letters, digits and _.-",
+        )
+    return name
+
+
+def _key() -> str:
+    key = request.headers.get("Idempotency-Key", "")
+    if key and not re.fullmatch(KEY["pattern"], key):
+        raise InvalidInput(
+            f"Idempotency-Key {key[:80]!r} is not allowed: at most 128 visible ASCII characters", "Idempotency-Key"
+        )
+    return key
+
+
+def _states(names: list[str]) -> frozenset[TaskState]:
+    known = {state.value for state in TaskState}
+    for name in names:
+        if name not in known:
+            raise InvalidInput(f"state={name[:80]!r} is not allowed: one of {', '.join(known)}", "state")
+    return frozenset(map(TaskState, names))
+
+
+def _text(text: str) -> str:
+    if len(text) > LONGEST_QUERY:
+        raise InvalidInput(f"q has {len(text)} characters: it may have {LONGEST_QUERY}", "q")
+    return text
+
+
+def _limit(text: str | None) -> int:
+    if text is None:
+        return USUAL_ROWS
+    if not (text.isascii() and text.isdecimal() and len(text) < 6 and 1 <= int(text) <= MOST_TASKS_OF_ANSWER):
+        raise InvalidInput(f"limit={text[:80]!r} is not allowed: 1 to {MOST_TASKS_OF_ANSWER}", "limit")
+    return int(text)

@@ -1,0 +1,159 @@
+"""How a task begins, changes and ends: each function refuses first and then changes the transaction.
+
+A task that has ended never changes again. All times are Unix seconds by the service's clock.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from dataclasses import dataclass, fields
+from pathlib import PurePosixPath
+
+import msgspec
+
+from infosvc.settings import Settings
+from infosvc.state.configuration import StoredTask
+from infosvc.state.transaction import Transaction
+from infosvc.tasks import retention, successors
+from infosvc.tasks.changing import change
+from infosvc.tasks.listing import find
+from infosvc.wire.errors import Conflict, InvalidInput
+from infosvc.wire.tasks import Task, TaskNews, TaskSpec, TaskState
+
+LONGEST_NAME = 128
+LARGEST_SPEC = 128 << 10  # bytes; nobody's command line is longer
+
+
+@dataclass(frozen=True)
+class NewTask:
+    """What is to begin: under which id, whose, and which task it repeats."""
+
+    task_id: str
+    owner: str
+    spec: TaskSpec
+    again_of: str | None = None
+
+
+def new_id(owner: str, key: str = "") -> str:
+    """The id of a new task: always the same for one owner and one key, at random without a key.
+
+    >>> new_id("admin", "mnist-1")
+    'task_f329d30149018db9'
+    """
+    if not key:
+        return f"task_{secrets.token_hex(8)}"
+    digest = hashlib.sha256(b"\0".join((owner.encode(), key.encode())))
+    return f"task_{digest.hexdigest()[:16]}"
+
+
+def create(transaction: Transaction, new: NewTask, settings: Settings, now: float) -> tuple[Task, bool]:
+    """Begin a task, or find it when it has begun already; whether it is new.
+
+    Conflict when another one has its id, or its owner or all together have too many; InvalidInput when it must come
+    after a task that its owner does not have.
+    """
+    there = transaction.find("tasks", (new.task_id,))
+    if there is not None:
+        return _same(there.task, new), False
+    size = _size(new.spec)
+    retention.make_room(transaction, new.owner, size, settings)
+    state, reason = successors.first_state(transaction, new.owner, new.spec.after)
+    task = Task(
+        task_id=new.task_id,
+        owner=new.owner,
+        name=_name(new.spec),
+        spec=new.spec,
+        state=state,
+        created_at=now,
+        changed_at=now,
+        reason=reason,
+        ended_at=now if state.is_final else None,
+        again_of=new.again_of,
+    )
+    transaction.put("tasks", (task.task_id,), StoredTask(task, size))
+    return task, True
+
+
+def stop(transaction: Transaction, owners: frozenset[str] | None, task_id: str, now: float) -> Task:
+    """End a task that no submitter has taken, and ask that any other is ended; Conflict when it has ended."""
+    stored = find(transaction.configuration, owners, task_id)
+    task = stored.task
+    if task.ended_at is not None:
+        raise Conflict(f"{task_id} has ended: it is {task.state}", "task_id", remedy="there is nothing to stop")
+    if task.state is TaskState.WAITING or (task.state is TaskState.QUEUED and not task.taken):
+        return successors.end(transaction, stored, TaskState.STOPPED, "stopped before it began", now)
+    return task if task.stop_asked else change(transaction, stored, now, stop_asked=True)
+
+
+def take_news(transaction: Transaction, task_id: str, news: TaskNews, now: float) -> Task:
+    """Note what the submitter has learned; what was noted before changes nothing.
+
+    Conflict when the task has ended, waits for others, or has begun anew since the news.
+    """
+    stored = find(transaction.configuration, None, task_id)
+    task = stored.task
+    told = {one.name: value for one in fields(news) if (value := getattr(news, one.name)) is not None}
+    told["taken"] = True  # by whoever has news of it
+    if all(getattr(task, name) == value for name, value in told.items()):
+        return task
+    _refuse_news(task, news)
+    del told["state"]
+    if news.state.is_final:
+        return successors.end(transaction, stored, news.state, told.pop("reason", task.reason), now, **told)
+    return change(transaction, stored, now, state=news.state, **told)
+
+
+def remove(transaction: Transaction, owners: frozenset[str] | None, task_id: str) -> None:
+    """Forget a task that has ended; Conflict when it has not."""
+    task = find(transaction.configuration, owners, task_id).task
+    if task.ended_at is None:
+        raise Conflict(
+            f"{task_id} has not ended: it is {task.state}",
+            "task_id",
+            remedy=f"stop it first with `nodewise task stop {task_id}`",
+        )
+    transaction.put("tasks", (task_id,), None)
+
+
+def _same(task: Task, new: NewTask) -> Task:
+    if task.spec != new.spec or task.again_of != new.again_of:
+        raise Conflict(
+            f"{task.task_id} was asked for under this Idempotency-Key, and asks for something else",
+            "Idempotency-Key",
+            remedy="choose another key for another task",
+        )
+    return task
+
+
+def _size(spec: TaskSpec) -> int:
+    size = len(msgspec.json.encode(spec))
+    if size > LARGEST_SPEC:
+        raise InvalidInput(
+            f"the task has {size} bytes of arguments and the like, and may have {LARGEST_SPEC}",
+            "argv",
+            remedy="put them into a file of its archive",
+        )
+    return size
+
+
+def _name(spec: TaskSpec) -> str:
+    """What people call it: the name they gave it, or that of its program."""
+    return (spec.name or spec.program or PurePosixPath(spec.argv[0]).name or spec.argv[0])[:LONGEST_NAME]
+
+
+def _refuse_news(task: Task, news: TaskNews) -> None:
+    if task.ended_at is not None:
+        raise Conflict(f"{task.task_id} has ended: it is {task.state}", "state", remedy="end what still runs of it")
+    if TaskState.WAITING in (task.state, news.state):
+        raise Conflict(
+            f"{task.task_id} is {task.state} and cannot become {news.state} by news",
+            "state",
+            remedy="the service itself decides which tasks wait",
+        )
+    if news.attempt is not None and task.attempt is not None and news.attempt < task.attempt:
+        raise Conflict(
+            f"{task.task_id} has begun its attempt {task.attempt}, and this is news of attempt {news.attempt}",
+            "attempt",
+            remedy="leave it out",
+        )

@@ -1,0 +1,77 @@
+"""Which tasks are kept: those that have not ended, as many as may be, and of the others the latest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from infosvc.settings import Settings
+from infosvc.state.configuration import StoredTask
+from infosvc.state.transaction import Transaction
+from infosvc.wire.errors import Conflict
+
+MOST_OF_USER = 1_000  # tasks of one user that have not ended
+MOST_NOT_ENDED = 10_000  # of all users
+SHARE_OF_USER = 4  # one user's may have one of so many bytes
+MOST_AT_ONCE = 500  # removed in one commit
+DAY = 86_400.0
+
+
+def make_room(transaction: Transaction, owner: str, size: int, settings: Settings) -> None:
+    """Let a task of so many bytes in; the oldest that have ended go for it. Conflict when there are too many."""
+    tasks = transaction.configuration.tasks
+    not_ended = [stored for stored in tasks.values() if stored.task.ended_at is None]
+    own = [stored for stored in not_ended if stored.task.owner == owner]
+    if len(own) >= MOST_OF_USER:
+        raise _too_many(f"{owner} has {len(own)} tasks that have not ended")
+    if len(not_ended) >= MOST_NOT_ENDED:
+        raise _too_many(f"there are {len(not_ended)} tasks that have not ended")
+    if _bytes(own) + size > settings.bytes_of_tasks // SHARE_OF_USER:
+        raise _too_many(f"the tasks of {owner} that have not ended have {_bytes(own)} bytes")
+    if _bytes(not_ended) + size > settings.bytes_of_tasks:
+        raise _too_many(f"the tasks that have not ended have {_bytes(not_ended)} bytes")
+    over = _bytes(tasks.values()) + size - settings.bytes_of_tasks
+    many = len(tasks) - len(not_ended) - settings.most_tasks
+    if over > 0 or many > 0:
+        for task_id in _oldest(tasks, many, over):
+            transaction.put("tasks", (task_id,), None)
+
+
+def overdue(tasks: Mapping[str, StoredTask], settings: Settings, now: float) -> list[str]:
+    """The ids of some tasks that are kept no longer at Unix second `now`, the oldest first."""
+    ended = _ended(tasks)
+    old = now - settings.task_days * DAY
+    many = max(0, len(ended) - settings.most_tasks)
+    late = [task_id for place, (ended_at, task_id) in enumerate(ended) if place < many or ended_at < old]
+    return late[:MOST_AT_ONCE]
+
+
+def retire(transaction: Transaction, settings: Settings, now: float) -> int:
+    """Remove some tasks that are kept no longer; how many."""
+    late = overdue(transaction.configuration.tasks, settings, now)
+    for task_id in late:
+        transaction.put("tasks", (task_id,), None)
+    return len(late)
+
+
+def _oldest(tasks: Mapping[str, StoredTask], many: int, over: int) -> list[str]:
+    """Those that ended first: so many, and so many bytes of them at least."""
+    gone: list[str] = []
+    for _, task_id in _ended(tasks):
+        if len(gone) >= many and over <= 0:
+            break
+        gone.append(task_id)
+        over -= tasks[task_id].size
+    return gone
+
+
+def _ended(tasks: Mapping[str, StoredTask]) -> list[tuple[float, str]]:
+    """When each that has ended did, and its id, in this order."""
+    return sorted((stored.task.ended_at, key) for key, stored in tasks.items() if stored.task.ended_at is not None)
+
+
+def _bytes(tasks: Iterable[StoredTask]) -> int:
+    return sum(stored.size for stored in tasks)
+
+
+def _too_many(said: str) -> Conflict:
+    return Conflict(said, remedy="wait until some have ended, or stop some with `nodewise task stop`")

@@ -1,0 +1,1 @@
+"""`nodewise task`: programs that run once on the cluster."""

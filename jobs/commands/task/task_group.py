@@ -1,0 +1,227 @@
+"""`nodewise task`: ask for programs that run once on the cluster, and see what becomes of them."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Column, Table
+
+from infosvc.wire.errors import InfoError
+from infosvc.wire.service_options import ServiceAddress
+from infosvc.wire.tasks import Task, TaskState
+from jobs.commands.service_options import service_options
+from jobs.commands.task.task_logs import logs
+from jobs.commands.task.task_submit import submit
+from jobs.commands.task.task_waiting import follow, sentence
+
+PIPE_WIDTH = 200  # wide enough for every table, so that a file or pipe gets one line a row
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@click.group()
+def task() -> None:
+    """Run programs once on the cluster, each in a container of its own, in any order or one after another.
+
+    The service keeps tasks; `nodewise serve --submit` gives them to YARN.
+
+    \b
+    Example:
+      nodewise task submit --folder src --memory 2g --wait -- python3 train.py
+      nodewise task list --state running
+    """
+
+
+@task.command("list")
+@click.option(
+    "--state",
+    "states",
+    multiple=True,
+    type=click.Choice([state.value for state in TaskState]),
+    help="Only those in this state; repeatable.",
+)
+@click.option("--owner", help="Only those of this user.")
+@click.option("-q", "--text", help="Only those in whose name, id or program this stands.")
+@click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help="Most that are listed.")
+@json_option
+@service_options
+@click.pass_obj
+def list_(home: Path, /, service: ServiceAddress, as_json: bool, limit: int, **wanted: Any) -> None:
+    """List tasks, newest first: your own; with a token of role admin those of all.
+
+    \b
+    Example:
+      nodewise task list --state queued --state running --watch 2s
+    """
+    found = service.client(home).tasks(wanted["states"], wanted["owner"] or "", wanted["text"] or "", limit)
+    if as_json:
+        _print_json([one.to_json() for one in found])
+    elif not found:
+        click.echo("no task: ask for one with `nodewise task submit -- PROGRAM`")
+    else:
+        table = Table(Column("task", no_wrap=True), "owner", "name", "state", "node", "since", "why", box=None)
+        for one in found:
+            since = _moment(one.ended_at or one.changed_at)
+            table.add_row(one.task_id, *map(_plain, (one.owner, one.name, one.state, one.node_name, since, one.reason)))
+        _console().print(table)
+
+
+@task.command()
+@click.argument("task_id")
+@json_option
+@service_options
+@click.pass_obj
+def show(home: Path, /, service: ServiceAddress, task_id: str, as_json: bool) -> None:
+    """Show one task: what it runs, how far it is, where and why. Of its variables only the names.
+
+    \b
+    Example:
+      nodewise task show task_0f1e2d3c4b5a6978
+    """
+    found = service.client(home).task(task_id)
+    if as_json:
+        _print_json(found.to_json())
+        return
+    table = Table(box=None, show_header=False)
+    for name, said in _rows(found):
+        table.add_row(name, _plain(said))
+    _console().print(table)
+
+
+@task.command()
+@click.argument("task_id")
+@json_option
+@service_options
+@click.pass_obj
+def wait(home: Path, /, service: ServiceAddress, task_id: str, as_json: bool) -> None:
+    """Wait until a task has ended; exit status 0 when it succeeded, else 1.
+
+    \b
+    Example:
+      nodewise task wait task_0f1e2d3c4b5a6978
+    """
+    ended = follow(service.client(home), task_id)
+    _print_json(ended.to_json()) if as_json else click.echo(_plain(sentence(ended)))
+    sys.exit(0 if ended.state is TaskState.SUCCEEDED else 1)
+
+
+@task.command()
+@click.argument("task_ids", nargs=-1, required=True)
+@service_options
+@click.pass_obj
+def stop(home: Path, /, service: ServiceAddress, task_ids: Sequence[str]) -> None:
+    """Stop tasks: at once if no submitter has taken them, else as soon as the submitter has ended them.
+
+    \b
+    Example:
+      nodewise task stop task_0f1e2d3c4b5a6978
+    """
+    client = service.client(home)
+
+    def end(task_id: str) -> str:
+        return "stopped" if client.stop_task(task_id).state is TaskState.STOPPED else "asked to stop"
+
+    _for_each(task_ids, end)
+
+
+@task.command()
+@click.argument("task_id")
+@json_option
+@service_options
+@click.pass_obj
+def again(home: Path, /, service: ServiceAddress, task_id: str, as_json: bool) -> None:
+    """Ask for a new task that does the same.
+
+    \b
+    Example:
+      nodewise task again task_0f1e2d3c4b5a6978
+    """
+    made = service.client(home).task_again(task_id)
+    _print_json(made.to_json()) if as_json else click.echo(f"{made.task_id} {made.state}")
+
+
+@task.command()
+@click.argument("task_ids", nargs=-1, required=True)
+@service_options
+@click.pass_obj
+def rm(home: Path, /, service: ServiceAddress, task_ids: Sequence[str]) -> None:
+    """Forget tasks that have ended.
+
+    \b
+    Example:
+      nodewise task rm task_0f1e2d3c4b5a6978
+    """
+    client = service.client(home)
+
+    def forget(task_id: str) -> str:
+        client.remove_task(task_id)
+        return "forgotten"
+
+    _for_each(task_ids, forget)
+
+
+task.add_command(submit)
+task.add_command(logs)
+
+
+def _rows(found: Task) -> list[tuple[str, Any]]:
+    spec = found.spec
+    said = {
+        "task": found.task_id,
+        "owner": found.owner,
+        "name": found.name,
+        "state": found.state.value + (", asked to stop" if found.stop_asked and not found.state.is_final else ""),
+        "why": found.reason,
+        "program": json.dumps(spec.argv),
+        "variables": ", ".join(sorted(spec.variables)),
+        "needs": f"{spec.memory_mb} MB, {spec.vcores} vcores",
+        "after": ", ".join(spec.after),
+        "output": spec.output,
+        "application": found.application_id,
+        "node": found.node_name,
+        "attempt": found.attempt,
+        "exit code": found.exit_code,
+        "asked for": _moment(found.created_at),
+        "began": _moment(found.started_at),
+        "ended": _moment(found.ended_at),
+        "again of": found.again_of,
+    }
+    return [(name, text) for name, text in said.items() if text not in (None, "")]
+
+
+def _for_each(task_ids: Sequence[str], action: Callable[[str], str]) -> None:
+    """Do one thing for every task and say what came of it; exit 1 when it failed for any, after trying all."""
+    failed = False
+    for task_id in task_ids:
+        try:
+            click.echo(f"{task_id}: {action(task_id)}")
+        except InfoError as error:
+            click.echo(f"{task_id}: {error}", err=True)
+            failed = True
+    if failed:
+        sys.exit(1)
+
+
+def _console() -> Console:
+    return Console(markup=False, highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
+
+
+def _plain(said: Any) -> str:
+    """Text of one line; what a user called a task cannot steer the terminal."""
+    text = "" if said is None else str(said)
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
+
+
+def _moment(unix: float | None) -> str:
+    """Unix seconds as local date and time, empty for none."""
+    return "" if unix is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(unix))
+
+
+def _print_json(body: Any) -> None:
+    click.echo(json.dumps(body, indent=1))

@@ -1,0 +1,101 @@
+"""What a user asks for when a program is to be run once, as an order for YARN."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path, PurePosixPath
+
+from infosvc.wire.tasks import TaskSpec
+from jobs.application.job_spec import JobOptions
+from jobs.application.submit import InfoAccess, MasterNeeds, Order, Submitter
+from jobs.errors import JobError
+from jobs.kinds.task.committing import check_free
+from jobs.kinds.task.settings import FILES, TaskSettings
+
+RUNNER_MEMORY_MB = 384
+"""What the runner itself needs: Python with a JVM, the program's keeper, and YARN's shells.
+
+Measured: 257 MB while a program sleeps, at most 281 MB while it prints 300 MB and leaves 600 MB; the rest is for Java,
+whose heap may grow.
+"""
+LEAST_MEMORY_MB = 512
+"""Of any application master, as its options have it."""
+TAG = "task:"
+
+
+def check(submitter: Submitter, order: Order) -> None:
+    """Find what cannot work before anything is submitted; JobError or HadoopError."""
+    submitter.check(order)
+    if output := order.settings["output"]:
+        check_free(submitter.filesystem, output)
+
+
+def order(
+    spec: TaskSpec,
+    task_id: str,
+    archive: Path | None,
+    running_nodes: Sequence[str],
+    options: JobOptions | None = None,
+    access: InfoAccess | None = None,
+) -> Order:
+    """A task as it is submitted; JobError when no node that runs may have it, or its files are not here.
+
+    `archive` is a tar file of this machine with the user's files, `running_nodes` are those that accept work now. Of
+    `options` counts what the specification does not say. With a token in `access`, the program can find it: give none.
+    """
+    if archive and not archive.is_file():
+        raise JobError(f"{archive} is not a file of this machine", remedy="send the task's files again")
+    settings = TaskSettings(
+        task_id=task_id,
+        argv=list(spec.argv),
+        variables=dict(spec.variables),
+        has_files=archive is not None,
+        memory_mb=spec.memory_mb,
+        vcores=spec.vcores,
+        output=_path(spec.output) if spec.output else None,
+        seconds_at_most=spec.seconds_at_most,
+    )
+    memory_mb = max(spec.memory_mb + RUNNER_MEMORY_MB, LEAST_MEMORY_MB)
+    return Order(
+        kind="task",
+        name=spec.name or PurePosixPath(spec.argv[0]).name,
+        settings=asdict(settings),
+        options=replace(
+            options or JobOptions(),
+            queue=spec.queue,
+            program=spec.program,
+            attempts=spec.attempts,
+            master_memory=None,
+        ),
+        access=access or InfoAccess(),
+        uploads={FILES: archive} if archive else {},
+        tags=[task_tag(task_id)],
+        needs_service=False,
+        master=MasterNeeds(memory_mb, spec.vcores, hosts=_hosts(spec, running_nodes), has_uploads=archive is not None),
+    )
+
+
+def task_tag(task_id: str) -> str:
+    """The tag by which YARN keeps whose application this is."""
+    return TAG + task_id
+
+
+def _hosts(spec: TaskSpec, running: Sequence[str]) -> list[str]:
+    """The nodes that may have it, none for any."""
+    if not spec.nodes and not spec.not_nodes:
+        return []
+    wanted = spec.nodes or running
+    hosts = sorted((set(wanted) & set(running)) - set(spec.not_nodes))
+    if not hosts:
+        names = f" ({', '.join(spec.nodes)})" if spec.nodes else ""
+        raise JobError(
+            f"none of the nodes that may run it accepts work{names}",
+            remedy="`nodewise cluster status` shows which nodes do",
+        )
+    return hosts
+
+
+def _path(output: str) -> str:
+    """An output without its slash at the end, so that a name can be made of it."""
+    return output.rstrip("/")

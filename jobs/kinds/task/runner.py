@@ -1,0 +1,175 @@
+"""Runs the program of a task in the application master's own container, once or until it has ended once.
+
+SIGTERM - the task is stopped, or YARN wants its container for others - reaches the program at once. The program may
+then take up to STOP_SECONDS, but YARN sends SIGKILL 250 ms after SIGTERM unless the NodeManagers' site file has another
+`yarn.nodemanager.sleep-delay-before-sigkill.ms`; nodewise's clusters leave it at that. YARN's signal goes to all
+processes of the container, so a program may hear SIGTERM twice.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import NoReturn
+
+import boxes
+from boxes.box import Box, BoxError, Limits, Program
+from hadoop.errors import HadoopError
+from jobs.application.coordinator import Attempt, NodeProgress, Outcome, Progress, Runner
+from jobs.application.journal import Record
+from jobs.errors import JobError
+from jobs.kinds.task import work_folder
+from jobs.kinds.task.committing import Commit
+from jobs.kinds.task.printed import Printed
+from jobs.kinds.task.settings import TaskSettings
+from jobs.kinds.task.stop_signal import on_stop
+
+ENDED = "ended"
+"""Record of the journal: nothing is left but to say how the program ended, and to put its output in place."""
+FOLDER = "tasks"
+"""In the owner's folder in HDFS: a folder for each task, with what its program printed."""
+STOP_SECONDS = 30.0
+LOG_SECONDS = 150.0
+"""How long HDFS may take for the last that was printed; NameNodes that are started anew take less."""
+LAST_SECONDS = 5.0
+"""The same when the container is to end."""
+UNIT = "tasks"
+STOPPED = 143
+"""What a process ends with that SIGTERM ended. YARN decides what follows: another attempt if it was a preemption."""
+
+
+@dataclass(frozen=True)
+class _Result:
+    """What became of the program: its exit code, and a sentence if the task has failed."""
+
+    code: int
+    failure: str = ""
+
+
+class Task(Runner):
+    """One attempt at one task, made by the main thread; JobError tells how its program failed."""
+
+    def __init__(self, attempt: Attempt) -> None:
+        self._attempt = attempt
+        self._settings = TaskSettings.from_json(attempt.spec.settings)
+        self._node_name = os.environ["NM_HOST"]
+        self._result: _Result | None = None
+        self._said = "starting"
+        self._box: Box | None = None
+        self._printed: Printed | None = None
+        self._is_stopped = self._is_over = False
+        on_stop(self._stop)
+
+    def run(self) -> Outcome:
+        """Run the program, unless an earlier attempt came to its end."""
+        try:
+            return self._run()
+        except JobError as error:
+            self._said = error.message
+            raise
+        finally:
+            self._is_over = True
+
+    def _run(self) -> Outcome:
+        output = self._settings.output
+        commit = Commit(self._attempt.filesystem, output, self._attempt.number) if output else None
+        if result := self._earlier(commit):
+            return self._conclude(result)
+        if commit:
+            commit.begin()
+        folder = work_folder.make(self._settings, Path.cwd())
+        result = self._run_program(folder)
+        if commit and not result.failure:
+            self._store(commit, folder / work_folder.OUTPUT, result)
+        else:
+            self._attempt.journal.append(Record(ENDED, asdict(result)))
+        return self._conclude(result)
+
+    def progress(self) -> Progress:
+        """The program, and how it ended once it has."""
+        section: dict[str, object] = {"Program": self._settings.argv[0]}
+        if result := self._result:
+            section["Exit code"] = result.code
+        done = int(result is not None and not result.failure)
+        node = NodeProgress(planned=1, done=done, running=int(not self._is_over), said=self._said)
+        return Progress(done, 1, UNIT, {self._node_name: node}, section=section)
+
+    def _earlier(self, commit: Commit | None) -> _Result | None:
+        """What an earlier attempt noted, once its output is in place; None when the program has to run (again)."""
+        for record in self._attempt.earlier:
+            if record.kind == ENDED:
+                identity = record.body.get("output")
+                if identity is None or (commit and commit.finish_earlier(identity)):
+                    return _Result(record.body["code"], record.body["failure"])
+        return None
+
+    def _run_program(self, folder: Path) -> _Result:
+        settings, attempt = self._settings, self._attempt
+        log_folder = f"{attempt.spec.owners_folder}/{FOLDER}/{settings.task_id}"
+        printed = self._printed = Printed(attempt.filesystem, log_folder, attempt.number, Path.cwd())
+        program = Program(
+            settings.argv,
+            work_folder.environment(settings, folder, self._node_name, attempt.number),
+            folder,
+            Limits(settings.memory_mb, settings.vcores),
+        )
+        try:
+            return self._follow(program, printed)
+        except BoxError as error:
+            raise JobError(f"on {self._node_name}, {error.message}", error.remedy) from error
+        finally:
+            printed.close(LOG_SECONDS)
+
+    def _follow(self, program: Program, printed: Printed) -> _Result:
+        """From the start of the program to its end."""
+        box = boxes.create(self._settings.box)
+        box.start(program, printed.write)
+        self._box, self._said = box, "running"
+        if self._is_stopped:  # just now, when there was no box yet
+            box.end(STOP_SECONDS)
+        limit = self._settings.seconds_at_most
+        ended = box.wait(None if limit is None else min(limit, threading.TIMEOUT_MAX))
+        if ended is None:
+            return _Result(box.end(STOP_SECONDS).code, f"it ran longer than {limit:g} s")
+        if self._is_stopped:
+            self._leave()
+        return _Result(ended.code, f"the program {ended.text}" if ended.code else "")
+
+    def _store(self, commit: Commit, folder: Path, result: _Result) -> None:
+        """Put in place what the program left; HadoopError when a later attempt has taken over."""
+        self._said = "storing"
+        try:
+            identity = commit.upload(folder)
+            self._attempt.journal.append(Record(ENDED, asdict(result) | {"output": identity}))
+        except (HadoopError, JobError):
+            with suppress(HadoopError):
+                commit.discard()
+            raise
+        commit.commit(identity)
+
+    def _conclude(self, result: _Result) -> Outcome:
+        self._result, self._said = result, f"exit code {result.code}"
+        if result.failure:
+            raise JobError(result.failure)
+        return Outcome(f"the program ended with exit code {result.code}")
+
+    def _stop(self) -> None:
+        """Pass SIGTERM on to the program; whoever waits for its end then leaves."""
+        self._is_stopped = True
+        if self._printed:
+            self._printed.hurry()
+        if self._box:
+            self._box.end(STOP_SECONDS)
+        else:
+            self._leave()
+
+    def _leave(self) -> NoReturn:
+        """End as a process that SIGTERM ended, without a word to YARN: it knows why the container was to end."""
+        if self._printed:
+            self._printed.close(LAST_SECONDS)
+        sys.stdout.flush()
+        os._exit(STOPPED)

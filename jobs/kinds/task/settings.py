@@ -1,0 +1,33 @@
+"""What the runner of a task is told, beyond what every job is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from jobs.application.job_spec import Settings
+
+FILES = "files.tar"
+"""The user's files, beside the runner."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskSettings(Settings):
+    """`argv` is the program and its arguments, never a line for a shell; `variables` are of its environment.
+
+    has_files         whether the user's files came along
+    memory_mb         of the program alone, as are `vcores`
+    output            a path of HDFS for what the program leaves, None for nothing
+    seconds_at_most   until the program is ended, None for never
+    box               a name in boxes.BOXES
+    """
+
+    task_id: str
+    argv: Sequence[str]
+    variables: Mapping[str, str] = field(default_factory=dict)
+    has_files: bool = False
+    memory_mb: int = 512
+    vcores: int = 1
+    output: str | None = None
+    seconds_at_most: float | None = None
+    box: str = "process"

@@ -1,0 +1,52 @@
+"""What a task's program finds: its folder with the user's files, and its environment."""
+
+from __future__ import annotations
+
+import os
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from jobs.errors import JobError
+from jobs.kinds.task.settings import FILES, TaskSettings
+
+NAME, OUTPUT = "work", ".output"
+OF_THE_RUNNER = (
+    "CLASSPATH",
+    "HADOOP_TOKEN_FILE_LOCATION",
+    "OLDPWD",
+    "PWD",
+    "PYTHONPATH",
+    "PYTHONUNBUFFERED",
+    "SHLVL",
+    "_",
+)
+"""Variables of this process that are not meant for the program; others are the node's, such as PATH."""
+
+
+def make(settings: TaskSettings, container: Path) -> Path:
+    """A fresh folder in the container's, with the user's files; JobError when they cannot be unpacked."""
+    folder = container / NAME
+    folder.mkdir()
+    if settings.has_files:
+        try:
+            with tarfile.open(container / FILES) as archive:
+                archive.extractall(folder, filter="data")
+        except (tarfile.TarError, EOFError) as error:
+            raise JobError(f"the files of the task cannot be unpacked: {error}", remedy="send them again") from error
+    (folder / OUTPUT).mkdir(exist_ok=True)
+    return folder
+
+
+def environment(settings: TaskSettings, folder: Path, node_name: str, attempt: int) -> dict[str, str]:
+    """The program's environment variables; those that tell it about itself are as they are, whatever was asked for."""
+    of_node: Mapping[str, str] = {name: value for name, value in os.environ.items() if name not in OF_THE_RUNNER}
+    return {
+        **of_node,
+        "PYTHONUNBUFFERED": "1",
+        **settings.variables,
+        "NODE_NAME": node_name,
+        "TASK_ID": settings.task_id,
+        "ATTEMPT": str(attempt),
+        "OUTPUT": str(folder / OUTPUT),
+    }

@@ -1,0 +1,1 @@
+"""Hands the tasks that the information service keeps to YARN, and tells the service what becomes of them."""

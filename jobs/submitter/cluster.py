@@ -1,0 +1,63 @@
+"""The cluster as the submitter sees it: tasks go to YARN as applications that carry their task's id as a tag."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hadoop.client.yarn import Application
+from hadoop.errors import HadoopError
+from infosvc.wire.tasks import Task
+from jobs.application import job_record
+from jobs.application.submit import InfoAccess, Submitter
+from jobs.errors import JobError
+from jobs.kinds.task.request import check, order, task_tag
+
+
+class TaskCluster:
+    """One session with HDFS and YARN. Errors are HadoopError, and JobError for what can never work."""
+
+    def __init__(self, submitter: Submitter, access: InfoAccess) -> None:
+        self._submitter = submitter
+        self._access = access
+
+    def is_up(self) -> bool:
+        """Whether YARN and HDFS answer, so that what they refuse is refused for good."""
+        try:
+            self._submitter.filesystem.exists("/")
+            return bool(self._submitter.yarn.running_nodes())
+        except HadoopError:
+            return False
+
+    def find(self, task_id: str) -> Application | None:
+        """The application that was submitted last for a task, None when there is none."""
+        found = self._submitter.yarn.tagged(task_tag(task_id))
+        return found[-1] if found else None
+
+    def application(self, application_id: str) -> Application:
+        """One application; UnknownApplication when YARN does not know it."""
+        return self._submitter.yarn.application(application_id)
+
+    def submit(self, task: Task, archive: Path | None) -> str:
+        """Submit a task with its files; the id of its application."""
+        nodes = self._submitter.yarn.running_nodes()
+        asked = order(task.spec, task.task_id, archive, nodes, access=self._access)
+        check(self._submitter, asked)
+        return self._submitter.submit(asked)
+
+    def kill(self, application_id: str) -> None:
+        """End an application."""
+        self._submitter.yarn.kill(application_id)
+
+    def record(self, application_id: str) -> tuple[Mapping[str, Any], str]:
+        """The section and the last words of the record that a runner has left, both empty without one."""
+        try:
+            found = job_record.load(self._submitter.filesystem, application_id)
+        except JobError:
+            return {}, ""
+        return (found.status.section or {}, found.said) if found else ({}, "")
+
+    def clean(self, application_id: str) -> None:
+        """Take the files of an application that has ended away."""
+        self._submitter.filesystem.delete(self._submitter.staging(application_id))

@@ -1,0 +1,123 @@
+"""Brings tasks to YARN in turns. Which of them comes first is YARN's to decide, so nothing waits here."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from hadoop.client.yarn import Application
+from hadoop.errors import HadoopError, UnknownApplication
+from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import InfoError, NotFound, NotReady, Unreachable
+from infosvc.wire.tasks import LONGEST_REASON, Task, TaskNews, TaskState
+from jobs.errors import JobError
+from jobs.submitter.news import is_told, news_of
+
+OPEN = (TaskState.QUEUED, TaskState.STARTING, TaskState.RUNNING)
+"""States of tasks that the submitter has to do with."""
+
+
+class Cluster(Protocol):
+    """What the submitter needs of YARN and HDFS; errors are HadoopError, and JobError for what can never work."""
+
+    def is_up(self) -> bool:
+        """Whether YARN and HDFS answer, so that what they refuse is refused for good."""
+
+    def find(self, task_id: str) -> Application | None:
+        """The application that was submitted last for a task, None when there is none."""
+
+    def application(self, application_id: str) -> Application:
+        """One application; UnknownApplication when YARN does not know it."""
+
+    def submit(self, task: Task, archive: Path | None) -> str:
+        """Submit a task with its files; the id of its application."""
+
+    def kill(self, application_id: str) -> None:
+        """End an application."""
+
+    def record(self, application_id: str) -> tuple[Mapping[str, Any], str]:
+        """The section and the last words of the record that a runner has left, both empty without one."""
+
+    def clean(self, application_id: str) -> None:
+        """Take the files of an application that has ended away."""
+
+
+class Turns:
+    """Each turn looks at all tasks that have not ended. The submitter may be killed between any two steps of one.
+
+    The application of a task carries the task's id as a tag. Once a task is taken, it is looked for before the task is
+    submitted, so that a task that was handed over is not handed over again, whatever became of the submitter.
+    """
+
+    def __init__(self, client: InfoClient, cluster: Cluster, say: Callable[[str], None]) -> None:
+        self._client = client
+        self._cluster = cluster
+        self._say = say
+
+    def turn(self) -> int:
+        """Do for each task what is to be done now; how many there are. InfoError when the service does not answer."""
+        tasks = self._client.tasks(states=OPEN)
+        for task in reversed(tasks):  # the oldest first
+            try:
+                self._advance(task)
+            except (Unreachable, NotReady):
+                raise
+            except (HadoopError, InfoError, OSError) as error:  # of one task, which must not hold up the others
+                self._say(f"{task.task_id}: {error}")
+        return len(tasks)
+
+    def _advance(self, task: Task) -> None:
+        if task.application_id:
+            self._watch(task, task.application_id)
+        elif not task.taken:
+            self._client.put_task_news(task.task_id, TaskNews(TaskState.QUEUED))  # from here on only we may stop it
+            self._submit(task)
+        elif found := self._cluster.find(task.task_id):
+            self._tell(task, TaskNews(TaskState.QUEUED, application_id=found.application_id))
+        elif task.stop_asked:
+            self._tell(task, TaskNews(TaskState.STOPPED, "it was stopped"))
+        else:
+            self._submit(task)
+
+    def _submit(self, task: Task) -> None:
+        try:
+            with tempfile.TemporaryDirectory(prefix="nodewise-task-") as folder:
+                application_id = self._cluster.submit(task, self._fetch(task, Path(folder)))
+        except (HadoopError, JobError) as error:
+            if isinstance(error, HadoopError) and not self._cluster.is_up():
+                raise
+            self._tell(task, TaskNews(TaskState.FAILED, str(error)[:LONGEST_REASON]))
+            return
+        self._say(f"{task.task_id} is {application_id}")
+        self._tell(task, TaskNews(TaskState.QUEUED, application_id=application_id))
+
+    def _fetch(self, task: Task, folder: Path) -> Path | None:
+        """The archive of a task's files on this machine, None when it has none."""
+        if task.spec.files is None:
+            return None
+        archive = folder / "files.tar"
+        try:
+            self._client.get_files(task.spec.files, archive)
+        except NotFound:
+            raise JobError("its files are not in the information service any more", remedy="submit it again") from None
+        return archive
+
+    def _watch(self, task: Task, application_id: str) -> None:
+        try:
+            application = self._cluster.application(application_id)
+        except UnknownApplication:
+            self._tell(task, TaskNews(TaskState.LOST, f"YARN does not know {application_id} any more"))
+            return
+        if task.stop_asked and not application.has_ended:
+            self._cluster.kill(application_id)
+        section, said = self._cluster.record(application_id) if application.has_ended else ({}, "")
+        news = news_of(task, application, section, said)
+        self._tell(task, news)
+        if news.state.is_final:
+            self._cluster.clean(application_id)
+
+    def _tell(self, task: Task, news: TaskNews) -> None:
+        if not is_told(task, news):
+            self._client.put_task_news(task.task_id, news)

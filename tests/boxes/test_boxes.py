@@ -1,0 +1,270 @@
+"""Boxes with real programs: output as it is printed, soft and hard ends, and nothing that stays behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from boxes import BOXES, create
+from boxes.box import Box, BoxError, Ended, Limits, Program
+
+ROOT = Path(__file__).resolve().parents[2]
+SECONDS = 30.0
+
+OWNER = """
+import sys, time
+from pathlib import Path
+import boxes
+from boxes.box import Limits, Program
+
+box = boxes.create(sys.argv[1])
+program = Program(sys.argv[3:], {"PATH": "/usr/bin:/bin"}, Path(sys.argv[2]), Limits(64))
+box.start(program, lambda stream, content: (sys.stdout.buffer.write(content), sys.stdout.flush()))
+box.wait()
+"""
+# A program with children in its own group, in a group and in a session of their own, one of them an orphan.
+FAMILY = """
+sleep 3600.25 &
+setsid sleep 3600.25 &
+(setsid setsid sleep 3600.25 &)
+python3 -c 'import os; os.setpgid(0, 0); os.execvp("sleep", ["sleep", "3600.25"])' &
+"""
+
+
+class Heard:
+    """What a box brought, by stream."""
+
+    def __init__(self) -> None:
+        self.stdout, self.stderr = bytearray(), bytearray()
+
+    def __call__(self, stream: str, content: bytes) -> None:
+        getattr(self, stream).extend(content)
+
+
+@pytest.fixture(params=sorted(BOXES))
+def kind(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def box(kind: str) -> Box:
+    return create(kind)
+
+
+@pytest.fixture
+def heard() -> Heard:
+    return Heard()
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Callable[..., Program]:
+    def made(*argv: str, **environment: str) -> Program:
+        return Program(argv, {"PATH": os.environ["PATH"], **environment}, tmp_path, Limits(64))
+
+    return made
+
+
+def until(condition: Callable[[], object], seconds: float = SECONDS) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not come true in time"
+        time.sleep(0.02)
+
+
+def of_folder(folder: Path) -> list[psutil.Process]:
+    """Who works in a folder: all that came of a program that runs there."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.cwd() == str(folder) and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
+
+
+def children(folder: Path) -> list[psutil.Process]:
+    """Those of FAMILY that have become what they are."""
+    found = []
+    for process in of_folder(folder):
+        with suppress(psutil.Error):
+            if process.cmdline() == ["sleep", "3600.25"]:
+                found.append(process)
+    return found
+
+
+def test_a_program_gets_its_words_its_variables_and_its_folder_and_no_shell_reads_them(
+    box: Box, heard: Heard, program: Callable[..., Program], tmp_path: Path
+) -> None:
+    says = "import os, sys; print(sys.argv[1:], os.getcwd(), os.environ['WORD'], sys.stdin.read()); sys.exit(3)"
+
+    box.start(program(sys.executable, "-c", says, "it's $HOME; *", "", WORD="höre"), heard)
+
+    assert box.wait(SECONDS) == Ended(3)
+    assert heard.stdout.decode() == f"[\"it's $HOME; *\", ''] {tmp_path} höre \n"
+
+
+def test_output_is_heard_while_the_program_runs_also_without_an_end_of_line(
+    box: Box, heard: Heard, program: Callable[..., Program]
+) -> None:
+    box.start(program("bash", "-c", "printf first; printf wrong >&2; read -t 60 < <(sleep 60); printf last"), heard)
+
+    until(lambda: heard.stdout == b"first" and heard.stderr == b"wrong")
+    assert box.wait(0.1) is None
+    box.end(SECONDS)
+
+
+def test_bytes_come_as_they_are_however_many(box: Box, heard: Heard, program: Callable[..., Program]) -> None:
+    printed = bytes(range(256)) * 40_960
+    says = "import sys; sys.stdout.buffer.write(bytes(range(256)) * 40960); sys.stderr.buffer.write(b'\\xff\\0')"
+
+    box.start(program(sys.executable, "-c", says), heard)
+
+    assert box.wait(SECONDS) == Ended(0)
+    assert len(printed) == 10 * 2**20 and bytes(heard.stdout) == printed
+    assert bytes(heard.stderr) == b"\xff\0"
+
+
+def test_a_program_that_hears_sigterm_ends_softly(box: Box, heard: Heard, program: Callable[..., Program]) -> None:
+    box.start(program("bash", "-c", "trap 'echo saved; exit 7' TERM; echo ready; while :; do sleep 0.1; done"), heard)
+    until(lambda: b"ready" in heard.stdout)
+
+    assert box.end(SECONDS) == Ended(7)
+    assert heard.stdout == b"ready\nsaved\n"
+
+
+def test_one_that_does_not_is_ended_hardly_with_its_children(
+    box: Box, heard: Heard, program: Callable[..., Program], tmp_path: Path
+) -> None:
+    box.start(program("bash", "-c", "trap '' TERM; (sleep 3600.25) & echo ready; sleep 3600.25"), heard)
+    until(lambda: b"ready" in heard.stdout)
+    began = time.monotonic()
+
+    assert box.end(0.5) == Ended(signal=signal.SIGKILL)
+    assert 0.5 <= time.monotonic() - began < 5
+    assert of_folder(tmp_path) == []
+
+
+def test_what_a_program_leaves_behind_ends_with_it(
+    box: Box, heard: Heard, program: Callable[..., Program], tmp_path: Path
+) -> None:
+    box.start(program("bash", "-c", f"{FAMILY}echo done"), heard)
+
+    assert box.wait(SECONDS) == Ended(0)
+    assert heard.stdout == b"done\n"
+    assert of_folder(tmp_path) == []
+
+
+def test_a_signal_is_told_from_an_exit_code(box: Box, heard: Heard, program: Callable[..., Program]) -> None:
+    box.start(program("bash", "-c", "kill -SEGV $$"), heard)
+
+    ended = box.wait(SECONDS)
+
+    assert ended == Ended(signal=signal.SIGSEGV)
+    assert (ended.code, ended.text) == (139, "was killed by SIGSEGV")
+
+
+def test_signals_are_to_a_program_as_to_any_other(box: Box, heard: Heard, program: Callable[..., Program]) -> None:
+    box.start(program("bash", "-c", "yes | head -n 1; echo ${PIPESTATUS[0]}; grep Sig /proc/self/status"), heard)
+
+    assert box.wait(SECONDS) == Ended(0)
+    lines = heard.stdout.decode().split("\n")
+    assert lines[:2] == ["y", "141"], "`yes` ends by SIGPIPE"
+    blocked = {line.split()[0]: int(line.split()[1], 16) for line in lines if line.startswith(("SigBlk", "SigIgn"))}
+    assert blocked == {"SigBlk:": 0, "SigIgn:": 0}
+
+
+def test_what_cannot_be_started_is_refused_in_a_sentence(
+    kind: str, heard: Heard, program: Callable[..., Program], tmp_path: Path
+) -> None:
+    for name, text, mode in (
+        ("closed.sh", "#!/bin/sh\n", 0o644),
+        ("lost.sh", "#!/nowhere/sh\n", 0o755),
+        ("words.txt", "words\n", 0o755),
+        ("here.sh", "#!/bin/sh\n", 0o755),
+    ):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(mode)
+    refused = {
+        ("nowhere",): "there is no program nowhere",
+        ("./nowhere",): "there is no program ./nowhere",
+        ("here.sh",): "there is no program here.sh: write ./here.sh for the file that came with it",
+        ("./closed.sh",): "./closed.sh is not executable",
+        ("/usr",): "/usr is a folder",
+        ("./lost.sh",): "./lost.sh cannot be started: the program that its first line names is not there",
+        ("./words.txt",): "./words.txt cannot be started: it is no program of this machine, and has no line #! either",
+        ("true", "nul\0l"): "true cannot be started: embedded null byte",
+        ("true", "x" * 200_000): "true cannot be started: its arguments and variables are longer than Linux allows",
+    }
+
+    for argv, sentence in refused.items():
+        with pytest.raises(BoxError) as error:
+            create(kind).start(program(*argv), heard)
+        assert str(error.value) == sentence
+    assert of_folder(tmp_path) == []
+    assert heard.stdout + heard.stderr == b""
+
+
+@pytest.fixture
+def owner(kind: str, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process with a program in its box, in a process group of its own, as YARN's containers are."""
+    script = f"trap '' TERM; {FAMILY}echo ready; while :; do sleep 0.1; done"
+    words = [sys.executable, "-c", OWNER, kind, str(tmp_path), "bash", "-c", script]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(words, stdout=subprocess.PIPE, env=environment, start_new_session=True) as process:
+        try:
+            assert process.stdout and process.stdout.readline() == b"ready\n"
+            until(lambda: len(children(tmp_path)) == 4)
+            yield process
+        finally:
+            process.kill()
+            for left in of_folder(tmp_path):
+                left.kill()
+
+
+def test_an_owner_that_is_killed_leaves_nothing_of_its_program(owner: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    owner.kill()
+    owner.wait()
+
+    until(lambda: not of_folder(tmp_path), 2.0)
+
+
+def test_a_kill_of_the_owners_group_reaches_program_and_keeper(owner: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    own = children(tmp_path)
+    assert [os.getpgid(one.pid) for one in own].count(owner.pid) == 1
+    below = psutil.Process(owner.pid).children(recursive=True)
+    assert set(own) <= set(below), "YARN counts the memory of all"
+
+    os.killpg(owner.pid, signal.SIGKILL)
+    owner.wait()
+
+    until(lambda: not of_folder(tmp_path), 2.0)
+    until(lambda: not any(one.is_running() for one in below), 2.0)
+
+
+def test_a_keeper_that_is_killed_takes_its_program_along(
+    kind: str, heard: Heard, program: Callable[..., Program], tmp_path: Path
+) -> None:
+    if kind != "process":
+        pytest.skip("only processes have a keeper")
+    box = create(kind)
+    box.start(program("sleep", "3600.25"), heard)
+    until(lambda: of_folder(tmp_path))
+
+    of_folder(tmp_path)[0].parent().kill()  # type: ignore[union-attr]
+
+    assert box.wait(SECONDS) == Ended(signal=signal.SIGKILL)
+    assert of_folder(tmp_path) == []
+
+
+def test_a_box_that_there_is_not_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(BoxError, match=r"there is no box 'chest': choose one of .*process"):
+        create("chest")

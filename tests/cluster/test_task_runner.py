@@ -1,0 +1,293 @@
+"""Tasks on a real cluster: their files, their output, what they print, how they end, and that nothing stays behind."""
+
+from __future__ import annotations
+
+import io
+import json
+import secrets
+import subprocess
+import sys
+import tarfile
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from hdfs import HdfsError, InsecureClient
+
+from hadoop.local import daemons, lifecycle
+from hadoop.local.lifecycle import Cluster
+from tests.cluster.site import nodewise, succeed, until
+
+ROOT = Path(__file__).resolve().parents[2]
+TRAIN = """#!/bin/bash
+echo "on $NODE_NAME: $TASK_ID attempt $ATTEMPT, seed $SEED, says $1"
+cat data/words.txt
+printf 'to stderr, \\xff\\x00 without an end' >&2
+mkdir "$OUTPUT/model" "$OUTPUT/empty"
+printf '\\x00\\xff' > "$OUTPUT/model/weights.bin"
+ln -s weights.bin "$OUTPUT/model/latest.bin"
+ln -s /etc/hostname "$OUTPUT/outside"
+env | grep -e PYTHONPATH -e HADOOP_TOKEN; exit 0
+"""
+FAMILY = "setsid sleep 3600.75 & (sleep 3600.75 &) ; trap '' TERM; echo ready; while :; do sleep 0.2; done"
+
+
+class Tasks:
+    """A session that submits tasks."""
+
+    def __init__(self, cluster: Cluster, process: subprocess.Popen[str]) -> None:
+        self.cluster = cluster
+        self.hdfs = InsecureClient(cluster.namenode_http, user=cluster.user)
+        self._process = process
+
+    def ask(self, what: str, *words: Any) -> Any:
+        """AssertionError with the sentence when it is refused."""
+        assert self._process.stdin and self._process.stdout
+        self._process.stdin.write(json.dumps([what, *words]) + "\n")
+        self._process.stdin.flush()
+        said, result = json.loads(self._process.stdout.readline())
+        assert said == "ok", result
+        return result
+
+    def submit(self, *argv: str, archive: Path | None = None, **spec: Any) -> tuple[str, str]:
+        """The task's id and the application's."""
+        task_id = f"task_{secrets.token_hex(8)}"
+        given = {"argv": argv, "memory_mb": 64, **spec}
+        return task_id, self.ask("submit", given, task_id, archive and str(archive))
+
+    def run(self, *argv: str, **spec: Any) -> dict[str, Any]:
+        """What has become of a task."""
+        found: dict[str, Any] = self.ask("wait", self.submit(*argv, **spec)[1])
+        return found
+
+    def log(self, task_id: str, stream: str) -> bytes:
+        """What HDFS has of a stream, such as stdout.1; nothing when it is not there."""
+        try:
+            with self.hdfs.read(f"/user/{self.cluster.user}/.nodewise/tasks/{task_id}/{stream}") as reader:
+                content: bytes = reader.read()
+                return content
+        except HdfsError:
+            return b""
+
+
+@pytest.fixture(scope="module")
+def tasks(cluster: Cluster) -> Iterator[Tasks]:
+    words = [sys.executable, "-m", "tests.cluster.task_submitter", str(cluster.conf_dir), str(cluster.jars)]
+    with subprocess.Popen(
+        [*words, cluster.user], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield Tasks(cluster, process)
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    with tarfile.open(tmp_path / "files.tar", "w") as made:
+        for name, text, mode in (("train.sh", TRAIN, 0o755), ("data/words.txt", "some words\n", 0o644)):
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(text.encode()), mode
+            made.addfile(entry, io.BytesIO(text.encode()))
+    return tmp_path / "files.tar"
+
+
+def processes(job_id: str) -> list[psutil.Process]:
+    """Who works in a container of an application, also after its folder was deleted."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if job_id in process.cwd() and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
+
+
+def runner_of(job_id: str) -> psutil.Process | None:
+    return next((one for one in processes(job_id) if "job.json" in one.cmdline()), None)
+
+
+def test_a_task_has_its_files_leaves_its_output_and_its_log_is_kept(tasks: Tasks, archive: Path) -> None:
+    output = f"/out/{secrets.token_hex(4)}/trained"
+    spec = {"variables": {"SEED": "7", "ATTEMPT": "9"}, "output": f"hdfs://{output}/", "name": "mnist"}
+    task_id, job_id = tasks.submit("./train.sh", "it's $HOME; *", archive=archive, **spec)
+
+    ended = tasks.ask("wait", job_id)
+
+    assert (ended["final"], ended["diagnostics"]) == ("SUCCEEDED", "the program ended with exit code 0")
+    assert ended["name"] == "mnist" and {f"task:{task_id}", "kind=task"} <= set(ended["tags"])
+    record = ended["record"]
+    assert (record["state"], record["done"], record["of"], record["unit"]) == ("succeeded", 1, 1, "tasks")
+    assert record["section"] == {"Program": "./train.sh", "Exit code": 0}
+    (node,) = record["nodes"]
+    assert (node["state"], node["said"]) == ("done", "exit code 0")
+
+    printed = f"on {node['node_name']}: {task_id} attempt 1, seed 7, says it's $HOME; *\nsome words\n".encode()
+    assert tasks.log(task_id, "stdout.1") == printed
+    assert tasks.log(task_id, "stderr.1") == b"to stderr, \xff\x00 without an end"
+    folder = f"/user/{tasks.cluster.user}/.nodewise/tasks/{task_id}"
+    assert tasks.hdfs.status(folder)["permission"] == "700"
+    assert {(one["permission"], one["replication"]) for _, one in tasks.hdfs.list(folder, status=True)} == {("600", 2)}
+    logged = succeed(nodewise(tasks.cluster.home, "job", "logs", job_id, "--json")).splitlines()
+    said = [json.loads(line)["line"] for line in logged]
+    assert printed.decode().splitlines()[0] in said and "outside is left out" in " ".join(said)
+
+    assert sorted(tasks.hdfs.list(output)) == ["empty", "model"]
+    for name in ("weights", "latest"):
+        with tasks.hdfs.read(f"{output}/model/{name}.bin") as reader:
+            assert reader.read() == b"\x00\xff"
+    assert tasks.hdfs.list(str(Path(output).parent)) == ["trained"], "nothing half-written is left"
+    with pytest.raises(AssertionError, match=f"{output} exists already"):
+        tasks.submit("true", output=output)
+
+
+def test_a_task_that_fails_says_how_and_is_not_started_again(tasks: Tasks, archive: Path) -> None:
+    asked = {
+        "the program ended with exit code 3": (("bash", "-c", "echo last words; exit 3"), {}),
+        "the program was killed by SIGSEGV": (("bash", "-c", "kill -SEGV $$"), {}),
+        "on NODE, there is no program ./trian.sh": (("./trian.sh",), {"archive": archive}),
+        "it ran longer than 2 s": (("sleep", "3600.75"), {"seconds_at_most": 2}),
+    }
+    submitted = {
+        said: tasks.submit(*argv, attempts=2, output="/out/failed", **more)  # type: ignore[arg-type]
+        for said, (argv, more) in asked.items()
+    }
+
+    ended = {said: tasks.ask("wait", job_id) for said, (_, job_id) in submitted.items()}
+
+    for said, one in ended.items():
+        (node,) = one["record"]["nodes"]
+        assert (one["final"], one["attempt"]) == ("FAILED", 1)
+        assert one["diagnostics"] == one["said"] == node["said"] == said.replace("NODE", node["node_name"])
+        assert (one["record"]["state"], node["state"], node["running"]) == ("failed", "done", 0)
+    codes = [one["record"]["section"].get("Exit code") for one in ended.values()]
+    assert codes == [3, 139, None, 143]
+    assert tasks.log(submitted["the program ended with exit code 3"][0], "stdout.1") == b"last words\n"
+    assert tasks.hdfs.status("/out/failed", strict=False) is None
+    until(lambda: not any(processes(job_id) for _, job_id in submitted.values()), 10)
+
+
+def test_files_that_want_out_of_their_folder_are_refused(tasks: Tasks, tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "bad.tar", "w") as made:
+        made.addfile(tarfile.TarInfo("../outside"), io.BytesIO())
+
+    ended = tasks.run("true", archive=tmp_path / "bad.tar")
+
+    assert ended["final"] == "FAILED"
+    assert ended["diagnostics"].startswith("the files of the task cannot be unpacked: '../outside' would be extracted")
+
+
+def test_a_task_runs_on_the_nodes_that_it_may_run_on_and_on_no_other(tasks: Tasks) -> None:
+    first, second, third, fourth = tasks.cluster.nodes
+    only = [
+        tasks.submit("hostname", nodes=[fourth, "10.9.9.9"]),
+        tasks.submit("true", not_nodes=[first, second, fourth]),
+    ]
+
+    where = [tasks.ask("wait", job_id)["record"]["nodes"][0]["node_name"] for _, job_id in only]
+
+    assert where == [fourth, third]
+    with pytest.raises(AssertionError, match=r"none of the nodes that may run it accepts work \(10.9.9.9\)"):
+        tasks.submit("true", nodes=["10.9.9.9"])
+
+
+def test_a_task_whose_runner_is_killed_runs_again_and_commits_once(tasks: Tasks) -> None:
+    output = f"/out/{secrets.token_hex(4)}"
+    script = f'echo "attempt $ATTEMPT"; echo "$ATTEMPT" > "$OUTPUT/by"; [ "$ATTEMPT" = 2 ] || {{ {FAMILY}; }}'
+    task_id, job_id = tasks.submit("bash", "-c", script, attempts=2, output=output)
+    until(lambda: tasks.log(task_id, "stdout.1") == b"attempt 1\nready\n")
+    runner = runner_of(job_id)
+    assert runner
+    first = processes(job_id)
+    assert len(first) >= 5
+
+    runner.kill()
+    until(lambda: not any(one.is_running() for one in first), 2)
+
+    ended = tasks.ask("wait", job_id)
+    assert (ended["final"], ended["attempt"]) == ("SUCCEEDED", 2)
+    assert tasks.log(task_id, "stdout.1") == b"attempt 1\nready\n"
+    assert tasks.log(task_id, "stdout.2") == b"attempt 2\n"
+    with tasks.hdfs.read(f"{output}/by") as reader:
+        assert reader.read() == b"2\n"
+    assert [name for name in tasks.hdfs.list("/out") if name.startswith(Path(output).name)] == [Path(output).name]
+
+
+def test_a_kill_of_the_application_leaves_no_process(tasks: Tasks) -> None:
+    task_id, job_id = tasks.submit("bash", "-c", FAMILY)
+    until(lambda: tasks.log(task_id, "stdout.1") == b"ready\n")
+    assert len(processes(job_id)) >= 5
+
+    tasks.ask("kill", job_id)
+
+    until(lambda: not processes(job_id), 10)
+    record = json.loads(succeed(nodewise(tasks.cluster.home, "job", "report", job_id, "--json")))
+    assert (record["state"], record["nodes"][0]["state"]) == ("killed", "ended")
+    assert tasks.log(task_id, "stdout.1") == b"ready\n"
+
+
+def test_sigterm_reaches_the_program_which_may_end_in_peace_and_yarn_decides(tasks: Tasks) -> None:
+    script = "trap 'echo saved; sleep 1; echo gone; exit 0' TERM; echo ready; while :; do sleep 0.1; done"
+    task_id, job_id = tasks.submit("bash", "-c", f'[ "$ATTEMPT" = 1 ] || exit 0; {script}', attempts=2)
+    until(lambda: tasks.log(task_id, "stdout.1") == b"ready\n")
+    runner = runner_of(job_id)
+    assert runner
+
+    runner.terminate()
+
+    ended = tasks.ask("wait", job_id)
+    assert (ended["final"], ended["attempt"]) == ("SUCCEEDED", 2), "that it ended well does not mean that it was done"
+    assert tasks.log(task_id, "stdout.1") == b"ready\nsaved\ngone\n"
+
+
+def test_an_attempt_that_wakes_after_a_later_one_began_commits_nothing(tasks: Tasks, tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "file").write_text("old")
+
+    output = f"/out/{secrets.token_hex(4)}"
+    identity = tasks.ask("stage", output, 1, str(tmp_path / "old"))  # it notes nothing: the journal is fenced
+    tasks.ask("begin", output, 2)
+    with pytest.raises(AssertionError, match="renaming"):
+        tasks.ask("commit", output, 1, identity)
+    assert Path(output).name not in tasks.hdfs.list("/out")
+
+    output = f"/out/{secrets.token_hex(4)}"
+    identity = tasks.ask("stage", output, 1, str(tmp_path / "old"))  # it notes this, and sleeps
+    assert tasks.ask("finish_earlier", output, 2, identity)
+    tasks.ask("commit", output, 1, identity)  # the same, done already
+    assert tasks.ask("finish_earlier", output, 3, identity)
+    assert tasks.hdfs.list(output) == ["file"]
+    stranger = tasks.ask("stage", output, 4, str(tmp_path / "old"))
+    with pytest.raises(AssertionError, match="exists already, so what the program left stays in"):
+        tasks.ask("commit", output, 4, stranger)
+
+
+def test_a_program_goes_on_while_hdfs_is_away_and_nothing_it_prints_is_lost_or_doubled(tasks: Tasks) -> None:
+    program = (
+        "import time\n"
+        "for number in range(1200):\n"
+        "    print(number, time.monotonic(), 'x' * 1000, flush=True)\n"
+        "    time.sleep(0.05)\n"
+    )
+    task_id, job_id = tasks.submit(sys.executable, "-c", program)
+    until(lambda: tasks.log(task_id, "stdout.1"))
+
+    tasks.ask("take_log_away", task_id, "stdout.1")
+    before = len(tasks.log(task_id, "stdout.1"))
+    until(lambda: len(tasks.log(task_id, "stdout.1")) > before)
+    for daemon, process in daemons.find_running(tasks.cluster).items():
+        if daemon.kind in ("namenode", "datanode"):
+            process.kill()
+    time.sleep(10)  # so that HDFS is missed for longer than its own client waits for a node
+    lifecycle.up(tasks.cluster.home, nodes=tasks.cluster.size)
+
+    ended = tasks.ask("wait", job_id)
+    assert ended["final"] == "SUCCEEDED"
+    lines = [line.split() for line in tasks.log(task_id, "stdout.1").decode().splitlines()]
+    assert [int(number) for number, _, _ in lines] == list(range(1200))
+    moments = [float(moment) for _, moment, _ in lines]
+    assert max(later - before for before, later in pairwise(moments)) < 5, "the program had to wait"

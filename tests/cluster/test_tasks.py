@@ -1,0 +1,228 @@
+"""Tasks on a real cluster: a user submits, the submitter hands over, YARN runs, and all of it is seen over REST."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from hdfs import InsecureClient
+
+from hadoop.local.lifecycle import Cluster
+from hadoop.rest.resourcemanager import ResourceManager
+from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import NotFound
+from infosvc.wire.records import Role
+from infosvc.wire.tasks import Task, TaskSpec, TaskState
+from tests.cluster.site import succeed, until
+from tests.recipes.pages import block
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = """import os, sys, time
+print("hello from", os.environ["TASK_ID"], "on", os.environ["NODE_NAME"], flush=True)
+print("a complaint", file=sys.stderr, flush=True)
+with open(os.path.join(os.environ["OUTPUT"], "result.txt"), "w") as file:
+    file.write(os.environ.get("SEED", "none"))
+while "waits" in sys.argv:
+    time.sleep(0.2)
+sys.exit(3 if "fails" in sys.argv else 0)
+"""
+
+
+@dataclass(frozen=True)
+class Platform:
+    """A service with its submitter; `home` holds its tokens and database."""
+
+    cluster: Cluster
+    home: Path
+    url: str
+    process: subprocess.Popen[str]
+    admin: InfoClient
+    user: InfoClient
+    user_file: Path
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """`nodewise task` as the user calls it."""
+        given = ["--url", self.url, "--token-file", str(self.user_file)]
+        command = [sys.executable, "-m", "nodewise", "--home", str(self.home), "task", words[0], *given, *words[1:]]
+        return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+
+    def ended(self, task_id: str, seconds: float = 120) -> Task:
+        """A task once it has ended."""
+
+        def look() -> Task | None:
+            task = self.user.task(task_id)
+            return task if task.state.is_final else None
+
+        found: Task = until(look, seconds)
+        return found
+
+    def submitter(self) -> psutil.Process | None:
+        """The process that hands tasks over, None while there is none."""
+        for one in psutil.Process(self.process.pid).children():
+            with suppress(psutil.Error):  # it ends just now
+                if "jobs.commands.submitter" in one.cmdline():
+                    return one
+        return None
+
+    def applications(self, task_id: str) -> list[dict[str, Any]]:
+        """Those of YARN that carry the task's id."""
+        manager = ResourceManager(self.cluster.rm_http, self.cluster.user)
+        found = manager.applications("NODEWISE")
+        return [one for one in found if f"task:{task_id}" in one.get("applicationTags", "").split(",")]
+
+
+@pytest.fixture(scope="module")
+def platform(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
+    home = tmp_path_factory.mktemp("platform")
+    environment = {
+        **os.environ,
+        "HADOOP_CONF_DIR": str(cluster.home / "cluster" / "conf"),
+        "HADOOP_USER_NAME": cluster.user,
+        "PYTHONPATH": str(ROOT),
+    }
+    _, serve = block("task-serve").splitlines()
+    assert serve.startswith("nodewise serve ")
+    words = [sys.executable, "-m", "nodewise", "--home", str(home), *serve.split()[1:], "--port", "0"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        try:
+            assert process.stdout is not None
+            found = re.search(r"listening on (\S+),", process.stdout.readline())
+            assert found
+            admin = InfoClient.from_token_file(found[1], home / "service" / "token")
+            _, text = admin.create_token("maria", Role.USER)
+            user_file = home / "maria.token"
+            user_file.write_text(text)
+            yield Platform(cluster, home, found[1], process, admin, InfoClient(found[1], text), user_file)
+        finally:
+            process.terminate()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "program.py").write_text(PROGRAM)
+    return tmp_path / "work"
+
+
+def log(platform: Platform, task_id: str, stream: str) -> str:
+    """All that a task has printed."""
+    text, offset = "", 0
+    while (piece := platform.user.task_log(task_id, stream, offset=offset)).text:
+        text, offset = text + piece.text, piece.next
+    return text
+
+
+def test_a_program_runs_with_its_folder_and_leaves_its_log_and_output(platform: Platform, folder: Path) -> None:
+    output = "hdfs:///out/task-hello"
+    given = ["--folder", str(folder), "--output", output, "--variable", "SEED=7", "--memory", "128"]
+
+    said = succeed(platform.run("submit", "--name", "hello", *given, "--wait", "--json", "--", "python3", "program.py"))
+
+    task = Task.from_json(json.loads(said))
+    node = task.node_name
+    assert (task.state, task.exit_code, task.owner, task.name) == (TaskState.SUCCEEDED, 0, "maria", "hello")
+    assert node in platform.cluster.nodes
+    assert log(platform, task.task_id, "stdout") == f"hello from {task.task_id} on {node}\n"
+    assert log(platform, task.task_id, "stderr") == "a complaint\n"
+    hdfs = InsecureClient(platform.cluster.namenode_http, user=platform.cluster.user)
+    with hdfs.read("/out/task-hello/result.txt") as file:
+        assert file.read() == b"7"
+    assert len(platform.applications(task.task_id)) == 1
+    assert f"hello from {task.task_id}" in succeed(platform.run("logs", task.task_id))
+    again = platform.run("submit", *given, "--wait", "--", "python3", "program.py")
+    assert again.returncode == 1
+    assert "/out/task-hello exists already" in again.stdout
+
+
+def test_the_log_is_read_while_the_program_runs_and_stop_ends_it(platform: Platform, folder: Path) -> None:
+    words = ["--folder", str(folder), "--memory", "128", "--json", "--", "python3", "program.py", "waits"]
+    task_id = json.loads(succeed(platform.run("submit", *words)))["task_id"]
+
+    until(lambda: "hello from" in log(platform, task_id, "stdout"))
+    assert platform.user.task(task_id).state is TaskState.RUNNING
+    succeed(platform.run("stop", task_id))
+
+    task = platform.ended(task_id)
+    assert (task.state, task.reason) == (TaskState.STOPPED, "it was stopped")
+    assert "hello from" in log(platform, task_id, "stdout")
+    until(lambda: not [one for one in psutil.process_iter() if _is_of(one, task_id)])
+
+
+def _is_of(process: psutil.Process, task_id: str) -> bool:
+    try:
+        return process.environ().get("TASK_ID") == task_id
+    except psutil.Error:
+        return False
+
+
+def test_what_cannot_run_fails_with_the_reason(platform: Platform, folder: Path) -> None:
+    asked = {
+        "fails": TaskSpec(["sh", "-c", "exit 3"], memory_mb=128),
+        "missing": TaskSpec(["no-such-program"], memory_mb=128),
+        "queue": TaskSpec(["true"], memory_mb=128, queue="nobodys"),
+        "large": TaskSpec(["true"], memory_mb=9_000_000),
+        "stranger": TaskSpec(["true"], memory_mb=128, nodes=("127.9.9.9",)),
+    }
+    tasks = {name: platform.user.submit_task(spec).task_id for name, spec in asked.items()}
+
+    ended = {name: platform.ended(task_id) for name, task_id in tasks.items()}
+
+    assert {task.state for task in ended.values()} == {TaskState.FAILED}
+    assert (ended["fails"].exit_code, "exit code 3" in ended["fails"].reason) == (3, True)
+    assert "no-such-program" in ended["missing"].reason
+    assert "nobodys" in ended["queue"].reason
+    assert "memory" in ended["large"].reason
+    assert "127.9.9.9" in ended["stranger"].reason
+
+
+def test_a_task_after_others_waits_for_them_and_fails_with_them(platform: Platform) -> None:
+    first = platform.user.submit_task(TaskSpec(["true"], memory_mb=128))
+    second = platform.user.submit_task(TaskSpec(["sh", "-c", "exit 4"], memory_mb=128, after=(first.task_id,)))
+    third = platform.user.submit_task(TaskSpec(["true"], memory_mb=128, after=(second.task_id,)))
+    assert (second.state, third.state) == (TaskState.WAITING, TaskState.WAITING)
+
+    assert platform.ended(first.task_id).state is TaskState.SUCCEEDED
+    assert platform.ended(second.task_id).exit_code == 4
+    last = platform.ended(third.task_id)
+    assert (last.state, last.application_id) == (TaskState.FAILED, None)
+    assert second.task_id in last.reason
+
+
+def test_users_see_and_stop_their_own_tasks_only(platform: Platform) -> None:
+    task = platform.user.submit_task(TaskSpec(["true"], memory_mb=128))
+    _, text = platform.admin.create_token("eve", Role.USER)
+    eve = InfoClient(platform.url, text)
+    for call in (eve.task, eve.stop_task, eve.task_again):
+        with pytest.raises(NotFound):
+            call(task.task_id)
+    with pytest.raises(NotFound):
+        eve.task_log(task.task_id, "stdout")
+    assert platform.admin.task(task.task_id).owner == "maria"
+    assert platform.ended(task.task_id).state is TaskState.SUCCEEDED
+
+
+def test_a_submitter_that_is_killed_again_and_again_hands_each_task_over_once(platform: Platform) -> None:
+    tasks = [platform.user.submit_task(TaskSpec(["true"], memory_mb=128)).task_id for _ in range(8)]
+    kills = 0
+    while kills < 6 and any(platform.user.task(task_id).application_id is None for task_id in tasks):
+        if process := platform.submitter():
+            time.sleep(0.2 + 1.5 * kills)  # from before it has a JVM to amid the tasks
+            process.send_signal(signal.SIGKILL)
+            kills += 1
+        time.sleep(0.1)
+
+    assert {platform.ended(task_id, 180).state for task_id in tasks} == {TaskState.SUCCEEDED}
+    assert [len(platform.applications(task_id)) for task_id in tasks] == [1] * len(tasks)
+    assert kills >= 2

@@ -1,0 +1,90 @@
+"""What YARN's word on an application means for its task."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hadoop.client.yarn import Application
+from infosvc.wire.tasks import Task, TaskNews, TaskSpec, TaskState
+from jobs.submitter.news import is_told, news_of
+
+TASK = Task("task_0f1e2d3c4b5a6978", "maria", "mnist", TaskSpec(["train"], memory_mb=700), TaskState.QUEUED, 1.0, 1.0)
+APPLICATION = Application("application_1_0001", "mnist", "ACCEPTED", "UNDEFINED", 0.0, "", "N/A", 1.0)
+MEMORY = (
+    "Application application_1_0001 failed 1 times due to AM Container for appattempt_1_0001_000001 exited with  "
+    "exitCode: -104\nFailing this attempt.Diagnostics: [pid=7] is running beyond physical memory limits."
+)
+
+
+def _ended(final: str, diagnostics: str = "") -> Application:
+    state = "FINISHED" if final == "SUCCEEDED" else final
+    return replace(APPLICATION, state=state, final=final, diagnostics=diagnostics, host="127.0.1.11", attempt=1)
+
+
+@pytest.mark.parametrize(
+    ("application", "stop_asked", "section", "said", "expected"),
+    [
+        (
+            replace(APPLICATION, diagnostics="Queue's AM resource limit exceeded.\nDetails"),
+            False,
+            {},
+            "",
+            (TaskState.QUEUED, "Queue's AM resource limit exceeded.", None, None),
+        ),
+        (
+            replace(APPLICATION, state="RUNNING", host="127.0.1.11", attempt=2),
+            False,
+            {},
+            "",
+            (TaskState.RUNNING, "", "127.0.1.11", None),
+        ),
+        (_ended("SUCCEEDED"), False, {"Exit code": 0}, "it is done", (TaskState.SUCCEEDED, "", "127.0.1.11", 0)),
+        (_ended("FAILED"), True, {"Exit code": 3}, "exit code 3", (TaskState.FAILED, "exit code 3", "127.0.1.11", 3)),
+        (_ended("KILLED"), True, {}, "", (TaskState.STOPPED, "it was stopped", "127.0.1.11", None)),
+        (
+            _ended("KILLED"),
+            False,
+            {},
+            "",
+            (TaskState.FAILED, "somebody killed its application in YARN", "127.0.1.11", None),
+        ),
+        (
+            _ended("FAILED", MEMORY),
+            False,
+            {},
+            "",
+            (
+                TaskState.FAILED,
+                "it took more memory than the 700 MB that it asked for, so YARN ended it",
+                "127.0.1.11",
+                None,
+            ),
+        ),
+        (
+            _ended("FAILED", "no room\nat all"),
+            False,
+            {"Exit code": "none"},
+            "",
+            (TaskState.FAILED, "no room", "127.0.1.11", None),
+        ),
+    ],
+)
+def test_what_yarn_says_becomes_state_reason_node_and_exit_code(
+    application: Application,
+    stop_asked: bool,
+    section: dict[str, object],
+    said: str,
+    expected: tuple[TaskState, str, str | None, int | None],
+) -> None:
+    news = news_of(replace(TASK, stop_asked=stop_asked), application, section, said)
+    assert (news.state, news.reason, news.node_name, news.exit_code) == expected
+    assert news.application_id == "application_1_0001"
+
+
+def test_only_what_is_new_is_told() -> None:
+    running = replace(TASK, state=TaskState.RUNNING, node_name="n1", attempt=1)
+    assert is_told(running, TaskNews(TaskState.RUNNING, "", node_name="n1"))
+    assert not is_told(running, TaskNews(TaskState.RUNNING, "", node_name="n2"))
+    assert not is_told(running, TaskNews(TaskState.QUEUED))

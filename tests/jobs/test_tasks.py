@@ -1,0 +1,188 @@
+"""Tasks before they come to YARN, and the parts of their runner that need neither YARN nor HDFS."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infosvc.wire.tasks import TaskSpec
+from jobs.application.coordinator import Attempt
+from jobs.application.job_spec import JobOptions
+from jobs.application.journal import Record
+from jobs.application.submit import MasterNeeds
+from jobs.errors import JobError
+from jobs.kinds.task import runner, work_folder
+from jobs.kinds.task.committing import Commit
+from jobs.kinds.task.printed import CUT, PIECE_BYTES, Spool
+from jobs.kinds.task.request import LEAST_MEMORY_MB, RUNNER_MEMORY_MB, order
+from jobs.kinds.task.runner import ENDED, Task
+from jobs.kinds.task.settings import FILES, TaskSettings
+from tests.jobs.stored import SPEC
+
+NONE: Any = None
+ID = "task_0f1e2d3c4b5a6978"
+
+
+def test_a_task_asks_for_what_its_program_and_its_runner_need(tmp_path: Path) -> None:
+    archive = tmp_path / "0f0f"
+    archive.write_bytes(b"")
+    spec = TaskSpec(
+        ["python3", "train.py"],
+        variables={"SEED": "1"},
+        memory_mb=1000,
+        vcores=2,
+        queue="night",
+        program="resnet",
+        nodes=["c", "b", "away"],
+        not_nodes=["b"],
+        output="hdfs:///out/mnist/",
+        attempts=3,
+        seconds_at_most=60,
+    )
+
+    made = order(spec, ID, archive, ["a", "b", "c"], JobOptions(priority=4, master_memory=700))
+
+    assert (made.kind, made.name, list(made.tags), made.uploads) == (
+        "task",
+        "python3",
+        [f"task:{ID}"],
+        {FILES: archive},
+    )
+    assert made.master == MasterNeeds(1000 + RUNNER_MEMORY_MB, 2, hosts=["c"], has_uploads=True)
+    assert made.options == JobOptions(queue="night", program="resnet", attempts=3, priority=4)
+    assert not made.needs_service
+    assert TaskSettings.from_json(made.settings) == TaskSettings(
+        task_id=ID,
+        argv=["python3", "train.py"],
+        variables={"SEED": "1"},
+        has_files=True,
+        memory_mb=1000,
+        vcores=2,
+        output="hdfs:///out/mnist",
+        seconds_at_most=60,
+    )
+
+
+def test_a_small_task_has_the_least_that_a_master_may_have_and_any_node() -> None:
+    made = order(TaskSpec(["true"], memory_mb=64), ID, None, ["a"])
+
+    assert made.master == MasterNeeds(LEAST_MEMORY_MB, hosts=[])
+
+
+def test_a_task_without_a_node_or_without_its_files_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(JobError, match=r"none of the nodes that may run it accepts work:"):
+        order(TaskSpec(["true"], not_nodes=["a"]), ID, None, ["a"])
+    with pytest.raises(JobError, match="gone is not a file of this machine"):
+        order(TaskSpec(["true"]), ID, tmp_path / "gone", ["a"])
+
+
+def test_the_variables_of_a_task_are_the_nodes_the_users_and_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", "code.zip")
+    monkeypatch.setenv("OF_NODE", "yes")
+    settings = TaskSettings(task_id=ID, argv=["true"], variables={"SEED": "1", "NODE_NAME": "other"})
+
+    found = work_folder.environment(settings, tmp_path, "n1", 2)
+
+    assert {"OF_NODE": "yes", "SEED": "1", "NODE_NAME": "n1", "TASK_ID": ID, "ATTEMPT": "2"}.items() <= found.items()
+    assert (found["OUTPUT"], found["PYTHONUNBUFFERED"]) == (str(tmp_path / ".output"), "1")
+    assert "PYTHONPATH" not in found
+
+
+def test_a_stream_is_kept_and_passed_on_up_to_its_limit_and_then_says_so(tmp_path: Path) -> None:
+    own = os.open(tmp_path / "own", os.O_CREAT | os.O_RDWR)
+    spool = Spool(tmp_path / "spool", own, most_bytes=PIECE_BYTES + 5)
+    printed = bytes(range(256)) * (PIECE_BYTES // 256)
+
+    spool.write(printed)
+    assert spool.read(0) == printed and spool.read(spool.size) == b""
+    spool.write(b"1234567")
+    spool.write(b"8")
+
+    assert spool.read(PIECE_BYTES) == b"12345" + CUT
+    assert (tmp_path / "own").read_bytes() == (tmp_path / "spool").read_bytes() == printed + b"12345" + CUT
+    os.close(own)
+
+
+def test_a_stream_without_room_is_cut_and_the_program_goes_on(tmp_path: Path) -> None:
+    own = os.open(tmp_path / "own", os.O_CREAT | os.O_RDWR)
+    spool = Spool(Path("/dev/full"), own)
+
+    spool.write(b"first\n")
+    spool.write(b"second\n")
+
+    assert spool.size == 0
+    assert (tmp_path / "own").read_bytes() == b"first\n\n(cut here: No space left on device)\n"
+    os.close(own)
+
+
+class Uploads:
+    """HDFS as far as an upload needs it."""
+
+    def __init__(self) -> None:
+        self.made: list[str] = []
+
+    def delete(self, name: str) -> None: ...
+
+    def make_folder(self, name: str) -> None:
+        self.made.append(f"{name}/")
+
+    def upload(self, local: Path, name: str) -> None:
+        self.made.append(name)
+
+    def identity(self, name: str) -> int:
+        return 7
+
+
+def test_of_an_output_files_folders_and_links_within_are_uploaded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "output"
+    (folder / "a" / "empty").mkdir(parents=True)
+    (folder / "a" / "file").write_text("")
+    (folder / "within").symlink_to("a/file")
+    (folder / "folder").symlink_to("a")
+    (folder / "outside").symlink_to(__file__)
+    (folder / "nowhere").symlink_to("gone")
+    os.mkfifo(folder / "pipe")
+    uploads: Any = Uploads()
+
+    assert Commit(uploads, "/out", 2).upload(folder) == 7
+
+    mine = "/out.attempt_2"
+    assert sorted(uploads.made) == [f"{mine}/", f"{mine}/a/", f"{mine}/a/empty/", f"{mine}/a/file", f"{mine}/within"]
+    left_out = {line.partition(" ")[0] for line in capsys.readouterr().out.splitlines()}
+    assert left_out == {"folder", "outside", "nowhere", "pipe"}
+
+
+@pytest.mark.parametrize("name", [b"with:colon", b"no-utf8-\xff"])
+def test_a_name_that_hdfs_cannot_have_is_refused(name: bytes, tmp_path: Path) -> None:
+    (Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name))).write_text("")
+    uploads: Any = Uploads()
+
+    with pytest.raises(JobError, match="HDFS cannot have the file "):
+        Commit(uploads, "/out", 1).upload(tmp_path)
+
+
+@pytest.mark.parametrize(("code", "failure"), [(0, ""), (3, "the program ended with exit code 3")])
+def test_what_an_earlier_attempt_noted_is_the_end_and_nothing_runs_again(
+    code: int, failure: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NM_HOST", "n1")
+    monkeypatch.setattr(runner, "on_stop", lambda _: None)
+    settings = {"task_id": ID, "argv": ["/nowhere/program"]}
+    noted = [Record("began", {}), Record(ENDED, {"code": code, "failure": failure})]
+    spec = type(SPEC)(**{**SPEC.__dict__, "settings": settings})
+    task = Task(Attempt(2, spec, NONE, NONE, NONE, "", noted, 0.0, lambda: 0.0))
+
+    if failure:
+        with pytest.raises(JobError, match=failure):
+            task.run()
+    else:
+        assert task.run().message == "the program ended with exit code 0"
+    assert task.progress().section == {"Program": "/nowhere/program", "Exit code": code}
+    assert task.progress().done == (code == 0)
