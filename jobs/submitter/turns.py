@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from hadoop.client.yarn import Application
 from hadoop.errors import HadoopError, UnknownApplication
 from infosvc.wire.client import InfoClient
-from infosvc.wire.errors import InfoError, NotFound, NotReady, Unreachable
+from infosvc.wire.errors import Forbidden, NotFound, NotReady, Unauthorized, Unreachable
 from infosvc.wire.tasks import LONGEST_REASON, Task, TaskNews, TaskState
 from jobs.errors import JobError
 from jobs.submitter.news import is_told, news_of
@@ -55,17 +55,24 @@ class Turns:
         self._client = client
         self._cluster = cluster
         self._say = say
+        self._troubles: dict[str, str] = {}
 
     def turn(self) -> int:
-        """Do for each task what is to be done now; how many there are. InfoError when the service does not answer."""
-        tasks = self._client.tasks(states=OPEN)
+        """Do for each task what is to be done now; how many there are. InfoError when the service does not answer.
+
+        What stands in the way of a task is said once.
+        """
+        tasks, troubles = self._client.tasks(states=OPEN), dict[str, str]()
         for task in reversed(tasks):  # the oldest first
             try:
                 self._advance(task)
-            except (Unreachable, NotReady):
+            except (Unreachable, NotReady, Unauthorized, Forbidden):
                 raise
-            except (HadoopError, InfoError, OSError) as error:  # of one task, which must not hold up the others
-                self._say(f"{task.task_id}: {error}")
+            except Exception as error:  # whatever is wrong with one task must not hold up the others
+                troubles[task.task_id] = f"{task.task_id}: {type(error).__name__}: {error}"
+        for text in sorted(set(troubles.values()) - set(self._troubles.values())):
+            self._say(text)
+        self._troubles = troubles
         return len(tasks)
 
     def _advance(self, task: Task) -> None:

@@ -1,0 +1,138 @@
+"""The submitter and a real service; a cluster is played that does what no real one does at will."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hadoop.client.yarn import Application
+from hadoop.errors import HadoopError, UnknownApplication
+from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import Unreachable
+from infosvc.wire.tasks import Task, TaskSpec, TaskState
+from jobs.errors import JobError
+from jobs.submitter.turns import Turns
+
+SPEC = TaskSpec(("true",))
+
+
+class Played:
+    """A cluster that answers as it is told: `fails` are raised when a task of that name is submitted."""
+
+    def __init__(self) -> None:
+        self.up = True
+        self.fails: dict[str, Exception] = {}
+        self.tagged: dict[str, str] = {}
+        self.forgotten: set[str] = set()
+        self.killed: list[str] = []
+
+    def is_up(self) -> bool:
+        return self.up
+
+    def find(self, task_id: str) -> Application | None:
+        return self.application(self.tagged[task_id]) if task_id in self.tagged else None
+
+    def application(self, application_id: str) -> Application:
+        if application_id in self.forgotten:
+            raise UnknownApplication(f"{application_id} is not known")
+        return Application(application_id, "", "ACCEPTED", "UNDEFINED", 0.0, "", "N/A", 1.0)
+
+    def submit(self, task: Task, archive: Path | None) -> str:
+        assert archive is None
+        if fault := self.fails.get(task.name):
+            raise fault
+        assert task.task_id not in self.tagged, "handed over twice"
+        self.tagged[task.task_id] = f"application_1_{len(self.tagged) + 1:04}"
+        return self.tagged[task.task_id]
+
+    def kill(self, application_id: str) -> None:
+        self.killed.append(application_id)
+
+    def record(self, application_id: str) -> tuple[Mapping[str, Any], str]:
+        raise NotImplementedError(application_id)
+
+    def clean(self, application_id: str) -> None:
+        raise NotImplementedError(application_id)
+
+
+@pytest.fixture
+def cluster() -> Played:
+    return Played()
+
+
+def test_what_is_wrong_with_one_task_is_said_once_and_holds_up_no_other(client: InfoClient, cluster: Played) -> None:
+    said: list[str] = []
+    bad = client.submit_task(TaskSpec(("true",), name="bad"))
+    good = client.submit_task(SPEC)
+    cluster.fails["bad"] = ZeroDivisionError("by nothing")
+    turns = Turns(client, cluster, said.append)
+
+    assert [turns.turn(), turns.turn()] == [2, 2]
+
+    assert client.task(good.task_id).application_id == "application_1_0001"
+    assert [line for line in said if bad.task_id in line] == [f"{bad.task_id}: ZeroDivisionError: by nothing"]
+    assert client.task(bad.task_id).state is TaskState.QUEUED, "the next version may know better"
+
+
+def test_what_hadoop_refuses_is_final_only_while_it_answers(client: InfoClient, cluster: Played) -> None:
+    task = client.submit_task(TaskSpec(("true",), name="refused"))
+    cluster.fails["refused"] = HadoopError("no such queue")
+    turns = Turns(client, cluster, lambda _: None)
+
+    cluster.up = False
+    turns.turn()
+    assert client.task(task.task_id).state is TaskState.QUEUED
+    cluster.up = True
+    turns.turn()
+    refused = client.task(task.task_id)
+    assert (refused.state, refused.reason) == (TaskState.FAILED, "no such queue")
+    never = client.submit_task(TaskSpec(("true",), name="never"))
+    cluster.fails["never"] = JobError("the output exists")
+    turns.turn()
+    assert client.task(never.task_id).reason == "the output exists"
+
+
+def test_a_task_that_was_taken_is_looked_for_before_it_is_handed_over(client: InfoClient, cluster: Played) -> None:
+    task = client.submit_task(SPEC)
+
+    class Killed(BaseException):
+        """As a SIGKILL between YARN's answer and the service's."""
+
+    class Deadly(Played):
+        def submit(self, task: Task, archive: Path | None) -> str:
+            cluster.submit(task, archive)
+            raise Killed
+
+    with pytest.raises(Killed):
+        Turns(client, Deadly(), lambda _: None).turn()
+    assert client.task(task.task_id).taken
+    assert client.stop_task(task.task_id).state is TaskState.QUEUED, "YARN has it, so that it cannot end at once"
+
+    turns = Turns(client, cluster, lambda _: None)
+    turns.turn()
+    assert client.task(task.task_id).application_id == "application_1_0001"
+    turns.turn()
+    assert cluster.killed == ["application_1_0001"]
+    cluster.forgotten.add("application_1_0001")
+    turns.turn()
+    assert client.task(task.task_id).state is TaskState.LOST
+
+
+def test_a_task_that_was_taken_and_never_reached_yarn_can_be_stopped(client: InfoClient, cluster: Played) -> None:
+    task = client.submit_task(TaskSpec(("true",), name="stuck"))
+    cluster.fails["stuck"] = ZeroDivisionError()
+    turns = Turns(client, cluster, lambda _: None)
+    turns.turn()
+    client.stop_task(task.task_id)
+
+    turns.turn()
+
+    assert client.task(task.task_id).state is TaskState.STOPPED
+
+
+def test_a_service_that_is_away_ends_the_turn(cluster: Played) -> None:
+    with pytest.raises(Unreachable):
+        Turns(InfoClient("http://127.0.0.1:1", retries=0), cluster, lambda _: None).turn()
