@@ -140,7 +140,10 @@ def test_a_program_runs_with_its_folder_and_leaves_its_log_and_output(platform: 
     with hdfs.read("/out/task-hello/result.txt") as file:
         assert file.read() == b"7"
     assert len(platform.applications(task.task_id)) == 1
-    assert f"hello from {task.task_id}" in succeed(platform.run("logs", task.task_id))
+    shown = block("task-logs").partition("#")[0].replace("task_999855bdfa6921b4", task.task_id).split()
+    assert shown[:2] == ["nodewise", "task"]
+    printed = platform.run(*shown[2:])
+    assert (succeed(printed), printed.stderr) == (f"hello from {task.task_id} on {node}\n", "a complaint\n")
     again = platform.run("submit", *given, "--wait", "--", "python3", "program.py")
     assert again.returncode == 1
     assert "/out/task-hello exists already" in again.stdout
