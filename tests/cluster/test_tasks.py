@@ -203,6 +203,17 @@ def test_a_task_after_others_waits_for_them_and_fails_with_them(platform: Platfo
     assert second.task_id in last.reason
 
 
+def test_the_python_of_the_page_runs_a_task(platform: Platform, tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "train.py").write_text("import sys; print(sys.argv[1:])")
+    told = {"NODEWISE_URL": platform.url, "NODEWISE_TOKEN_FILE": str(platform.user_file), "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", block("task-python")]
+
+    done = subprocess.run(command, cwd=tmp_path, env=os.environ | told, capture_output=True, text=True, timeout=240)
+
+    assert succeed(done) == "succeeded ['--epochs', '3']\n\n"
+
+
 def test_users_see_and_stop_their_own_tasks_only(platform: Platform) -> None:
     task = platform.user.submit_task(TaskSpec(["true"], memory_mb=128))
     _, text = platform.admin.create_token("eve", Role.USER)

@@ -56,7 +56,7 @@ def submit(
       nodewise task submit --after task_0f1e2d3c4b5a6978 -- ./evaluate
     """
     client = service.client(home)
-    task = client.submit_task(collect(TaskSpec, given, argv=tuple(argv), files=_send(client, folder)), idempotency_key)
+    task = client.submit_task(collect(TaskSpec, given, argv=tuple(argv), files=send(client, folder)), idempotency_key)
     if wait:
         task = follow(client, task.task_id)
     if as_json:
@@ -67,7 +67,7 @@ def submit(
         sys.exit(1)
 
 
-def _send(client: InfoClient, folder: Path | None) -> str | None:
+def send(client: InfoClient, folder: Path | None) -> str | None:
     """The SHA-256 of what goes along, which the service has then."""
     if folder is None:
         return None
