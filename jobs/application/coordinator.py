@@ -169,15 +169,23 @@ class Outcome:
     page: str = ""
 
 
-class Coordinator(ABC):
+class Hearing:
+    """What answers those who show a job's token: containers, and the job's owner."""
+
+    calls: ClassVar[Mapping[str, int]] = {}
+    """The paths that `hear` answers, and the most bytes of a body of each."""
+
+    def hear(self, call: str, request: Request) -> Mapping[str, Any] | None:
+        """Answer a call; Refused, Gone, or HadoopError, after which it is made again."""
+        raise NotImplementedError(call)
+
+
+class Coordinator(Hearing, ABC):
     """A kind of job that has containers. It is made with an Attempt; JobError from any method ends the job.
 
     `roles` is called once, then everything else, `hear` and `progress` by several threads at once. The job is done
     when `progress` says so; then `finish` is called. What a later attempt has to know stands in the attempt's journal.
     """
-
-    calls: ClassVar[Mapping[str, int]] = {}
-    """The paths that `hear` answers, and the most bytes of a body of each."""
 
     @abstractmethod
     def roles(self, knowledge: Knowledge) -> Sequence[Role]:
@@ -199,10 +207,6 @@ class Coordinator(ABC):
     def finish(self) -> Outcome:
         """Put the results in place, unless an earlier attempt has done so."""
 
-    def hear(self, call: str, request: Request) -> Mapping[str, Any] | None:
-        """Answer a container; Refused, Gone, or HadoopError, after which it asks again."""
-        raise NotImplementedError(call)
-
     def last_heard(self, seat: Seat) -> float:  # noqa: ARG002 of those that do not listen
         """The second at which a container of this seat last said anything, -inf if never."""
         return -math.inf
@@ -220,7 +224,7 @@ class Coordinator(ABC):
         return ""
 
 
-class Runner(ABC):
+class Runner(Hearing, ABC):
     """A kind of job without containers: the application master is itself the work. It is made with an Attempt."""
 
     @abstractmethod

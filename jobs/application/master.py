@@ -102,7 +102,7 @@ class Application:
             return self._status(runner.progress(), ())
 
         self._state, self._status_now = "running", status
-        self._listener.tell(status, lambda: page(status()))
+        self._listener.serve(runner, status, lambda: page(status()))
         keep(self._filesystem, self._spec.owners_folder, JobRecord(status()))  # a runner that is killed leaves no other
         with ThreadPoolExecutor(1, thread_name_prefix="runner") as pool:
             work = pool.submit(runner.run)

@@ -11,8 +11,10 @@ from hadoop.errors import HadoopError
 from infosvc.wire.tasks import Task
 from jobs.application import job_record
 from jobs.application.submit import InfoAccess, Submitter
+from jobs.application.telling import tell
 from jobs.errors import JobError
 from jobs.kinds.task.request import check, order, task_tag
+from jobs.kinds.task.settings import STOP
 
 
 class TaskCluster:
@@ -45,6 +47,10 @@ class TaskCluster:
         asked = order(task.spec, task.task_id, archive, nodes, access=self._access)
         check(self._submitter, asked)
         return self._submitter.submit(asked)
+
+    def ask_to_stop(self, application_id: str) -> None:
+        """Have the runner of a task end its program, which has STOP_SECONDS for that."""
+        tell(self._submitter.filesystem, self._submitter.staging(application_id), STOP)
 
     def kill(self, application_id: str) -> None:
         """End an application."""

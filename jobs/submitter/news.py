@@ -9,6 +9,7 @@ from typing import Any
 from hadoop.client.yarn import Application
 from infosvc.wire.tasks import LONGEST_REASON, Task, TaskNews, TaskState
 from jobs.application.exits import Exit, exit_of
+from jobs.kinds.task.settings import STOPPED
 
 EXIT_CODE = "Exit code"
 """Where the section of a task's record holds the exit code of its program."""
@@ -25,7 +26,7 @@ _REASONS = {
 
 def news_of(task: Task, application: Application, section: Mapping[str, Any], said: str) -> TaskNews:
     """What the service is to hear: `section` and `said` are of the record that the task's runner has left, if any."""
-    state = state_of(application, task.stop_asked)
+    state = state_of(application, task.stop_asked, said)
     exit_code = section.get(EXIT_CODE) if state.is_final else None
     return TaskNews(
         state,
@@ -42,20 +43,21 @@ def is_told(task: Task, news: TaskNews) -> bool:
     return all(value in (None, getattr(task, name)) for name, value in vars(news).items())
 
 
-def state_of(application: Application, stop_asked: bool) -> TaskState:
-    """How far a task is; one that YARN was asked to kill was stopped, and one that others killed has failed."""
+def state_of(application: Application, stop_asked: bool, said: str = "") -> TaskState:
+    """How far a task is; one that was asked to stop and did, or was killed then, was stopped; others have failed."""
     if not application.has_ended:
         return TaskState.RUNNING if application.state == "RUNNING" else TaskState.QUEUED
     if application.final == "SUCCEEDED":
         return TaskState.SUCCEEDED
-    return TaskState.STOPPED if stop_asked and application.final == "KILLED" else TaskState.FAILED
+    is_stopped = stop_asked and (application.final == "KILLED" or said == STOPPED)
+    return TaskState.STOPPED if is_stopped else TaskState.FAILED
 
 
 def _reason(task: Task, application: Application, state: TaskState, said: str) -> str:
     if state is TaskState.SUCCEEDED or state is TaskState.RUNNING:
         return ""
     if state is TaskState.STOPPED:
-        return "it was stopped"
+        return STOPPED
     if state is TaskState.QUEUED:
         return application.diagnostics.partition("\n")[0]
     if application.final == "KILLED":

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
+import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,8 +16,11 @@ from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Forbidden, NotFound, NotReady, Unauthorized, Unreachable
 from infosvc.wire.tasks import LONGEST_REASON, Task, TaskNews, TaskState
 from jobs.errors import JobError
+from jobs.kinds.task.settings import STOP_SECONDS
 from jobs.submitter.news import is_told, news_of
 
+PATIENCE_SECONDS = STOP_SECONDS + 15.0
+"""How long a runner may take that was asked to stop."""
 OPEN = (TaskState.QUEUED, TaskState.STARTING, TaskState.RUNNING)
 """States of tasks that the submitter has to do with."""
 
@@ -33,6 +39,9 @@ class Cluster(Protocol):
 
     def submit(self, task: Task, archive: Path | None) -> str:
         """Submit a task with its files; the id of its application."""
+
+    def ask_to_stop(self, application_id: str) -> None:
+        """Have the runner of a task end its program, which has STOP_SECONDS for that."""
 
     def kill(self, application_id: str) -> None:
         """End an application."""
@@ -56,6 +65,7 @@ class Turns:
         self._cluster = cluster
         self._say = say
         self._troubles: dict[str, str] = {}
+        self._stopping: dict[str, float] = {}
 
     def turn(self) -> int:
         """Do for each task what is to be done now; how many there are. InfoError when the service does not answer.
@@ -118,12 +128,23 @@ class Turns:
             self._tell(task, TaskNews(TaskState.LOST, f"YARN does not know {application_id} any more"))
             return
         if task.stop_asked and not application.has_ended:
-            self._cluster.kill(application_id)
+            self._stop(application)
         section, said = self._cluster.record(application_id) if application.has_ended else ({}, "")
         news = news_of(task, application, section, said)
         self._tell(task, news)
         if news.state.is_final:
+            self._stopping.pop(application_id, None)
             self._cluster.clean(application_id)
+
+    def _stop(self, application: Application) -> None:
+        """Let a program that runs end by itself; what does not, or has no runner that hears, is killed."""
+        application_id, now = application.application_id, time.monotonic()
+        if application.state == "RUNNING" and application_id not in self._stopping:
+            with suppress(HadoopError):
+                self._cluster.ask_to_stop(application_id)
+                self._stopping[application_id] = now
+        if now - self._stopping.get(application_id, -math.inf) > PATIENCE_SECONDS:
+            self._cluster.kill(application_id)
 
     def _tell(self, task: Task, news: TaskNews) -> None:
         if not is_told(task, news):

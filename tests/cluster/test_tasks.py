@@ -29,11 +29,16 @@ from tests.cluster.site import succeed, until
 from tests.recipes.pages import block
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = """import os, sys, time
+PROGRAM = """import os, signal, sys, time
 print("hello from", os.environ["TASK_ID"], "on", os.environ["NODE_NAME"], flush=True)
 print("a complaint", file=sys.stderr, flush=True)
 with open(os.path.join(os.environ["OUTPUT"], "result.txt"), "w") as file:
     file.write(os.environ.get("SEED", "none"))
+def leave(*_):
+    time.sleep(2)  # longer than YARN waits between its two signals
+    print("good bye", flush=True)
+    sys.exit(0)
+signal.signal(signal.SIGTERM, leave)
 while "waits" in sys.argv:
     time.sleep(0.2)
 sys.exit(3 if "fails" in sys.argv else 0)
@@ -149,7 +154,9 @@ def test_a_program_runs_with_its_folder_and_leaves_its_log_and_output(platform: 
     assert "/out/task-hello exists already" in again.stdout
 
 
-def test_the_log_is_read_while_the_program_runs_and_stop_ends_it(platform: Platform, folder: Path) -> None:
+def test_the_log_is_read_while_the_program_runs_and_stop_lets_it_end_by_itself(
+    platform: Platform, folder: Path
+) -> None:
     words = ["--folder", str(folder), "--memory", "128", "--json", "--", "python3", "program.py", "waits"]
     task_id = json.loads(succeed(platform.run("submit", *words)))["task_id"]
 
@@ -158,8 +165,8 @@ def test_the_log_is_read_while_the_program_runs_and_stop_ends_it(platform: Platf
     succeed(platform.run("stop", task_id))
 
     task = platform.ended(task_id)
-    assert (task.state, task.reason) == (TaskState.STOPPED, "it was stopped")
-    assert "hello from" in log(platform, task_id, "stdout")
+    assert (task.state, task.reason, task.exit_code) == (TaskState.STOPPED, "it was stopped", 0)
+    assert log(platform, task_id, "stdout").splitlines()[1:] == ["good bye"]
     until(lambda: not [one for one in psutil.process_iter() if _is_of(one, task_id)])
 
 

@@ -1,7 +1,8 @@
 """Runs the program of a task in the application master's own container, once or until it has ended once.
 
-SIGTERM - the task is stopped, or YARN wants its container for others - reaches the program at once. The program may
-then take up to STOP_SECONDS, but YARN sends SIGKILL 250 ms after SIGTERM unless the NodeManagers' site file has another
+A task that its owner stops hears so by a call, and its program has STOP_SECONDS from SIGTERM to SIGKILL. SIGTERM to the
+runner - somebody kills the application, or YARN wants its container for others - reaches the program at once, too, but
+YARN sends SIGKILL 250 ms after SIGTERM unless the NodeManagers' site file has another
 `yarn.nodemanager.sleep-delay-before-sigkill.ms`; nodewise's clusters leave it at that. YARN's signal goes to all
 processes of the container, so a program may hear SIGTERM twice.
 """
@@ -11,34 +12,35 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 import boxes
 from boxes.box import Box, BoxError, Limits, Program
 from hadoop.errors import HadoopError
+from jobs.application.calls import Request
 from jobs.application.coordinator import Attempt, NodeProgress, Outcome, Progress, Runner
 from jobs.application.journal import Record
 from jobs.errors import JobError
 from jobs.kinds.task import work_folder
 from jobs.kinds.task.committing import Commit
 from jobs.kinds.task.printed import Printed
-from jobs.kinds.task.settings import TaskSettings
+from jobs.kinds.task.settings import STOP, STOP_SECONDS, STOPPED, TaskSettings
 from jobs.kinds.task.stop_signal import on_stop
 
 ENDED = "ended"
 """Record of the journal: nothing is left but to say how the program ended, and to put its output in place."""
 FOLDER = "tasks"
 """In the owner's folder in HDFS: a folder for each task, with what its program printed."""
-STOP_SECONDS = 30.0
 LOG_SECONDS = 150.0
 """How long HDFS may take for the last that was printed; NameNodes that are started anew take less."""
 LAST_SECONDS = 5.0
 """The same when the container is to end."""
 UNIT = "tasks"
-STOPPED = 143
+ENDED_BY_SIGTERM = 143
 """What a process ends with that SIGTERM ended. YARN decides what follows: another attempt if it was a preemption."""
 
 
@@ -53,6 +55,8 @@ class _Result:
 class Task(Runner):
     """One attempt at one task, made by the main thread; JobError tells how its program failed."""
 
+    calls: ClassVar[Mapping[str, int]] = {STOP: 0}
+
     def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt
         self._settings = TaskSettings.from_json(attempt.spec.settings)
@@ -61,7 +65,7 @@ class Task(Runner):
         self._said = "starting"
         self._box: Box | None = None
         self._printed: Printed | None = None
-        self._is_stopped = self._is_over = False
+        self._is_stopped = self._has_to_stop = self._is_over = False
         on_stop(self._stop)
 
     def run(self) -> Outcome:
@@ -88,6 +92,12 @@ class Task(Runner):
         else:
             self._attempt.journal.append(Record(ENDED, asdict(result)))
         return self._conclude(result)
+
+    def hear(self, call: str, request: Request) -> None:  # noqa: ARG002 there is one call, and it says nothing more
+        """The owner stops the task; a program that has ended already has ended."""
+        self._has_to_stop = True
+        if self._box:
+            threading.Thread(target=self._box.end, args=(STOP_SECONDS,), name="stopping", daemon=True).start()
 
     def progress(self) -> Progress:
         """The program, and how it ended once it has."""
@@ -129,7 +139,7 @@ class Task(Runner):
         box = boxes.create(self._settings.box)
         box.start(program, printed.write)
         self._box, self._said = box, "running"
-        if self._is_stopped:  # just now, when there was no box yet
+        if self._is_stopped or self._has_to_stop:  # just now, when there was no box yet
             box.end(STOP_SECONDS)
         limit = self._settings.seconds_at_most
         ended = box.wait(None if limit is None else min(limit, threading.TIMEOUT_MAX))
@@ -137,6 +147,8 @@ class Task(Runner):
             return _Result(box.end(STOP_SECONDS).code, f"it ran longer than {limit:g} s")
         if self._is_stopped:
             self._leave()
+        if self._has_to_stop:
+            return _Result(ended.code, STOPPED)
         return _Result(ended.code, f"the program {ended.text}" if ended.code else "")
 
     def _store(self, commit: Commit, folder: Path, result: _Result) -> None:
@@ -172,4 +184,4 @@ class Task(Runner):
         if self._printed:
             self._printed.close(LAST_SECONDS)
         sys.stdout.flush()
-        os._exit(STOPPED)
+        os._exit(ENDED_BY_SIGTERM)

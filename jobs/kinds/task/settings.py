@@ -9,6 +9,11 @@ from jobs.application.job_spec import Settings
 
 FILES = "files.tar"
 """The user's files, beside the runner."""
+STOP = "/stop"
+"""The call by which the owner of a task has its program ended: by SIGTERM, and after STOP_SECONDS by SIGKILL."""
+STOP_SECONDS = 30.0
+STOPPED = "it was stopped"
+"""Why such a task has failed."""
 
 
 @dataclass(frozen=True, kw_only=True)
