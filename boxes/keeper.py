@@ -30,8 +30,7 @@ _END_SECONDS = 10.0
 """How long what was killed may take to be gone: a process that waits for a broken disk does not die."""
 _PAUSE_SECONDS = 0.005
 _IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
-"""Signals that Python ignores, which a program expects to be as the kernel has them."""
+_SETTABLE = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -85,8 +84,9 @@ class Keeper:
             _LIBC.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
             if os.getppid() != keeper:
                 os._exit(1)
-            for number in (*_IGNORED, *_BY_PYTHON, signal.SIGCHLD):
+            for number in _SETTABLE:  # those that were ignored before us, too, as in the background of a shell
                 signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_SETMASK, ())
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             os.chdir(self._order["folder"])
             argv = self._order["argv"]

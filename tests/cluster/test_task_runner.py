@@ -168,7 +168,7 @@ def test_a_task_that_fails_says_how_and_is_not_started_again(tasks: Tasks, archi
     assert codes == [3, 139, None, 143]
     assert tasks.log(submitted["the program ended with exit code 3"][0], "stdout.1") == b"last words\n"
     assert tasks.hdfs.status("/out/failed", strict=False) is None
-    until(lambda: not any(processes(job_id) for _, job_id in submitted.values()), 10)
+    until(lambda: not any(processes(job_id) for _, job_id in submitted.values()))
 
 
 def test_files_that_want_out_of_their_folder_are_refused(tasks: Tasks, tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_a_task_whose_runner_is_killed_runs_again_and_commits_once(tasks: Tasks)
     assert len(first) >= 5
 
     runner.kill()
-    until(lambda: not any(one.is_running() for one in first), 2)
+    until(lambda: not any(one.is_running() for one in first))
 
     ended = tasks.ask("wait", job_id)
     assert (ended["final"], ended["attempt"]) == ("SUCCEEDED", 2)
@@ -224,7 +224,7 @@ def test_a_kill_of_the_application_leaves_no_process(tasks: Tasks) -> None:
 
     tasks.ask("kill", job_id)
 
-    until(lambda: not processes(job_id), 10)
+    until(lambda: not processes(job_id))
     record = json.loads(succeed(nodewise(tasks.cluster.home, "job", "report", job_id, "--json")))
     assert (record["state"], record["nodes"][0]["state"]) == ("killed", "ended")
     assert tasks.log(task_id, "stdout.1") == b"ready\n"
