@@ -24,7 +24,7 @@ import pytest
 from bench.stage import module_of
 from hadoop.local import processes
 from jobs.division.decision_store import UNKNOWN_SECONDS
-from tests.cluster.site import Site, succeed, until
+from tests.cluster.site import KEPT, Site, succeed, until
 
 MANY = 160
 """So many images that no node has done its part before its processes are found and stopped."""
@@ -259,7 +259,7 @@ def owned(site: Site) -> list[str]:
     """What the user's folder of jobs holds besides the records of plans."""
     folder = f"/user/{site.cluster.user}/.nodewise"
     names = site.hdfs().list(folder) if site.hdfs().status(folder, strict=False) else []
-    return [name for name in names if name not in ("decisions", "records")]
+    return [name for name in names if name not in KEPT]
 
 
 def left(work: Work) -> list[Any]:

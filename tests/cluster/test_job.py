@@ -22,7 +22,7 @@ from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Kind, Producer, Role
 from jobs.division import speed_history
 from jobs.division.readings import Program
-from tests.cluster.site import BROKEN, EXAMPLES, PICTURES, Site, succeed, until
+from tests.cluster.site import BROKEN, EXAMPLES, KEPT, PICTURES, Site, succeed, until
 from tests.recipes.pages import block
 
 pytestmark = pytest.mark.cluster
@@ -56,7 +56,7 @@ def left_behind(site: Site, output: str) -> list[str]:
     staging = f"/user/{site.cluster.user}/.nodewise"
     output_left = [output] if hdfs.status(output, strict=False) else []
     owned = hdfs.list(staging) if hdfs.status(staging, strict=False) else []
-    return output_left + [name for name in owned if name not in ("decisions", "records")]
+    return output_left + [name for name in owned if name not in KEPT]
 
 
 def numbers(client: InfoClient, data_name: str) -> dict[str, float]:

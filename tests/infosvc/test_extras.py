@@ -128,7 +128,8 @@ def test_the_command_brings_the_calls_of_jobs_and_paths(tmp_path: Path, monkeypa
     with pytest.raises(_Started):
         whole.main(["--port", "0"], standalone_mode=False, obj=tmp_path)
     assert [route.name for group in brought for route in group.routes if route.rule == "/api/v1/jobs"] == ["jobs"]
-    assert [param.name for param in whole.params] == [param.name for param in serve.params]
+    own = [param.name for param in serve.params]
+    assert [param.name for param in whole.params] == [*own, "submit", "submit_url"]
 
 
 def test_the_service_alone_brings_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
