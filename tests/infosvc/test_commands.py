@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 
-from infosvc.commands.data import sparkline
 from infosvc.commands.producer import put
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Unreachable
 from infosvc.wire.fields import fields_of
 from infosvc.wire.records import Outcome, Producer, Report, Run
+from infosvc.wire.sparkline import sparkline
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import MariaDB, Served, Serving
