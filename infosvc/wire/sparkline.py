@@ -29,5 +29,5 @@ def sparkline(points: Sequence[tuple[float, float | str]], since: float, until: 
     if not there:
         return ""
     least, span = min(there), max(there) - min(there)
-    scale = (len(BARS) - 1) / span if 0 < span < math.inf else 0.0
-    return "".join(" " if mean is None else BARS[round((mean - least) * scale)] for mean in means)
+    top = len(BARS) - 1 if 0 < span < math.inf else 0
+    return "".join(" " if mean is None else BARS[round((mean - least) / span * top) if top else 0] for mean in means)

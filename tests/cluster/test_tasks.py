@@ -211,6 +211,36 @@ def test_a_task_after_others_waits_for_them_and_fails_with_them(platform: Platfo
     assert second.task_id in last.reason
 
 
+def test_users_see_and_stop_their_own_tasks_only(platform: Platform) -> None:
+    task = platform.user.submit_task(TaskSpec(["true"], memory_mb=128))
+    _, text = platform.admin.create_token("eve", Role.USER)
+    eve = InfoClient(platform.url, text)
+    for call in (eve.task, eve.stop_task, eve.task_again):
+        with pytest.raises(NotFound):
+            call(task.task_id)
+    with pytest.raises(NotFound):
+        eve.task_log(task.task_id, "stdout")
+    with pytest.raises(NotFound):
+        eve.task_values(task.task_id)
+    assert platform.admin.task(task.task_id).owner == "maria"
+    assert platform.ended(task.task_id).state is TaskState.SUCCEEDED
+
+
+def test_a_submitter_that_is_killed_again_and_again_hands_each_task_over_once(platform: Platform) -> None:
+    tasks = [platform.user.submit_task(TaskSpec(["true"], memory_mb=128)).task_id for _ in range(8)]
+    kills = 0
+    while kills < 6 and any(platform.user.task(task_id).application_id is None for task_id in tasks):
+        if process := platform.submitter():
+            time.sleep(0.2 + 1.5 * kills)  # from before it has a JVM to amid the tasks
+            process.send_signal(signal.SIGKILL)
+            kills += 1
+        time.sleep(0.1)
+
+    assert {platform.ended(task_id, 180).state for task_id in tasks} == {TaskState.SUCCEEDED}
+    assert [len(platform.applications(task_id)) for task_id in tasks] == [1] * len(tasks)
+    assert kills >= 2
+
+
 def test_what_a_program_reports_is_a_curve_while_it_runs_and_over_its_starts(
     platform: Platform, tmp_path: Path
 ) -> None:
@@ -265,33 +295,3 @@ def test_the_page_shows_how_values_are_reported_and_read(platform: Platform, tmp
     assert re.search(r"^ loss +0\.1695 +0\.1695 +1 +50 +█", said, re.MULTILINE)
     assert re.search(r"^ task_\w+ +fast +succeeded +0\.98 +0\.02 ", said, re.MULTILINE)
     assert re.search(r"^ +49 +0\.1695 +0\.02 ", said, re.MULTILINE)
-
-
-def test_users_see_and_stop_their_own_tasks_only(platform: Platform) -> None:
-    task = platform.user.submit_task(TaskSpec(["true"], memory_mb=128))
-    _, text = platform.admin.create_token("eve", Role.USER)
-    eve = InfoClient(platform.url, text)
-    for call in (eve.task, eve.stop_task, eve.task_again):
-        with pytest.raises(NotFound):
-            call(task.task_id)
-    with pytest.raises(NotFound):
-        eve.task_log(task.task_id, "stdout")
-    with pytest.raises(NotFound):
-        eve.task_values(task.task_id)
-    assert platform.admin.task(task.task_id).owner == "maria"
-    assert platform.ended(task.task_id).state is TaskState.SUCCEEDED
-
-
-def test_a_submitter_that_is_killed_again_and_again_hands_each_task_over_once(platform: Platform) -> None:
-    tasks = [platform.user.submit_task(TaskSpec(["true"], memory_mb=128)).task_id for _ in range(8)]
-    kills = 0
-    while kills < 6 and any(platform.user.task(task_id).application_id is None for task_id in tasks):
-        if process := platform.submitter():
-            time.sleep(0.2 + 1.5 * kills)  # from before it has a JVM to amid the tasks
-            process.send_signal(signal.SIGKILL)
-            kills += 1
-        time.sleep(0.1)
-
-    assert {platform.ended(task_id, 180).state for task_id in tasks} == {TaskState.SUCCEEDED}
-    assert [len(platform.applications(task_id)) for task_id in tasks] == [1] * len(tasks)
-    assert kills >= 2

@@ -129,6 +129,20 @@ def test_of_too_many_names_that_a_program_wrote_there_itself_the_first_are_read(
     assert len(ask()["curves"]) == 100
 
 
+def test_one_who_comes_while_too_many_read_is_asked_to_come_again(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jobs.dashboard.calls.VALUES_AT_ONCE", 0)
+    monkeypatch.setattr("jobs.dashboard.calls.VALUES_WAIT_SECONDS", 0.01)
+    ask = request.getfixturevalue("ask")
+
+    assert ask()["error"] == {
+        "code": "not_ready",
+        "message": "values of many tasks are read already: try again in a few seconds",
+        "field": None,
+    }
+
+
 def test_joining_with_nothing_changes_nothing() -> None:
     rows = array("d", [1, 2, 3])
 
