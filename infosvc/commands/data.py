@@ -19,11 +19,10 @@ from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotFound
 from infosvc.wire.records import Datum, check_name, check_node_name
 from infosvc.wire.service_options import ServiceAddress
+from infosvc.wire.sparkline import sparkline
 
 COLUMNS = ("node", "value", "unit", "age", "state", "reason")
 STATISTICS = ("count", "min", "max", "mean", "p50", "p90", "p99")
-BARS = "▁▂▃▄▅▆▇█"
-LINE_WIDTH = 60
 
 
 @click.group()
@@ -242,25 +241,3 @@ def _last_hour(client: InfoClient, history: History, since: float | None) -> His
 
 def _short(number: float | None) -> str:
     return "" if number is None else f"{number:.6g}"
-
-
-def sparkline(points: Sequence[tuple[float, str]], since: float, until: float) -> str:
-    """The numbers among points as a line of bars over the time from `since` to `until`; a blank where there is none.
-
-    >>> sparkline([(0, "1"), (30, "2"), (59, "8"), (40, "no number")], 0, 60).strip()[0]
-    '▁'
-    """
-    sums: list[list[float]] = [[] for _ in range(LINE_WIDTH)]
-    for at, text in points:
-        place = int((at - since) / max(until - since, 1e-9) * LINE_WIDTH)
-        try:
-            sums[min(max(place, 0), LINE_WIDTH - 1)].append(float(text))
-        except ValueError:
-            continue
-    means = [sum(found) / len(found) if found else None for found in sums]
-    there = [mean for mean in means if mean is not None]
-    if not there:
-        return ""
-    least, span = min(there), max(there) - min(there)
-    top = len(BARS) - 1
-    return "".join(" " if mean is None else BARS[round((mean - least) / span * top) if span else 0] for mean in means)

@@ -14,7 +14,7 @@ from typing import Any
 from infosvc.wire.connection import Call, error_from
 from infosvc.wire.errors import InvalidInput, NotReady
 from infosvc.wire.service_calls import ServiceCalls, next_path, query_of, segment
-from infosvc.wire.tasks import MOST_TASKS_OF_ANSWER, Task, TaskLogPiece, TaskNews, TaskSpec, TaskState
+from infosvc.wire.tasks import MOST_TASKS_OF_ANSWER, Task, TaskLogPiece, TaskNews, TaskSpec, TaskState, TaskValues
 
 PIECE_BYTES = 256 << 10
 FILE_SILENCE_SECONDS = 60.0  # how long an archive may stand still on its way: the service forces it onto its disk
@@ -71,6 +71,14 @@ class TaskClient(ServiceCalls):
         """What a start of a task printed to a stream from byte `offset` on, the last start if none is named."""
         query = query_of(stream=stream, attempt=attempt, offset=offset)
         return self._ask(f"{_path(task_id)}/log{query}", TaskLogPiece.from_json)
+
+    def task_values(self, task_id: str, attempt: int | None = None, points: int | None = None) -> TaskValues:
+        """What a task's program has reported as curves of at most `points` points, 500 by default and at most 2,000.
+
+        All starts are joined if none is named: from its first step on, what a later one reported counts.
+        """
+        query = query_of(attempt=attempt, points=points)
+        return self._ask(f"{_path(task_id)}/values{query}", TaskValues.from_json)
 
     def put_task_news(self, task_id: str, news: TaskNews) -> Task:
         """Say what has become of a task, for its submitter; what is None stays as it is.

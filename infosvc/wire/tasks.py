@@ -26,6 +26,8 @@ LONGEST_REASON = 2_000
 LONGEST_PATH = 1_024
 
 MOST_TASKS_OF_ANSWER = 1_000
+POINTS = 500
+MOST_POINTS = 2_000
 
 _TEXT = Limits(longest=LONGEST_ARGUMENT, pattern=r"^[^\x00]*$", form="text without a NUL character")
 _NODES = Limits(longest=MOST_NODES, unique=True)
@@ -239,6 +241,49 @@ class TaskLogPiece(Record):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "state", TaskState(self.state))
+
+
+@dataclass(frozen=True)
+class TaskCurve(Record):
+    """The values of one name that a task's program has reported."""
+
+    name: str = field(metadata=describe(example="loss"))
+    last: float = field(metadata=describe("the value at the last step", example=0.31))
+    least: float = field(metadata=describe("the least value", example=0.31))
+    most: float = field(metadata=describe("the largest value", example=0.9))
+    count: int = field(metadata=describe("steps that have a value", example=2))
+    points: tuple[tuple[int, float, float], ...] = field(
+        metadata=describe(
+            "by step, evenly chosen if there are too many, the first and the last among them: "
+            "[step, Unix seconds, value]",
+            example=[[0, 1700000000.0, 0.9], [120, 1700000060.0, 0.31]],
+        )
+    )
+
+    def __post_init__(self) -> None:
+        points = tuple((int(step), float(at), float(value)) for step, at, value in self.points)
+        object.__setattr__(self, "points", points)
+
+
+@dataclass(frozen=True)
+class TaskValues(Record):
+    """The values that a task's program has reported, as curves."""
+
+    task_id: str = field(metadata=describe(example=EXAMPLE_ID))
+    state: TaskState = field(metadata=describe("how far the task is", example="running"))
+    attempt: int | None = field(metadata=describe("which start of it reported them; null for all", example=None))
+    whole: bool = field(
+        metadata=describe("whether all was read; of very much, what early starts reported is left out", example=True)
+    )
+    curves: tuple[TaskCurve, ...] = field(metadata=describe("by name"))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "state", TaskState(self.state))
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Self:
+        """Build from a JSON object with its curves."""
+        return super().from_json({**body, "curves": tuple(TaskCurve.from_json(one) for one in body["curves"])})
 
 
 @dataclass(frozen=True)

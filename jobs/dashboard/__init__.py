@@ -1,4 +1,4 @@
-"""The calls behind the dashboard's pages of HDFS paths and jobs, and those that read logs of tasks.
+"""The calls behind the dashboard's pages of HDFS paths and jobs, and those that read what tasks leave.
 
 Whoever stands above both adds them to the service:
 

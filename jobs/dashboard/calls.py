@@ -25,6 +25,7 @@ from hadoop.rest.webhdfs import WebHdfs
 from infosvc.wire.errors import Conflict, InfoError, InvalidInput, NotFound, NotReady
 from infosvc.wire.fields import answer_of
 from infosvc.wire.records import check_name
+from infosvc.wire.tasks import POINTS
 from jobs.dashboard.briefly import Briefly
 from jobs.dashboard.hdfs import plain_path
 from jobs.dashboard.routes import ROUTES, BoardRoute
@@ -45,6 +46,9 @@ Tell = Callable[[Mapping[str, Any]], None]
 JOB_ID = re.compile(r"application_[0-9]{1,20}_[0-9]{1,20}")
 MOST_AT_ONCE = 32
 """Calls under way: a Hadoop that hangs must leave the service its other threads."""
+VALUES_AT_ONCE = 4
+"""Calls that read what tasks have reported: one may need 60 MB of memory."""
+VALUES_WAIT_SECONDS = 5.0
 LIVE_SECONDS = 1.0
 LIST_SECONDS = 2.0
 SETTLED_SECONDS = 20.0
@@ -62,6 +66,7 @@ class Calls:
         self._note = note
         self._briefly = Briefly()
         self._lock = threading.Lock()
+        self._values_room = threading.BoundedSemaphore(VALUES_AT_ONCE)
         self._made: dict[str, Any] = {}
 
     def path(self) -> ResponseReturnValue:
@@ -140,6 +145,19 @@ class Calls:
         task, hdfs = self._values.task(task_id), self._hdfs(self._site.place())
         stream, offset = request.args.get("stream", "stdout"), _whole_number("offset", "0")
         return _answer(task_log.piece(hdfs, task, stream, _whole_number("attempt", "0") or None, offset))
+
+    def task_values(self, task_id: str) -> ResponseReturnValue:
+        """Show what a task's program has reported."""
+        from jobs.dashboard import task_values
+
+        task, hdfs = self._values.task(task_id), self._hdfs(self._site.place())
+        attempt, points = _whole_number("attempt", "0") or None, _whole_number("points", str(POINTS))
+        if not self._values_room.acquire(timeout=VALUES_WAIT_SECONDS):
+            raise NotReady("values of many tasks are read already", remedy="try again in a few seconds")
+        try:
+            return _answer(task_values.curves(hdfs, task, attempt, points))
+        finally:
+            self._values_room.release()
 
     def decision(self, job_id: str) -> ResponseReturnValue:
         """Explain how a job was divided."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from infosvc.wire.records import Role
-from infosvc.wire.tasks import EXAMPLE_ID, TaskLogPiece
+from infosvc.wire.tasks import EXAMPLE_ID, TaskLogPiece, TaskValues
 from jobs.dashboard.answers import (
     CONTAINER,
     JOB,
@@ -21,6 +21,7 @@ from jobs.dashboard.routes import ROUTES
 
 _AWAY = {"description": "Hadoop does not answer, or no cluster is known here: the message says what to set"}
 _NO_JOB = {"description": "no job of nodewise has this id"}
+_NO_TASK = {"description": "no task of this user has this id"}
 _IN_PATH = {
     name: {"name": name, "in": "path", "required": True, "type": "string", "x-example": example}
     for name, example in (("job_id", JOB), ("task_id", EXAMPLE_ID))
@@ -109,7 +110,17 @@ DESCRIBED: dict[str, dict[str, Any]] = {
         _parameter("attempt", "which start of it; the last one if left out", 1, "integer"),
         _parameter("offset", "the byte to go on from", 0, "integer"),
         on_200=_answer("a piece", TaskLogPiece),
-        on_404={"description": "no task of this user has this id"},
+        on_404=_NO_TASK,
+        on_422=_WRONG,
+    ),
+    "task_values": _call(
+        "Show what a task's program has reported",
+        "A curve for each name, two seconds late at most. All starts of the task are joined: from its first step on, "
+        "what a later one reported counts. Users read the values of their own tasks, admins all.",
+        _parameter("attempt", "which start of it; all if left out", 1, "integer"),
+        _parameter("points", "most points of a curve, 2 to 2,000; 500 if left out", 500, "integer"),
+        on_200=_answer("the curves", TaskValues),
+        on_404=_NO_TASK,
         on_422=_WRONG,
     ),
 }
@@ -130,7 +141,7 @@ BOARD: dict[str, Any] = {
     "tags": [
         {
             "name": "board",
-            "description": "Board: paths of HDFS, jobs and logs of tasks on YARN, as the dashboard shows them",
+            "description": "Board: paths of HDFS, jobs on YARN, and what tasks print and report",
         }
     ],
     "paths": _paths(),

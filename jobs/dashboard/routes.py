@@ -41,4 +41,5 @@ ROUTES = (
     BoardRoute("/jobs/<job_id>/logs", "logs"),
     BoardRoute("/jobs/<job_id>/decision", "decision"),
     BoardRoute("/tasks/<task_id>/log", "task_log", Role.USER),
+    BoardRoute("/tasks/<task_id>/values", "task_values", Role.USER),
 )

@@ -27,6 +27,7 @@ from infosvc.wire.records import Role
 from infosvc.wire.tasks import Task, TaskSpec, TaskState
 from tests.cluster.site import succeed, until
 from tests.recipes.pages import block
+from tests.recipes.shell import Shell
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """import os, signal, sys, time
@@ -42,6 +43,14 @@ signal.signal(signal.SIGTERM, leave)
 while "waits" in sys.argv:
     time.sleep(0.2)
 sys.exit(3 if "fails" in sys.argv else 0)
+"""
+REPORTS = """import os, time
+attempt = int(os.environ["ATTEMPT"])
+for step in range(20 * (attempt - 1), 30 if attempt == 1 else 50):
+    print(f"nodewise: loss={1 / (step + 1)} accuracy={attempt} step={step}")
+print("nodewise: and an ordinary line")
+while attempt == 1:
+    time.sleep(0.2)
 """
 
 
@@ -144,6 +153,8 @@ def test_a_program_runs_with_its_folder_and_leaves_its_log_and_output(platform: 
     hdfs = InsecureClient(platform.cluster.namenode_http, user=platform.cluster.user)
     with hdfs.read("/out/task-hello/result.txt") as file:
         assert file.read() == b"7"
+    kept = hdfs.list(f"/user/{platform.cluster.user}/.nodewise/tasks/{task.task_id}")
+    assert sorted(kept) == ["stderr.1", "stdout.1"], "a program that reports nothing has no file for it"
     assert len(platform.applications(task.task_id)) == 1
     shown = block("task-logs").partition("#")[0].replace("task_999855bdfa6921b4", task.task_id).split()
     assert shown[:2] == ["nodewise", "task"]
@@ -230,6 +241,8 @@ def test_users_see_and_stop_their_own_tasks_only(platform: Platform) -> None:
             call(task.task_id)
     with pytest.raises(NotFound):
         eve.task_log(task.task_id, "stdout")
+    with pytest.raises(NotFound):
+        eve.task_values(task.task_id)
     assert platform.admin.task(task.task_id).owner == "maria"
     assert platform.ended(task.task_id).state is TaskState.SUCCEEDED
 
@@ -247,3 +260,59 @@ def test_a_submitter_that_is_killed_again_and_again_hands_each_task_over_once(pl
     assert {platform.ended(task_id, 180).state for task_id in tasks} == {TaskState.SUCCEEDED}
     assert [len(platform.applications(task_id)) for task_id in tasks] == [1] * len(tasks)
     assert kills >= 2
+
+
+def test_what_a_program_reports_is_a_curve_while_it_runs_and_over_its_starts(
+    platform: Platform, tmp_path: Path
+) -> None:
+    (tmp_path / "report.py").write_text(REPORTS)
+    words = ["--folder", str(tmp_path), "--memory", "128", "--attempts", "2", "--json", "--", "python3", "report.py"]
+    task_id = json.loads(succeed(platform.run("submit", *words)))["task_id"]
+
+    until(lambda: [one.count for one in platform.user.task_values(task_id).curves] == [30, 30])
+    assert platform.user.task_values(task_id).state is TaskState.RUNNING
+    (application,) = platform.applications(task_id)
+    _runner_of(application["id"]).kill()
+
+    task = platform.ended(task_id)
+    assert (task.state, task.attempt) == (TaskState.SUCCEEDED, 2)
+    found = platform.user.task_values(task_id)
+    accuracy, loss = found.curves
+    assert (found.whole, accuracy.name, loss.name, loss.last, loss.most) == (True, "accuracy", "loss", 0.02, 1.0)
+    assert [(step, value) for step, _, value in accuracy.points] == [(step, 1 + (step >= 20)) for step in range(50)]
+    moments = [at for _, at, _ in loss.points]
+    assert moments == sorted(moments) and task.created_at < moments[0] and moments[-1] < time.time()
+    assert [one.count for one in platform.user.task_values(task_id, attempt=1).curves] == [30, 30]
+    assert "nodewise: loss=1.0 accuracy=1 step=0\n" in platform.user.task_log(task_id, attempt=1).text
+
+
+def _runner_of(job_id: str) -> psutil.Process:
+    for one in psutil.process_iter():
+        with suppress(psutil.Error):
+            if job_id in one.cwd() and "job.json" in one.cmdline():
+                return one
+    raise AssertionError(f"{job_id} has no runner")
+
+
+def test_the_page_shows_how_values_are_reported_and_read(platform: Platform, tmp_path: Path) -> None:
+    shell = Shell(
+        tmp_path / "reader",
+        tmp_path / "work",
+        {"NODEWISE_URL": platform.url, "NODEWISE_TOKEN_FILE": str(platform.user_file)},
+    )
+    (shell.folder / "src").mkdir()
+    (shell.folder / "src" / "report.py").write_text(block("task-report"))
+    submits, reads = (
+        "".join(line for line in block("task-values").splitlines(True) if ("task submit" in line) == wanted)
+        for wanted in (True, False)
+    )
+
+    for shown, made in zip(
+        dict.fromkeys(re.findall("task_[0-9a-f]{16}", reads)), shell.run(submits).splitlines(), strict=True
+    ):
+        reads = reads.replace(shown, made.split()[0])
+
+    said = shell.run(reads)
+    assert re.search(r"^ loss +0\.1695 +0\.1695 +1 +50 +█", said, re.MULTILINE)
+    assert re.search(r"^ task_\w+ +fast +succeeded +0\.98 +0\.02 ", said, re.MULTILINE)
+    assert re.search(r"^ +49 +0\.1695 +0\.02 ", said, re.MULTILINE)

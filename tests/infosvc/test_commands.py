@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 
-from infosvc.commands.data import sparkline
 from infosvc.commands.producer import put
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Unreachable
 from infosvc.wire.fields import fields_of
 from infosvc.wire.records import Outcome, Producer, Report, Run
+from infosvc.wire.sparkline import sparkline
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import MariaDB, Served, Serving
@@ -210,6 +210,7 @@ def test_the_history_of_a_name_is_shown_in_numbers_and_bars(command: Command, se
         ([], ""),
         ([(0.0, "text")], ""),
         ([(0.0, "5"), (59.0, "5")], "▁" + " " * 58 + "▁"),
+        ([(0.0, "-1e308"), (59.0, "1e308")], "▁" + " " * 58 + "▁"),
         ([(0.0, "0"), (30.0, "7"), (30.1, "7"), (59.9, "14"), (60.0, "14")], "▁" + " " * 29 + "▅" + " " * 28 + "█"),
     ],
 )

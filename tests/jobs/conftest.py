@@ -16,7 +16,7 @@ from infosvc.settings import Settings
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotFound
 from infosvc.wire.records import Datum, Outcome, Role, State
-from infosvc.wire.tasks import Task
+from infosvc.wire.tasks import EXAMPLE_ID, Task, TaskSpec, TaskState
 from jobs.dashboard import make_board
 from jobs.dashboard.site import Place, Site
 from tests.jobs.decisions import WEIGHTS
@@ -37,7 +37,7 @@ def client(tmp_path: Path) -> Iterator[InfoClient]:
 
 
 class Values:
-    """A service that knows one capability, on every node."""
+    """A service that knows one capability, on every node, and one task, which was started twice."""
 
     def data(self, data_name: str) -> list[Datum]:
         if data_name != "weight":
@@ -47,6 +47,8 @@ class Values:
         ]
 
     def task(self, task_id: str) -> Task:
+        if task_id == EXAMPLE_ID:
+            return Task(EXAMPLE_ID, "maria", "mnist", TaskSpec(["train"]), TaskState.RUNNING, 1.0, 1.0, attempt=2)
         raise NotFound(f"no task has the id {task_id!r}", "task_id")
 
 

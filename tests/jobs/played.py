@@ -70,6 +70,11 @@ class Hadoop:
     def answer(self, path: str, query: dict[str, list[str]]) -> tuple[int, bytes]:
         if path.startswith("/webhdfs/v1"):
             found = self.hdfs(path.removeprefix("/webhdfs/v1"), query["op"][0])
+            if isinstance(found, bytes) and "noredirect" in query:
+                found = {"Location": f"http://{self.address}/webhdfs/v1{path.removeprefix('/webhdfs/v1')}?op=OPEN"}
+            elif isinstance(found, bytes) and "offset" in query:
+                begin = int(query["offset"][0])
+                found = found[begin : begin + int(query["length"][0])]
         elif path == "/jmx":
             live = {f"{node}:9866": {"location": "/default-rack"} for node in NODES}
             found = {"beans": [{"LiveNodes": json.dumps(live)}]}

@@ -16,8 +16,11 @@ from tests.jobs.decisions import NODES, decide
 from tests.jobs.played import JOB, MASTER, WORKER, Hadoop, make_report
 
 
-def test_reading_takes_a_reader_and_ending_a_job_an_admin(board: FlaskClient, declared: dict[str, Role]) -> None:
+def test_reading_takes_a_reader_of_tasks_a_user_and_ending_a_job_an_admin(
+    board: FlaskClient, declared: dict[str, Role]
+) -> None:
     assert declared.pop("end") is Role.ADMIN
+    assert {declared.pop(name) for name in ("task_log", "task_values")} == {Role.USER}
     assert set(declared) == {"path", "jobs", "job", "logs", "decision"}
     assert set(declared.values()) == {Role.READER}
 

@@ -17,6 +17,7 @@ from infosvc.http.openapi.document import add_described
 from infosvc.http.openapi.examples import add_examples
 from infosvc.http.openapi.schemas import answer_schema
 from infosvc.wire.fields import answer_of
+from infosvc.wire.tasks import EXAMPLE_ID
 from jobs.application.job_record import JobRecord
 from jobs.application.status import ContainerStatus, JobStatus, NodeStatus
 from jobs.dashboard.document import BOARD, DESCRIBED
@@ -87,6 +88,11 @@ def decided(hadoop: Hadoop) -> None:
     hadoop.stored[f"/user/me/.nodewise/decisions/{JOB}.json"] = made.to_bytes()
 
 
+def reported(hadoop: Hadoop) -> None:
+    note = b'{"at":1700000000.000,"name":"loss","step":1,"value":0.5}\n'
+    hadoop.stored[f"/user/me/.nodewise/tasks/{EXAMPLE_ID}/values.1"] = note
+
+
 CALLS: dict[str, tuple[str, str, Callable[[Hadoop], None]]] = {
     "path with plans": ("/path", "/path?path=/data&capability=weight", run),
     "path without plans": ("/path", "/path?path=/data", run),
@@ -98,6 +104,7 @@ CALLS: dict[str, tuple[str, str, Callable[[Hadoop], None]]] = {
     "containers": ("/jobs/{job_id}/logs", f"{WHERE}/logs", run),
     "piece of a log": ("/jobs/{job_id}/logs", f"{WHERE}/logs?container={WORKER}", run),
     "decision": ("/jobs/{job_id}/decision", f"{WHERE}/decision", decided),
+    "values of a task": ("/tasks/{task_id}/values", f"/tasks/{EXAMPLE_ID}/values", reported),
 }
 
 

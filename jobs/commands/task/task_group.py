@@ -10,19 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.table import Column, Table
 
 from infosvc.wire.errors import InfoError
 from infosvc.wire.service_options import ServiceAddress
 from infosvc.wire.tasks import Task, TaskState
 from jobs.commands.service_options import service_options
+from jobs.commands.task.task_compare import compare
 from jobs.commands.task.task_logs import logs
+from jobs.commands.task.task_shown import console, json_option, plain, print_json
 from jobs.commands.task.task_submit import submit
+from jobs.commands.task.task_values import values
 from jobs.commands.task.task_waiting import follow, sentence
-
-PIPE_WIDTH = 200  # wide enough for every table, so that a file or pipe gets one line a row
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.group()
@@ -61,15 +60,15 @@ def list_(home: Path, /, service: ServiceAddress, as_json: bool, limit: int, **w
     """
     found = service.client(home).tasks(wanted["states"], wanted["owner"] or "", wanted["text"] or "", limit)
     if as_json:
-        _print_json([one.to_json() for one in found])
+        print_json([one.to_json() for one in found])
     elif not found:
         click.echo("no task: ask for one with `nodewise task submit -- PROGRAM`")
     else:
         table = Table(Column("task", no_wrap=True), "owner", "name", "state", "node", "since", "why", box=None)
         for one in found:
             since = _moment(one.ended_at or one.changed_at)
-            table.add_row(one.task_id, *map(_plain, (one.owner, one.name, one.state, one.node_name, since, one.reason)))
-        _console().print(table)
+            table.add_row(one.task_id, *map(plain, (one.owner, one.name, one.state, one.node_name, since, one.reason)))
+        console().print(table)
 
 
 @task.command()
@@ -86,12 +85,12 @@ def show(home: Path, /, service: ServiceAddress, task_id: str, as_json: bool) ->
     """
     found = service.client(home).task(task_id)
     if as_json:
-        _print_json(found.to_json())
+        print_json(found.to_json())
         return
     table = Table(box=None, show_header=False)
     for name, said in _rows(found):
-        table.add_row(name, _plain(said))
-    _console().print(table)
+        table.add_row(name, plain(said))
+    console().print(table)
 
 
 @task.command()
@@ -107,7 +106,7 @@ def wait(home: Path, /, service: ServiceAddress, task_id: str, as_json: bool) ->
       nodewise task wait task_0f1e2d3c4b5a6978
     """
     ended = follow(service.client(home), task_id)
-    _print_json(ended.to_json()) if as_json else click.echo(_plain(sentence(ended)))
+    print_json(ended.to_json()) if as_json else click.echo(plain(sentence(ended)))
     sys.exit(0 if ended.state is TaskState.SUCCEEDED else 1)
 
 
@@ -143,7 +142,7 @@ def again(home: Path, /, service: ServiceAddress, task_id: str, as_json: bool) -
       nodewise task again task_0f1e2d3c4b5a6978
     """
     made = service.client(home).task_again(task_id)
-    _print_json(made.to_json()) if as_json else click.echo(f"{made.task_id} {made.state}")
+    print_json(made.to_json()) if as_json else click.echo(f"{made.task_id} {made.state}")
 
 
 @task.command()
@@ -168,6 +167,8 @@ def rm(home: Path, /, service: ServiceAddress, task_ids: Sequence[str]) -> None:
 
 task.add_command(submit)
 task.add_command(logs)
+task.add_command(values)
+task.add_command(compare)
 
 
 def _rows(found: Task) -> list[tuple[str, Any]]:
@@ -208,20 +209,6 @@ def _for_each(task_ids: Sequence[str], action: Callable[[str], str]) -> None:
         sys.exit(1)
 
 
-def _console() -> Console:
-    return Console(markup=False, highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
-
-
-def _plain(said: Any) -> str:
-    """Text of one line; what a user called a task cannot steer the terminal."""
-    text = "" if said is None else str(said)
-    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
-
-
 def _moment(unix: float | None) -> str:
     """Unix seconds as local date and time, empty for none."""
     return "" if unix is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(unix))
-
-
-def _print_json(body: Any) -> None:
-    click.echo(json.dumps(body, indent=1))

@@ -1,8 +1,9 @@
 """What a program prints: to the runner's own streams as it comes, and into HDFS, where it survives the node.
 
-A file of the container takes what comes, so that a program never waits for HDFS and memory is not needed for it. A
-thread brings the new bytes to HDFS every other second. What HDFS has is always a beginning of that file: after whatever
-went wrong, the length of the file in HDFS says where to go on, so that nothing is lost or doubled.
+The values that it reports are a third stream beside these two, in HDFS alone. A file of the container takes what comes,
+so that a program never waits for HDFS and memory is not needed for it. A thread brings the new bytes to HDFS every
+other second. What HDFS has is always a beginning of that file: after whatever went wrong, the length of the file in
+HDFS says where to go on, so that nothing is lost or doubled.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ import os
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
-from boxes.box import STREAMS
 from hadoop.client.append_stream import AppendStream, take_away
 from hadoop.client.filesystem import FileSystem
 from hadoop.errors import HadoopError
+from jobs.kinds.task.reported import VALUES, Reports
 
 EVERY_SECONDS = 2.0
 AGAIN_SECONDS = 1.0
@@ -26,14 +28,15 @@ REPLICATION = 2
 BLOCK_BYTES = 16 * 2**20
 """Space that HDFS sets aside while a file is written, on each node that has it."""
 PIECE_BYTES = 1 << 20
-OWN_STREAMS: Mapping[str, int] = {"stdout": 1, "stderr": 2}
+OWN_STREAMS: Mapping[str, int | None] = {"stdout": 1, "stderr": 2, VALUES: None}
+"""What is kept of a start, and the file descriptor of the runner that gets the same."""
 
 
 class Spool:
     """One stream in a file of this machine: one thread writes, another reads."""
 
-    def __init__(self, file: Path, own: int, most_bytes: int = MOST_BYTES) -> None:
-        """`own` is the file descriptor of the runner that gets the same."""
+    def __init__(self, file: Path, own: int | None, most_bytes: int = MOST_BYTES) -> None:
+        """`own` is the file descriptor of the runner that gets the same, None for none."""
         self._file = os.open(file, os.O_CREAT | os.O_RDWR | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         self._own = own
         self._most = most_bytes
@@ -52,10 +55,9 @@ class Spool:
         except OSError as error:
             self._is_cut = True
             content += f"\n(cut here: {error.strerror})\n".encode()
-        try:
-            _write_all(self._own, content)
-        except OSError:
-            return  # whoever reads there has less; what HDFS gets is whole
+        if self._own is not None:
+            with suppress(OSError):  # whoever reads there has less; what HDFS gets is whole
+                _write_all(self._own, content)
 
     def read(self, begin: int) -> bytes:
         """The next bytes from there, none at the end."""
@@ -63,13 +65,17 @@ class Spool:
 
 
 class Kept:
-    """The file in HDFS that follows a spool; it is made at once. For one thread at a time."""
+    """The file in HDFS that follows a spool; it is made at once, or with `waits` for its first bytes.
 
-    def __init__(self, filesystem: FileSystem, name: str, spool: Spool) -> None:
+    For one thread at a time.
+    """
+
+    def __init__(self, filesystem: FileSystem, name: str, spool: Spool, waits: bool = False) -> None:
         self._filesystem = filesystem
         self._name = name
         self._spool = spool
-        self._stream: AppendStream | None = self._make()
+        self._stream: AppendStream | None = None if waits else self._make()
+        self._is_made = not waits
         self.length = 0
 
     @property
@@ -85,6 +91,8 @@ class Kept:
     def push(self) -> None:
         """Bring the next piece; after a HadoopError call again."""
         try:
+            if not self._is_made:
+                self._stream, self._is_made = self._make(), True
             if self._stream is None:
                 self._stream, self.length = AppendStream.go_on(self._filesystem, self._name)
             if content := self._spool.read(self.length):
@@ -106,18 +114,20 @@ class Kept:
 
 
 class Printed:
-    """Both streams of one attempt at a task; `folder` is theirs in HDFS, `beside` one of this machine.
+    """The streams of one attempt at a task; `folder` is theirs in HDFS, `beside` one of this machine.
 
-    HadoopError from the constructor only.
+    Most programs report no values, so the file for these is made by the first. HadoopError from the constructor only.
     """
 
     def __init__(self, filesystem: FileSystem, folder: str, attempt: int, beside: Path) -> None:
         filesystem.make_folder(folder, mode=0o700)
-        self._spools = {name: Spool(beside / f"{name}.{attempt}", OWN_STREAMS[name]) for name in STREAMS}
+        self._spools = {name: Spool(beside / f"{name}.{attempt}", own) for name, own in OWN_STREAMS.items()}
         self._kept = {
-            name: Kept(filesystem, f"{folder}/{name}.{attempt}", spool) for name, spool in self._spools.items()
+            name: Kept(filesystem, f"{folder}/{name}.{attempt}", spool, waits=name == VALUES)
+            for name, spool in self._spools.items()
         }
-        self._earlier = [f"{folder}/{name}.{number}" for name in STREAMS for number in range(1, attempt)]
+        self._reports = Reports(_say)
+        self._earlier = [f"{folder}/{name}.{number}" for name in OWN_STREAMS for number in range(1, attempt)]
         self._filesystem = filesystem
         self._due = threading.Event()
         self._closing = False
@@ -129,6 +139,8 @@ class Printed:
     def write(self, stream: str, content: bytes) -> None:
         """Never waits for HDFS."""
         self._spools[stream].write(content)
+        if stream == "stdout" and (notes := self._reports.hear(content)):
+            self._spools[VALUES].write(notes)
 
     def hurry(self) -> None:
         """Bring to HDFS now what was printed so far, as this process may be about to end."""
@@ -174,6 +186,11 @@ class Printed:
                 except HadoopError as error:
                     print(f"what the program prints is kept here until HDFS takes it: {error}", flush=True)
                     time.sleep(AGAIN_SECONDS)
+
+
+def _say(sentence: str) -> None:
+    with suppress(OSError):
+        print(sentence, flush=True)
 
 
 def _write_all(file: int, content: bytes, begin: int | None = None) -> int:
