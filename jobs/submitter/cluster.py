@@ -11,10 +11,10 @@ from hadoop.errors import HadoopError
 from infosvc.wire.tasks import Task
 from jobs.application import job_record
 from jobs.application.submit import InfoAccess, Submitter
-from jobs.application.telling import tell
 from jobs.errors import JobError
 from jobs.kinds.task.request import check, order, task_tag
 from jobs.kinds.task.settings import STOP
+from jobs.submitter.telling import tell
 
 
 class TaskCluster:

@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 from urllib.parse import urlencode
@@ -330,11 +331,15 @@ def test_idle_strangers_take_a_few_threads_and_no_worker_s_place(listener: Liste
     strangers = [connect(listener, b"GET / HTTP/1.1\r\n") for _ in range(MOST_STRANGERS + 40)]
 
     for stranger in strangers[:40]:
-        assert stranger.recv(1) == b"", "the oldest ones are hung up on"
+        with suppress(ConnectionResetError):  # it was hung up on before its line was read
+            assert stranger.recv(1) == b"", "the oldest ones are hung up on"
     assert worker("/heartbeat")[0] == 200
     late = Worker(listener)
     assert late("/heartbeat")[0] == 200
-    assert threading.active_count() <= threads + MOST_STRANGERS + 1
+    deadline = time.monotonic() + 10
+    while threading.active_count() > threads + MOST_STRANGERS + 1:
+        assert time.monotonic() < deadline, "those that were hung up on have threads still"
+        time.sleep(0.02)
     late.close()
     for stranger in strangers:
         stranger.close()
