@@ -236,13 +236,13 @@ class Submitter:
 
     def _stage(self, order: Order, spec: JobSpec) -> dict[str, str]:
         """Everything the containers need, in a folder that only this user may enter; what the master needs of it."""
-        self.filesystem.make_folder(spec.staging, mode=0o700)
         contents = {"job.json": spec.to_bytes(), "code.zip": code_zip()}
         self._tokens[spec.job_id] = token = job_token(order.access.client(), order, spec.job_id, self._say)
         if token.text:
             contents["info_token"] = token.text.encode()
         if order.access.ca_file:
             contents["info_ca"] = order.access.ca_file.read_bytes()
+        self.filesystem.make_folder(spec.staging, mode=0o700)
         for name, content in contents.items():
             self.filesystem.write(f"{spec.staging}/{name}", content, mode=0o600)
         for name, local in order.uploads.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from hadoop.errors import HadoopError
 from infosvc.wire.tasks import Task
 from jobs.application import job_record
 from jobs.application.submit import InfoAccess, Submitter
+from jobs.division.decision_store import JOB_ID
 from jobs.errors import JobError
 from jobs.kinds.task.request import check, order, task_tag
 from jobs.kinds.task.settings import STOP
@@ -47,6 +49,24 @@ class TaskCluster:
         asked = order(task.spec, task.task_id, archive, nodes, access=self._access)
         check(self._submitter, asked)
         return self._submitter.submit(asked)
+
+    def take_away(self, task_id: str) -> None:
+        """Delete what a submitter that was killed has laid out for a task."""
+        filesystem = self._submitter.filesystem
+        folder = f"{filesystem.home()}/.nodewise"
+        for entry in filesystem.entries(folder):
+            if JOB_ID.fullmatch(entry.name) and self._task_of(f"{folder}/{entry.name}/job.json") == task_id:
+                filesystem.delete(f"{folder}/{entry.name}")
+
+    def _task_of(self, order_file: str) -> str | None:
+        """The task that an application was laid out for, None for a job of another kind, or one half laid out."""
+        if not self._submitter.filesystem.exists(order_file):
+            return None
+        try:
+            found = json.loads(self._submitter.filesystem.read(order_file))["settings"].get("task_id")
+        except (ValueError, KeyError):
+            return None
+        return str(found)
 
     def ask_to_stop(self, application_id: str) -> None:
         """Have the runner of a task end its program, which has STOP_SECONDS for that."""

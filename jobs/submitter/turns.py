@@ -16,7 +16,7 @@ from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Forbidden, NotFound, NotReady, Unauthorized, Unreachable
 from infosvc.wire.tasks import LONGEST_REASON, Task, TaskNews, TaskState
 from jobs.errors import JobError
-from jobs.kinds.task.settings import STOP_SECONDS
+from jobs.kinds.task.settings import STOP_SECONDS, STOPPED
 from jobs.submitter.news import is_told, news_of
 
 PATIENCE_SECONDS = STOP_SECONDS + 15.0
@@ -39,6 +39,9 @@ class Cluster(Protocol):
 
     def submit(self, task: Task, archive: Path | None) -> str:
         """Submit a task with its files; the id of its application."""
+
+    def take_away(self, task_id: str) -> None:
+        """Delete what a submitter that was killed has laid out for a task."""
 
     def ask_to_stop(self, application_id: str) -> None:
         """Have the runner of a task end its program, which has STOP_SECONDS for that."""
@@ -93,8 +96,14 @@ class Turns:
             self._submit(task)
         elif found := self._cluster.find(task.task_id):
             self._tell(task, TaskNews(TaskState.QUEUED, application_id=found.application_id))
-        elif task.stop_asked:
-            self._tell(task, TaskNews(TaskState.STOPPED, "it was stopped"))
+        else:
+            self._cluster.take_away(task.task_id)
+            self._begin_again(task)
+
+    def _begin_again(self, task: Task) -> None:
+        """A submitter that has ended meanwhile has taken the task, and YARN does not have it."""
+        if task.stop_asked:
+            self._tell(task, TaskNews(TaskState.STOPPED, STOPPED))
         else:
             self._submit(task)
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotFound
 from infosvc.wire.records import Role
 from infosvc.wire.tasks import Task, TaskSpec, TaskState
-from tests.cluster.site import succeed, until
+from tests.cluster.site import KEPT, succeed, until
 from tests.recipes.pages import block
 from tests.recipes.shell import Shell
 
@@ -260,6 +261,21 @@ def test_a_submitter_that_is_killed_again_and_again_hands_each_task_over_once(pl
     assert {platform.ended(task_id, 180).state for task_id in tasks} == {TaskState.SUCCEEDED}
     assert [len(platform.applications(task_id)) for task_id in tasks] == [1] * len(tasks)
     assert kills >= 2
+    _sweep(platform)
+
+
+def _has_no_order(hdfs: InsecureClient, folder: str) -> bool:
+    return hdfs.status(f"{folder}/job.json", strict=False) is None
+
+
+def _sweep(platform: Platform) -> None:
+    """Nothing is left of what was laid out, but what had no name yet: that goes after some hours, and here at once."""
+    hdfs = InsecureClient(platform.cluster.namenode_http, user=platform.cluster.user)
+    folder = f"/user/{platform.cluster.user}/.nodewise"
+    left = [f"{folder}/{name}" for name in hdfs.list(folder) if name not in KEPT]
+    for one in left:
+        until(partial(_has_no_order, hdfs, one))
+        hdfs.delete(one, recursive=True)
 
 
 def test_what_a_program_reports_is_a_curve_while_it_runs_and_over_its_starts(

@@ -48,6 +48,9 @@ class Played:
         self.tagged[task.task_id] = f"application_1_{len(self.tagged) + 1:04}"
         return self.tagged[task.task_id]
 
+    def take_away(self, task_id: str) -> None:
+        """Nothing was laid out."""
+
     def ask_to_stop(self, application_id: str) -> None:
         raise NotImplementedError(application_id)
 
