@@ -1,4 +1,4 @@
-"""A box that is no more than processes of this machine: the program sees what its user sees.
+"""A box of plain processes: the program sees all that its user sees on this machine.
 
 Memory and cores are held by whatever holds the owner, which is YARN's container: the program is among its processes.
 """

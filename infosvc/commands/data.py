@@ -19,7 +19,7 @@ from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotFound
 from infosvc.wire.records import Datum, check_name, check_node_name
 from infosvc.wire.service_options import ServiceAddress
-from infosvc.wire.sparkline import sparkline
+from infosvc.wire.terminal_text import sparkline
 
 COLUMNS = ("node", "value", "unit", "age", "state", "reason")
 STATISTICS = ("count", "min", "max", "mean", "p50", "p90", "p99")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -12,6 +11,9 @@ import click
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from infosvc.wire.terminal_text import moment as moment
+from infosvc.wire.terminal_text import plain as plain
 
 # Wide enough for every table of ours, so that a file or pipe gets one line a row.
 PIPE_WIDTH = 200
@@ -47,17 +49,6 @@ def seconds(number: float | None) -> str:
     if number < 120:
         return f"{number:.1f} s"
     return f"{number / 60:.0f} min" if number < 7200 else f"{number / 3600:.0f} h"
-
-
-def moment(unix: float | None) -> str:
-    """Unix seconds as local date and time; never for none."""
-    return "never" if unix is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(unix))
-
-
-def plain(item: Any) -> str:
-    """Text of one line; what a node printed cannot steer the terminal."""
-    text = "" if item is None else str(item)
-    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 
 def _cell(item: Any) -> Text:

@@ -145,10 +145,11 @@ def _new_file(path: Path) -> Iterator[IO[str]]:
 
 
 def _row(item: Token) -> list[str | None]:
-    def moment(unix: float | None) -> str:
-        return show.moment(unix) if unix is not None else ""
-
-    ends = moment(item.expires_at) or "never"
+    made, ends, revoked = (
+        show.moment(item.created_at, ""),
+        show.moment(item.expires_at),
+        show.moment(item.revoked_at, ""),
+    )
     return [
-        item.token_id, item.name, item.role, item.node_name, moment(item.created_at), ends, moment(item.revoked_at)
+        item.token_id, item.name, item.role, item.node_name, made, ends, revoked
     ]  # fmt: skip

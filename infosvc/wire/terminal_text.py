@@ -1,12 +1,25 @@
-"""Numbers as a line of bars in a terminal."""
+"""Values, moments and numbers as text in a terminal."""
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
+from typing import Any
 
 BARS = "▁▂▃▄▅▆▇█"
 LINE_WIDTH = 60
+
+
+def plain(item: Any) -> str:
+    """Text of one line, empty for none; what a node or a user wrote cannot steer the terminal."""
+    text = "" if item is None else str(item)
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
+
+
+def moment(unix: float | None, none: str = "never") -> str:
+    """Unix seconds as local date and time; `none` for none."""
+    return none if unix is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(unix))
 
 
 def sparkline(points: Sequence[tuple[float, float | str]], since: float, until: float, width: int = LINE_WIDTH) -> str:

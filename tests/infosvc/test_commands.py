@@ -22,7 +22,7 @@ from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Unreachable
 from infosvc.wire.fields import fields_of
 from infosvc.wire.records import Outcome, Producer, Report, Run
-from infosvc.wire.sparkline import sparkline
+from infosvc.wire.terminal_text import sparkline
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import MariaDB, Served, Serving

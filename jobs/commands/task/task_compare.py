@@ -12,8 +12,9 @@ from rich.table import Column, Table
 from infosvc.wire.client import InfoClient
 from infosvc.wire.service_options import ServiceAddress
 from infosvc.wire.tasks import MOST_POINTS, Task, TaskCurve
+from infosvc.wire.terminal_text import plain
 from jobs.commands.service_options import service_options
-from jobs.commands.task.task_shown import console, json_option, plain, print_json, short
+from jobs.commands.task.task_shown import console, json_option, print_json, short
 from jobs.commands.task.task_values import NOTHING
 from jobs.kinds.task.reported import choose_evenly
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,11 @@ from rich.table import Column, Table
 from infosvc.wire.errors import InfoError
 from infosvc.wire.service_options import ServiceAddress
 from infosvc.wire.tasks import Task, TaskState
+from infosvc.wire.terminal_text import moment, plain
 from jobs.commands.service_options import service_options
 from jobs.commands.task.task_compare import compare
 from jobs.commands.task.task_logs import logs
-from jobs.commands.task.task_shown import console, json_option, plain, print_json
+from jobs.commands.task.task_shown import console, json_option, print_json
 from jobs.commands.task.task_submit import submit
 from jobs.commands.task.task_values import values
 from jobs.commands.task.task_waiting import follow, sentence
@@ -66,7 +66,7 @@ def list_(home: Path, /, service: ServiceAddress, as_json: bool, limit: int, **w
     else:
         table = Table(Column("task", no_wrap=True), "owner", "name", "state", "node", "since", "why", box=None)
         for one in found:
-            since = _moment(one.ended_at or one.changed_at)
+            since = moment(one.ended_at or one.changed_at)
             table.add_row(one.task_id, *map(plain, (one.owner, one.name, one.state, one.node_name, since, one.reason)))
         console().print(table)
 
@@ -188,9 +188,9 @@ def _rows(found: Task) -> list[tuple[str, Any]]:
         "node": found.node_name,
         "attempt": found.attempt,
         "exit code": found.exit_code,
-        "asked for": _moment(found.created_at),
-        "began": _moment(found.started_at),
-        "ended": _moment(found.ended_at),
+        "asked for": moment(found.created_at),
+        "began": moment(found.started_at, ""),
+        "ended": moment(found.ended_at, ""),
         "again of": found.again_of,
     }
     return [(name, text) for name, text in said.items() if text not in (None, "")]
@@ -207,8 +207,3 @@ def _for_each(task_ids: Sequence[str], action: Callable[[str], str]) -> None:
             failed = True
     if failed:
         sys.exit(1)
-
-
-def _moment(unix: float | None) -> str:
-    """Unix seconds as local date and time, empty for none."""
-    return "" if unix is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(unix))

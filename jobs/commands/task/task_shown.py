@@ -18,12 +18,6 @@ def console() -> Console:
     return Console(markup=False, highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
 
 
-def plain(said: Any) -> str:
-    """Text of one line; what a user called a task cannot steer the terminal."""
-    text = "" if said is None else str(said)
-    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
-
-
 def short(number: float | None) -> str:
     """A number with as many digits as one compares, empty for none."""
     return "" if number is None else f"{number:.6g}"

@@ -8,8 +8,8 @@ import click
 from rich.table import Column, Table
 
 from infosvc.wire.service_options import ServiceAddress
-from infosvc.wire.sparkline import sparkline
 from infosvc.wire.tasks import TaskCurve
+from infosvc.wire.terminal_text import sparkline
 from jobs.commands.service_options import service_options
 from jobs.commands.task.task_shown import console, json_option, print_json, short
 
