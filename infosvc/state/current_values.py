@@ -181,6 +181,6 @@ class CurrentValues:
 
     def _render(self, column: Column, producer: Producer, now: float, wall: float, most: int) -> Answer:
         version = column.version  # read first: a change meanwhile makes this answer one that no longer holds
-        page = render(producer, sorted(column.rows.items()), now, wall, most)
+        page = render(producer, sorted(column.rows.items()), now, wall, most, column.size)
         etag = f'"{self._boot}-{producer.version}-{version}-{page.stale}"'
         return Answer(page.body, etag, version, now, page.flips, producer, page.last)

@@ -127,7 +127,8 @@ def _page(data_name: str, asked: _Asked) -> Page:
     view = latest()
     rows = view.rows(data_name, *asked)
     producer = view.configuration.producer(data_name)
-    return render(producer, rows, view.clock.monotonic(), view.clock.wall(), most_bytes())
+    text_bytes = view.current_values.size(data_name)
+    return render(producer, rows, view.clock.monotonic(), view.clock.wall(), most_bytes(), text_bytes)
 
 
 def _as_arrow(names: Sequence[str], asked: _Asked) -> tuple[bytes, _Rest | None]:
