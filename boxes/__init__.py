@@ -11,6 +11,7 @@ from importlib import import_module
 from boxes.box import Box, BoxError
 
 BOXES: Mapping[str, str] = {
+    "docker": "boxes.docker:DockerBox",
     "process": "boxes.process:ProcessBox",
 }
 

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 OnOutput = Callable[[str, bytes], None]
 """Hears which stream (a name in STREAMS) brought which bytes. It may neither raise nor take long: the program waits."""
@@ -31,21 +32,37 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class Image:
+    """What a box shows a program instead of this machine: `id` is `sha256:` and the hash of its configuration.
+
+    `fetch` writes its archive, as `docker save` makes one, into a file; it is called where the image is not there yet.
+    """
+
+    id: str
+    fetch: Callable[[Path], None]
+
+
+@dataclass(frozen=True)
 class Program:
-    """What runs: `argv`, which no shell reads, with exactly this environment, in a folder that is there."""
+    """What runs: `argv`, which no shell reads, with this environment, in a folder that is there."""
 
     argv: Sequence[str]
     environment: Mapping[str, str]
     folder: Path
     limits: Limits
+    image: Image | None = None
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a program ended: with an exit code, or by a signal, whose number then is not None."""
+    """How a program ended: with an exit code, or by a signal, whose number then is not None; `said` tells why if known.
+
+    exit_code, signal    one of them is not None
+    """
 
     exit_code: int | None = None
     signal: int | None = None
+    said: str = ""
 
     @property
     def code(self) -> int:
@@ -62,18 +79,26 @@ class Ended:
 
         >>> Ended(3).text, Ended(signal=11).text, Ended(signal=50).text
         ('ended with exit code 3', 'was killed by SIGSEGV', 'was killed by signal 50')
+        >>> Ended(signal=9, said="it needed more than 64 MB").text
+        'was killed by SIGKILL: it needed more than 64 MB'
         """
+        why = f": {self.said}" if self.said else ""
         if self.signal is None:
-            return f"ended with exit code {self.exit_code}"
+            return f"ended with exit code {self.exit_code}{why}"
         known = {one.value: one.name for one in signal.Signals}
-        return f"was killed by {known.get(self.signal, f'signal {self.signal}')}"
+        return f"was killed by {known.get(self.signal, f'signal {self.signal}')}{why}"
 
 
 class Box(ABC):
     """Runs one program once. Nothing of it goes on when the program has ended, or when the box's owner has.
 
-    `start` comes first and from one thread; the others may be called by any thread afterwards.
+    `start` comes first and from one thread; the others may be called by any thread afterwards. They raise OSError when
+    what holds the box has failed, so that the program was ended by no fault of its own.
+
+    shows_machine    whether the program sees this machine's files, so that variables which name them are of use to it
     """
+
+    shows_machine: ClassVar[bool]
 
     @abstractmethod
     def start(self, program: Program, on_output: OnOutput) -> None:

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 from boxes.box import STREAMS, Box, BoxError, Ended, OnOutput, Program
 from boxes.keeper import HARDLY, SOFTLY
@@ -29,6 +29,8 @@ _PYTHON = (sys.executable, "-I", "-S", "-X", "utf8", "-c")
 
 class ProcessBox(Box):
     """Runs a program as a child of a keeper (boxes.keeper), which ends all of it when the owner or the program ends."""
+
+    shows_machine: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self._ended = Ended(signal=signal.SIGKILL)

@@ -117,6 +117,12 @@ class FileSystem:
                 False, True, java("org.apache.hadoop.fs.Path")(f"file://{local}"), self.path(name)
             )
 
+    def download(self, name: str, local: Path) -> None:
+        """Copy a file to this machine, however large it is, replacing an older one."""
+        with java_errors(f"downloading {name} to {local}", REMEDY):
+            target = java("org.apache.hadoop.fs.Path")(f"file://{local.absolute()}")
+            self.java.copyToLocalFile(False, self.path(name), target, True)  # without a file of checksums beside it
+
     def read(self, name: str) -> bytes:
         """The content of a whole file."""
         with java_errors(f"reading {name}", REMEDY):

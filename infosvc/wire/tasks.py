@@ -15,6 +15,7 @@ from infosvc.wire.records import NODE_NAME
 TASK_ID = re.compile(r"^task_[0-9a-f]{16}$")
 USER_NAME = re.compile(r"^[a-z_][a-z0-9_.-]{0,31}$")
 SHA256 = re.compile(r"^[0-9a-f]{64}$")
+IMAGE = re.compile(r"^([A-Za-z0-9][A-Za-z0-9_.:/-]*@)?sha256:[0-9a-f]{64}$")
 EXAMPLE_KEY = "mnist-1"  # as Idempotency-Key of the first admin, whom the service calls admin, it makes the id below
 EXAMPLE_ID = "task_f329d30149018db9"
 MOST_ARGUMENTS = 1_000
@@ -149,6 +150,25 @@ class TaskSpec(Record):
     seconds_at_most: float | None = field(
         default=None,
         metadata=describe("until it is ended; never if left out", unit="seconds", limits=POSITIVE, example=3600),
+    )
+
+    box: str | None = field(
+        default=None,
+        metadata=describe(
+            "what it runs in: process sees all of the node, docker an image; docker if an image is named, else process",
+            limits=Limits(longest=16, pattern="^[a-z]{1,16}$", form="small letters"),
+            example=None,
+        ),
+    )
+    image: str | None = field(
+        default=None,
+        metadata=describe(
+            "image that the program sees in place of the node's files, by its id; what is before the @ is for people",
+            limits=Limits(
+                longest=200, pattern=IMAGE.pattern, form="sha256:, 64 hexadecimal digits, if you like NAME@ before"
+            ),
+            example=None,
+        ),
     )
 
     def __post_init__(self) -> None:

@@ -9,22 +9,30 @@ from typing import Any
 
 from hadoop.client.yarn import Application
 from hadoop.errors import HadoopError
+from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import NotFound
+from infosvc.wire.records import State
 from infosvc.wire.tasks import Task
 from jobs.application import job_record
 from jobs.application.submit import InfoAccess, Submitter
 from jobs.division.decision_store import JOB_ID
 from jobs.errors import JobError
-from jobs.kinds.task.request import check, order, task_tag
+from jobs.kinds.task.request import check, image_id, order, task_tag
 from jobs.kinds.task.settings import STOP
 from jobs.submitter.telling import tell
+
+ALLOWED = "box_images"
+"""Data name of the ids of the images that a node's operator allows in its boxes, with blanks between."""
 
 
 class TaskCluster:
     """One session with HDFS and YARN. Errors are HadoopError, and JobError for what can never work."""
 
-    def __init__(self, submitter: Submitter, access: InfoAccess) -> None:
+    def __init__(self, submitter: Submitter, access: InfoAccess, client: InfoClient) -> None:
+        """`client` reads the values of nodes, and `access` is what runners have of the service."""
         self._submitter = submitter
         self._access = access
+        self._client = client
 
     def is_up(self) -> bool:
         """Whether YARN and HDFS answer, so that what they refuse is refused for good."""
@@ -46,9 +54,22 @@ class TaskCluster:
     def submit(self, task: Task, archive: Path | None) -> str:
         """Submit a task with its files; the id of its application."""
         nodes = self._submitter.yarn.running_nodes()
-        asked = order(task.spec, task.task_id, archive, nodes, access=self._access)
+        asked = order(task.spec, task.task_id, archive, nodes, access=self._access, image_nodes=self._image_nodes(task))
         check(self._submitter, asked)
         return self._submitter.submit(asked)
+
+    def _image_nodes(self, task: Task) -> set[str] | None:
+        """The nodes that allow the image of a task; None without one, or where no node reports what it allows."""
+        image = image_id(task.spec)
+        if image is None:
+            return None
+        try:
+            told = self._client.data(ALLOWED)
+        except NotFound:
+            return None
+        if not told:
+            return None
+        return {one.node_name for one in told if one.state is State.FRESH and image in (one.data_value or "").split()}
 
     def take_away(self, task_id: str) -> None:
         """Delete what a submitter that was killed has laid out for a task."""

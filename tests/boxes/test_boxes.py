@@ -15,7 +15,8 @@ import psutil
 import pytest
 
 from boxes import BOXES, create
-from boxes.box import Box, BoxError, Ended, Limits, Program
+from boxes.box import Box, BoxError, Ended, Image, Limits, Program
+from tests.boxes.docker_here import DockerHere
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 30.0
@@ -24,10 +25,11 @@ OWNER = """
 import sys, time
 from pathlib import Path
 import boxes
-from boxes.box import Limits, Program
+from boxes.box import Image, Limits, Program
 
+image = Image(sys.argv[3], lambda archive: None) if sys.argv[3] else None
 box = boxes.create(sys.argv[1])
-program = Program(sys.argv[3:], {"PATH": "/usr/bin:/bin"}, Path(sys.argv[2]), Limits(64))
+program = Program(sys.argv[4:], {"PATH": "/usr/bin:/bin"}, Path(sys.argv[2]), Limits(64), image)
 box.start(program, lambda stream, content: (sys.stdout.buffer.write(content), sys.stdout.flush()))
 box.wait()
 """
@@ -53,6 +55,8 @@ class Heard:
 @pytest.fixture(params=sorted(BOXES))
 def kind(request: pytest.FixtureRequest) -> str:
     name: str = request.param
+    if name == "docker":
+        request.getfixturevalue("docker")
     return name
 
 
@@ -67,9 +71,17 @@ def heard() -> Heard:
 
 
 @pytest.fixture
-def program(tmp_path: Path) -> Callable[..., Program]:
+def image(kind: str, request: pytest.FixtureRequest) -> Image | None:
+    if kind != "docker":
+        return None
+    docker: DockerHere = request.getfixturevalue("docker")
+    return Image(docker.image, docker.fetch)
+
+
+@pytest.fixture
+def program(tmp_path: Path, image: Image | None) -> Callable[..., Program]:
     def made(*argv: str, **environment: str) -> Program:
-        return Program(argv, {"PATH": os.environ["PATH"], **environment}, tmp_path, Limits(64))
+        return Program(argv, {"PATH": "/usr/bin:/bin", **environment}, tmp_path, Limits(64), image)
 
     return made
 
@@ -106,7 +118,7 @@ def test_a_program_gets_its_words_its_variables_and_its_folder_and_no_shell_read
 ) -> None:
     says = "import os, sys; print(sys.argv[1:], os.getcwd(), os.environ['WORD'], sys.stdin.read()); sys.exit(3)"
 
-    box.start(program(sys.executable, "-c", says, "it's $HOME; *", "", WORD="höre"), heard)
+    box.start(program("python3", "-c", says, "it's $HOME; *", "", WORD="höre"), heard)
 
     assert box.wait(SECONDS) == Ended(3)
     assert heard.stdout.decode() == f"[\"it's $HOME; *\", ''] {tmp_path} höre \n"
@@ -126,7 +138,7 @@ def test_bytes_come_as_they_are_however_many(box: Box, heard: Heard, program: Ca
     printed = bytes(range(256)) * 40_960
     says = "import sys; sys.stdout.buffer.write(bytes(range(256)) * 40960); sys.stderr.buffer.write(b'\\xff\\0')"
 
-    box.start(program(sys.executable, "-c", says), heard)
+    box.start(program("python3", "-c", says), heard)
 
     assert box.wait(SECONDS) == Ended(0)
     assert len(printed) == 10 * 2**20 and bytes(heard.stdout) == printed
@@ -185,6 +197,8 @@ def test_signals_are_to_a_program_as_to_any_other(box: Box, heard: Heard, progra
 def test_what_cannot_be_started_is_refused_in_a_sentence(
     kind: str, heard: Heard, program: Callable[..., Program], tmp_path: Path
 ) -> None:
+    if kind != "process":
+        pytest.skip("what an image has, its own tests ask for")
     for name, text, mode in (
         ("closed.sh", "#!/bin/sh\n", 0o644),
         ("lost.sh", "#!/nowhere/sh\n", 0o755),
@@ -214,10 +228,10 @@ def test_what_cannot_be_started_is_refused_in_a_sentence(
 
 
 @pytest.fixture
-def owner(kind: str, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+def owner(kind: str, tmp_path: Path, image: Image | None) -> Iterator[subprocess.Popen[bytes]]:
     """A process with a program in its box, in a process group of its own, as YARN's containers are."""
     script = f"trap '' TERM; {FAMILY}echo ready; while :; do sleep 0.1; done"
-    words = [sys.executable, "-c", OWNER, kind, str(tmp_path), "bash", "-c", script]
+    words = [sys.executable, "-c", OWNER, kind, str(tmp_path), image.id if image else "", "bash", "-c", script]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(words, stdout=subprocess.PIPE, env=environment, start_new_session=True) as process:
         try:
@@ -237,7 +251,11 @@ def test_an_owner_that_is_killed_leaves_nothing_of_its_program(owner: subprocess
     until(lambda: not of_folder(tmp_path))
 
 
-def test_a_kill_of_the_owners_group_reaches_program_and_keeper(owner: subprocess.Popen[bytes], tmp_path: Path) -> None:
+def test_a_kill_of_the_owners_group_reaches_program_and_keeper(
+    kind: str, owner: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    if kind != "process":
+        pytest.skip("only processes are in their owner's group")
     own = children(tmp_path)
     assert [os.getpgid(one.pid) for one in own].count(owner.pid) == 1
     below = psutil.Process(owner.pid).children(recursive=True)

@@ -14,6 +14,7 @@ from hadoop.local.lifecycle import Cluster
 from hadoop.rest.pages import NoAnswer
 from tests.cluster.site import Site
 from tests.cluster.standing import Standing
+from tests.cluster.task_session import Tasks, session_of
 
 HERE = Path(__file__).parent
 Eventually = Callable[..., None]
@@ -52,6 +53,13 @@ def cluster(standing: Standing) -> Cluster:
 def site(standing: Standing) -> Site:
     """A service, agents and images on that cluster, as if no module had used them before."""
     return standing.site()
+
+
+@pytest.fixture(scope="module")
+def tasks(cluster: Cluster) -> Iterator[Tasks]:
+    """A session that submits tasks to that cluster."""
+    with session_of(cluster) as made:
+        yield made
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from infosvc.wire.client import InfoClient
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 PICTURES = 40
-KEPT = ("decisions", "records", "tasks")
+KEPT = ("decisions", "images", "records", "tasks")
 """What stays in an owner's folder of HDFS."""
 BROKEN = {"zz_cut.jpg": "", "zz_text.jpg": "not an image"}
 

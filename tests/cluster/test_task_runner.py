@@ -5,23 +5,19 @@ from __future__ import annotations
 import io
 import json
 import secrets
-import subprocess
 import sys
 import tarfile
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
-from hdfs import HdfsError, InsecureClient
 
 from hadoop.local import daemons, lifecycle
-from hadoop.local.lifecycle import Cluster
 from tests.cluster.site import nodewise, succeed, until
+from tests.cluster.task_session import Tasks
 
 ROOT = Path(__file__).resolve().parents[2]
 TRAIN = """#!/bin/bash
@@ -35,56 +31,6 @@ ln -s /etc/hostname "$OUTPUT/outside"
 env | grep -e PYTHONPATH -e HADOOP_TOKEN; exit 0
 """
 FAMILY = "setsid sleep 3600.75 & (sleep 3600.75 &) ; trap '' TERM; echo ready; while :; do sleep 0.2; done"
-
-
-class Tasks:
-    """A session that submits tasks."""
-
-    def __init__(self, cluster: Cluster, process: subprocess.Popen[str]) -> None:
-        self.cluster = cluster
-        self.hdfs = InsecureClient(cluster.namenode_http, user=cluster.user)
-        self._process = process
-
-    def ask(self, what: str, *words: Any) -> Any:
-        """AssertionError with the sentence when it is refused."""
-        assert self._process.stdin and self._process.stdout
-        self._process.stdin.write(json.dumps([what, *words]) + "\n")
-        self._process.stdin.flush()
-        said, result = json.loads(self._process.stdout.readline())
-        assert said == "ok", result
-        return result
-
-    def submit(self, *argv: str, archive: Path | None = None, **spec: Any) -> tuple[str, str]:
-        """The task's id and the application's."""
-        task_id = f"task_{secrets.token_hex(8)}"
-        given = {"argv": argv, "memory_mb": 64, **spec}
-        return task_id, self.ask("submit", given, task_id, archive and str(archive))
-
-    def run(self, *argv: str, **spec: Any) -> dict[str, Any]:
-        """What has become of a task."""
-        found: dict[str, Any] = self.ask("wait", self.submit(*argv, **spec)[1])
-        return found
-
-    def log(self, task_id: str, stream: str) -> bytes:
-        """What HDFS has of a stream, such as stdout.1; nothing when it is not there."""
-        try:
-            with self.hdfs.read(f"/user/{self.cluster.user}/.nodewise/tasks/{task_id}/{stream}") as reader:
-                content: bytes = reader.read()
-                return content
-        except HdfsError:
-            return b""
-
-
-@pytest.fixture(scope="module")
-def tasks(cluster: Cluster) -> Iterator[Tasks]:
-    words = [sys.executable, "-m", "tests.cluster.task_submitter", str(cluster.conf_dir), str(cluster.jars)]
-    with subprocess.Popen(
-        [*words, cluster.user], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            yield Tasks(cluster, process)
-        finally:
-            process.kill()
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from hadoop.local.lifecycle import Cluster
 from hadoop.rest.resourcemanager import ResourceManager
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotFound
-from infosvc.wire.records import Role
+from infosvc.wire.records import Kind, Producer, Role
 from infosvc.wire.tasks import Task, TaskSpec, TaskState
 from tests.cluster.site import KEPT, succeed, until
 from tests.recipes.pages import block
@@ -207,6 +207,23 @@ def test_what_cannot_run_fails_with_the_reason(platform: Platform, folder: Path)
     assert "nobodys" in ended["queue"].reason
     assert "memory" in ended["large"].reason
     assert "127.9.9.9" in ended["stranger"].reason
+
+
+def test_a_task_with_an_image_goes_only_where_a_node_says_that_it_allows_it(platform: Platform) -> None:
+    allowed, other = "sha256:" + "a" * 64, "sha256:" + "b" * 64
+    node = platform.cluster.nodes[0]
+    platform.admin.put_node(node, f"{node}:8410")
+    platform.admin.put_producer(Producer("box_images", "", 30.0, Kind.PROGRAM, unit="ids"))
+    platform.admin.put_value("box_images", node, f"{allowed} {'c' * 7}")
+    try:
+        refused = platform.user.submit_task(TaskSpec(["true"], memory_mb=128, image=f"torch@{other}")).task_id
+        missing = platform.user.submit_task(TaskSpec(["true"], memory_mb=128, image=allowed)).task_id
+
+        assert f"none of the nodes that may run it allows the image torch@{other}" in platform.ended(refused).reason
+        assert f"there is no image {allowed}" in platform.ended(missing).reason
+    finally:
+        platform.admin.delete_node(node)
+        platform.admin.delete_producer("box_images")
 
 
 def test_a_task_after_others_waits_for_them_and_fails_with_them(platform: Platform) -> None:

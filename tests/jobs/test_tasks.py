@@ -86,11 +86,52 @@ def test_the_variables_of_a_task_are_the_nodes_the_users_and_its_own(
     monkeypatch.setenv("OF_NODE", "yes")
     settings = TaskSettings(task_id=ID, argv=["true"], variables={"SEED": "1", "NODE_NAME": "other"})
 
-    found = work_folder.environment(settings, tmp_path, "n1", 2)
+    found = work_folder.environment(settings, tmp_path, "n1", 2, shows_machine=True)
 
     assert {"OF_NODE": "yes", "SEED": "1", "NODE_NAME": "n1", "TASK_ID": ID, "ATTEMPT": "2"}.items() <= found.items()
     assert (found["OUTPUT"], found["PYTHONUNBUFFERED"]) == (str(tmp_path / ".output"), "1")
     assert "PYTHONPATH" not in found
+
+
+def test_where_the_machine_is_not_seen_its_variables_are_not_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OF_NODE", "yes")
+    settings = TaskSettings(task_id=ID, argv=["true"], variables={"SEED": "1"})
+
+    found = work_folder.environment(settings, tmp_path, "n1", 1, shows_machine=False)
+
+    assert (found["SEED"], found["HOME"]) == ("1", str(tmp_path))
+    assert {"OF_NODE", "PATH"}.isdisjoint(found)
+
+
+IMAGE = "sha256:" + "a" * 64
+
+
+def test_a_task_with_an_image_runs_in_a_box_of_docker_and_only_where_the_image_is_allowed() -> None:
+    made = order(TaskSpec(["true"], image=f"torch@{IMAGE}"), ID, None, ["a", "b", "c"], image_nodes={"b", "c", "d"})
+    assert (made.settings["box"], made.settings["image"]) == ("docker", IMAGE)
+    assert made.master.hosts == ["b", "c"]
+    fewer = order(TaskSpec(["true"], image=IMAGE, not_nodes=["c"]), ID, None, ["a", "b", "c"], image_nodes={"b", "c"})
+    assert fewer.master.hosts == ["b"]
+    unknown = order(TaskSpec(["true"], image=IMAGE), ID, None, ["a"])
+    assert unknown.master.hosts == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [
+        (TaskSpec(["true"], box="docker"), "a box of kind docker needs an image: name one by --image"),
+        (TaskSpec(["true"], box="process", image=IMAGE), "a box of kind process shows the node and no image: "),
+        (TaskSpec(["true"], box="chest"), "there is no box 'chest': choose one of docker, process"),
+        (TaskSpec(["true"], image=IMAGE), f"none of the nodes that may run it allows the image {IMAGE}: an operator "),
+        (TaskSpec(["true"], image=IMAGE, nodes=["b"]), f"allows the image {IMAGE} (b): an operator allows it by a line in"),
+    ],
+)
+def test_a_box_that_cannot_be_is_refused_before_anything_runs(spec: TaskSpec, sentence: str) -> None:
+    with pytest.raises(JobError) as refused:
+        order(spec, ID, None, ["a", "b"], image_nodes={"z"})
+    assert sentence in str(refused.value)
 
 
 def test_a_stream_is_kept_and_passed_on_up_to_its_limit_and_then_says_so(tmp_path: Path) -> None:

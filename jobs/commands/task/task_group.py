@@ -17,6 +17,7 @@ from infosvc.wire.tasks import Task, TaskState
 from infosvc.wire.terminal_text import moment, plain
 from jobs.commands.service_options import service_options
 from jobs.commands.task.task_compare import compare
+from jobs.commands.task.task_image import image
 from jobs.commands.task.task_logs import logs
 from jobs.commands.task.task_shown import console, json_option, print_json
 from jobs.commands.task.task_submit import submit
@@ -169,6 +170,7 @@ task.add_command(submit)
 task.add_command(logs)
 task.add_command(values)
 task.add_command(compare)
+task.add_command(image)
 
 
 def _rows(found: Task) -> list[tuple[str, Any]]:
@@ -181,6 +183,7 @@ def _rows(found: Task) -> list[tuple[str, Any]]:
         "why": found.reason,
         "program": json.dumps(spec.argv),
         "variables": ", ".join(sorted(spec.variables)),
+        "image": spec.image,
         "needs": f"{spec.memory_mb} MB, {spec.vcores} vcores",
         "after": ", ".join(spec.after),
         "output": spec.output,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path, PurePosixPath
 
+import boxes
+from boxes.box import BoxError
 from infosvc.wire.tasks import TaskSpec
 from jobs.application.job_spec import JobOptions
 from jobs.application.submit import InfoAccess, MasterNeeds, Order, Submitter
 from jobs.errors import JobError
+from jobs.kinds.task import image_store
 from jobs.kinds.task.committing import check_free
 from jobs.kinds.task.settings import FILES, TaskSettings
 
@@ -27,6 +30,8 @@ TAG = "task:"
 def check(submitter: Submitter, order: Order) -> None:
     """Find what cannot work before anything is submitted; JobError or HadoopError."""
     submitter.check(order)
+    if image := order.settings["image"]:
+        image_store.check_there(submitter.filesystem, image)
     if output := order.settings["output"]:
         check_free(submitter.filesystem, output)
 
@@ -38,24 +43,17 @@ def order(
     running_nodes: Sequence[str],
     options: JobOptions | None = None,
     access: InfoAccess | None = None,
+    image_nodes: Collection[str] | None = None,
 ) -> Order:
     """A task as it is submitted; JobError when no node that runs may have it, or its files are not here.
 
     `archive` is a tar file of this machine with the user's files, `running_nodes` are those that accept work now. Of
     `options` counts what the specification does not say. With a token in `access`, the program can find it: give none.
+    `image_nodes` are those that allow its image, None if that is not known.
     """
     if archive and not archive.is_file():
         raise JobError(f"{archive} is not a file of this machine", remedy="send the task's files again")
-    settings = TaskSettings(
-        task_id=task_id,
-        argv=list(spec.argv),
-        variables=dict(spec.variables),
-        has_files=archive is not None,
-        memory_mb=spec.memory_mb,
-        vcores=spec.vcores,
-        output=_path(spec.output) if spec.output else None,
-        seconds_at_most=spec.seconds_at_most,
-    )
+    settings = _settings(spec, task_id, archive is not None)
     memory_mb = max(spec.memory_mb + RUNNER_MEMORY_MB, LEAST_MEMORY_MB)
     return Order(
         kind="task",
@@ -72,7 +70,9 @@ def order(
         uploads={FILES: archive} if archive else {},
         tags=[task_tag(task_id)],
         needs_service=False,
-        master=MasterNeeds(memory_mb, spec.vcores, hosts=_hosts(spec, running_nodes), has_uploads=archive is not None),
+        master=MasterNeeds(
+            memory_mb, spec.vcores, hosts=_hosts(spec, running_nodes, image_nodes), has_uploads=archive is not None
+        ),
     )
 
 
@@ -81,17 +81,57 @@ def task_tag(task_id: str) -> str:
     return TAG + task_id
 
 
-def _hosts(spec: TaskSpec, running: Sequence[str]) -> list[str]:
+def image_id(spec: TaskSpec) -> str | None:
+    """The id of a task's image, without the name that people give it."""
+    return spec.image.rpartition("@")[2] if spec.image else None
+
+
+def _settings(spec: TaskSpec, task_id: str, has_files: bool) -> TaskSettings:
+    return TaskSettings(
+        task_id=task_id,
+        argv=list(spec.argv),
+        variables=dict(spec.variables),
+        has_files=has_files,
+        memory_mb=spec.memory_mb,
+        vcores=spec.vcores,
+        output=_path(spec.output) if spec.output else None,
+        seconds_at_most=spec.seconds_at_most,
+        box=_box(spec),
+        image=image_id(spec),
+    )
+
+
+def _box(spec: TaskSpec) -> str:
+    name = spec.box or ("docker" if spec.image else "process")
+    try:
+        shows_machine = boxes.create(name).shows_machine
+    except BoxError as error:
+        raise JobError(error.message, error.remedy) from error
+    if shows_machine and spec.image:
+        raise JobError(
+            f"a box of kind {name} shows the node and no image", remedy="leave --image out, or use --box docker"
+        )
+    if not shows_machine and not spec.image:
+        raise JobError(f"a box of kind {name} needs an image", remedy="name one by --image")
+    return name
+
+
+def _hosts(spec: TaskSpec, running: Sequence[str], image_nodes: Collection[str] | None) -> list[str]:
     """The nodes that may have it, none for any."""
-    if not spec.nodes and not spec.not_nodes:
+    if not spec.nodes and not spec.not_nodes and image_nodes is None:
         return []
     wanted = spec.nodes or running
     hosts = sorted((set(wanted) & set(running)) - set(spec.not_nodes))
+    names = f" ({', '.join(spec.nodes)})" if spec.nodes else ""
     if not hosts:
-        names = f" ({', '.join(spec.nodes)})" if spec.nodes else ""
         raise JobError(
             f"none of the nodes that may run it accepts work{names}",
             remedy="`nodewise cluster status` shows which nodes do",
+        )
+    if image_nodes is not None and not (hosts := sorted(set(hosts) & set(image_nodes))):
+        raise JobError(
+            f"none of the nodes that may run it allows the image {spec.image}{names}",
+            remedy="an operator allows it by a line in their /etc/nodewise/images",
         )
     return hosts
 

@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import ClassVar, NoReturn
 
 import boxes
-from boxes.box import Box, BoxError, Limits, Program
+from boxes.box import Box, BoxError, Image, Limits, Program
 from hadoop.errors import HadoopError
 from jobs.application.calls import Request
 from jobs.application.coordinator import Attempt, NodeProgress, Outcome, Progress, Runner
 from jobs.application.journal import Record
 from jobs.errors import JobError
-from jobs.kinds.task import work_folder
+from jobs.kinds.task import image_store, work_folder
 from jobs.kinds.task.committing import Commit
 from jobs.kinds.task.printed import Printed
 from jobs.kinds.task.settings import STOP, STOP_SECONDS, STOPPED, TaskSettings
@@ -97,7 +97,7 @@ class Task(Runner):
         """The owner stops the task; a program that has ended already has ended."""
         self._has_to_stop = True
         if self._box:
-            threading.Thread(target=self._box.end, args=(STOP_SECONDS,), name="stopping", daemon=True).start()
+            threading.Thread(target=self._end, args=(self._box,), name="stopping", daemon=True).start()
 
     def progress(self) -> Progress:
         """The program, and how it ended once it has."""
@@ -121,22 +121,25 @@ class Task(Runner):
         settings, attempt = self._settings, self._attempt
         log_folder = f"{attempt.spec.owners_folder}/{FOLDER}/{settings.task_id}"
         printed = self._printed = Printed(attempt.filesystem, log_folder, attempt.number, Path.cwd())
-        program = Program(
-            settings.argv,
-            work_folder.environment(settings, folder, self._node_name, attempt.number),
-            folder,
-            Limits(settings.memory_mb, settings.vcores),
-        )
         try:
-            return self._follow(program, printed)
+            box = boxes.create(settings.box)
+            variables = work_folder.environment(settings, folder, self._node_name, attempt.number, box.shows_machine)
+            limits = Limits(settings.memory_mb, settings.vcores)
+            return self._follow(box, Program(settings.argv, variables, folder, limits, self._image()), printed)
         except BoxError as error:
             raise JobError(f"on {self._node_name}, {error.message}", error.remedy) from error
         finally:
             printed.close(LOG_SECONDS)
 
-    def _follow(self, program: Program, printed: Printed) -> _Result:
+    def _image(self) -> Image | None:
+        image, attempt = self._settings.image, self._attempt
+        if image is None:
+            return None
+        folder = attempt.spec.owners_folder
+        return Image(image, lambda archive: image_store.fetch(attempt.filesystem, folder, image, archive))
+
+    def _follow(self, box: Box, program: Program, printed: Printed) -> _Result:
         """From the start of the program to its end."""
-        box = boxes.create(self._settings.box)
         box.start(program, printed.write)
         self._box, self._said = box, "running"
         if self._is_stopped or self._has_to_stop:  # just now, when there was no box yet
@@ -175,9 +178,14 @@ class Task(Runner):
         if self._printed:
             self._printed.hurry()
         if self._box:
-            self._box.end(STOP_SECONDS)
+            self._end(self._box)
         else:
             self._leave()
+
+    def _end(self, box: Box) -> None:
+        """End the program; whoever waits for it hears how it ended, or why the box was lost."""
+        with suppress(OSError):
+            box.end(STOP_SECONDS)
 
     def _leave(self) -> NoReturn:
         """End as a process that SIGTERM ended, without a word to YARN: it knows why the container was to end."""

@@ -25,6 +25,7 @@ class TaskSettings(Settings):
     output            a path of HDFS for what the program leaves, None for nothing
     seconds_at_most   until the program is ended, None for never
     box               a name in boxes.BOXES
+    image             of which a box shows the files, by its id; None for a box that shows the node's
     """
 
     task_id: str
@@ -36,3 +37,4 @@ class TaskSettings(Settings):
     output: str | None = None
     seconds_at_most: float | None = None
     box: str = "process"
+    image: str | None = None

@@ -38,9 +38,16 @@ def make(settings: TaskSettings, container: Path) -> Path:
     return folder
 
 
-def environment(settings: TaskSettings, folder: Path, node_name: str, attempt: int) -> dict[str, str]:
-    """The program's environment variables; those that tell it about itself are as they are, whatever was asked for."""
-    of_node: Mapping[str, str] = {name: value for name, value in os.environ.items() if name not in OF_THE_RUNNER}
+def environment(
+    settings: TaskSettings, folder: Path, node_name: str, attempt: int, shows_machine: bool
+) -> dict[str, str]:
+    """The program's environment variables; those that tell it about itself are as they are, whatever was asked for.
+
+    Where it does not see the machine's files, it has none of the machine's variables, and its home is its folder.
+    """
+    of_node: Mapping[str, str] = {"HOME": str(folder)}
+    if shows_machine:
+        of_node = {name: value for name, value in os.environ.items() if name not in OF_THE_RUNNER}
     return {
         **of_node,
         "PYTHONUNBUFFERED": "1",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -72,6 +73,21 @@ def test_the_temperature_is_that_of_the_hottest_sensor_that_makes_sense(
 
     assert run.stdout == celsius
     assert celsius or run.is_no_data
+
+
+def test_the_images_of_boxes_are_those_that_an_operator_allows(collect: Collect, tmp_path: Path) -> None:
+    one, two = "sha256:" + "1" * 64, "sha256:" + "2" * 64
+    (tmp_path / "images").write_text(f"{one}  torch\n# no image\nsha256:12\n\n{two}\n")
+    with socket.socket(socket.AF_UNIX) as broker:
+        assert collect("box_images", BROKER=str(tmp_path / "b"), IMAGES=str(tmp_path / "images")).is_no_data
+        broker.bind(str(tmp_path / "b"))
+        run = collect("box_images", BROKER=str(tmp_path / "b"), IMAGES=str(tmp_path / "images"))
+        none = collect("box_images", BROKER=str(tmp_path / "b"), IMAGES=str(tmp_path / "nowhere"))
+        (tmp_path / "empty").write_text("# none yet\n")
+        empty = collect("box_images", BROKER=str(tmp_path / "b"), IMAGES=str(tmp_path / "empty"))
+
+    assert run.stdout == f"{one} {two}\n"
+    assert none.is_no_data and empty.is_no_data
 
 
 BANNER = "| NVIDIA-SMI 550.54.15    Driver Version: 550.54.15    CUDA {}Version: 12.4     |"

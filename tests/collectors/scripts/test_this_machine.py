@@ -23,6 +23,7 @@ TEXTS = {name for name, row in CATALOGUE.items() if not row["unit"]}
 NAMES = sorted(path.stem for path in SCRIPTS.glob("[a-z]*.sh"))
 DIFFERENCES = ["cpu_free_ratio", "cpu_usage", "disk_io", "network_io"]
 ABSENT_IN_A_VIRTUAL_MACHINE = (
+    "box_images",
     "disk_io",
     "disk_sequential",
     "gpu_usage",

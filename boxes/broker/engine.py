@@ -1,0 +1,130 @@
+"""Speaks to Docker's Engine API over its socket: version 1.41, which Docker has since 20.10."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import socket
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from typing import Any
+from urllib.parse import quote, urlencode
+
+VERSION = "/v1.41"
+SECONDS = 60.0
+LOAD_SECONDS = 1800.0
+BAD_REQUEST, NOT_FOUND = 400, 404
+
+
+class EngineError(Exception):
+    """Docker has refused a call; `status` is HTTP's."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+class Engine:
+    """One Docker. Every call has a connection of its own; OSError when Docker does not answer."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def ask(self, method: str, path: str, body: Any = None, **query: str) -> Any:
+        """The answer's JSON, None where there is none."""
+        content = None if body is None else json.dumps(body)
+        headers = {} if body is None else {"Content-Type": "application/json"}
+        return self._call(method, _target(path, query), content, headers)
+
+    def load(self, archive: Iterable[bytes]) -> None:
+        """Take an image from its archive; EngineError when Docker cannot use it."""
+        headers = {"Content-Type": "application/x-tar"}
+        told = self._call("POST", f"{VERSION}/images/load?quiet=1", archive, headers, LOAD_SECONDS)
+        if isinstance(told, dict) and "error" in told:
+            raise EngineError(500, str(told["error"]))
+
+    def stat(self, container: str, path: str) -> Mapping[str, Any] | None:
+        """What a path of a container's image is, by name; None when it is not there."""
+        with closing(_Connection(self._path, SECONDS)) as connection:
+            connection.request("HEAD", _target(f"/containers/{quote(container)}/archive", {"path": path}))
+            answer = connection.getresponse()
+        if answer.status == NOT_FOUND:
+            return None
+        if answer.status >= BAD_REQUEST:
+            raise EngineError(answer.status, f"{path} of the image cannot be looked at")
+        found: Mapping[str, Any] = json.loads(base64.b64decode(answer.getheader("X-Docker-Container-Path-Stat", "")))
+        return found
+
+    def attach(self, container: str) -> socket.socket:
+        """A connection that brings what the container prints, in frames, from now on."""
+        connection = _connect(self._path, SECONDS)
+        target = _target(f"/containers/{quote(container)}/attach", {"stream": "1", "stdout": "1", "stderr": "1"})
+        request = f"POST {target} HTTP/1.1\r\nHost: docker\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n"
+        connection.sendall(request.encode())
+        head = b""
+        while not head.endswith(b"\r\n\r\n"):
+            if not (byte := connection.recv(1)):  # one by one: what follows is the container's
+                raise ConnectionError("Docker has hung up")
+            head += byte
+        if not head.startswith((b"HTTP/1.1 101 ", b"HTTP/1.1 200 ")):
+            raise EngineError(int(head.split()[1]), "Docker does not let its broker follow the container")
+        connection.settimeout(None)
+        return connection
+
+    def _call(self, method: str, target: str, body: Any, headers: Mapping[str, str], seconds: float = SECONDS) -> Any:
+        with closing(_Connection(self._path, seconds)) as connection:
+            try:
+                connection.request(method, target, body, headers)
+                answer = connection.getresponse()
+                content = answer.read()
+            except http.client.HTTPException as error:
+                raise ConnectionError(f"Docker's answer has no end: {error}") from error
+        if answer.status >= BAD_REQUEST:
+            raise EngineError(answer.status, _message(content))
+        return _json(content)
+
+
+class _Connection(http.client.HTTPConnection):
+    def __init__(self, path: str, seconds: float) -> None:
+        super().__init__("docker")
+        self._path = path
+        self._seconds = seconds
+
+    def connect(self) -> None:
+        self.sock = _connect(self._path, self._seconds)
+
+
+def _connect(path: str, seconds: float) -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.settimeout(seconds)
+    try:
+        connection.connect(path)
+    except OSError:
+        connection.close()
+        raise
+    return connection
+
+
+def _target(path: str, query: Mapping[str, str]) -> str:
+    return f"{VERSION}{path}?{urlencode(query)}" if query else VERSION + path
+
+
+def _json(content: bytes) -> Any:
+    """The last line's object: answers that go on for a while are an object a line."""
+    lines = content.strip().splitlines()
+    try:
+        return json.loads(content) if content.strip() else None
+    except ValueError:
+        try:
+            return json.loads(lines[-1])
+        except ValueError:
+            return None
+
+
+def _message(content: bytes) -> str:
+    try:
+        return str(json.loads(content)["message"])
+    except (ValueError, KeyError, TypeError):
+        return content.decode(errors="replace").strip()

@@ -1,0 +1,109 @@
+"""What a caller may ask for; everything else is refused before Docker hears of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+IMAGE = re.compile(r"sha256:[0-9a-f]{64}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+LEAST_MEMORY_MB = 16
+MOST_ARGUMENTS = 10_000
+
+
+class Refusal(Exception):
+    """An order that is not carried out; `message` says why, `remedy` what to do."""
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+
+@dataclass(frozen=True)
+class Look:
+    """Ask whether Docker has an image."""
+
+    image: str
+
+
+@dataclass(frozen=True)
+class Load:
+    """Give Docker an image; the open file is its archive, as `docker save` writes one."""
+
+    image: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """Run a program in an image; the open file is the one folder of the machine that it sees, under the same name."""
+
+    image: str
+    argv: Sequence[str]
+    environment: Mapping[str, str]
+    memory_mb: int
+    vcores: int
+
+
+Order = Look | Load | Run
+_KINDS: Mapping[str, type[Look | Load | Run]] = {"look": Look, "load": Load, "run": Run}
+
+
+def parse(line: bytes) -> Order:
+    """The order that a line of JSON holds; Refusal for one that has another form."""
+    try:
+        said = json.loads(line)
+    except (ValueError, RecursionError):
+        raise Refusal("the order is not JSON") from None
+    if not isinstance(said, dict):
+        raise Refusal("the order is not a JSON object")
+    kind = _KINDS.get(_take(said, "do", _is_text))
+    if kind is None:
+        raise Refusal(f"there is no order {said['do']!r}", f"ask for one of {', '.join(_KINDS)}")
+    names = ("do", *kind.__dataclass_fields__)
+    if unknown := sorted(set(said) - set(names)):
+        raise Refusal(f"an order to {said['do']} has no {unknown[0]!r}")
+    return kind(**{name: _take(said, name, _CHECKS[name]) for name in names[1:]})
+
+
+def _take(said: Mapping[str, Any], name: str, is_right: Callable[[Any], bool]) -> Any:
+    if name not in said:
+        raise Refusal(f"the order has no {name!r}")
+    if not is_right(said[name]):
+        raise Refusal(f"{name!r} of the order is not what it may be")
+    return said[name]
+
+
+def _is_text(value: Any) -> bool:
+    """Whether it is text that the kernel can have: no NUL, and no half of a pair of surrogates."""
+    if not isinstance(value, str) or "\0" in value:
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_argv(value: Any) -> bool:
+    return isinstance(value, list) and 0 < len(value) <= MOST_ARGUMENTS and all(map(_is_text, value)) and value[0] != ""
+
+
+def _is_environment(value: Any) -> bool:
+    return isinstance(value, dict) and all(_VARIABLE.fullmatch(name) and _is_text(value[name]) for name in value)
+
+
+def _is_count(value: Any, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= 10**7
+
+
+_CHECKS: Mapping[str, Callable[[Any], bool]] = {
+    "image": lambda value: isinstance(value, str) and IMAGE.fullmatch(value) is not None,
+    "argv": _is_argv,
+    "environment": _is_environment,
+    "memory_mb": lambda value: _is_count(value, LEAST_MEMORY_MB),
+    "vcores": lambda value: _is_count(value, 1),
+}

@@ -1,0 +1,131 @@
+"""What the broker does for one caller, in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import struct
+from contextlib import suppress
+from http.client import HTTPException
+from pathlib import Path
+
+from boxes.broker import images
+from boxes.broker.engine import NOT_FOUND, Engine, EngineError
+from boxes.broker.frames import MOST_ORDER_BYTES, report
+from boxes.broker.guard import sweep
+from boxes.broker.order import Load, Look, Order, Refusal, Run, parse
+from boxes.broker.running import Caller, Running
+from boxes.broker.settings import Settings
+
+ORDER_SECONDS = 10.0
+_CREDENTIALS = struct.Struct("3i")
+_BRIEF = 1 << 16
+
+
+def serve(connection: socket.socket, settings: Settings) -> None:
+    """Carry out the one order of a caller and tell it what came of it."""
+    with suppress(OSError):  # it has hung up
+        try:
+            _serve(connection, settings)
+        except Refusal as error:
+            connection.sendall(report({"refused": error.message, "remedy": error.remedy}))
+        except EngineError as error:
+            connection.sendall(report({"failed": f"Docker says: {error.message}"}))
+        except (OSError, HTTPException) as error:
+            connection.sendall(report({"failed": f"the broker of boxes cannot go on: {error}"}))
+
+
+def _serve(connection: socket.socket, settings: Settings) -> None:
+    uid, gid = _who(connection, settings)
+    line, file = _read_order(connection)
+    order = parse(line)
+    _check(order, settings)
+    engine = Engine(settings.docker)
+    if isinstance(order, Look):
+        connection.sendall(report({"there": _is_there(engine, order.image)}))
+    elif isinstance(order, Load):
+        _load(engine, order, file)
+        connection.sendall(report({"loaded": order.image}))
+    else:
+        file, folder = _folder(file, uid, settings)
+        if not _is_there(engine, order.image):
+            raise Refusal(f"Docker does not have the image {order.image}", "load it before")
+        sweep(engine)
+        Running(engine, settings, order, Caller(connection, uid, gid, folder, file)).run()
+
+
+def _who(connection: socket.socket, settings: Settings) -> tuple[int, int]:
+    """The user and the group of the caller, as the kernel knows them."""
+    _, uid, gid = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+    if uid < settings.least_uid or gid < settings.least_uid:
+        raise Refusal("boxes are not for root", "run the NodeManager as a user of its own")
+    return uid, gid
+
+
+def _read_order(connection: socket.socket) -> tuple[bytes, int | None]:
+    """The line of the order and the open file that came with it."""
+    connection.settimeout(ORDER_SECONDS)
+    said, file = b"", None
+    try:
+        while b"\n" not in said:
+            piece, files, _, _ = socket.recv_fds(connection, _BRIEF, 1)
+            if files:
+                file = files[0]
+            if not piece or len(said) > MOST_ORDER_BYTES:
+                raise Refusal("the order has no end" if not piece else "the order is too long")
+            said += piece
+    except TimeoutError:
+        raise Refusal(f"the order did not come within {ORDER_SECONDS:g} s") from None
+    connection.settimeout(None)
+    line, _, more = said.partition(b"\n")
+    if more:
+        raise Refusal("an order is one line")
+    return line, file
+
+
+def _check(order: Order, settings: Settings) -> None:
+    if order.image not in settings.allowed_images():
+        raise Refusal(f"the image {order.image} is not allowed here", f"an operator allows it in {settings.images}")
+    if isinstance(order, Run):
+        _check_size(order.memory_mb, settings.most_memory_mb, "MB")
+        _check_size(order.vcores, settings.most_vcores, "cores")
+
+
+def _check_size(asked: int, most: int, unit: str) -> None:
+    if asked > most:
+        raise Refusal(f"{asked} {unit} are more than a box may have here", f"ask for {most} at most")
+
+
+def _is_there(engine: Engine, image: str) -> bool:
+    try:
+        return bool(engine.ask("GET", f"/images/{image}/json")["Id"] == image)
+    except EngineError as error:
+        if error.status == NOT_FOUND:
+            return False
+        raise
+
+
+def _load(engine: Engine, order: Load, file: int | None) -> None:
+    if file is None or not stat.S_ISREG(os.fstat(file).st_mode):
+        raise Refusal("the order comes without the image's archive", "send an open file with it")
+    with os.fdopen(file, "rb") as archive, images.checked(archive, order.image) as content:
+        engine.load(images.pieces(content))
+    if not _is_there(engine, order.image):
+        raise Refusal(f"Docker does not make {order.image} of the archive", "write it by `docker save` again")
+
+
+def _folder(file: int | None, uid: int, settings: Settings) -> tuple[int, str]:
+    """The open folder that came with the order, and its path.
+
+    The caller has opened it, so it may. That it is its owner's and lies where YARN's containers work keeps a box to
+    what is the caller's own.
+    """
+    if file is None or not stat.S_ISDIR((found := os.fstat(file)).st_mode):
+        raise Refusal("the order comes without a folder", "send an open folder with it")
+    path = Path(f"/proc/self/fd/{file}").readlink()
+    if found.st_uid != uid:
+        raise Refusal(f"{path} is not its caller's", "send a folder of your own")
+    if not any(path.is_relative_to(allowed) and path != Path(allowed) for allowed in settings.folders):
+        raise Refusal(f"{path} is not where boxes may work", f"use a folder below {' or '.join(settings.folders)}")
+    return file, str(path)

@@ -1,0 +1,182 @@
+"""A box of Docker: the program sees an image, one folder of this machine, and nothing else of its files.
+
+Docker runs it for the broker of boxes (boxes.broker), which an operator has put on this machine.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import signal
+import socket
+import tempfile
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, ClassVar
+
+from boxes.box import Box, BoxError, Ended, Image, OnOutput, Program
+from boxes.broker.frames import HARDLY, REPORT, SOCKET, SOFTLY, STDOUT, read_frame
+
+BROKER = "NODEWISE_BOXES"
+"""Environment variable with the socket of another broker."""
+_BY_SIGNAL = range(129, 129 + 64)
+"""Exit codes by which Docker tells that a signal ended a program."""
+_NO_START = re.compile(rb"\[FATAL tini \(\d+\)\] exec .* failed: (.*)\n")
+"""The first words of Docker's init when it cannot start a program."""
+_BRIEF = 4096
+
+
+class DockerBox(Box):
+    """Runs a program in an image."""
+
+    shows_machine: ClassVar[bool] = False
+
+    def __init__(self) -> None:
+        self._ended: Ended | None = None
+        self._lost = "the broker of boxes has ended"
+        self._first_words = b""
+        self._done = threading.Event()
+        self._wishing = threading.Lock()
+
+    def start(self, program: Program, on_output: OnOutput) -> None:
+        """Have the broker start it, once Docker has the image."""
+        if program.image is None:
+            raise BoxError("a box of Docker needs an image", remedy="name one by --image")
+        _check_program(program)
+        self._program = program
+        _bring(program.image, program.folder.parent)
+        order = {
+            "do": "run",
+            "image": program.image.id,
+            "argv": list(program.argv),
+            "environment": dict(program.environment),
+            "memory_mb": program.limits.memory_mb,
+            "vcores": program.limits.vcores,
+        }
+        self._connection, _ = _ask(order, program.folder)
+        threading.Thread(target=self._follow, args=(on_output,), name="box", daemon=True).start()
+
+    def wait(self, seconds: float | None = None) -> Ended | None:
+        """As any box."""
+        return self._result() if self._done.wait(seconds) else None
+
+    def end(self, grace: float) -> Ended:
+        """The program gets SIGTERM, all its processes SIGKILL."""
+        self._wish(SOFTLY)
+        if not self._done.wait(grace):
+            self._wish(HARDLY)
+            self._done.wait()
+        return self._result()
+
+    def _result(self) -> Ended:
+        if self._ended is None:
+            raise OSError(errno.ECONNABORTED, self._lost)
+        return self._ended
+
+    def _wish(self, what: bytes) -> None:
+        with self._wishing, suppress(OSError):  # it has ended already
+            self._connection.sendall(what)
+
+    def _follow(self, on_output: OnOutput) -> None:
+        with self._connection:
+            while self._ended is None and (frame := _next(self._connection)):
+                kind, content = frame
+                if kind == REPORT:
+                    self._hear(json.loads(content))
+                elif kind == STDOUT:
+                    on_output("stdout", content)
+                else:
+                    self._first_words = (self._first_words + content)[:_BRIEF]
+                    on_output("stderr", content)
+            self._done.set()
+
+    def _hear(self, told: Mapping[str, Any]) -> None:
+        if "ended" in told:
+            self._ended = self._how(told["ended"], told["out_of_memory"])
+        else:
+            self._lost = str(told.get("failed", told))
+
+    def _how(self, code: int, is_out_of_memory: bool) -> Ended:
+        if code in _BY_SIGNAL:
+            number = code - 128
+            needed_more = is_out_of_memory and number == signal.SIGKILL
+            return Ended(
+                signal=number, said=f"it needed more than {self._program.limits.memory_mb} MB" if needed_more else ""
+            )
+        no_start = _NO_START.fullmatch(self._first_words) if code in (126, 127) else None
+        return Ended(code, said=no_start[1].decode(errors="replace") if no_start else "")
+
+
+def _check_program(program: Program) -> None:
+    """BoxError when the program is one of its own folder and cannot be started; the broker knows of the image's."""
+    name = program.argv[0]
+    found = program.folder / name
+    if any("\0" in one for one in [*program.argv, *program.environment, *program.environment.values()]):
+        raise BoxError(f"{name} cannot be started", remedy="an argument or a variable holds a NUL character")
+    if "/" not in name or not Path(os.path.normpath(found)).is_relative_to(program.folder):
+        return
+    if not found.exists():
+        raise BoxError(f"there is no program {name}")
+    if found.is_dir():
+        raise BoxError(f"{name} is a folder")
+    if not os.access(found, os.X_OK):
+        raise BoxError(f"{name} is not executable")
+
+
+def _bring(image: Image, folder: Path) -> None:
+    """Let Docker have an image; its archive lies in `folder` for a while."""
+    connection, told = _ask({"do": "look", "image": image.id})
+    connection.close()
+    if told["there"]:
+        return
+    with tempfile.TemporaryDirectory(prefix="image-", dir=folder) as place:
+        archive = Path(place, "image.tar")
+        image.fetch(archive)
+        connection, _ = _ask({"do": "load", "image": image.id}, archive)
+        connection.close()
+
+
+def _ask(order: Mapping[str, Any], sent: Path | None = None) -> tuple[socket.socket, Mapping[str, Any]]:
+    """Send an order with an open file or folder; the connection and the broker's first report.
+
+    BoxError when the broker refuses, OSError when it cannot do it now or there is none.
+    """
+    connection = socket.socket(socket.AF_UNIX)
+    path = os.environ.get(BROKER, SOCKET)
+    file = None if sent is None else os.open(sent, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        try:
+            connection.connect(path)
+        except OSError as error:
+            raise OSError(error.errno, "this node has no broker of boxes that answers", path) from error
+        line = memoryview(json.dumps(order).encode() + b"\n")
+        begun = socket.send_fds(connection, [line], [] if file is None else [file])
+        connection.sendall(line[begun:])
+        return connection, _first_report(connection)
+    except BaseException:
+        connection.close()
+        raise
+    finally:
+        if file is not None:
+            os.close(file)
+
+
+def _first_report(connection: socket.socket) -> Mapping[str, Any]:
+    frame = _next(connection)
+    told: Mapping[str, Any] = json.loads(frame[1]) if frame else {"failed": "the broker of boxes has hung up"}
+    if "refused" in told:
+        raise BoxError(told["refused"], told["remedy"])
+    if "failed" in told:
+        raise OSError(errno.ECONNABORTED, told["failed"])
+    return told
+
+
+def _next(connection: socket.socket) -> tuple[int, bytes] | None:
+    try:
+        return read_frame(connection.recv)
+    except ConnectionError:
+        return None

@@ -1,0 +1,87 @@
+"""`nodewise task image`: what programs of tasks see in boxes of Docker."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.table import Table
+
+from infosvc.wire.terminal_text import plain
+from jobs.commands.options import hadoop_options, session
+from jobs.commands.task.task_shown import console, json_option, print_json
+from jobs.kinds.task import image_store
+
+
+@click.group()
+def image() -> None:
+    """Keep images in HDFS for tasks in boxes of Docker; run it as the user who runs `nodewise serve --submit`.
+
+    A node takes an image from there when a task needs it. It takes only images that its operator allows: by a line
+    with the image's id in /etc/nodewise/images.
+
+    \b
+    Example:
+      docker save torch:2 > torch.tar
+      nodewise task image add torch.tar --name torch
+    """
+
+
+@image.command()
+@click.argument("archive", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--name", help="As people call it; the file's if left out.")
+@json_option
+@hadoop_options
+@click.pass_obj
+def add(home: Path, /, archive: Path, name: str | None, as_json: bool, **hadoop: Any) -> None:
+    """Put an image into HDFS from its archive, as `docker save` writes one, and print how tasks name it.
+
+    \b
+    Example:
+      nodewise task image add torch.tar --name torch
+    """
+    kept = image_store.add(session(home, hadoop).filesystem, archive, name or archive.stem)
+    if as_json:
+        print_json(asdict(kept))
+    else:
+        click.echo(plain(f"{kept.name}@{kept.id}"))
+        click.echo("allow it on nodes by a line with this id in their /etc/nodewise/images", err=True)
+
+
+@image.command("list")
+@json_option
+@hadoop_options
+@click.pass_obj
+def list_(home: Path, /, as_json: bool, **hadoop: Any) -> None:
+    """List the images that are in HDFS.
+
+    \b
+    Example:
+      nodewise task image list
+    """
+    found = image_store.kept_images(session(home, hadoop).filesystem)
+    if as_json:
+        print_json([asdict(one) for one in found])
+    elif not found:
+        click.echo("no image: add one with `nodewise task image add FILE.tar`")
+    else:
+        table = Table("name", "id", "MB", box=None)
+        for one in found:
+            table.add_row(plain(one.name), one.id, f"{one.size_bytes / 1e6:.0f}")
+        console().print(table)
+
+
+@image.command()
+@click.argument("image_id", metavar="IMAGE")
+@hadoop_options
+@click.pass_obj
+def rm(home: Path, /, image_id: str, **hadoop: Any) -> None:
+    """Take an image out of HDFS; nodes that have it keep it.
+
+    \b
+    Example:
+      nodewise task image rm sha256:0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f0
+    """
+    image_store.remove(session(home, hadoop).filesystem, image_id.rpartition("@")[2])

@@ -1,0 +1,140 @@
+"""A Docker of the tests' own and the broker before it, on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from boxes.broker.engine import Engine, EngineError
+from boxes.broker.images import pieces
+from tests.boxes.image_here import make_image
+
+ROOT = Path(__file__).resolve().parents[2]
+SECONDS = 60.0
+
+
+class DockerHere:
+    """dockerd, which can be killed and started again, a broker that listens, and an image that is allowed."""
+
+    def __init__(self, folder: Path, allowed_folders: list[Path], socket: Path | None = None) -> None:
+        self.folder = folder
+        self.docker = folder / "docker.sock"
+        self.socket = socket or folder / "boxes.sock"
+        self.engine = Engine(str(self.docker))
+        self.archive = folder / "image.tar"
+        self.image = make_image(self.archive)
+        self.images = folder / "images"
+        self.images.write_text(f"{self.image}  programs of this machine\n")
+        self.settings = folder / "broker.json"
+        self.settle(folders=[str(one) for one in allowed_folders])
+
+    def settle(self, **changes: object) -> None:
+        """Write the broker's settings, which it reads when it starts."""
+        kept = json.loads(self.settings.read_text()) if self.settings.exists() else {}
+        own = {
+            "images": str(self.images),
+            "docker": str(self.docker),
+            "least_uid": 0,
+            "cgroup_parent": "/nodewise-tests",
+        }
+        self.settings.write_text(json.dumps({**own, **kept, **changes}))
+
+    def start(self) -> None:
+        """Start both; Docker has the image."""
+        self.start_docker()
+        with self.archive.open("rb") as archive:
+            self.engine.load(pieces(archive))
+        self.start_broker()
+
+    def start_docker(self) -> None:
+        """Start dockerd anew with what an earlier one left."""
+        (self.folder / "exec/containerd/containerd.pid").unlink(missing_ok=True)
+        (self.folder / "docker.pid").unlink(missing_ok=True)
+        configuration = self.folder / "docker.json"
+        configuration.write_text(json.dumps(self._docker_settings()))
+        with (self.folder / "dockerd.log").open("ab") as log:
+            self.dockerd = subprocess.Popen(
+                ["dockerd", "--config-file", configuration], stdout=log, stderr=log, start_new_session=True
+            )
+        self.until(self._answers)
+
+    def kill_docker(self) -> None:
+        """End dockerd and its containerd by SIGKILL; what runs in boxes goes on without them."""
+        self.dockerd.kill()
+        self.dockerd.wait()
+        with suppress(OSError, ValueError):
+            os.kill(int((self.folder / "exec/containerd/containerd.pid").read_text()), signal.SIGKILL)
+
+    def start_broker(self) -> None:
+        """Start the broker; each caller has a process of it."""
+        words = [sys.executable, "-m", "boxes.broker", "--listen", str(self.socket), "--settings", str(self.settings)]
+        self.broker = subprocess.Popen(words, stdout=subprocess.PIPE, cwd=ROOT)
+        assert self.broker.stdout and self.broker.stdout.readline().startswith(b"listening")
+
+    def stop(self) -> None:
+        """End both, with all boxes, and take away what they left and mounted."""
+        self.broker.kill()
+        self.broker.communicate()
+        for container in self.containers():
+            with suppress(EngineError):  # a guard removes it already
+                self.engine.ask("DELETE", f"/containers/{container}", force="1")
+        self.dockerd.send_signal(signal.SIGTERM)
+        self.dockerd.wait(SECONDS)
+        mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+        for mount in sorted((one for one in mounts if one.startswith(f"{self.folder}/")), reverse=True):
+            subprocess.run(["umount", "--lazy", mount], check=True)
+        shutil.rmtree(self.folder)
+
+    def containers(self) -> list[str]:
+        """All there are, by id, those that have ended too."""
+        return [one["Id"] for one in self.engine.ask("GET", "/containers/json", all="1")]
+
+    def fetch(self, archive: Path) -> None:
+        """Write the image's archive there."""
+        shutil.copyfile(self.archive, archive)
+
+    def forget_image(self) -> None:
+        """Have Docker lose the image."""
+        self.engine.ask("DELETE", f"/images/{self.image}", force="1")
+
+    def _docker_settings(self) -> dict[str, object]:
+        return {
+            "hosts": [f"unix://{self.docker}"],
+            "group": "root",
+            "pidfile": str(self.folder / "docker.pid"),
+            "data-root": str(self.folder / "data"),
+            "exec-root": str(self.folder / "exec"),
+            "containerd-namespace": self.folder.name,
+            "containerd-plugins-namespace": f"{self.folder.name}-plugins",
+            "storage-driver": "overlay2",
+            "exec-opts": ["native.cgroupdriver=cgroupfs"],
+            "bridge": "none",
+            "iptables": False,
+            "ip-forward": False,
+            "ip-masq": False,
+            "userland-proxy": False,
+        }
+
+    def _answers(self) -> bool:
+        assert self.dockerd.poll() is None, (self.folder / "dockerd.log").read_text()[-3000:]
+        try:
+            self.engine.ask("GET", "/_ping")
+        except OSError:
+            return False
+        return True
+
+    @staticmethod
+    def until(condition: Callable[[], bool]) -> None:
+        """Wait for a condition."""
+        deadline = time.monotonic() + SECONDS
+        while not condition():
+            assert time.monotonic() < deadline, "the condition did not come true in time"
+            time.sleep(0.05)

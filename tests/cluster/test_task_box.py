@@ -1,0 +1,179 @@
+"""Tasks in boxes of Docker on the real cluster: an image from HDFS, its log and output, and kills of everybody."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from boxes.broker.frames import SOCKET
+from hadoop.local.lifecycle import Cluster
+from tests.boxes.docker_here import DockerHere
+from tests.cluster.site import nodewise, succeed, until
+from tests.cluster.task_session import Tasks
+from tests.cluster.test_task_runner import runner_of
+from tests.recipes.pages import block
+from tests.recipes.shell import Shell
+
+LINGER = "trap '' TERM; (setsid sleep 3600.75 &) ; echo ready; while :; do sleep 0.2; done"
+
+
+@pytest.fixture(scope="module")
+def docker(cluster: Cluster) -> Iterator[DockerHere]:
+    """Docker and a broker where nodes look for it, and an image in HDFS that the broker allows."""
+    Path(SOCKET).parent.mkdir(parents=True, exist_ok=True)
+    made = DockerHere(Path(tempfile.mkdtemp(prefix="nw-docker-")), [cluster.home], Path(SOCKET))
+    try:
+        made.start()
+        added = nodewise(cluster.home, "task", "image", "add", str(made.archive), "--name", "here", "--json")
+        assert json.loads(succeed(added))["id"] == made.image
+        yield made
+    finally:
+        made.stop()
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> Path:
+    (tmp_path / "words.txt").write_text("some words\n")
+    with tarfile.open(tmp_path / "files.tar", "w") as made:
+        made.add(tmp_path / "words.txt", "words.txt")
+    return tmp_path / "files.tar"
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left(docker: DockerHere) -> Iterator[None]:
+    yield
+    until(lambda: docker.containers() == [])
+
+
+def boxed(tasks: Tasks, docker: DockerHere, script: str, **spec: Any) -> tuple[str, str]:
+    return tasks.submit("bash", "-c", script, image=f"here@{docker.image}", **spec)
+
+
+def test_an_image_is_listed_until_it_is_removed(tasks: Tasks, docker: DockerHere) -> None:
+    home = tasks.cluster.home
+
+    (kept,) = json.loads(succeed(nodewise(home, "task", "image", "list", "--json")))
+
+    assert (kept["name"], kept["id"], kept["size_bytes"]) == ("here", docker.image, docker.archive.stat().st_size)
+    assert docker.image in succeed(nodewise(home, "task", "image", "list"))
+
+
+def test_the_commands_of_the_page_do_what_it_says(tasks: Tasks, docker: DockerHere, tmp_path: Path) -> None:
+    shell = Shell(tmp_path / "operator", tmp_path / "work", {"HADOOP_CONF_DIR": str(tasks.cluster.conf_dir)})
+    (shell.folder / "torch.tar").symlink_to(docker.archive)
+
+    printed = shell.run(block("task-image"))
+
+    assert f"torch@{docker.image}" in printed
+    (kept,) = json.loads(succeed(nodewise(tasks.cluster.home, "task", "image", "list", "--json")))
+    assert kept["name"] == "torch", "it is the same image under another name"
+
+
+def test_a_file_that_is_no_image_is_not_added(tasks: Tasks, docker: DockerHere, tmp_path: Path) -> None:
+    (tmp_path / "words.tar").write_text("words")
+
+    refused = nodewise(tasks.cluster.home, "task", "image", "add", str(tmp_path / "words.tar"))
+
+    assert refused.returncode != 0
+    assert "words.tar cannot be added: it is no tar archive of an image" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_a_task_in_an_image_that_its_node_does_not_have_yet(tasks: Tasks, docker: DockerHere, words: Path) -> None:
+    docker.forget_image()
+    output = f"/out/{secrets.token_hex(4)}"
+    script = "cat words.txt; echo $MARK $SEED $HOME; ls / 2>&1; echo 7 > $OUTPUT/seven"
+
+    task_id, job_id = boxed(tasks, docker, script, archive=words, output=output, variables={"SEED": "3"})
+    ended = tasks.ask("wait", job_id)
+
+    assert ended["final"] == "SUCCEEDED", ended
+    printed = tasks.log(task_id, "stdout.1").decode().splitlines()
+    assert printed[:1] == ["some words"] and printed[1].startswith("one 3 ") and printed[1].endswith("/work")
+    with tasks.hdfs.read(f"{output}/seven") as reader:
+        assert reader.read() == b"7\n"
+
+
+def test_a_task_that_needs_more_memory_than_it_has_fails_with_the_figure(tasks: Tasks, docker: DockerHere) -> None:
+    _, job_id = tasks.submit("python3", "-c", "x = b'x' * 400_000_000", image=docker.image)
+
+    ended = tasks.ask("wait", job_id)
+
+    assert "was killed by SIGKILL: it needed more than 64 MB" in ended["diagnostics"]
+
+
+def test_a_runner_that_is_killed_takes_its_box_along_and_the_next_attempt_commits(
+    tasks: Tasks, docker: DockerHere
+) -> None:
+    output = f"/out/{secrets.token_hex(4)}"
+    script = f'echo "$ATTEMPT" > "$OUTPUT/by"; [ "$ATTEMPT" = 2 ] || {{ {LINGER}; }}'
+    task_id, job_id = boxed(tasks, docker, script, attempts=2, output=output)
+    until(lambda: tasks.log(task_id, "stdout.1") == b"ready\n")
+    (first,) = docker.containers()
+    runner = runner_of(job_id)
+    assert runner
+
+    runner.kill()
+    until(lambda: first not in docker.containers(), 10)
+
+    assert (ended := tasks.ask("wait", job_id))["final"] == "SUCCEEDED", ended
+    with tasks.hdfs.read(f"{output}/by") as reader:
+        assert reader.read() == b"2\n"
+
+
+def test_a_kill_of_the_application_leaves_no_box(tasks: Tasks, docker: DockerHere) -> None:
+    task_id, job_id = boxed(tasks, docker, LINGER)
+    until(lambda: tasks.log(task_id, "stdout.1") == b"ready\n")
+
+    tasks.ask("kill", job_id)
+
+    until(lambda: docker.containers() == [], 10)
+
+
+@pytest.mark.parametrize("victim", ["broker", "docker"])
+def test_a_task_that_loses_its_box_is_started_again(victim: str, tasks: Tasks, docker: DockerHere) -> None:
+    task_id, job_id = boxed(tasks, docker, f'[ "$ATTEMPT" = 2 ] || {{ {LINGER}; }}', attempts=2)
+    until(lambda: tasks.log(task_id, "stdout.1") == b"ready\n")
+
+    if victim == "broker":
+        for one in psutil.Process(docker.broker.pid).children():
+            one.kill()
+    else:
+        docker.kill_docker()
+        docker.start_docker()
+
+    ended = tasks.ask("wait", job_id)
+    assert (ended["final"], ended["attempt"]) == ("SUCCEEDED", 2), json.dumps(ended)
+
+
+def test_what_cannot_run_in_a_box_is_refused(tasks: Tasks, docker: DockerHere) -> None:
+    other = "sha256:" + "1" * 64
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"image": other}, f"there is no image {other}: `nodewise task image list` shows which there are"),
+        ({"box": "docker"}, "a box of kind docker needs an image: name one by --image"),
+        ({"box": "process", "image": docker.image}, "a box of kind process shows the node and no image"),
+        ({"box": "chest"}, "there is no box 'chest': choose one of docker, process"),
+    ]
+    for spec, sentence in cases:
+        with pytest.raises(AssertionError) as refused:
+            tasks.submit("true", **spec)
+        assert sentence in str(refused.value)
+
+
+def test_an_image_that_no_operator_allows_does_not_run(tasks: Tasks, docker: DockerHere) -> None:
+    kept = docker.images.read_text()
+    docker.images.write_text("")
+    try:
+        ended = tasks.ask("wait", boxed(tasks, docker, "echo never")[1])
+    finally:
+        docker.images.write_text(kept)
+
+    assert f"the image {docker.image} is not allowed here" in ended["diagnostics"]
