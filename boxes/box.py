@@ -89,6 +89,17 @@ class Ended:
         return f"was killed by {known.get(self.signal, f'signal {self.signal}')}{why}"
 
 
+@dataclass(frozen=True)
+class Use:
+    """What a program and all that came of it have used since its start, and what they have now."""
+
+    cpu_seconds: float
+    memory_bytes: int
+    read_bytes: int
+    written_bytes: int
+    processes: int
+
+
 class Box(ABC):
     """Runs one program once. Nothing of it goes on when the program has ended, or when the box's owner has.
 
@@ -110,6 +121,10 @@ class Box(ABC):
     @abstractmethod
     def wait(self, seconds: float | None = None) -> Ended | None:
         """How it ended, once all its output was heard and what it left behind is gone; None if that takes longer."""
+
+    @abstractmethod
+    def use(self) -> Use | None:
+        """What is used until now; None when the program has ended, or that cannot be told."""
 
     @abstractmethod
     def end(self, grace: float) -> Ended:

@@ -18,11 +18,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
-from boxes.box import Box, BoxError, Ended, Image, OnOutput, Program
-from boxes.broker.frames import HARDLY, REPORT, SOCKET, SOFTLY, STDOUT, read_frame
+from boxes.box import Box, BoxError, Ended, Image, OnOutput, Program, Use
+from boxes.broker.frames import HARDLY, REPORT, SOCKET, SOFTLY, STDOUT, USE, read_frame
 
 BROKER = "NODEWISE_BOXES"
 """Environment variable with the socket of another broker."""
+USE_SECONDS = 10.0
 _BY_SIGNAL = range(129, 129 + 64)
 """Exit codes by which Docker tells that a signal ended a program."""
 _NO_START = re.compile(rb"\[FATAL tini \(\d+\)\] exec .* failed: (.*)\n")
@@ -41,6 +42,8 @@ class DockerBox(Box):
         self._first_words = b""
         self._done = threading.Event()
         self._wishing = threading.Lock()
+        self._use: Use | None = None
+        self._is_use_told = threading.Event()
 
     def start(self, program: Program, on_output: OnOutput) -> None:
         """Have the broker start it, once Docker has the image."""
@@ -63,6 +66,12 @@ class DockerBox(Box):
     def wait(self, seconds: float | None = None) -> Ended | None:
         """As any box."""
         return self._result() if self._done.wait(seconds) else None
+
+    def use(self) -> Use | None:
+        """As Docker counts it."""
+        self._is_use_told.clear()
+        self._wish(USE)
+        return self._use if self._is_use_told.wait(USE_SECONDS) and not self._done.is_set() else None
 
     def end(self, grace: float) -> Ended:
         """The program gets SIGTERM, all its processes SIGKILL."""
@@ -97,6 +106,9 @@ class DockerBox(Box):
     def _hear(self, told: Mapping[str, Any]) -> None:
         if "ended" in told:
             self._ended = self._how(told["ended"], told["out_of_memory"])
+        elif "use" in told:
+            self._use = Use(**told["use"])
+            self._is_use_told.set()
         else:
             self._lost = str(told.get("failed", told))
 

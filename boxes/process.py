@@ -18,8 +18,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
-from boxes.box import STREAMS, Box, BoxError, Ended, OnOutput, Program
+from boxes.box import STREAMS, Box, BoxError, Ended, OnOutput, Program, Use
 from boxes.keeper import HARDLY, SOFTLY
+from boxes.use import of_children
 
 PIECE_BYTES = 1 << 16
 LAST_WORDS_SECONDS = 10.0
@@ -66,6 +67,10 @@ class ProcessBox(Box):
     def wait(self, seconds: float | None = None) -> Ended | None:
         """As any box."""
         return self._ended if self._done.wait(seconds) else None
+
+    def use(self) -> Use | None:
+        """By the processes below the keeper."""
+        return None if self._done.is_set() else of_children(self._keeper.pid)
 
     def end(self, grace: float) -> Ended:
         """The program and all its processes get the signals."""

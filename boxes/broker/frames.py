@@ -14,7 +14,7 @@ from typing import Any
 
 SOCKET = "/run/nodewise/boxes.sock"
 STDOUT, STDERR, REPORT = 1, 2, 3
-SOFTLY, HARDLY = b"T", b"K"
+SOFTLY, HARDLY, USE = b"T", b"K", b"U"
 MOST_ORDER_BYTES = 4 << 20
 HEADER = struct.Struct(">BxxxL")
 

@@ -13,7 +13,7 @@ from secrets import token_hex
 from typing import Any
 
 from boxes.broker.engine import Engine, EngineError
-from boxes.broker.frames import HEADER, SOFTLY, report
+from boxes.broker.frames import HEADER, SOFTLY, USE, report
 from boxes.broker.guard import LABEL, Guard, end, remove, watcher
 from boxes.broker.order import Refusal, Run
 from boxes.broker.pinned import pin, unpin
@@ -113,11 +113,30 @@ class Running:
         wishes = self._caller.connection.recv(PIECE_BYTES)
         if not wishes:
             raise ConnectionError("the caller has hung up")
-        if wishes.strip(SOFTLY):
+        if wishes.strip(SOFTLY + USE):
             end(self._pidfd)
-        else:
-            with suppress(EngineError):  # it has ended meanwhile
+            return
+        with suppress(EngineError):  # it has ended meanwhile
+            if SOFTLY in wishes:
                 self._engine.ask("POST", f"/containers/{self._name}/kill", signal="SIGTERM")
+            if USE in wishes:
+                self._caller.connection.sendall(report({"use": self._use()}))
+
+    def _use(self) -> dict[str, float]:
+        """What the box has used, as the control groups count it."""
+        told = self._engine.ask("GET", f"/containers/{self._name}/stats", stream="0", **{"one-shot": "1"})
+        memory, disk = told["memory_stats"], {"read": 0, "write": 0}
+        for entry in told["blkio_stats"].get("io_service_bytes_recursive") or ():
+            operation = entry["op"].lower()
+            disk[operation] = disk.get(operation, 0) + entry["value"]
+        cached = memory.get("stats", {}).get("total_inactive_file", memory.get("stats", {}).get("inactive_file", 0))
+        return {
+            "cpu_seconds": told["cpu_stats"]["cpu_usage"]["total_usage"] / 1e9,
+            "memory_bytes": max(0, memory.get("usage", 0) - cached),
+            "read_bytes": disk["read"],
+            "written_bytes": disk["write"],
+            "processes": told["pids_stats"].get("current", 0),
+        }
 
     def _ended(self) -> dict[str, Any]:
         """How the program ended."""

@@ -72,12 +72,16 @@ class TaskClient(ServiceCalls):
         query = query_of(stream=stream, attempt=attempt, offset=offset)
         return self._ask(f"{_path(task_id)}/log{query}", TaskLogPiece.from_json)
 
-    def task_values(self, task_id: str, attempt: int | None = None, points: int | None = None) -> TaskValues:
+    def task_values(
+        self, task_id: str, attempt: int | None = None, points: int | None = None, of: str | None = None
+    ) -> TaskValues:
         """What a task's program has reported as curves of at most `points` points, 500 by default and at most 2,000.
+
+        With `of` "used" it is what the program and its processes have used.
 
         All starts are joined if none is named: from its first step on, what a later one reported counts.
         """
-        query = query_of(attempt=attempt, points=points)
+        query = query_of(attempt=attempt, points=points, of=of)
         return self._ask(f"{_path(task_id)}/values{query}", TaskValues.from_json)
 
     def put_task_news(self, task_id: str, news: TaskNews) -> Task:

@@ -147,7 +147,7 @@ class Calls:
         return _answer(task_log.piece(hdfs, task, stream, _whole_number("attempt", "0") or None, offset))
 
     def task_values(self, task_id: str) -> ResponseReturnValue:
-        """Show what a task's program has reported."""
+        """Show what a task's program has reported, or used."""
         from jobs.dashboard import task_values
 
         task, hdfs = self._values.task(task_id), self._hdfs(self._site.place())
@@ -155,7 +155,8 @@ class Calls:
         if not self._values_room.acquire(timeout=VALUES_WAIT_SECONDS):
             raise NotReady("values of many tasks are read already", remedy="try again in a few seconds")
         try:
-            return _answer(task_values.curves(hdfs, task, attempt, points))
+            of = request.args.get("of", task_values.REPORTED)
+            return _answer(task_values.curves(hdfs, task, attempt, points, of))
         finally:
             self._values_room.release()
 

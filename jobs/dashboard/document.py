@@ -104,7 +104,7 @@ DESCRIBED: dict[str, dict[str, Any]] = {
     ),
     "task_log": _call(
         "Read a task's log, piece by piece",
-        "What its program printed, two seconds late at most. Ask again with `offset` as `next` says; lines come whole. "
+        "What its program printed, a second late at most. Ask again with `offset` as `next` says; lines come whole. "
         "Users read the logs of their own tasks, admins all.",
         _parameter("stream", "stdout if left out", "stdout"),
         _parameter("attempt", "which start of it; the last one if left out", 1, "integer"),
@@ -114,9 +114,11 @@ DESCRIBED: dict[str, dict[str, Any]] = {
         on_422=_WRONG,
     ),
     "task_values": _call(
-        "Show what a task's program has reported",
-        "A curve for each name, two seconds late at most. All starts of the task are joined: from its first step on, "
-        "what a later one reported counts. Users read the values of their own tasks, admins all.",
+        "Show what a task's program has reported, or used",
+        "A curve for each name, a second late at most. All starts of the task are joined: from its first step on, "
+        "what a later one reported counts. Of what a program and its processes use there is a value every 5 seconds. "
+        "Users read the values of their own tasks, admins all.",
+        _parameter("of", "reported, if left out, or used", "reported"),
         _parameter("attempt", "which start of it; all if left out", 1, "integer"),
         _parameter("points", "most points of a curve, 2 to 2,000; 500 if left out", 500, "integer"),
         on_200=_answer("the curves", TaskValues),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import lt
 
 from hadoop.rest.pages import NotKnown
@@ -16,36 +16,44 @@ from hadoop.rest.webhdfs import WebHdfs
 from infosvc.wire.errors import InvalidInput
 from infosvc.wire.tasks import MOST_POINTS, Task, TaskCurve, TaskValues
 from jobs.kinds.task.reported import MOST_NAMES, VALUES, choose_evenly, read_notes
+from jobs.kinds.task.using import USED
 
 MOST_BYTES = 64 * 2**20
 """Of one answer: at least all that one start may report."""
 PIECE_BYTES = 2 * 2**20
 LEAST_POINTS = 2
+REPORTED = "reported"
+STREAMS: Mapping[str, str] = {REPORTED: VALUES, USED: USED}
+"""What can be asked for, and the files of HDFS that have it."""
 ROW = 3
 
 Series = dict[str, "array[float]"]
 """By name."""
 
 
-def curves(hdfs: WebHdfs, task: Task, attempt: int | None, points: int) -> TaskValues:
+def curves(hdfs: WebHdfs, task: Task, attempt: int | None, points: int, of: str = REPORTED) -> TaskValues:
     """What a start of a task reported, or all of them joined: each counts up to the first step of the next.
 
-    There is no curve as long as nothing is reported. InvalidInput, HadoopError.
+    With `of` "used" it is what its program used. There is no curve as long as nothing is known. InvalidInput,
+    HadoopError.
     """
+    if of not in STREAMS:
+        raise InvalidInput(f"there are no values {of!r}: ask for {' or '.join(STREAMS)}", "of")
     if not LEAST_POINTS <= points <= MOST_POINTS:
         raise InvalidInput(f"points is {points}: it must be between {LEAST_POINTS} and {MOST_POINTS}", "points")
     folder = f"{hdfs.home()}/.nodewise/tasks/{task.task_id}"
-    found, whole = _join_starts(hdfs, folder, [attempt] if attempt else range(task.attempt or 1, 0, -1))
+    starts = [attempt] if attempt else range(task.attempt or 1, 0, -1)
+    found, whole = _join_starts(hdfs, f"{folder}/{STREAMS[of]}", starts)
     answered = tuple(curve(name, found[name], points) for name in sorted(found))
     return TaskValues(task.task_id, task.state, attempt, whole, answered)
 
 
-def _join_starts(hdfs: WebHdfs, folder: str, starts: Sequence[int]) -> tuple[Series, bool]:
+def _join_starts(hdfs: WebHdfs, stream: str, starts: Sequence[int]) -> tuple[Series, bool]:
     """The starts, of which the last comes first, and whether there was room for all."""
     found: Series = {}
     left = MOST_BYTES
     for number in starts:
-        earlier, size = _read_start(hdfs, f"{folder}/{VALUES}.{number}", left)
+        earlier, size = _read_start(hdfs, f"{stream}.{number}", left)
         if size > left:
             return found, False
         left -= size

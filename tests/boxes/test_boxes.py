@@ -194,6 +194,25 @@ def test_signals_are_to_a_program_as_to_any_other(box: Box, heard: Heard, progra
     assert blocked == {"SigBlk:": 0, "SigIgn:": 0}
 
 
+def test_what_is_used_counts_all_that_came_of_the_program_until_it_ends(
+    box: Box, heard: Heard, program: Callable[..., Program]
+) -> None:
+    burn = "import os, time; end = time.process_time() + 0.5\nwhile time.process_time() < end: pass"
+    script = f"python3 -c '{burn}'; head -c 3000000 /dev/zero > big; sync big; echo done; setsid sleep 60 & sleep 60"
+    box.start(program("bash", "-c", script), heard)
+    until(lambda: heard.stdout == b"done\n")
+
+    used = box.use()
+
+    assert used is not None
+    assert 0.4 < used.cpu_seconds < 20, "of a child that has ended"
+    assert 0 < used.memory_bytes < 64 << 20
+    assert used.processes >= 3
+    assert used.written_bytes >= 0
+    box.end(0)
+    assert box.use() is None
+
+
 def test_what_cannot_be_started_is_refused_in_a_sentence(
     kind: str, heard: Heard, program: Callable[..., Program], tmp_path: Path
 ) -> None:
@@ -241,7 +260,8 @@ def owner(kind: str, tmp_path: Path, image: Image | None) -> Iterator[subprocess
         finally:
             process.kill()
             for left in of_folder(tmp_path):
-                left.kill()
+                with suppress(psutil.Error):
+                    left.kill()
 
 
 def test_an_owner_that_is_killed_leaves_nothing_of_its_program(owner: subprocess.Popen[bytes], tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from hadoop.local import daemons, lifecycle
+from jobs.kinds.task.reported import read_notes
 from tests.cluster.site import nodewise, succeed, until
 from tests.cluster.task_session import Tasks
 
@@ -237,3 +238,6 @@ def test_a_program_goes_on_while_hdfs_is_away_and_nothing_it_prints_is_lost_or_d
     assert [int(number) for number, _, _ in lines] == list(range(1200))
     moments = [float(moment) for _, moment, _ in lines]
     assert max(later - before for before, later in pairwise(moments)) < 5, "the program had to wait"
+    used = [one for one in read_notes(tasks.log(task_id, "used.1")) if one.name == "memory_bytes"]
+    assert len(used) >= 8
+    assert all(1e6 < one.value < 1e9 for one in used)

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
+from boxes.box import Use
 from infosvc.http.server import Server
 from infosvc.settings import Settings
 from infosvc.wire.client import InfoClient
@@ -23,6 +24,7 @@ from infosvc.wire.records import Role
 from infosvc.wire.tasks import EXAMPLE_ID, TaskNews, TaskSpec, TaskState, TaskValues
 from jobs.dashboard import task_values
 from jobs.dashboard.site import Place, Site
+from jobs.kinds.task.using import notes
 from nodewise.board import board_calls
 from tests.jobs.conftest import TOKEN
 from tests.jobs.played import Hadoop
@@ -70,6 +72,23 @@ def test_each_name_has_a_curve_by_step_and_what_was_reported_last_of_a_step_coun
     assert (accuracy["name"], accuracy["count"], accuracy["points"]) == ("accuracy", 1, [[0, 1002.0, 0.1]])
     assert loss["points"] == [[1, 1001.0, 0.9], [2, 1003.0, 0.6]]
     assert (loss["last"], loss["least"], loss["most"], loss["count"]) == (0.6, 0.6, 0.9, 2)
+
+
+def test_what_the_program_used_are_curves_of_their_own(ask: Callable[..., Any], hadoop: Hadoop) -> None:
+    store(hadoop, [("loss", 0, 0.5)])
+    first = notes(Use(0.0, 0, 0, 0, 0), Use(2.0, 100, 50, 0, 3), 5.0, 1000.0)
+    second = notes(Use(2.0, 100, 50, 0, 3), Use(12.0, 200, 50, 1000, 4), 5.0, 1005.0)
+    hadoop.stored[f"/user/me/.nodewise/tasks/{EXAMPLE_ID}/used.1"] = first + second
+
+    found = shapes(ask("?of=used"))
+
+    assert found["cpu_cores"] == [(200, 0.4), (201, 2.0)]
+    assert found["memory_bytes"] == [(200, 100.0), (201, 200.0)]
+    assert found["read_bytes_per_second"] == [(200, 10.0), (201, 0.0)]
+    assert found["written_bytes_per_second"] == [(200, 0.0), (201, 200.0)]
+    assert found["processes"] == [(200, 3.0), (201, 4.0)]
+    assert list(shapes(ask())) == ["loss"]
+    assert ask("?of=wished")["error"]["message"].startswith("there are no values 'wished': ask for")
 
 
 def test_starts_are_joined_and_a_later_one_counts_from_its_first_step_on(

@@ -125,7 +125,10 @@ def test_a_task_with_an_image_runs_in_a_box_of_docker_and_only_where_the_image_i
         (TaskSpec(["true"], box="process", image=IMAGE), "a box of kind process shows the node and no image: "),
         (TaskSpec(["true"], box="chest"), "there is no box 'chest': choose one of docker, process"),
         (TaskSpec(["true"], image=IMAGE), f"none of the nodes that may run it allows the image {IMAGE}: an operator "),
-        (TaskSpec(["true"], image=IMAGE, nodes=["b"]), f"allows the image {IMAGE} (b): an operator allows it by a line in"),
+        (
+            TaskSpec(["true"], image=IMAGE, nodes=["b"]),
+            f"allows the image {IMAGE} (b): an operator allows it by a line in",
+        ),
     ],
 )
 def test_a_box_that_cannot_be_is_refused_before_anything_runs(spec: TaskSpec, sentence: str) -> None:

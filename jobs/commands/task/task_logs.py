@@ -16,7 +16,7 @@ from infosvc.wire.tasks import TaskLogPiece
 from jobs.application.logs import STREAMS
 from jobs.commands.service_options import service_options
 
-LOOK_SECONDS = 1.0  # between two looks
+LOOK_SECONDS = 0.5  # between two looks
 
 
 class Printed(NamedTuple):
@@ -39,7 +39,7 @@ def logs(
 ) -> None:
     """Print what a task's program has printed: its stdout to stdout, its stderr to stderr.
 
-    What it printed stays when its node is lost, but for the last two seconds.
+    What it printed stays when its node is lost, but for the last second.
 
     \b
     Example:

@@ -20,10 +20,13 @@ NOTHING = "no value was reported: a program reports one by printing a line such 
 @click.command()
 @click.argument("task_id")
 @click.option("--attempt", type=click.IntRange(1), help="Which start of it  [default: all, joined].")
+@click.option("--used", is_flag=True, help="What the program and its processes use instead: cores, memory, disk.")
 @json_option
 @service_options
 @click.pass_obj
-def values(home: Path, /, service: ServiceAddress, task_id: str, attempt: int | None, as_json: bool) -> None:
+def values(
+    home: Path, /, service: ServiceAddress, task_id: str, attempt: int | None, used: bool, as_json: bool
+) -> None:
     """Show the values that a task's program has reported, such as its loss, with a curve over its steps.
 
     A program reports values by printing a line to stdout: `nodewise: loss=0.31 accuracy=0.9 step=120`.
@@ -31,12 +34,13 @@ def values(home: Path, /, service: ServiceAddress, task_id: str, attempt: int | 
     \b
     Example:
       nodewise task values task_0f1e2d3c4b5a6978
+      nodewise task values task_0f1e2d3c4b5a6978 --used
     """
-    found = service.client(home).task_values(task_id, attempt)
+    found = service.client(home).task_values(task_id, attempt, of="used" if used else None)
     if as_json:
         print_json(found.to_json())
     elif not found.curves:
-        click.echo(NOTHING)
+        click.echo("nothing is known of what it used: the first figures come after 5 s" if used else NOTHING)
     else:
         table = Table(Column("value", no_wrap=True), box=None)
         for heading in ("last", "least", "most", "count"):

@@ -1,8 +1,8 @@
 """What a program prints: to the runner's own streams as it comes, and into HDFS, where it survives the node.
 
 The values that it reports are a third stream beside these two, in HDFS alone. A file of the container takes what comes,
-so that a program never waits for HDFS and memory is not needed for it. A thread brings the new bytes to HDFS every
-other second. What HDFS has is always a beginning of that file: after whatever went wrong, the length of the file in
+so that a program never waits for HDFS and memory is not needed for it. A thread brings the new bytes to HDFS, twice a
+second at most. What HDFS has is always a beginning of that file: after whatever went wrong, the length of the file in
 HDFS says where to go on, so that nothing is lost or doubled.
 """
 
@@ -19,8 +19,10 @@ from hadoop.client.append_stream import AppendStream, take_away
 from hadoop.client.filesystem import FileSystem
 from hadoop.errors import HadoopError
 from jobs.kinds.task.reported import VALUES, Reports
+from jobs.kinds.task.using import USED
 
-EVERY_SECONDS = 2.0
+PAUSE_SECONDS = 0.5
+"""Between two times that HDFS gets what was printed meanwhile; after a longer silence it gets the next at once."""
 AGAIN_SECONDS = 1.0
 MOST_BYTES = 10**9
 CUT = b"\n(cut here: of each stream, a task keeps 1 GB)\n"
@@ -28,7 +30,7 @@ REPLICATION = 2
 BLOCK_BYTES = 16 * 2**20
 """Space that HDFS sets aside while a file is written, on each node that has it."""
 PIECE_BYTES = 1 << 20
-OWN_STREAMS: Mapping[str, int | None] = {"stdout": 1, "stderr": 2, VALUES: None}
+OWN_STREAMS: Mapping[str, int | None] = {"stdout": 1, "stderr": 2, VALUES: None, USED: None}
 """What is kept of a start, and the file descriptor of the runner that gets the same."""
 
 
@@ -123,13 +125,14 @@ class Printed:
         filesystem.make_folder(folder, mode=0o700)
         self._spools = {name: Spool(beside / f"{name}.{attempt}", own) for name, own in OWN_STREAMS.items()}
         self._kept = {
-            name: Kept(filesystem, f"{folder}/{name}.{attempt}", spool, waits=name == VALUES)
+            name: Kept(filesystem, f"{folder}/{name}.{attempt}", spool, waits=name in (VALUES, USED))
             for name, spool in self._spools.items()
         }
         self._reports = Reports(_say)
         self._earlier = [f"{folder}/{name}.{number}" for name in OWN_STREAMS for number in range(1, attempt)]
         self._filesystem = filesystem
         self._due = threading.Event()
+        self._hurry = threading.Event()
         self._closing = False
         self._give_up_at = float("inf")
         self._thread = threading.Thread(target=self._run, name="printed", daemon=True)
@@ -139,27 +142,36 @@ class Printed:
     def write(self, stream: str, content: bytes) -> None:
         """Never waits for HDFS."""
         self._spools[stream].write(content)
+        self._due.set()
         if stream == "stdout" and (notes := self._reports.hear(content)):
             self._spools[VALUES].write(notes)
 
+    def note_use(self, notes: bytes) -> None:
+        """Keep what the program uses; never waits for HDFS."""
+        self._spools[USED].write(notes)
+        self._due.set()
+
     def hurry(self) -> None:
         """Bring to HDFS now what was printed so far, as this process may be about to end."""
+        self._hurry.set()
         self._due.set()
 
     def close(self, seconds: float) -> None:
         """Bring the rest; what HDFS does not take within so many seconds is told and given up."""
         self._give_up_at = time.monotonic() + seconds
         self._closing = True
-        self._due.set()
+        self.hurry()
         self._thread.join(seconds + AGAIN_SECONDS)
         if missing := sum(kept.missing for kept in self._kept.values()):
             print(f"HDFS did not take the last {missing} bytes that the program printed", flush=True)
 
     def _run(self) -> None:
         while not self._closing:
-            self._due.wait(EVERY_SECONDS)
+            self._due.wait()
             self._due.clear()
             self._bring()
+            self._hurry.wait(PAUSE_SECONDS)
+            self._hurry.clear()
         self._bring()
         for kept in self._kept.values():
             try:

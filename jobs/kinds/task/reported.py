@@ -91,7 +91,7 @@ class Reports:
                 self._say_crowded(name)
                 continue
             found = self._steps[name] = self._steps.get(name, -1) + 1 if step is None else step
-            yield f'{{"at":{self._clock():.3f},"name":"{name}","step":{found},"value":{value!r}}}\n'.encode()
+            yield note(self._clock(), name, found, value)
 
     def _say_crowded(self, name: str) -> None:
         if not self._is_crowded:
@@ -125,6 +125,11 @@ def parse(line: bytes) -> tuple[int | None, Mapping[str, float]]:
     if step is not None and not _STEP.fullmatch(step):
         return None, {}
     return None if step is None else int(step), {name: float(number) for name, number in found.items()}
+
+
+def note(at: float, name: str, step: int, value: float) -> bytes:
+    """A value as it is noted: a line; `at` in Unix seconds."""
+    return f'{{"at":{at:.3f},"name":"{name}","step":{step},"value":{value!r}}}\n'.encode()
 
 
 def read_notes(content: bytes) -> Iterator[Noted]:

@@ -30,6 +30,7 @@ from jobs.kinds.task.committing import Commit
 from jobs.kinds.task.printed import Printed
 from jobs.kinds.task.settings import STOP, STOP_SECONDS, STOPPED, TaskSettings
 from jobs.kinds.task.stop_signal import on_stop
+from jobs.kinds.task.using import Using
 
 ENDED = "ended"
 """Record of the journal: nothing is left but to say how the program ended, and to put its output in place."""
@@ -145,7 +146,11 @@ class Task(Runner):
         if self._is_stopped or self._has_to_stop:  # just now, when there was no box yet
             box.end(STOP_SECONDS)
         limit = self._settings.seconds_at_most
-        ended = box.wait(None if limit is None else min(limit, threading.TIMEOUT_MAX))
+        using = Using(box, printed.note_use)
+        try:
+            ended = box.wait(None if limit is None else min(limit, threading.TIMEOUT_MAX))
+        finally:
+            using.close()
         if ended is None:
             return _Result(box.end(STOP_SECONDS).code, f"it ran longer than {limit:g} s")
         if self._is_stopped:
