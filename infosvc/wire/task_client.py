@@ -14,7 +14,16 @@ from typing import Any
 from infosvc.wire.connection import Call, error_from
 from infosvc.wire.errors import InvalidInput, NotReady
 from infosvc.wire.service_calls import ServiceCalls, next_path, query_of, segment
-from infosvc.wire.tasks import MOST_TASKS_OF_ANSWER, Task, TaskLogPiece, TaskNews, TaskSpec, TaskState, TaskValues
+from infosvc.wire.tasks import (
+    MOST_TASKS_OF_ANSWER,
+    Task,
+    TaskLogPiece,
+    TaskNews,
+    TaskOutputs,
+    TaskSpec,
+    TaskState,
+    TaskValues,
+)
 
 PIECE_BYTES = 256 << 10
 FILE_SILENCE_SECONDS = 60.0  # how long an archive may stand still on its way: the service forces it onto its disk
@@ -83,6 +92,31 @@ class TaskClient(ServiceCalls):
         """
         query = query_of(attempt=attempt, points=points, of=of)
         return self._ask(f"{_path(task_id)}/values{query}", TaskValues.from_json)
+
+    def task_outputs(self, task_id: str) -> TaskOutputs:
+        """The files that a task left; NotFound when there are none, for it names no output or has not succeeded."""
+        return self._ask(f"{_path(task_id)}/outputs", TaskOutputs.from_json)
+
+    def get_output(self, task_id: str, name: str, path: Path) -> int:
+        """Fetch a file that a task left into one of this machine, which is there when all has come; its bytes.
+
+        NotFound when the task left no such file, OSError for the file's own troubles.
+        """
+        begun = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
+        asked = f"{_path(task_id)}/outputs/file{query_of(path=name)}"
+        try:
+            with begun.open("xb") as file:
+                while asked:
+                    answer = self._send("GET", asked)
+                    if answer.status >= 300:
+                        raise error_from(answer.status, answer.body)
+                    file.write(answer.body)
+                    asked = next_path(asked, answer)
+                size = file.tell()
+            begun.replace(path)
+        finally:
+            begun.unlink(missing_ok=True)
+        return size
 
     def put_task_news(self, task_id: str, news: TaskNews) -> Task:
         """Say what has become of a task, for its submitter; what is None stays as it is.

@@ -307,6 +307,30 @@ class TaskValues(Record):
 
 
 @dataclass(frozen=True)
+class OutputFile(Record):
+    """A file that a task left."""
+
+    path: str = field(metadata=describe("below the task's output", example="model/weights.bin"))
+    size_bytes: int = field(metadata=describe("that it has", unit="bytes", example=10_240))
+    modified_at: float = field(metadata=describe("when it was written", **_MOMENT))
+
+
+@dataclass(frozen=True)
+class TaskOutputs(Record):
+    """The files that a task left."""
+
+    task_id: str = field(metadata=describe(example=EXAMPLE_ID))
+    output: str = field(metadata=describe("the folder of HDFS that has them", example="/out/mnist"))
+    files: tuple[OutputFile, ...] = field(metadata=describe("by path"))
+    whole: bool = field(metadata=describe("whether these are all: of very many, some are left out", example=True))
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Self:
+        """Build from a JSON object with its files."""
+        return super().from_json({**body, "files": tuple(OutputFile.from_json(one) for one in body["files"])})
+
+
+@dataclass(frozen=True)
 class TaskList(Record):
     """Tasks, newest first."""
 

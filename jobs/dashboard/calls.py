@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlencode
 
 from flask import Response, jsonify, request
 from flask.typing import ResponseReturnValue
@@ -159,6 +160,25 @@ class Calls:
             return _answer(task_values.curves(hdfs, task, attempt, points, of))
         finally:
             self._values_room.release()
+
+    def task_outputs(self, task_id: str) -> ResponseReturnValue:
+        """List the files that a task left."""
+        from jobs.dashboard import task_outputs
+
+        return _answer(task_outputs.listing(self._hdfs(self._site.place()), self._values.task(task_id)))
+
+    def task_output_file(self, task_id: str) -> ResponseReturnValue:
+        """Bring a piece of a file that a task left."""
+        from jobs.dashboard import task_outputs
+
+        task, hdfs = self._values.task(task_id), self._hdfs(self._site.place())
+        name = request.args.get("path", "")
+        found = task_outputs.piece(hdfs, task, name, _whole_number("offset", "0"))
+        answer = Response(found.content, content_type="application/octet-stream")
+        answer.headers["Content-Disposition"] = "attachment"
+        if found.next is not None:
+            answer.headers["Link"] = f'<?{urlencode({"path": name, "offset": found.next})}>; rel="next"'
+        return answer
 
     def decision(self, job_id: str) -> ResponseReturnValue:
         """Explain how a job was divided."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from infosvc.wire.records import Role
-from infosvc.wire.tasks import EXAMPLE_ID, TaskLogPiece, TaskValues
+from infosvc.wire.tasks import EXAMPLE_ID, TaskLogPiece, TaskOutputs, TaskValues
 from jobs.dashboard.answers import (
     CONTAINER,
     JOB,
@@ -48,6 +48,7 @@ def _answer(description: str, record: Any) -> dict[str, Any]:
     return {"description": description, "schema": record}
 
 
+_NO_OUTPUT = {"description": "no such task, or it has left no output, or not this file"}
 _WRONG = {"description": "a parameter is missing or wrong"}
 
 DESCRIBED: dict[str, dict[str, Any]] = {
@@ -125,6 +126,25 @@ DESCRIBED: dict[str, dict[str, Any]] = {
         on_404=_NO_TASK,
         on_422=_WRONG,
     ),
+    "task_outputs": _call(
+        "List the files that a task left",
+        "Those that it put in place below its output, once it has succeeded. Users see the outputs of their own tasks, "
+        "admins all.",
+        on_200=_answer("the files", TaskOutputs),
+        on_404=_NO_OUTPUT,
+    ),
+    "task_output_file": {
+        **_call(
+            "Fetch a file that a task left, piece by piece",
+            "At most 4 MiB. The header `Link` names the next piece, as long as there is one.",
+            _parameter("path", "of the file, below the task's output", "model/weights.bin", required=True),
+            _parameter("offset", "the byte to go on from", 0, "integer"),
+            on_200={"description": "bytes of the file", "schema": {"type": "string", "format": "binary"}},
+            on_404=_NO_OUTPUT,
+            on_422=_WRONG,
+        ),
+        "produces": ["application/octet-stream"],
+    },
 }
 """By the name of the call."""
 

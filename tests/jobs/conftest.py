@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from os import environ
 from pathlib import Path
 
 import pytest
@@ -19,6 +22,7 @@ from infosvc.wire.records import Datum, Outcome, Role, State
 from infosvc.wire.tasks import EXAMPLE_ID, Task, TaskSpec, TaskState
 from jobs.dashboard import make_board
 from jobs.dashboard.site import Place, Site
+from nodewise.board import board_calls
 from tests.jobs.decisions import WEIGHTS
 from tests.jobs.played import Hadoop
 
@@ -89,3 +93,39 @@ def known(board: FlaskClient, hadoop: Hadoop, monkeypatch: pytest.MonkeyPatch) -
     http = f"http://{hadoop.address}"
     monkeypatch.setattr(Site, "place", lambda self: Place(self.home, http, http, "me"))
     return board
+
+
+@pytest.fixture
+def users_client(hadoop: Hadoop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InfoClient]:
+    """A user's client of a service that finds the Hadoop that is played."""
+    http = f"http://{hadoop.address}"
+    monkeypatch.setattr(Site, "place", lambda self: Place(self.home, http, http, "me"))
+    settings = Settings(database=f"sqlite:///{tmp_path}/infosvc.db", token=TOKEN)
+    server = Server(settings, "127.0.0.1", 0, others=[board_calls(tmp_path)])
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    with InfoClient(server.url, TOKEN) as admin:
+        (tmp_path / "maria.token").write_text(admin.create_token("maria", Role.USER)[1])
+        yield InfoClient.from_token_file(server.url, tmp_path / "maria.token")
+    server.stop()
+    thread.join()
+
+
+@pytest.fixture
+def task_command(users_client: InfoClient, tmp_path: Path) -> Callable[..., str]:
+    """task_command(*WORDS): what `nodewise task` prints."""
+    told = {"NODEWISE_URL": users_client.url, "NODEWISE_TOKEN_FILE": str(tmp_path / "maria.token")}
+
+    def run(*words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "nodewise", "--home", str(tmp_path / "home"), "task", *words],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env=environ | told,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, ""), done
+        return done.stdout
+
+    return run

@@ -89,10 +89,13 @@ class Hadoop:
         match operation:
             case "GETHOMEDIRECTORY":
                 return {"Path": "/user/me"}
-            case "GETFILESTATUS" if path in self.stored:
-                return {"FileStatus": {"length": len(self.stored[path]), "type": "FILE"}}
+            case "GETFILESTATUS" if path in self.stored or any(one.startswith(f"{path}/") for one in self.stored):
+                return {"FileStatus": self._status(path)}
             case "OPEN" if path in self.stored:
                 return self.stored[path]
+            case "LISTSTATUS" if below := [one for one in self.stored if one.startswith(f"{path}/")]:
+                names = sorted({one.removeprefix(f"{path}/").partition("/")[0] for one in below})
+                return {"FileStatuses": {"FileStatus": [self._status(f"{path}/{name}") for name in names]}}
             case "LISTSTATUS" if path == "/data":
                 rows = [{"pathSuffix": one, "type": "FILE", "length": 1000, "replication": 1} for one in FILES]
                 hidden = [{"pathSuffix": "_tmp", "type": "DIRECTORY", "length": 0}]
@@ -101,6 +104,11 @@ class Hadoop:
                 row = {"offset": 0, "length": 1000, "hosts": [FILES[name]], "corrupt": False}
                 return {"BlockLocations": {"BlockLocation": [row]}}
         return None
+
+    def _status(self, path: str) -> dict[str, Any]:
+        is_file, name = path in self.stored, path.rpartition("/")[2]
+        length, kind = (len(self.stored[path]), "FILE") if is_file else (0, "DIRECTORY")
+        return {"pathSuffix": name, "type": kind, "length": length, "modificationTime": 1_700_000_000_000}
 
     def yarn(self, words: list[str], query: dict[str, list[str]]) -> Any:
         match words:

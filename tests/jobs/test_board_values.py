@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-import threading
 from array import array
-from collections.abc import Callable, Iterable, Iterator
-from os import environ
-from pathlib import Path
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
 
 from boxes.box import Use
-from infosvc.http.server import Server
-from infosvc.settings import Settings
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InvalidInput, NotFound
 from infosvc.wire.records import Role
 from infosvc.wire.tasks import EXAMPLE_ID, TaskNews, TaskSpec, TaskState, TaskValues
 from jobs.dashboard import task_values
-from jobs.dashboard.site import Place, Site
 from jobs.kinds.task.using import notes
-from nodewise.board import board_calls
 from tests.jobs.conftest import TOKEN
 from tests.jobs.played import Hadoop
 
@@ -168,96 +159,64 @@ def test_joining_with_nothing_changes_nothing() -> None:
     assert task_values.join(rows, array("d")) == rows
 
 
-# The client and the commands, against a running service with the board.
+# The client and the commands, against a running users_client with the board.
 
 
-@pytest.fixture
-def service(hadoop: Hadoop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InfoClient]:
-    """A user's client of a service that finds the Hadoop that is played."""
-    http = f"http://{hadoop.address}"
-    monkeypatch.setattr(Site, "place", lambda self: Place(self.home, http, http, "me"))
-    settings = Settings(database=f"sqlite:///{tmp_path}/infosvc.db", token=TOKEN)
-    server = Server(settings, "127.0.0.1", 0, others=[board_calls(tmp_path)])
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    with InfoClient(server.url, TOKEN) as admin:
-        (tmp_path / "maria.token").write_text(admin.create_token("maria", Role.USER)[1])
-        yield InfoClient.from_token_file(server.url, tmp_path / "maria.token")
-    server.stop()
-    thread.join()
-
-
-@pytest.fixture
-def command(service: InfoClient, tmp_path: Path) -> Callable[..., str]:
-    """command(*WORDS): what `nodewise task` prints."""
-    told = {"NODEWISE_URL": service.url, "NODEWISE_TOKEN_FILE": str(tmp_path / "maria.token")}
-
-    def run(*words: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "nodewise", "--home", str(tmp_path / "home"), "task", *words],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            env=environ | told,
-            check=False,
-        )
-        assert (done.returncode, done.stderr) == (0, ""), done
-        return done.stdout
-
-    return run
-
-
-def submit(service: InfoClient, hadoop: Hadoop, name: str, rows: Rows) -> str:
+def submit(users_client: InfoClient, hadoop: Hadoop, name: str, rows: Rows) -> str:
     """A task that has reported these values."""
-    task_id = service.submit_task(TaskSpec(["train"], name=name)).task_id
-    admin = InfoClient(service.url, TOKEN)
+    task_id = users_client.submit_task(TaskSpec(["train"], name=name)).task_id
+    admin = InfoClient(users_client.url, TOKEN)
     admin.put_task_news(task_id, TaskNews(TaskState.RUNNING, attempt=1))
     store(hadoop, rows, task_id=task_id)
     return task_id
 
 
-def test_the_client_reads_curves_of_its_users_tasks_alone(service: InfoClient, hadoop: Hadoop) -> None:
-    task_id = submit(service, hadoop, "mine", [("loss", step, 1 / (step + 1)) for step in range(50)])
+def test_the_client_reads_curves_of_its_users_tasks_alone(users_client: InfoClient, hadoop: Hadoop) -> None:
+    task_id = submit(users_client, hadoop, "mine", [("loss", step, 1 / (step + 1)) for step in range(50)])
 
-    found = service.task_values(task_id, attempt=1, points=10)
+    found = users_client.task_values(task_id, attempt=1, points=10)
 
     assert (found.state, found.attempt, found.whole) == (TaskState.RUNNING, 1, True)
     (loss,) = found.curves
     assert (loss.name, loss.count, len(loss.points), loss.points[-1]) == ("loss", 50, 10, (49, 1049.0, 0.02))
     assert TaskValues.from_json(found.to_json()) == found
     with pytest.raises(InvalidInput, match="points is 1: it must be between 2 and 2000"):
-        service.task_values(task_id, points=1)
-    stranger = InfoClient(service.url, InfoClient(service.url, TOKEN).create_token("otto", Role.USER)[1])
+        users_client.task_values(task_id, points=1)
+    stranger = InfoClient(users_client.url, InfoClient(users_client.url, TOKEN).create_token("otto", Role.USER)[1])
     with pytest.raises(NotFound):
         stranger.task_values(task_id)
 
 
-def test_values_are_shown_with_a_curve(command: Callable[..., str], service: InfoClient, hadoop: Hadoop) -> None:
-    task_id = submit(service, hadoop, "mnist", [("loss", step, 8 - step) for step in range(8)] + [("rate", 0, 1e-05)])
+def test_values_are_shown_with_a_curve(
+    task_command: Callable[..., str], users_client: InfoClient, hadoop: Hadoop
+) -> None:
+    task_id = submit(
+        users_client, hadoop, "mnist", [("loss", step, 8 - step) for step in range(8)] + [("rate", 0, 1e-05)]
+    )
 
-    rows = [line.split() for line in command("values", task_id).splitlines()]
+    rows = [line.split() for line in task_command("values", task_id).splitlines()]
 
     assert rows == [
         ["value", "last", "least", "most", "count", "curve"],
         ["loss", "1", "1", "8", "8", "█▇▆▅▄▃▂▁"],
         ["rate", "1e-05", "1e-05", "1e-05", "1", "▁"],
     ]
-    said = json.loads(command("values", task_id, "--attempt", "1", "--json"))
-    assert TaskValues.from_json(said) == service.task_values(task_id, 1)
-    assert command("values", submit(service, hadoop, "silent", [])).startswith("no value was reported")
+    said = json.loads(task_command("values", task_id, "--attempt", "1", "--json"))
+    assert TaskValues.from_json(said) == users_client.task_values(task_id, 1)
+    assert task_command("values", submit(users_client, hadoop, "silent", [])).startswith("no value was reported")
 
 
 def test_tasks_are_compared_by_their_last_values_and_by_a_curve(
-    command: Callable[..., str], service: InfoClient, hadoop: Hadoop
+    task_command: Callable[..., str], users_client: InfoClient, hadoop: Hadoop
 ) -> None:
-    first = submit(service, hadoop, "slow", [("loss", step, 10 - step) for step in range(0, 9, 4)])
-    second = submit(service, hadoop, "fast", [("loss", 0, 10), ("loss", 2, 1.5), ("accuracy", 2, 0.9)])
+    first = submit(users_client, hadoop, "slow", [("loss", step, 10 - step) for step in range(0, 9, 4)])
+    second = submit(users_client, hadoop, "fast", [("loss", 0, 10), ("loss", 2, 1.5), ("accuracy", 2, 0.9)])
 
-    rows = [line.split() for line in command("compare", first, second).splitlines()]
+    rows = [line.split() for line in task_command("compare", first, second).splitlines()]
     assert rows[0] == ["task", "name", "state", "accuracy", "loss"]
     assert rows[1:] == [[first, "slow", "running", "2"], [second, "fast", "running", "0.9", "1.5"]]
 
-    steps = [line.split() for line in command("compare", first, second, "--value", "loss").splitlines()]
+    steps = [line.split() for line in task_command("compare", first, second, "--value", "loss").splitlines()]
     assert steps == [
         [first, second],
         ["step", "slow", "fast"],
@@ -267,11 +226,11 @@ def test_tasks_are_compared_by_their_last_values_and_by_a_curve(
         ["8", "2"],
     ]
     last, curves = (
-        json.loads(command("compare", first, second, *more, "--json")) for more in ((), ("--value", "loss"))
+        json.loads(task_command("compare", first, second, *more, "--json")) for more in ((), ("--value", "loss"))
     )
     assert [one["values"] for one in last] == [{"loss": 2}, {"loss": 1.5, "accuracy": 0.9}]
     assert [(one["task_id"], one["value"], len(one["points"])) for one in curves] == [
         (first, "loss", 3),
         (second, "loss", 2),
     ]
-    assert command("compare", first, "--value", "nothing") == "none of these tasks has reported nothing\n"
+    assert task_command("compare", first, "--value", "nothing") == "none of these tasks has reported nothing\n"

@@ -19,6 +19,7 @@ from jobs.commands.service_options import service_options
 from jobs.commands.task.task_compare import compare
 from jobs.commands.task.task_image import image
 from jobs.commands.task.task_logs import logs
+from jobs.commands.task.task_outputs import outputs
 from jobs.commands.task.task_shown import console, json_option, print_json
 from jobs.commands.task.task_submit import submit
 from jobs.commands.task.task_values import values
@@ -171,6 +172,7 @@ task.add_command(logs)
 task.add_command(values)
 task.add_command(compare)
 task.add_command(image)
+task.add_command(outputs)
 
 
 def _rows(found: Task) -> list[tuple[str, Any]]:
