@@ -66,8 +66,8 @@ def submit(
     JobError when the folder cannot go along.
     """
     client = client or _client()
-    files = send(client, None if folder is None else Path(folder))
-    return SubmittedTask(client.submit_task(TaskSpec(tuple(argv), files=files, **spec)).task_id, client)
+    along = send(client, None if folder is None else Path(folder))
+    return SubmittedTask(client.submit_task(TaskSpec(tuple(argv), **along, **spec)).task_id, client)
 
 
 def _client() -> InfoClient:

@@ -26,6 +26,14 @@ class Entry:
     modified_at: float
 
 
+@dataclass(frozen=True)
+class Amount:
+    """How much a file or folder holds, with all below it."""
+
+    files: int
+    size_bytes: int
+
+
 class FileSystem:
     """The default file system of the configuration. Every method raises HadoopError."""
 
@@ -110,6 +118,17 @@ class FileSystem:
                 for one in statuses
             ]
 
+    def amount(self, name: str) -> Amount:
+        """How many files and bytes there are."""
+        with java_errors(f"looking at {name}", REMEDY):
+            found = self.java.getContentSummary(self.path(name))
+            return Amount(int(found.getFileCount()), int(found.getLength()))
+
+    def check_readable(self, name: str) -> None:
+        """HadoopError when a file or folder is not there, or may not be read by this user."""
+        with java_errors(f"looking at {name}", REMEDY):
+            self.java.access(self.path(name), java("org.apache.hadoop.fs.permission.FsAction").READ)
+
     def upload(self, local: Path, name: str) -> None:
         """Copy a local file, replacing an older one."""
         with java_errors(f"uploading {local} to {name}", REMEDY):
@@ -118,7 +137,7 @@ class FileSystem:
             )
 
     def download(self, name: str, local: Path) -> None:
-        """Copy a file to this machine, however large it is, replacing an older one."""
+        """Copy a file to this machine, or a folder with all below it, however large."""
         with java_errors(f"downloading {name} to {local}", REMEDY):
             target = java("org.apache.hadoop.fs.Path")(f"file://{local.absolute()}")
             self.java.copyToLocalFile(False, self.path(name), target, True)  # without a file of checksums beside it

@@ -25,6 +25,8 @@ MOST_PREDECESSORS = 100
 MOST_NODES = 1_000
 LONGEST_REASON = 2_000
 LONGEST_PATH = 1_024
+MOST_DATA = 100
+LONGEST_CHANGES = 32_768
 
 MOST_TASKS_OF_ANSWER = 1_000
 POINTS = 500
@@ -152,6 +154,31 @@ class TaskSpec(Record):
         metadata=describe("until it is ended; never if left out", unit="seconds", limits=POSITIVE, example=3600),
     )
 
+    data: Sequence[str] = field(
+        default=(),
+        metadata=describe(
+            "files and folders of HDFS that are copied into $DATA, each under its last name, before the program starts",
+            limits=Limits(longest=MOST_DATA, unique=True),
+            each=Limits(longest=LONGEST_PATH, pattern="^(hdfs://[^/]*)?/.+", form="an absolute path of HDFS"),
+            example=[],
+        ),
+    )
+    commit: str | None = field(
+        default=None,
+        metadata=describe(
+            "git's commit of the program's files",
+            limits=Limits(longest=64, pattern="^[0-9a-f]{7,64}$", form="hexadecimal digits"),
+            example=None,
+        ),
+    )
+    changes: str | None = field(
+        default=None,
+        metadata=describe(
+            "how these files differed from that commit, as `git diff` shows it",
+            limits=Limits(longest=LONGEST_CHANGES, pattern=r"^[^\x00]*$", form="text without a NUL character"),
+            example=None,
+        ),
+    )
     box: str | None = field(
         default=None,
         metadata=describe(
@@ -172,7 +199,7 @@ class TaskSpec(Record):
     )
 
     def __post_init__(self) -> None:
-        for name in ("argv", "nodes", "not_nodes", "after"):
+        for name in ("argv", "nodes", "not_nodes", "after", "data"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
 
 

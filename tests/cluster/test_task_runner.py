@@ -118,6 +118,29 @@ def test_a_task_that_fails_says_how_and_is_not_started_again(tasks: Tasks, archi
     until(lambda: not any(processes(job_id) for _, job_id in submitted.values()))
 
 
+def test_data_of_hdfs_lies_beside_the_program(tasks: Tasks) -> None:
+    place = f"/data/{secrets.token_hex(4)}"
+    tasks.hdfs.write(f"{place}/digits/a/one.txt", b"one\n")
+    tasks.hdfs.write(f"{place}/digits/two.txt", b"two\n")
+    tasks.hdfs.write(f"{place}/labels.csv", b"label\n")
+    script = "cd $DATA; find . -type f | sort; cat digits/a/one.txt labels.csv"
+
+    task_id, job_id = tasks.submit("bash", "-c", script, data=[f"hdfs://{place}/digits/", f"{place}/labels.csv"])
+    ended = tasks.ask("wait", job_id)
+
+    assert ended["final"] == "SUCCEEDED", ended
+    listed = ["./digits/a/one.txt", "./digits/two.txt", "./labels.csv"]
+    assert tasks.log(task_id, "stdout.1").decode().splitlines() == [*listed, "one", "label"]
+    assert f"{place}/digits: 2 files, 8 bytes; {place}/labels.csv: 1 files, 6 bytes" in str(ended["record"])
+
+
+def test_data_that_cannot_be_read_is_refused(tasks: Tasks) -> None:
+    with pytest.raises(AssertionError, match="the data /data/nowhere cannot be read"):
+        tasks.submit("true", data=["/data/nowhere"])
+    with pytest.raises(AssertionError, match=r"/a/x and /b/x would both be data/x: name a folder that has both"):
+        tasks.submit("true", data=["/a/x", "/b/x/"])
+
+
 def test_files_that_want_out_of_their_folder_are_refused(tasks: Tasks, tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "bad.tar", "w") as made:
         made.addfile(tarfile.TarInfo("../outside"), io.BytesIO())

@@ -18,8 +18,9 @@ import pytest
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError
 from infosvc.wire.records import Role
-from infosvc.wire.tasks import TaskNews, TaskSpec, TaskState
+from infosvc.wire.tasks import LONGEST_CHANGES, TaskNews, TaskSpec, TaskState
 from jobs.commands.task import folder_tar
+from jobs.commands.task.folder_origin import Origin, origin_of
 from jobs.commands.task.folder_tar import pack
 from jobs.errors import JobError
 from tests.recipes.pages import block
@@ -241,3 +242,57 @@ def test_what_is_no_file_and_what_is_too_large_is_refused(
 def test_without_a_token_one_is_asked_for(client: InfoClient) -> None:
     with InfoClient(client.url) as nobody, pytest.raises(InfoError, match="shows no token"):
         nobody.submit_task(TaskSpec(["ls"]))
+
+
+def git(folder: Path, *words: str) -> str:
+    named = ["-c", "user.name=maria", "-c", "user.email=maria@example.org"]
+    done = subprocess.run(["git", *named, "-C", str(folder), *words], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def test_a_folder_that_git_knows_says_its_commit_and_its_changes(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "train.py").write_text("rate = 1\n")
+    assert origin_of(tmp_path / "src") == Origin()
+    git(tmp_path, "init", "--quiet")
+    assert origin_of(tmp_path / "src") == Origin(), "there is no commit yet"
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "--quiet", "-m", "first")
+    commit = git(tmp_path, "rev-parse", "HEAD").strip()
+    assert origin_of(tmp_path / "src") == Origin(commit)
+
+    (tmp_path / "src" / "train.py").write_text("rate = 2\n")
+    (tmp_path / "beside").write_text("not below the folder")
+    git(tmp_path, "add", "beside")
+    found = origin_of(tmp_path / "src")
+
+    assert found.commit == commit and found.changes is not None
+    assert [line for line in found.changes.splitlines() if line[:1] in "+-"][2:] == ["-rate = 1", "+rate = 2"]
+    assert "beside" not in found.changes
+
+
+def test_of_many_changes_the_beginning_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "words").write_text("")
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "--quiet", "-m", "first")
+    (tmp_path / "words").write_text("word\n" * 100_000)
+
+    changes = origin_of(tmp_path).changes
+
+    assert changes is not None and len(changes) == LONGEST_CHANGES and changes.endswith("\n(cut here)\n")
+
+
+def test_a_program_that_git_would_call_for_a_diff_is_not_called(tmp_path: Path) -> None:
+    (tmp_path / "words.txt").write_text("one\n")
+    (tmp_path / ".gitattributes").write_text("*.txt diff=evil\n")
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "--quiet", "-m", "first")
+    for name in ("diff.evil.command", "diff.evil.textconv", "core.fsmonitor"):
+        git(tmp_path, "config", name, f"touch {tmp_path}/called")
+    (tmp_path / "words.txt").write_text("two\n")
+    (tmp_path / "called").unlink(missing_ok=True)
+
+    assert "+two" in (origin_of(tmp_path).changes or "")
+    assert not (tmp_path / "called").exists()

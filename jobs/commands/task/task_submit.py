@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,13 +17,14 @@ from infosvc.wire.service_options import ServiceAddress
 from infosvc.wire.tasks import TaskSpec, TaskState
 from jobs.commands.made_options import collect, made_options
 from jobs.commands.service_options import service_options
+from jobs.commands.task.folder_origin import origin_of
 from jobs.commands.task.folder_tar import pack
 from jobs.commands.task.task_waiting import follow, sentence
 
 
 @click.command()
 @click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED, metavar="PROGRAM [ARGUMENT]...")
-@made_options(TaskSpec, without=("argv", "files"))
+@made_options(TaskSpec, without=("argv", "files", "commit", "changes"))
 @click.option(
     "--folder",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -56,7 +58,7 @@ def submit(
       nodewise task submit --after task_0f1e2d3c4b5a6978 -- ./evaluate
     """
     client = service.client(home)
-    task = client.submit_task(collect(TaskSpec, given, argv=tuple(argv), files=send(client, folder)), idempotency_key)
+    task = client.submit_task(collect(TaskSpec, given, argv=tuple(argv), **send(client, folder)), idempotency_key)
     if wait:
         task = follow(client, task.task_id)
     if as_json:
@@ -67,11 +69,11 @@ def submit(
         sys.exit(1)
 
 
-def send(client: InfoClient, folder: Path | None) -> str | None:
-    """The SHA-256 of what goes along, which the service has then."""
+def send(client: InfoClient, folder: Path | None) -> dict[str, Any]:
+    """What a task says of the files that go along, which the service has then: their SHA-256, and what git knows."""
     if folder is None:
-        return None
+        return {}
     with TemporaryDirectory(prefix="nodewise-task-") as place:
         archive = Path(place) / "files.tar"
         pack(folder, archive)
-        return client.put_files(archive)
+        return {"files": client.put_files(archive), **asdict(origin_of(folder))}

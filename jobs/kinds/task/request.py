@@ -12,7 +12,7 @@ from infosvc.wire.tasks import TaskSpec
 from jobs.application.job_spec import JobOptions
 from jobs.application.submit import InfoAccess, MasterNeeds, Order, Submitter
 from jobs.errors import JobError
-from jobs.kinds.task import image_store
+from jobs.kinds.task import image_store, input_data
 from jobs.kinds.task.committing import check_free
 from jobs.kinds.task.settings import FILES, TaskSettings
 
@@ -32,6 +32,7 @@ def check(submitter: Submitter, order: Order) -> None:
     submitter.check(order)
     if image := order.settings["image"]:
         image_store.check_there(submitter.filesystem, image)
+    input_data.check(submitter.filesystem, order.settings["data"])
     if output := order.settings["output"]:
         check_free(submitter.filesystem, output)
 
@@ -96,6 +97,7 @@ def _settings(spec: TaskSpec, task_id: str, has_files: bool) -> TaskSettings:
         vcores=spec.vcores,
         output=_path(spec.output) if spec.output else None,
         seconds_at_most=spec.seconds_at_most,
+        data=tuple(spec.data),
         box=_box(spec),
         image=image_id(spec),
     )

@@ -25,7 +25,7 @@ from jobs.application.calls import Request
 from jobs.application.coordinator import Attempt, NodeProgress, Outcome, Progress, Runner
 from jobs.application.journal import Record
 from jobs.errors import JobError
-from jobs.kinds.task import image_store, work_folder
+from jobs.kinds.task import image_store, input_data, work_folder
 from jobs.kinds.task.committing import Commit
 from jobs.kinds.task.printed import Printed
 from jobs.kinds.task.settings import STOP, STOP_SECONDS, STOPPED, TaskSettings
@@ -64,6 +64,7 @@ class Task(Runner):
         self._node_name = os.environ["NM_HOST"]
         self._result: _Result | None = None
         self._said = "starting"
+        self._data: list[str] = []
         self._box: Box | None = None
         self._printed: Printed | None = None
         self._is_stopped = self._has_to_stop = self._is_over = False
@@ -87,6 +88,8 @@ class Task(Runner):
         if commit:
             commit.begin()
         folder = work_folder.make(self._settings, Path.cwd())
+        self._said = "fetching data" if self._settings.data else self._said
+        self._data = input_data.fetch(self._attempt.filesystem, self._settings.data, folder)
         result = self._run_program(folder)
         if commit and not result.failure:
             self._store(commit, folder / work_folder.OUTPUT, result)
@@ -103,6 +106,8 @@ class Task(Runner):
     def progress(self) -> Progress:
         """The program, and how it ended once it has."""
         section: dict[str, object] = {"Program": self._settings.argv[0]}
+        if self._data:
+            section["Data"] = "; ".join(self._data)
         if result := self._result:
             section["Exit code"] = result.code
         done = int(result is not None and not result.failure)
