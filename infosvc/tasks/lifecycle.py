@@ -58,7 +58,7 @@ def create(transaction: Transaction, new: NewTask, settings: Settings, now: floa
         return _same(there.task, new), False
     size = _size(new.spec)
     retention.make_room(transaction, new.owner, size, settings)
-    state, reason = successors.first_state(transaction, new.owner, new.spec.after)
+    state, reason = successors.first_state(transaction, new.owner, new.spec)
     task = Task(
         task_id=new.task_id,
         owner=new.owner,

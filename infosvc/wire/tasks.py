@@ -163,6 +163,24 @@ class TaskSpec(Record):
             example=[],
         ),
     )
+    array: str | None = field(
+        default=None,
+        metadata=describe(
+            "word that the tasks of one array share",
+            limits=Limits(
+                shortest=1, longest=64, pattern="^[A-Za-z0-9_.-]{1,64}$", form="letters, digits and _.- only"
+            ),
+            example=None,
+        ),
+    )
+    at_once: int | None = field(
+        default=None,
+        metadata=describe(
+            "tasks of its array that may be queued or run at once; the others wait. All if left out",
+            limits=Limits(least=1, most=10_000),
+            example=None,
+        ),
+    )
     commit: str | None = field(
         default=None,
         metadata=describe(

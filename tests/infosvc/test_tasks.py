@@ -130,6 +130,53 @@ def test_predecessors_that_one_does_not_have_are_refused(service: Served) -> Non
         maria.submit_task(TaskSpec(["b"], after=[foreign.task_id]))
 
 
+def test_of_an_array_so_many_are_queued_or_run_as_may_at_once_and_the_oldest_comes_next(service: Served) -> None:
+    made = [service.client.submit_task(TaskSpec([str(n)], array="sweep", at_once=2)) for n in range(5)]
+    other = service.client.submit_task(TaskSpec(["other"], array="another", at_once=1))
+
+    def states() -> str:
+        return "".join(service.client.task(one.task_id).state[0] for one in made)
+
+    assert (states(), other.state) == ("qqwww", QUEUED)
+    assert made[2].reason == "as many of its array as may run at once are queued or run"
+    ended(service, made[1])
+    assert states() == "qsqww"
+    assert service.client.task(made[2].task_id).reason == ""
+    ended(service, made[0], TaskState.FAILED)
+    assert states() == "fsqqw", "one that fails leaves its place too"
+    service.client.stop_task(made[4].task_id)
+    service.client.stop_task(made[3].task_id)
+    assert states() == "fsqss"
+
+
+def test_a_task_of_an_array_waits_for_its_predecessor_and_then_for_a_place(service: Served) -> None:
+    before = service.client.submit_task(SPEC)
+    first = service.client.submit_task(TaskSpec(["first"], array="sweep", at_once=1))
+    after = service.client.submit_task(TaskSpec(["after"], array="sweep", at_once=1, after=(before.task_id,)))
+    last = service.client.submit_task(TaskSpec(["last"], array="sweep", at_once=1))
+    assert (after.state, last.state) == (TaskState.WAITING, TaskState.WAITING)
+
+    ended(service, first)
+    assert service.client.task(last.task_id).state is QUEUED, "the other must wait for another reason"
+    ended(service, before)
+    assert service.client.task(after.task_id).state is TaskState.WAITING
+    ended(service, last)
+    assert service.client.task(after.task_id).state is QUEUED
+
+
+def test_places_are_given_on_when_tasks_of_an_array_fail_with_their_predecessor(service: Served) -> None:
+    before = service.client.submit_task(SPEC)
+    running = service.client.submit_task(TaskSpec(["a"], array="sweep", at_once=1))
+    failing = service.client.submit_task(TaskSpec(["b"], array="sweep", at_once=1, after=(before.task_id,)))
+    last = service.client.submit_task(TaskSpec(["c"], array="sweep", at_once=1))
+
+    ended(service, before, TaskState.FAILED)
+    ended(service, running)
+
+    assert service.client.task(failing.task_id).state is TaskState.FAILED
+    assert service.client.task(last.task_id).state is QUEUED
+
+
 @pytest.mark.parametrize("state", [state for state in TaskState if state.is_final])
 def test_a_final_state_never_changes(service: Served, state: TaskState) -> None:
     task = service.client.submit_task(SPEC)

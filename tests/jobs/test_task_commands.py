@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pytest
 
 from infosvc.wire.client import InfoClient
@@ -22,6 +23,7 @@ from infosvc.wire.tasks import LONGEST_CHANGES, TaskNews, TaskSpec, TaskState
 from jobs.commands.task import folder_tar
 from jobs.commands.task.folder_origin import Origin, origin_of
 from jobs.commands.task.folder_tar import pack
+from jobs.commands.task.task_array import Indices
 from jobs.errors import JobError
 from tests.recipes.pages import block
 from tests.recipes.shell import Shell
@@ -242,6 +244,34 @@ def test_what_is_no_file_and_what_is_too_large_is_refused(
 def test_without_a_token_one_is_asked_for(client: InfoClient) -> None:
     with InfoClient(client.url) as nobody, pytest.raises(InfoError, match="shows no token"):
         nobody.submit_task(TaskSpec(["ls"]))
+
+
+@pytest.mark.parametrize(
+    ("said", "numbers"),
+    [("1-3", (1, 2, 3)), ("7", (7,)), ("1,3,7", (1, 3, 7)), ("0-100:50", (0, 50, 100)), ("2,1-3", (2, 1, 3))],
+)
+def test_an_array_is_numbers(said: str, numbers: tuple[int, ...]) -> None:
+    assert Indices().convert(said, None, None) == numbers
+
+
+@pytest.mark.parametrize("said", ["", "a", "1-", "3-1", "1-9:0", "1-1001", "1;2", "-1", "1-2-3"])
+def test_what_is_no_array_is_refused(said: str) -> None:
+    with pytest.raises(click.BadParameter):
+        Indices().convert(said, None, None)
+
+
+def test_an_array_is_a_task_for_each_number(command: Command, client: InfoClient) -> None:
+    words = ("submit", "--array", "1-3", "--at-once", "2", "--name", "sweep", "--idempotency-key", "k", "--", "run")
+    done = command(*words)
+
+    assert [line.split()[1] for line in done.stdout.splitlines()] == ["queued", "queued", "waiting"]
+    tasks = client.tasks()[::-1]
+    assert [task.name for task in tasks] == ["sweep[1]", "sweep[2]", "sweep[3]"]
+    assert [task.spec.variables for task in tasks] == [{"ARRAY_INDEX": str(number)} for number in (1, 2, 3)]
+    assert len({task.spec.array for task in tasks}) == 1
+    assert command(*words).stdout == done.stdout, "the same key makes the same array"
+    assert len(json.loads(command("submit", "--array", "1,2", "--json", "--", "run").stdout)) == 2
+    assert "give --array too" in command("submit", "--at-once", "2", "--", "run").stderr
 
 
 def git(folder: Path, *words: str) -> str:

@@ -19,16 +19,23 @@ from jobs.commands.made_options import collect, made_options
 from jobs.commands.service_options import service_options
 from jobs.commands.task.folder_origin import origin_of
 from jobs.commands.task.folder_tar import pack
+from jobs.commands.task.task_array import Indices, spread
 from jobs.commands.task.task_waiting import follow, sentence
 
 
 @click.command()
 @click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED, metavar="PROGRAM [ARGUMENT]...")
-@made_options(TaskSpec, without=("argv", "files", "commit", "changes"))
+@made_options(TaskSpec, without=("argv", "array", "files", "commit", "changes"))
 @click.option(
     "--folder",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Folder whose files lie beside the program where it runs, at most 256 MiB.",
+)
+@click.option(
+    "--array",
+    type=Indices(),
+    metavar="NUMBERS",
+    help="A task for each number, such as 1-20, 0-100:10 or 1,3,7, which its program finds as ARRAY_INDEX.",
 )
 @click.option(
     "--idempotency-key", default="", metavar="KEY", help="Word of your own; the same again finds the task made with it."
@@ -43,6 +50,7 @@ def submit(
     service: ServiceAddress,
     argv: Sequence[str],
     folder: Path | None,
+    array: Sequence[int] | None,
     idempotency_key: str,
     wait: bool,
     as_json: bool,
@@ -56,16 +64,22 @@ def submit(
     Example:
       nodewise task submit --name mnist --folder src --memory 2g --variable SEED=1 -- python3 train.py --epochs 3
       nodewise task submit --after task_0f1e2d3c4b5a6978 -- ./evaluate
+      nodewise task submit --array 1-20 --at-once 4 --folder src -- ./sweep
     """
+    if given["at_once"] and not array:
+        raise click.UsageError("--at-once says how many tasks of an array run at once: give --array too")
     client = service.client(home)
-    task = client.submit_task(collect(TaskSpec, given, argv=tuple(argv), **send(client, folder)), idempotency_key)
-    if wait:
-        task = follow(client, task.task_id)
+    spec = collect(TaskSpec, given, argv=tuple(argv), **send(client, folder))
+    asked = spread(spec, array, idempotency_key) if array else [(spec, idempotency_key)]
+    tasks = [client.submit_task(one, key) for one, key in asked]
+    for place, task in enumerate(tasks):
+        tasks[place] = follow(client, task.task_id) if wait else task
+        if not as_json:
+            click.echo(sentence(tasks[place]) if wait else f"{task.task_id} {task.state}")
     if as_json:
-        click.echo(json.dumps(task.to_json(), indent=1))
-    else:
-        click.echo(sentence(task) if wait else f"{task.task_id} {task.state}")
-    if task.state.is_final and task.state is not TaskState.SUCCEEDED:
+        said = [task.to_json() for task in tasks]
+        click.echo(json.dumps(said if array else said[0], indent=1))
+    if any(task.state.is_final and task.state is not TaskState.SUCCEEDED for task in tasks):
         sys.exit(1)
 
 
