@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -31,6 +32,7 @@ NODEWISE = (sys.executable, "-m", "nodewise")
 CAPABILITY = "bench_capability"
 """A value that is put by hand, so that no collector has to run."""
 PICTURES = "/bench/pictures"
+MASTERS_SHARE = re.compile(r"(maximum-am-resource-percent</name><value>)[0-9.]+(</value>)")
 
 
 @dataclass
@@ -63,12 +65,21 @@ class Stage:
         piped = subprocess.PIPE
         return subprocess.Popen(self._argv(words), stdout=piped, stderr=piped, text=True, env=self._environment())
 
-    def serve(self) -> None:
-        """Start the information service, and wait until it answers."""
-        words = ("serve", "--host", self.cluster.master)
+    def serve(self, *more: str) -> None:
+        """Start the information service, with more options, and wait until it answers."""
+        words = ("serve", "--host", self.cluster.master, *more)
         null, variables = subprocess.DEVNULL, os.environ | daemons.environment_of_machine(None)
         self.service = subprocess.Popen(self._argv(words), stdout=null, stderr=null, env=variables)
         until(self._answers, 60, "the information service answers")
+
+    def set_masters_share(self, share: float) -> None:
+        """Let application masters take so much of the cluster, and start the ResourceManager anew."""
+        file = self.cluster.conf_dir / "capacity-scheduler.xml"
+        text, count = MASTERS_SHARE.subn(rf"\g<1>{share}\g<2>", file.read_text())
+        if count != 1:
+            raise BenchError(f"{file} does not say what application masters may take")
+        file.write_text(text)
+        restart(self.cluster, "resourcemanager")
 
     def client(self) -> InfoClient:
         """The information service as its admin calls it."""
@@ -140,8 +151,13 @@ def until(condition: Callable[[], Any], seconds: float, what: str) -> Any:
 
 
 @contextmanager
-def stage(home: Path | None, pictures: int, nodes: int = 4, cpus: Sequence[int] | None = None) -> Iterator[Stage]:
-    """A stage with `pictures`, if any, at PICTURES until the end of the block; a given home is used again."""
+def stage(
+    home: Path | None, pictures: int, nodes: int = 4, cpus: Sequence[int] | None = None, serve: Sequence[str] = ()
+) -> Iterator[Stage]:
+    """A stage with `pictures`, if any, at PICTURES until the end of the block; a given home is used again.
+
+    `serve` are more options of the service.
+    """
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that everything that was started is ended
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         where = (home or Path(directory)).absolute()
@@ -149,7 +165,7 @@ def stage(home: Path | None, pictures: int, nodes: int = 4, cpus: Sequence[int] 
         if recorded and daemons.find_running(recorded):
             raise BenchError(f"a cluster runs in {where}: `nodewise --home {where} cluster down`, or name another home")
         try:
-            with on_cluster(lifecycle.up(where, nodes=nodes, cpus=cpus), pictures) as made:
+            with on_cluster(lifecycle.up(where, nodes=nodes, cpus=cpus), pictures, serve) as made:
                 yield made
         finally:
             lifecycle.down(where)
@@ -157,11 +173,11 @@ def stage(home: Path | None, pictures: int, nodes: int = 4, cpus: Sequence[int] 
 
 
 @contextmanager
-def on_cluster(cluster: Cluster, pictures: int) -> Iterator[Stage]:
+def on_cluster(cluster: Cluster, pictures: int, serve: Sequence[str] = ()) -> Iterator[Stage]:
     """A stage on a cluster that runs already and goes on afterwards."""
     made = Stage(cluster)
     try:
-        made.serve()
+        made.serve(*serve)
         if pictures:
             with tempfile.TemporaryDirectory(prefix="bench-") as directory:
                 _load(made, Path(directory), pictures)

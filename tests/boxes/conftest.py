@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from bench.docker_here import DockerHere
+from bench.stage import until
 from boxes.docker import BROKER
-from tests.boxes.docker_here import DockerHere
 
 
 @pytest.fixture(scope="session")
@@ -29,4 +30,4 @@ def docker(_docker: DockerHere, monkeypatch: pytest.MonkeyPatch) -> Iterator[Doc
     """Docker and its broker, which boxes of this process and of those that it starts use; none is left behind."""
     monkeypatch.setitem(os.environ, BROKER, str(_docker.socket))
     yield _docker
-    _docker.until(lambda: _docker.containers() == [])
+    until(lambda: _docker.containers() == [], 60, "no box is left")

@@ -14,9 +14,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from bench.docker_here import DockerHere
 from boxes import BOXES, create
 from boxes.box import Box, BoxError, Ended, Image, Limits, Program
-from tests.boxes.docker_here import DockerHere
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 30.0

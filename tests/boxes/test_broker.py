@@ -19,14 +19,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.docker_here import ROOT, DockerHere
+from bench.image_here import write_archive
+from bench.stage import until
 from boxes import create
 from boxes.box import Ended, Image, Limits, Program
 from boxes.broker.frames import HEADER, REPORT, read_frame
 from boxes.broker.images import checked, image_of
 from boxes.broker.order import Refusal, Run, parse
 from boxes.broker.settings import Settings
-from tests.boxes.docker_here import ROOT, DockerHere
-from tests.boxes.image_here import write_archive
 from tests.boxes.test_boxes import Heard
 from tests.recipes.pages import block
 from tests.recipes.shell import Shell
@@ -157,7 +158,7 @@ def run_of(docker: DockerHere, **changes: object) -> dict[str, object]:
 def test_a_caller_has_a_box_of_its_own_user(docker: DockerHere, ask: Callable[..., str], own: Path) -> None:
     assert '"started"' in ask(run_of(docker, argv=["touch", "made"]), own)
 
-    docker.until(lambda: (own / "made").exists())
+    until(lambda: (own / "made").exists(), 60, "the program has run")
     assert (own / "made").stat().st_uid == STRANGER
 
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from bench.docker_here import DockerHere
 from boxes import create
 from boxes.box import Box, BoxError, Ended, Image, Limits, Program
-from tests.boxes.docker_here import DockerHere
 from tests.boxes.test_boxes import Heard, of_folder, until
 
 SECONDS = 30.0

@@ -13,9 +13,9 @@ from typing import Any
 import psutil
 import pytest
 
+from bench.docker_here import DockerHere
 from boxes.broker.frames import SOCKET
 from hadoop.local.lifecycle import Cluster
-from tests.boxes.docker_here import DockerHere
 from tests.cluster.site import nodewise, succeed, until
 from tests.cluster.task_session import Tasks
 from tests.cluster.test_task_runner import runner_of

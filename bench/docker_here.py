@@ -1,4 +1,4 @@
-"""A Docker of the tests' own and the broker before it, on this machine."""
+"""A Docker of its own and the broker before it, on this machine, for benches and tests."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from bench.image_here import make_image
+from bench.info.errors import BenchError
+from bench.stage import until
 from boxes.broker.engine import Engine, EngineError
 from boxes.broker.images import pieces
-from tests.boxes.image_here import make_image
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 SECONDS = 60.0
 
 
@@ -26,6 +26,7 @@ class DockerHere:
 
     def __init__(self, folder: Path, allowed_folders: list[Path], socket: Path | None = None) -> None:
         self.folder = folder
+        self.work = allowed_folders[0]
         self.docker = folder / "docker.sock"
         self.socket = socket or folder / "boxes.sock"
         self.engine = Engine(str(self.docker))
@@ -64,7 +65,7 @@ class DockerHere:
             self.dockerd = subprocess.Popen(
                 ["dockerd", "--config-file", configuration], stdout=log, stderr=log, start_new_session=True
             )
-        self.until(self._answers)
+        until(self._answers, SECONDS, "Docker answers")
 
     def kill_docker(self) -> None:
         """End dockerd and its containerd by SIGKILL; what runs in boxes goes on without them."""
@@ -77,7 +78,8 @@ class DockerHere:
         """Start the broker; each caller has a process of it."""
         words = [sys.executable, "-m", "boxes.broker", "--listen", str(self.socket), "--settings", str(self.settings)]
         self.broker = subprocess.Popen(words, stdout=subprocess.PIPE, cwd=ROOT)
-        assert self.broker.stdout and self.broker.stdout.readline().startswith(b"listening")
+        if not (self.broker.stdout and self.broker.stdout.readline().startswith(b"listening")):
+            raise BenchError("the broker of boxes does not listen")
 
     def stop(self) -> None:
         """End both, with all boxes, and take away what they left and mounted."""
@@ -124,17 +126,10 @@ class DockerHere:
         }
 
     def _answers(self) -> bool:
-        assert self.dockerd.poll() is None, (self.folder / "dockerd.log").read_text()[-3000:]
+        if self.dockerd.poll() is not None:
+            raise BenchError(f"Docker has ended: {(self.folder / 'dockerd.log').read_text()[-3000:]}")
         try:
             self.engine.ask("GET", "/_ping")
         except OSError:
             return False
         return True
-
-    @staticmethod
-    def until(condition: Callable[[], bool]) -> None:
-        """Wait for a condition."""
-        deadline = time.monotonic() + SECONDS
-        while not condition():
-            assert time.monotonic() < deadline, "the condition did not come true in time"
-            time.sleep(0.05)

@@ -1,0 +1,50 @@
+"""The bench of tasks: one quick run of all parts on a real cluster, and its table."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from bench.tasks import table
+from bench.tasks.__main__ import main
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.timeout(900)
+def test_a_quick_run_measures_every_figure_and_keeps_it(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "bench.tasks", "--quick", "--json", "--output", str(tmp_path / "results")]
+
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=800, check=False)
+
+    assert done.returncode == 0, done.stderr[-3000:]
+    record = json.loads(done.stdout)
+    found = {row["name"]: row["found"] for row in record["figures"]}
+    assert list(found) == [figure.key for figure in table.FIGURES]
+    assert (found["lines_lost"], found["lines_doubled"]) == (0, 0)
+    assert all(value > 0 for name, value in found.items() if not name.startswith("lines_"))
+    (kept,) = (tmp_path / "results").glob("tasks-*.md")
+    assert kept.read_text() == table.markdown(record)
+
+
+def test_what_is_reached_is_told_from_what_is_not() -> None:
+    rows = table.rows(
+        [{"start_process_seconds": 4.0, "box_ratio": 0.9}, {"start_process_seconds": 6.0, "box_ratio": 0.99}]
+    )
+
+    assert [(row["name"], row["found"], row["met"]) for row in rows] == [
+        ("start_process_seconds", 5.0, True),
+        ("box_ratio", pytest.approx(0.945), False),
+    ]
+
+
+def test_a_part_that_there_is_not_is_refused() -> None:
+    refused = CliRunner().invoke(main, ["--only", "start,speed"])
+
+    assert refused.exit_code == 2
+    assert "there is no part 'speed': choose among start, lines, box" in refused.output
