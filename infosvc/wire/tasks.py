@@ -163,6 +163,15 @@ class TaskSpec(Record):
             example=[],
         ),
     )
+    checkpoint: str | None = field(
+        default=None,
+        metadata=describe(
+            "folder of HDFS that keeps what the program leaves in $CHECKPOINT while it runs; a later start finds it "
+            "there, and so does another task that names it",
+            limits=Limits(longest=LONGEST_PATH, pattern="^(hdfs://[^/]*)?/.+", form="an absolute path of HDFS"),
+            example=None,
+        ),
+    )
     array: str | None = field(
         default=None,
         metadata=describe(

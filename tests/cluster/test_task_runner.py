@@ -118,6 +118,28 @@ def test_a_task_that_fails_says_how_and_is_not_started_again(tasks: Tasks, archi
     until(lambda: not any(processes(job_id) for _, job_id in submitted.values()))
 
 
+def test_a_later_start_and_another_task_go_on_from_the_checkpoint(tasks: Tasks) -> None:
+    place = f"/checkpoints/{secrets.token_hex(4)}"
+    script = (
+        'cd $CHECKPOINT; echo "found $(cat steps/last 2> /dev/null || echo nothing)"; mkdir -p steps; '
+        'echo "step $ATTEMPT" > steps/last; [ "$ATTEMPT" = 2 ] || while :; do sleep 0.2; done; echo end > steps/last'
+    )
+    task_id, job_id = tasks.submit("bash", "-c", script, attempts=2, checkpoint=f"hdfs://{place}/")
+    until(lambda: tasks.hdfs.status(f"{place}/start-1/1/steps/last", strict=False))
+    runner = runner_of(job_id)
+    assert runner
+
+    runner.kill()
+
+    assert tasks.ask("wait", job_id)["final"] == "SUCCEEDED"
+    assert tasks.log(task_id, "stdout.1") == b"found nothing\n"
+    assert tasks.log(task_id, "stdout.2") == b"found step 1\n"
+    other, job_id = tasks.submit("bash", "-c", "cat $CHECKPOINT/steps/last", checkpoint=place)
+    assert tasks.ask("wait", job_id)["final"] == "SUCCEEDED"
+    assert tasks.log(other, "stdout.1") == b"end\n", "what was there at the end was kept"
+    assert sorted(tasks.hdfs.list(place)) == ["start-1", "start-2", "start-3"]
+
+
 def test_data_of_hdfs_lies_beside_the_program(tasks: Tasks) -> None:
     place = f"/data/{secrets.token_hex(4)}"
     tasks.hdfs.write(f"{place}/digits/a/one.txt", b"one\n")

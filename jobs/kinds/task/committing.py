@@ -52,12 +52,7 @@ class Commit:
         """
         mine = self._folder(self._number)
         self._filesystem.delete(mine)
-        self._filesystem.make_folder(mine)
-        for path, name in _files(folder):
-            if path.is_dir():
-                self._filesystem.make_folder(f"{mine}/{name}")
-            else:
-                self._filesystem.upload(path, f"{mine}/{name}")
+        upload_folder(self._filesystem, folder, mine)
         identity = self._filesystem.identity(mine)
         if identity is None:
             raise HadoopError(f"{mine} was deleted while it was filled")
@@ -84,6 +79,16 @@ class Commit:
                     remedy="move it to where you want it",
                 ) from None
             raise
+
+
+def upload_folder(filesystem: FileSystem, folder: Path, target: str) -> None:
+    """Copy a folder's files to a new folder of HDFS; JobError names a file that HDFS cannot have."""
+    filesystem.make_folder(target)
+    for path, name in _files(folder):
+        if path.is_dir():
+            filesystem.make_folder(f"{target}/{name}")
+        else:
+            filesystem.upload(path, f"{target}/{name}")
 
 
 def check_free(filesystem: FileSystem, target: str) -> None:

@@ -97,6 +97,7 @@ def _settings(spec: TaskSpec, task_id: str, has_files: bool) -> TaskSettings:
         vcores=spec.vcores,
         output=_path(spec.output) if spec.output else None,
         seconds_at_most=spec.seconds_at_most,
+        checkpoint=_path(spec.checkpoint) if spec.checkpoint else None,
         data=tuple(spec.data),
         box=_box(spec),
         image=image_id(spec),
@@ -138,6 +139,6 @@ def _hosts(spec: TaskSpec, running: Sequence[str], image_nodes: Collection[str] 
     return hosts
 
 
-def _path(output: str) -> str:
-    """An output without its slash at the end, so that a name can be made of it."""
-    return output.rstrip("/")
+def _path(folder: str) -> str:
+    """A folder of HDFS without its slash at the end, so that a name can be made of it."""
+    return folder.rstrip("/")

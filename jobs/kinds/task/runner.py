@@ -12,8 +12,8 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import ClassVar, NoReturn
@@ -25,7 +25,8 @@ from jobs.application.calls import Request
 from jobs.application.coordinator import Attempt, NodeProgress, Outcome, Progress, Runner
 from jobs.application.journal import Record
 from jobs.errors import JobError
-from jobs.kinds.task import image_store, input_data, work_folder
+from jobs.kinds.task import checkpoint, image_store, input_data, work_folder
+from jobs.kinds.task.checkpoint import Checkpoint
 from jobs.kinds.task.committing import Commit
 from jobs.kinds.task.printed import Printed
 from jobs.kinds.task.settings import STOP, STOP_SECONDS, STOPPED, TaskSettings
@@ -67,6 +68,7 @@ class Task(Runner):
         self._data: list[str] = []
         self._box: Box | None = None
         self._printed: Printed | None = None
+        self._kept: Checkpoint | None = None
         self._is_stopped = self._has_to_stop = self._is_over = False
         on_stop(self._stop)
 
@@ -90,7 +92,8 @@ class Task(Runner):
         folder = work_folder.make(self._settings, Path.cwd())
         self._said = "fetching data" if self._settings.data else self._said
         self._data = input_data.fetch(self._attempt.filesystem, self._settings.data, folder)
-        result = self._run_program(folder)
+        with self._checkpoint(folder):
+            result = self._run_program(folder)
         if commit and not result.failure:
             self._store(commit, folder / work_folder.OUTPUT, result)
         else:
@@ -122,6 +125,21 @@ class Task(Runner):
                 if identity is None or (commit and commit.finish_earlier(identity)):
                     return _Result(record.body["code"], record.body["failure"])
         return None
+
+    @contextmanager
+    def _checkpoint(self, folder: Path) -> Iterator[None]:
+        """Keep what the program leaves there while the block runs; nothing for a task that names no checkpoint."""
+        if self._settings.checkpoint is None:
+            yield
+            return
+        kept = Checkpoint(self._attempt.filesystem, self._settings.checkpoint, folder / checkpoint.FOLDER)
+        if kept.begin():
+            print(f"it goes on from {self._settings.checkpoint}", flush=True)
+        self._kept = kept
+        try:
+            yield
+        finally:
+            kept.close()
 
     def _run_program(self, folder: Path) -> _Result:
         settings, attempt = self._settings, self._attempt
@@ -199,6 +217,8 @@ class Task(Runner):
 
     def _leave(self) -> NoReturn:
         """End as a process that SIGTERM ended, without a word to YARN: it knows why the container was to end."""
+        if self._kept:
+            self._kept.close()
         if self._printed:
             self._printed.close(LAST_SECONDS)
         sys.stdout.flush()

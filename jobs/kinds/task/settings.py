@@ -24,6 +24,7 @@ class TaskSettings(Settings):
     memory_mb         of the program alone, as are `vcores`
     output            a path of HDFS for what the program leaves, None for nothing
     seconds_at_most   until the program is ended, None for never
+    checkpoint        a path of HDFS for what the program leaves while it runs, None for nothing
     data              paths of HDFS that are copied beside the program
     box               a name in boxes.BOXES
     image             of which a box shows the files, by its id; None for a box that shows the node's
@@ -37,6 +38,7 @@ class TaskSettings(Settings):
     vcores: int = 1
     output: str | None = None
     seconds_at_most: float | None = None
+    checkpoint: str | None = None
     data: Sequence[str] = ()
     box: str = "process"
     image: str | None = None

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from jobs.errors import JobError
-from jobs.kinds.task import input_data
+from jobs.kinds.task import checkpoint, input_data
 from jobs.kinds.task.settings import FILES, TaskSettings
 
 NAME, OUTPUT = "work", ".output"
@@ -56,6 +56,7 @@ def environment(
         "NODE_NAME": node_name,
         "TASK_ID": settings.task_id,
         "ATTEMPT": str(attempt),
+        "CHECKPOINT": str(folder / checkpoint.FOLDER),
         "DATA": str(folder / input_data.FOLDER),
         "OUTPUT": str(folder / OUTPUT),
     }
