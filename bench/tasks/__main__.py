@@ -16,12 +16,13 @@ from bench.info import machine
 from bench.info.errors import BenchError
 from bench.info.processes import ROOT
 from bench.kept import RESULTS, tell
-from bench.tasks import box, lines, start, table
+from bench.programs import output
+from bench.tasks import box, kills, lines, start, table
 from bench.tasks.scene import Scene, scene
 from hadoop.errors import HadoopError
 from hadoop.local.site import PLUGIN
 
-PARTS = ("start", "lines", "box")
+PARTS = ("start", "lines", "box", "kills")
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,11 @@ class Size:
     lines_per_second: int = 50
     line_seconds: float = 20.0
     box_seconds: float = 10.0
+    kills: int = 100
+    seed: int = 1
 
 
-QUICK = Size(nodes=2, rounds=1, tasks=2, lines_per_second=20, line_seconds=2.0, box_seconds=0.5)
+QUICK = Size(nodes=2, rounds=1, tasks=2, lines_per_second=20, line_seconds=2.0, box_seconds=0.5, kills=2)
 
 
 class Parts(click.ParamType[frozenset[str]]):
@@ -55,7 +58,7 @@ class Parts(click.ParamType[frozenset[str]]):
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--only", type=Parts(), default=frozenset(PARTS), help="Parts: start, lines, box.  [default: all]")
+@click.option("--only", type=Parts(), default=frozenset(PARTS), help="Parts: start, lines, box, kills.  [default: all]")
 @click.option("--rounds", type=click.IntRange(1), help="Rounds.  [default: 5; 1 with --quick]")
 @click.option("--quick", is_flag=True, help="Few tasks, one round: shows that the bench works, measures nothing.")
 @click.option(
@@ -65,7 +68,9 @@ class Parts(click.ParamType[frozenset[str]]):
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def main(only: frozenset[str], rounds: int | None, quick: bool, output: Path | None, as_json: bool) -> None:
-    """Measure how soon a task begins, how soon its lines are read, and what a box of Docker costs; about ten minutes.
+    """Measure how soon tasks begin and their lines are read, what a box of Docker costs, and kill submitters.
+
+    It takes about twenty minutes.
 
     It needs root, for Docker.
 
@@ -89,12 +94,15 @@ def main(only: frozenset[str], rounds: int | None, quick: bool, output: Path | N
 
 def _measure(size: Size, parts: frozenset[str]) -> dict[str, Any]:
     since, found = machine.Since(), []
-    with scene(size.nodes) as made:
-        for number in range(1, size.rounds + 1):
-            click.echo(f"round {number} of {size.rounds}", err=True)
-            found.append(_round(made, size, parts))
-        record = since.heading(ROOT, _versions(made))
-    return record | {"size": asdict(size), "figures": table.rows(found)}
+    if parts - {"kills"}:
+        with scene(size.nodes) as made:
+            for number in range(1, size.rounds + 1):
+                click.echo(f"round {number} of {size.rounds}", err=True)
+                found.append(_round(made, size, parts))
+    if "kills" in parts:
+        click.echo("killing submitters", err=True)
+        found.append(kills.measure(size.kills, size.seed))
+    return since.heading(ROOT, _versions()) | {"size": asdict(size), "figures": table.rows(found)}
 
 
 def _round(made: Scene, size: Size, parts: frozenset[str]) -> Mapping[str, float]:
@@ -109,9 +117,9 @@ def _round(made: Scene, size: Size, parts: frozenset[str]) -> Mapping[str, float
     return found
 
 
-def _versions(made: Scene) -> dict[str, str]:
+def _versions() -> dict[str, str]:
     hadoop = re.search(r"<hadoop.version>(\S+)<", (PLUGIN / "pom.xml").read_text())
-    docker = str(made.docker.engine.ask("GET", "/version")["Version"])
+    docker = output(["dockerd", "--version"], "Docker's version").split()[2].rstrip(",")
     return machine.ours() | {"Hadoop": hadoop[1] if hadoop else "", "Docker": docker}
 
 

@@ -21,6 +21,12 @@ FIGURES = (
     Figure("steps_process", "box", "a program that computes, box of processes", "steps/s"),
     Figure("steps_docker", "box", "the same, box of Docker", "steps/s"),
     Figure("box_ratio", "box", "Docker / processes, in turns", least=0.98),
+    Figure("kills", "kills", "submitters killed while tasks go over to YARN"),
+    Figure("kills_between", "kills", "of them, between a task's being taken and YARN's having it"),
+    Figure("tasks", "kills", "tasks meanwhile"),
+    Figure("tasks_never", "kills", "of them, never given to YARN", most=0),
+    Figure("tasks_twice", "kills", "of them, given to YARN twice", most=0),
+    Figure("tasks_not_succeeded", "kills", "of them, that did not succeed", most=0),
 )
 
 
