@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from infosvc.wire.errors import InvalidInput, NotFound
-from infosvc.wire.program_name import PROGRAM_NAME
+from infosvc.wire.fields import PROGRAM_NAME
 from infosvc.wire.records import NAME, Datum, State
 
 POLICIES = ("first", "second")

@@ -15,7 +15,8 @@ from typing import Any
 
 from infosvc.wire.client import InfoClient
 from infosvc.wire.service_options import CA_FILE, TOKEN_FILE, URL, ServiceAddress
-from infosvc.wire.tasks import Task, TaskSpec, TaskState
+from infosvc.wire.task_spec import TaskSpec
+from infosvc.wire.tasks import Task, TaskState
 from jobs.commands.task.task_logs import read
 from jobs.commands.task.task_submit import send
 from jobs.commands.task.task_waiting import follow

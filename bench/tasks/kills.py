@@ -16,7 +16,8 @@ from bench.stage import Stage, stage, until
 from bench.tasks.scene import MEMORY_MB
 from hadoop.rest.resourcemanager import ResourceManager
 from infosvc.wire.records import Role
-from infosvc.wire.tasks import Task, TaskSpec, TaskState
+from infosvc.wire.task_spec import TaskSpec
+from infosvc.wire.tasks import Task, TaskState
 
 NODES = 4
 LIFE_SECONDS = (0.5, 5.0)

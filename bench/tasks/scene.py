@@ -14,7 +14,8 @@ from bench.info.errors import BenchError
 from bench.stage import Stage, stage
 from boxes.broker.frames import SOCKET
 from infosvc.wire.client import InfoClient
-from infosvc.wire.tasks import Task, TaskSpec
+from infosvc.wire.task_spec import TaskSpec
+from infosvc.wire.tasks import Task
 
 MEMORY_MB = 128
 

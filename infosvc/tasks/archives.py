@@ -15,7 +15,7 @@ from pathlib import Path
 
 from infosvc.settings import Settings
 from infosvc.wire.errors import Conflict, InvalidInput, NotFound, NotReady, TooLarge
-from infosvc.wire.tasks import SHA256
+from infosvc.wire.task_spec import SHA256
 
 PIECE_BYTES = 256 << 10
 DAY = 86_400.0

@@ -19,7 +19,8 @@ from infosvc.tasks import retention, successors
 from infosvc.tasks.changing import change
 from infosvc.tasks.listing import find
 from infosvc.wire.errors import Conflict, InvalidInput
-from infosvc.wire.tasks import Task, TaskNews, TaskSpec, TaskState
+from infosvc.wire.task_spec import TaskSpec
+from infosvc.wire.tasks import Task, TaskNews, TaskState
 
 LONGEST_NAME = 128
 LARGEST_SPEC = 128 << 10  # bytes; nobody's command line is longer

@@ -9,7 +9,8 @@ from infosvc.state.configuration import StoredTask
 from infosvc.state.transaction import Transaction
 from infosvc.tasks.changing import change
 from infosvc.wire.errors import InvalidInput
-from infosvc.wire.tasks import LONGEST_REASON, Task, TaskSpec, TaskState
+from infosvc.wire.task_spec import TaskSpec
+from infosvc.wire.tasks import LONGEST_REASON, Task, TaskState
 
 FULL = "as many of its array as may run at once are queued or run"
 

@@ -14,6 +14,7 @@ out from its fields is a property that says the same of itself:
 
 from __future__ import annotations
 
+import re
 import types
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
@@ -24,6 +25,8 @@ from typing import Any, Self, TypeVar, Union, cast, get_args, get_origin, get_ty
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+PROGRAM_NAME = re.compile(r"[a-z0-9._-]{1,64}", re.ASCII)
+"""How a program may be called that YARN's plug-in has an order for: by a tag, and YARN keeps tags in small letters."""
 LARGEST = 1e15
 NO_EXAMPLE: Any = object()
 _KEY = "described"

@@ -14,16 +14,8 @@ from typing import Any
 from infosvc.wire.connection import Call, error_from
 from infosvc.wire.errors import InvalidInput, NotReady
 from infosvc.wire.service_calls import ServiceCalls, next_path, query_of, segment
-from infosvc.wire.tasks import (
-    MOST_TASKS_OF_ANSWER,
-    Task,
-    TaskLogPiece,
-    TaskNews,
-    TaskOutputs,
-    TaskSpec,
-    TaskState,
-    TaskValues,
-)
+from infosvc.wire.task_spec import TaskSpec
+from infosvc.wire.tasks import MOST_TASKS_OF_ANSWER, Task, TaskLogPiece, TaskNews, TaskOutputs, TaskState, TaskValues
 
 PIECE_BYTES = 256 << 10
 FILE_SILENCE_SECONDS = 60.0  # how long an archive may stand still on its way: the service forces it onto its disk

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.yarn import Application
 from hadoop.errors import HadoopError
-from infosvc.wire.program_name import PROGRAM_NAME
+from infosvc.wire.fields import PROGRAM_NAME
 from jobs.application.status import JobStatus
 from jobs.division import decision_store
 from jobs.errors import JobError

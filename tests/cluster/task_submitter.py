@@ -15,7 +15,7 @@ from typing import Any
 
 from hadoop.client import append_stream, jvm
 from hadoop.errors import HadoopError
-from infosvc.wire.tasks import TaskSpec
+from infosvc.wire.task_spec import TaskSpec
 from jobs.application import job_record
 from jobs.application.submit import Submitter
 from jobs.errors import JobError

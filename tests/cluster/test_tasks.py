@@ -25,7 +25,8 @@ from hadoop.rest.resourcemanager import ResourceManager
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotFound
 from infosvc.wire.records import Kind, Producer, Role
-from infosvc.wire.tasks import Task, TaskSpec, TaskState
+from infosvc.wire.task_spec import TaskSpec
+from infosvc.wire.tasks import Task, TaskState
 from tests.cluster.site import KEPT, succeed, until
 from tests.recipes.pages import block
 from tests.recipes.shell import Shell

@@ -11,12 +11,14 @@ import pytest
 
 from infosvc.http.openapi.examples import NoExample, example_of
 from infosvc.wire.records import Kind, Producer, Role
-from infosvc.wire.tasks import EXAMPLE_ID, EXAMPLE_KEY, TaskSpec
+from infosvc.wire.task_spec import TaskSpec
+from infosvc.wire.tasks import EXAMPLE_ID, EXAMPLE_KEY
 from tests.infosvc.conftest import TOKEN
 from tests.infosvc.schemas import against
 
 if TYPE_CHECKING:
-    from infosvc.wire.tasks import EXAMPLE_ID, EXAMPLE_KEY, TaskSpec
+    from infosvc.wire.task_spec import TaskSpec
+    from infosvc.wire.tasks import EXAMPLE_ID, EXAMPLE_KEY
 from tests.infosvc.conftest import Answer, Heard, Served, Serving
 
 NAME, NODE = "load_1m", "127.0.1.11"  # of the document's examples

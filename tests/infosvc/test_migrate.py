@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import create_engine, inspect, make_url, text
 
 from infosvc.wire.records import Producer
-from infosvc.wire.tasks import TaskSpec
+from infosvc.wire.task_spec import TaskSpec
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Serving

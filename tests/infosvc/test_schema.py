@@ -31,7 +31,7 @@ from infosvc.core.service import components_of
 from infosvc.tasks.lifecycle import new_id
 from infosvc.wire.errors import InfoError
 from infosvc.wire.records import Kind, Outcome, Producer, Report, Role, Run, Scope
-from infosvc.wire.tasks import TaskSpec
+from infosvc.wire.task_spec import TaskSpec
 from tests.infosvc.conftest import TOKEN
 
 if TYPE_CHECKING:

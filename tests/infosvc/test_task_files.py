@@ -18,7 +18,7 @@ from infosvc.core.service import components_of
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Conflict, Forbidden, InvalidInput, NotFound, TooLarge, Unauthorized
 from infosvc.wire.records import Role
-from infosvc.wire.tasks import TaskSpec
+from infosvc.wire.task_spec import TaskSpec
 from tests.infosvc.conftest import TOKEN
 from tests.infosvc.task_users import as_user
 

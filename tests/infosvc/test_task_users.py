@@ -11,7 +11,8 @@ import pytest
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Forbidden, InfoError, InvalidInput, NotFound, Unauthorized
 from infosvc.wire.records import Role
-from infosvc.wire.tasks import Task, TaskNews, TaskSpec, TaskState
+from infosvc.wire.task_spec import TaskSpec
+from infosvc.wire.tasks import Task, TaskNews, TaskState
 from tests.infosvc.task_users import as_user
 
 if TYPE_CHECKING:

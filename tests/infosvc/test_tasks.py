@@ -10,7 +10,8 @@ import pytest
 from infosvc.core.service import components_of
 from infosvc.tasks import retention
 from infosvc.wire.errors import Conflict, InvalidInput, NotFound
-from infosvc.wire.tasks import Task, TaskNews, TaskSpec, TaskState
+from infosvc.wire.task_spec import TaskSpec
+from infosvc.wire.tasks import Task, TaskNews, TaskState
 from tests.infosvc.task_users import as_user
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ from infosvc.settings import Settings
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotFound
 from infosvc.wire.records import Datum, Outcome, Role, State
-from infosvc.wire.tasks import EXAMPLE_ID, Task, TaskSpec, TaskState
+from infosvc.wire.task_spec import TaskSpec
+from infosvc.wire.tasks import EXAMPLE_ID, Task, TaskState
 from jobs.dashboard import make_board
 from jobs.dashboard.site import Place, Site
 from nodewise.board import board_calls

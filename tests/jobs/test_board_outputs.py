@@ -11,7 +11,8 @@ import pytest
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InvalidInput, NotFound
 from infosvc.wire.records import Role
-from infosvc.wire.tasks import TaskNews, TaskOutputs, TaskSpec, TaskState
+from infosvc.wire.task_spec import TaskSpec
+from infosvc.wire.tasks import TaskNews, TaskOutputs, TaskState
 from jobs.commands.task import task_outputs as commands
 from jobs.dashboard import task_outputs
 from tests.jobs.conftest import TOKEN

@@ -14,7 +14,8 @@ from boxes.box import Use
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InvalidInput, NotFound
 from infosvc.wire.records import Role
-from infosvc.wire.tasks import EXAMPLE_ID, TaskNews, TaskSpec, TaskState, TaskValues
+from infosvc.wire.task_spec import TaskSpec
+from infosvc.wire.tasks import EXAMPLE_ID, TaskNews, TaskState, TaskValues
 from jobs.dashboard import task_values
 from jobs.kinds.task.using import notes
 from tests.jobs.conftest import TOKEN

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from hadoop.client.yarn import Application
-from infosvc.wire.tasks import Task, TaskNews, TaskSpec, TaskState
+from infosvc.wire.task_spec import TaskSpec
+from infosvc.wire.tasks import Task, TaskNews, TaskState
 from jobs.submitter.news import is_told, news_of
 
 TASK = Task("task_0f1e2d3c4b5a6978", "maria", "mnist", TaskSpec(["train"], memory_mb=700), TaskState.QUEUED, 1.0, 1.0)

@@ -12,7 +12,8 @@ from hadoop.client.yarn import Application
 from hadoop.errors import HadoopError, UnknownApplication
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Unreachable
-from infosvc.wire.tasks import Task, TaskSpec, TaskState
+from infosvc.wire.task_spec import TaskSpec
+from infosvc.wire.tasks import Task, TaskState
 from jobs.errors import JobError
 from jobs.submitter.turns import Turns
 

@@ -19,7 +19,8 @@ import pytest
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError
 from infosvc.wire.records import Role
-from infosvc.wire.tasks import LONGEST_CHANGES, TaskNews, TaskSpec, TaskState
+from infosvc.wire.task_spec import LONGEST_CHANGES, TaskSpec
+from infosvc.wire.tasks import TaskNews, TaskState
 from jobs.commands.task import folder_tar
 from jobs.commands.task.folder_origin import Origin, origin_of
 from jobs.commands.task.folder_tar import pack

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from infosvc.wire.tasks import TaskSpec
+from infosvc.wire.task_spec import TaskSpec
 from jobs.application.coordinator import Attempt
 from jobs.application.job_spec import JobOptions
 from jobs.application.journal import Record

@@ -20,7 +20,7 @@ from infosvc.http.api.restx import Namespace, Resource
 from infosvc.http.openapi.schemas import answer_model
 from infosvc.wire.answers import Condition, Explained, ExplainedPolicy, Part, ScoredNode
 from infosvc.wire.errors import InvalidInput, NotFound
-from infosvc.wire.program_name import PROGRAM_NAME
+from infosvc.wire.fields import PROGRAM_NAME
 from infosvc.wire.records import Datum, Role
 from infosvc.yarn_score import Scored, ScoringPolicy, Term, Values, parse, parse_program
 

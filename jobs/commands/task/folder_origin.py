@@ -6,7 +6,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from infosvc.wire.tasks import LONGEST_CHANGES
+from infosvc.wire.task_spec import LONGEST_CHANGES
 
 SECONDS = 20.0
 _CUT = "\n(cut here)\n"

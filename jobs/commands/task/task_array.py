@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from infosvc.wire.tasks import TaskSpec
+from infosvc.wire.task_spec import TaskSpec
 
 INDEX = "ARRAY_INDEX"
 """Environment variable of a program with its number."""

@@ -14,7 +14,8 @@ import click
 
 from infosvc.wire.client import InfoClient
 from infosvc.wire.service_options import ServiceAddress
-from infosvc.wire.tasks import TaskSpec, TaskState
+from infosvc.wire.task_spec import TaskSpec
+from infosvc.wire.tasks import TaskState
 from jobs.commands.made_options import collect, made_options
 from jobs.commands.service_options import service_options
 from jobs.commands.task.folder_origin import origin_of

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 import boxes
 from boxes.box import BoxError
-from infosvc.wire.tasks import TaskSpec
+from infosvc.wire.task_spec import TaskSpec
 from jobs.application.job_spec import JobOptions
 from jobs.application.submit import InfoAccess, MasterNeeds, Order, Submitter
 from jobs.errors import JobError

@@ -20,7 +20,8 @@ from infosvc.http.openapi.document import ARCHIVE
 from infosvc.http.openapi.schemas import answer_model
 from infosvc.tasks.archives import PIECE_BYTES, Archives, Sink
 from infosvc.wire.records import Role
-from infosvc.wire.tasks import SHA256, TaskFiles
+from infosvc.wire.task_spec import SHA256
+from infosvc.wire.tasks import TaskFiles
 
 ns = Namespace("files", "Archives: the files of tasks", path="/tasks/files")
 calls = CallGroup("files", ns)

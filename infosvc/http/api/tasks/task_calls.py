@@ -23,17 +23,8 @@ from infosvc.tasks.archives import Archives
 from infosvc.tasks.lifecycle import NewTask
 from infosvc.wire.errors import Forbidden, InvalidInput
 from infosvc.wire.records import Role
-from infosvc.wire.tasks import (
-    EXAMPLE_ID,
-    MOST_TASKS_OF_ANSWER,
-    TASK_ID,
-    USER_NAME,
-    Task,
-    TaskList,
-    TaskNews,
-    TaskSpec,
-    TaskState,
-)
+from infosvc.wire.task_spec import TASK_ID, TaskSpec
+from infosvc.wire.tasks import EXAMPLE_ID, MOST_TASKS_OF_ANSWER, USER_NAME, Task, TaskList, TaskNews, TaskState
 
 ns = Namespace("tasks", "Tasks: programs that run once on the cluster", path="/tasks")
 calls = CallGroup("tasks", ns)
