@@ -12,6 +12,7 @@ from hadoop.errors import HadoopError
 from hadoop.rest.pages import STANDARD, Answer, Limits, Pages
 
 _CLUSTER = "/ws/v1/cluster"
+_ORDERS = "/jmx?qry=Hadoop:service=ResourceManager,name=NodewiseOrder-*"
 _ENDED = ("FINISHED", "FAILED", "KILLED")
 
 
@@ -22,6 +23,27 @@ class ResourceManagerInfo:
     address: str
     version: str
     states: dict[str, int]
+
+
+@dataclass(frozen=True)
+class NodeRoom:
+    """What a node that takes work has left."""
+
+    node_name: str
+    free_mb: int
+    free_vcores: int
+
+
+@dataclass(frozen=True)
+class NodeOrder:
+    """An order of nodes, as nodewise's plug-in has it: the first nodes with their scores.
+
+    `age_seconds` is that of the values, None where there are none and stock YARN decides.
+    """
+
+    name: str
+    age_seconds: float | None
+    first: tuple[tuple[str, float], ...]
 
 
 class ResourceManager:
@@ -44,6 +66,23 @@ class ResourceManager:
     def running_nodes(self) -> set[str]:
         """The host names of the NodeManagers that take work."""
         return parse_running_nodes(self._ask("/nodes", "the list of nodes"))
+
+    def rooms(self) -> list[NodeRoom]:
+        """What each node that takes work has left, by name."""
+        rows = _rows(self._ask("/nodes", "the list of nodes"), "nodes", "node")
+        found = [
+            NodeRoom(str(one["nodeHostName"]), int(one["availMemoryMB"]), int(one["availableVirtualCores"]))
+            for one in rows
+            if one["state"] == "RUNNING"
+        ]
+        return sorted(found, key=lambda one: one.node_name)
+
+    def orders(self) -> dict[str, NodeOrder]:
+        """The orders of nodewise's plug-in by name; none where it is not in this ResourceManager."""
+        answer = self._pages.read_json(_ORDERS, "the orders of nodes")
+        beans = answer.get("beans") if isinstance(answer, dict) else None
+        found = (parse_order(one) for one in beans or ())
+        return {one.name: one for one in found}
 
     def node_addresses(self) -> set[str]:
         """Where the NodeManagers' pages are (host:port), also of those that take no work."""
@@ -108,6 +147,15 @@ def parse_info(address: str, about: Any, nodes: Any) -> ResourceManagerInfo:
             f"{address} answers, but not as a ResourceManager",
             remedy="correct yarn.resourcemanager.hostname in yarn-site.xml",
         ) from None
+
+
+def parse_order(bean: Mapping[str, Any]) -> NodeOrder:
+    """Read an order out of its bean: `{"name": "...NodewiseOrder-first", "First": ["n1:8041 0.500", ...], ...}`."""
+    words = [str(one).split() for one in bean.get("First") or ()]
+    first = tuple((one[0].rpartition(":")[0], float(one[1])) for one in words)
+    has_values = not bean.get("StockOrder") and bean.get("SnapshotAgeMillis", -1) >= 0
+    age = bean["SnapshotAgeMillis"] / 1000 if has_values else None
+    return NodeOrder(str(bean["name"]).rpartition("NodewiseOrder-")[2], age, first)
 
 
 def parse_running_nodes(answer: Mapping[str, Any]) -> set[str]:

@@ -15,7 +15,16 @@ from infosvc.wire.connection import Call, error_from
 from infosvc.wire.errors import InvalidInput, NotReady
 from infosvc.wire.service_calls import ServiceCalls, next_path, query_of, segment
 from infosvc.wire.task_spec import TaskSpec
-from infosvc.wire.tasks import MOST_TASKS_OF_ANSWER, Task, TaskLogPiece, TaskNews, TaskOutputs, TaskState, TaskValues
+from infosvc.wire.tasks import (
+    MOST_TASKS_OF_ANSWER,
+    Task,
+    TaskDecision,
+    TaskLogPiece,
+    TaskNews,
+    TaskOutputs,
+    TaskState,
+    TaskValues,
+)
 
 PIECE_BYTES = 256 << 10
 FILE_SILENCE_SECONDS = 60.0  # how long an archive may stand still on its way: the service forces it onto its disk
@@ -84,6 +93,10 @@ class TaskClient(ServiceCalls):
         """
         query = query_of(attempt=attempt, points=points, of=of)
         return self._ask(f"{_path(task_id)}/values{query}", TaskValues.from_json)
+
+    def task_decision(self, task_id: str, attempt: int | None = None) -> TaskDecision:
+        """Why a start of a task runs where it runs, the last start if none is named; NotFound before it has a node."""
+        return self._ask(f"{_path(task_id)}/decision{query_of(attempt=attempt)}", TaskDecision.from_json)
 
     def task_outputs(self, task_id: str) -> TaskOutputs:
         """The files that a task left; NotFound when there are none, for it names no output or has not succeeded."""

@@ -195,6 +195,41 @@ class TaskOutputs(Record):
 
 
 @dataclass(frozen=True)
+class ConsideredNode(Record):
+    """A node that took work when a task was given its own."""
+
+    node_name: str = field(metadata=describe(example="127.0.1.11"))
+    allowed: bool = field(metadata=describe("whether the task may run there", example=True))
+    has_room: bool = field(metadata=describe("whether it had room for the task", example=True))
+    free_mb: int = field(metadata=describe("of memory that it had left", unit="MB", example=4096))
+    free_vcores: int = field(metadata=describe("cores that it had left", example=2))
+    score: float | None = field(metadata=describe("in the order of nodes; null if it has none there", example=0.9))
+
+
+@dataclass(frozen=True)
+class TaskDecision(Record):
+    """Why a task runs where it runs: what was known of the nodes when it was seen there first."""
+
+    task_id: str = field(metadata=describe(example=EXAMPLE_ID))
+    attempt: int = field(metadata=describe("which start of it", example=1))
+    node_name: str = field(metadata=describe("where it runs", example="127.0.1.11"))
+    at: float = field(metadata=describe("when this was seen", **_MOMENT))
+    order: str | None = field(
+        metadata=describe("order of nodes that YARN's plug-in went by; null where there is none", example="first")
+    )
+    age_seconds: float | None = field(
+        metadata=describe("of the values that it was made from; null without values", unit="seconds", example=0.4)
+    )
+    nodes: tuple[ConsideredNode, ...] = field(metadata=describe("those that took work, by score"))
+    said: str = field(metadata=describe("in words", example="2 of 2 nodes may run it, of which 1 had room."))
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Self:
+        """Build from a JSON object with its nodes."""
+        return super().from_json({**body, "nodes": tuple(ConsideredNode.from_json(one) for one in body["nodes"])})
+
+
+@dataclass(frozen=True)
 class TaskList(Record):
     """Tasks, newest first."""
 

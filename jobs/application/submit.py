@@ -113,6 +113,11 @@ class Submitter:
         """The folder of the site files."""
         return self._home.conf_dir
 
+    @property
+    def user(self) -> str:
+        """Who speaks to HDFS and YARN."""
+        return self._home.user
+
     def check(self, order: Order) -> list[str]:
         """Find what cannot work before anything is submitted; the nodes that accept work."""
         check_attempts(self._home.conf_dir, order.options.attempts)

@@ -141,11 +141,11 @@ class Calls:
 
     def task_log(self, task_id: str) -> ResponseReturnValue:
         """Show a piece of a task's log."""
-        from jobs.dashboard import task_log
+        from jobs.dashboard import task_record
 
         task, hdfs = self._values.task(task_id), self._hdfs(self._site.place())
         stream, offset = request.args.get("stream", "stdout"), _whole_number("offset", "0")
-        return _answer(task_log.piece(hdfs, task, stream, _whole_number("attempt", "0") or None, offset))
+        return _answer(task_record.log_piece(hdfs, task, stream, _whole_number("attempt", "0") or None, offset))
 
     def task_values(self, task_id: str) -> ResponseReturnValue:
         """Show what a task's program has reported, or used."""
@@ -160,6 +160,13 @@ class Calls:
             return _answer(task_values.curves(hdfs, task, attempt, points, of))
         finally:
             self._values_room.release()
+
+    def task_decision(self, task_id: str) -> ResponseReturnValue:
+        """Explain why a task runs where it runs."""
+        from jobs.dashboard import task_record
+
+        task, hdfs = self._values.task(task_id), self._hdfs(self._site.place())
+        return _answer(task_record.decision(hdfs, task, _whole_number("attempt", "0") or None))
 
     def task_outputs(self, task_id: str) -> ResponseReturnValue:
         """List the files that a task left."""

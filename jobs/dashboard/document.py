@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from infosvc.wire.records import Role
-from infosvc.wire.tasks import EXAMPLE_ID, TaskLogPiece, TaskOutputs, TaskValues
+from infosvc.wire.tasks import EXAMPLE_ID, TaskDecision, TaskLogPiece, TaskOutputs, TaskValues
 from jobs.dashboard.answers import (
     CONTAINER,
     JOB,
@@ -126,6 +126,15 @@ DESCRIBED: dict[str, dict[str, Any]] = {
         on_404=_NO_TASK,
         on_422=_WRONG,
     ),
+    "task_decision": _call(
+        "Explain why a task runs where it runs",
+        "What was known of the nodes when it was seen there first, a second or two after YARN's decision: which may "
+        "run it, which had room, and the plug-in's order. Users see this of their own tasks, admins of all.",
+        _parameter("attempt", "which start of it; the last one if left out", 1, "integer"),
+        on_200=_answer("the decision", TaskDecision),
+        on_404={"description": "no such task, or it has no node yet"},
+        on_422=_WRONG,
+    ),
     "task_outputs": _call(
         "List the files that a task left",
         "Those that it put in place below its output, once it has succeeded. Users see the outputs of their own tasks, "
@@ -139,7 +148,7 @@ DESCRIBED: dict[str, dict[str, Any]] = {
             "At most 4 MiB. The header `Link` names the next piece, as long as there is one.",
             _parameter("path", "of the file, below the task's output", "model/weights.bin", required=True),
             _parameter("offset", "the byte to go on from", 0, "integer"),
-            on_200={"description": "bytes of the file", "schema": {"type": "string", "format": "binary"}},
+            on_200={"description": "bytes of the file", "schema": {"type": "file"}},
             on_404=_NO_OUTPUT,
             on_422=_WRONG,
         ),
@@ -163,7 +172,7 @@ BOARD: dict[str, Any] = {
     "tags": [
         {
             "name": "board",
-            "description": "Board: paths of HDFS, jobs on YARN, and what tasks print and report",
+            "description": "Board: paths of HDFS, jobs on YARN, and what tasks print, report, use and leave",
         }
     ],
     "paths": _paths(),

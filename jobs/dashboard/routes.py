@@ -42,6 +42,7 @@ ROUTES = (
     BoardRoute("/jobs/<job_id>/decision", "decision"),
     BoardRoute("/tasks/<task_id>/log", "task_log", Role.USER),
     BoardRoute("/tasks/<task_id>/values", "task_values", Role.USER),
+    BoardRoute("/tasks/<task_id>/decision", "task_decision", Role.USER),
     BoardRoute("/tasks/<task_id>/outputs", "task_outputs", Role.USER),
     BoardRoute("/tasks/<task_id>/outputs/file", "task_output_file", Role.USER),
 )

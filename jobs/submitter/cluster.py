@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from hadoop.client.yarn import Application
 from hadoop.errors import HadoopError
+from hadoop.rest.addresses import resourcemanager_http
+from hadoop.rest.resourcemanager import ResourceManager
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotFound
+from infosvc.wire.fields import answer_of
 from infosvc.wire.records import State
 from infosvc.wire.tasks import Task
 from jobs.application import job_record
@@ -18,9 +22,12 @@ from jobs.application.submit import InfoAccess, Submitter
 from jobs.division.decision_store import JOB_ID
 from jobs.errors import JobError
 from jobs.kinds.task.request import check, image_id, order, task_tag
-from jobs.kinds.task.settings import STOP
+from jobs.kinds.task.settings import DECISION, FOLDER, STOP
+from jobs.submitter.placing import Seat, decide
 from jobs.submitter.telling import tell
 
+USUAL_ORDER = "first"
+"""Of the plug-in, where it has none for the task's program."""
 ALLOWED = "box_images"
 """Data name of the ids of the images that a node's operator allows in its boxes, with blanks between."""
 
@@ -33,6 +40,7 @@ class TaskCluster:
         self._submitter = submitter
         self._access = access
         self._client = client
+        self._manager = ResourceManager(resourcemanager_http(submitter.conf_dir), submitter.user)
 
     def is_up(self) -> bool:
         """Whether YARN and HDFS answer, so that what they refuse is refused for good."""
@@ -70,6 +78,28 @@ class TaskCluster:
         if not told:
             return None
         return {one.node_name for one in told if one.state is State.FRESH and image in (one.data_value or "").split()}
+
+    def note_decision(self, task: Task, application: Application) -> None:
+        """Keep in HDFS why a start of a task runs where it runs."""
+        rooms, orders = self._manager.rooms(), self._manager.orders()
+        running = [room.node_name for room in rooms]
+        asked = order(task.spec, task.task_id, None, running, image_nodes=self._image_nodes(task)).master
+        seat = Seat(
+            task_id=task.task_id,
+            node_name=application.host,
+            attempt=application.attempt,
+            memory_mb=asked.memory_mb,
+            vcores=asked.vcores,
+            hosts=asked.hosts,
+            has_ended=application.has_ended,
+        )
+        known = orders.get(f"program.{task.spec.program}") or orders.get(USUAL_ORDER)
+        decision = decide(seat, rooms, known, time.time())
+        filesystem = self._submitter.filesystem
+        place = f"{filesystem.home()}/.nodewise/{FOLDER}/{task.task_id}"
+        filesystem.make_folder(place, mode=0o700)
+        content = json.dumps(answer_of(decision)).encode()
+        filesystem.write(f"{place}/{DECISION}.{application.attempt}", content, mode=0o600)
 
     def take_away(self, task_id: str) -> None:
         """Delete what a submitter that was killed has laid out for a task."""

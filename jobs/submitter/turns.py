@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from hadoop.client.yarn import Application
 from hadoop.errors import HadoopError, UnknownApplication
 from infosvc.wire.client import InfoClient
-from infosvc.wire.errors import Forbidden, NotFound, NotReady, Unauthorized, Unreachable
+from infosvc.wire.errors import Forbidden, InfoError, NotFound, NotReady, Unauthorized, Unreachable
 from infosvc.wire.tasks import LONGEST_REASON, Task, TaskNews, TaskState
 from jobs.errors import JobError
 from jobs.kinds.task.settings import STOP_SECONDS, STOPPED
@@ -39,6 +39,9 @@ class Cluster(Protocol):
 
     def submit(self, task: Task, archive: Path | None) -> str:
         """Submit a task with its files; the id of its application."""
+
+    def note_decision(self, task: Task, application: Application) -> None:
+        """Keep why a start of a task runs where it runs."""
 
     def take_away(self, task_id: str) -> None:
         """Delete what a submitter that was killed has laid out for a task."""
@@ -141,9 +144,18 @@ class Turns:
         section, said = self._cluster.record(application_id) if application.has_ended else ({}, "")
         news = news_of(task, application, section, said)
         self._tell(task, news)
+        if news.node_name and (news.attempt, news.node_name) != (task.attempt, task.node_name):
+            self._note_decision(task, application)
         if news.state.is_final:
             self._stopping.pop(application_id, None)
             self._cluster.clean(application_id)
+
+    def _note_decision(self, task: Task, application: Application) -> None:
+        """Nothing waits for it, so what stands in its way is said alone."""
+        try:
+            self._cluster.note_decision(task, application)
+        except (HadoopError, JobError, InfoError) as error:
+            self._say(f"why {task.task_id} runs on {application.host} is not known: {error}")
 
     def _stop(self, application: Application) -> None:
         """Let a program that runs end by itself; what does not, or has no runner that hears, is killed."""

@@ -26,7 +26,7 @@ from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotFound
 from infosvc.wire.records import Kind, Producer, Role
 from infosvc.wire.task_spec import TaskSpec
-from infosvc.wire.tasks import Task, TaskState
+from infosvc.wire.tasks import Task, TaskDecision, TaskState
 from tests.cluster.site import KEPT, succeed, until
 from tests.recipes.pages import block
 from tests.recipes.shell import Shell
@@ -140,6 +140,12 @@ def log(platform: Platform, task_id: str, stream: str) -> str:
     return text
 
 
+def _decision(platform: Platform, task_id: str) -> TaskDecision | None:
+    with suppress(NotFound):
+        return platform.user.task_decision(task_id)
+    return None
+
+
 def test_a_program_runs_with_its_folder_and_leaves_its_log_and_output(platform: Platform, folder: Path) -> None:
     output = "hdfs:///out/task-hello"
     given = ["--folder", str(folder), "--output", output, "--variable", "SEED=7", "--memory", "128"]
@@ -149,6 +155,10 @@ def test_a_program_runs_with_its_folder_and_leaves_its_log_and_output(platform: 
     task = Task.from_json(json.loads(said))
     node = task.node_name
     assert (task.state, task.exit_code, task.owner, task.name) == (TaskState.SUCCEEDED, 0, "maria", "hello")
+    decision = until(partial(_decision, platform, task.task_id))
+    assert decision.node_name == node
+    assert {one.node_name for one in decision.nodes if one.allowed and one.has_room} == set(platform.cluster.nodes)
+    assert decision.said.startswith("4 of 4 nodes may run it, of which 4 had room. ")
     assert node in platform.cluster.nodes
     assert log(platform, task.task_id, "stdout") == f"hello from {task.task_id} on {node}\n"
     assert log(platform, task.task_id, "stderr") == "a complaint\n"

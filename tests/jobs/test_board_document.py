@@ -183,7 +183,7 @@ def test_every_example_is_one_that_its_schema_allows(document: dict[str, Any]) -
     for path, calls in document["paths"].items():
         for method, call in calls.items():
             for code, said in call["responses"].items() if method != "parameters" else ():
-                if code.startswith("2"):
+                if code.startswith("2") and said["schema"] != {"type": "file"}:
                     example = said["examples"]["application/json"]
                     assert against(said["schema"], example, document["definitions"], closed=True) == [], (path, code)
 

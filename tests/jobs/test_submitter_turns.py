@@ -64,6 +64,9 @@ class Played:
     def clean(self, application_id: str) -> None:
         raise NotImplementedError(application_id)
 
+    def note_decision(self, task: Task, application: Application) -> None:
+        raise NotImplementedError(task.task_id)
+
 
 @pytest.fixture
 def cluster() -> Played:

@@ -53,6 +53,8 @@ _OF_BODIES = {
 
 
 ARCHIVE = "application/x-tar"
+FILE = {"type": "file"}
+"""Schema of an answer that is no JSON."""
 
 
 def name_media_types(document: dict[str, Any]) -> None:
@@ -73,7 +75,7 @@ def add_described(document: dict[str, Any], calls: Iterable[Mapping[str, Any]]) 
         document["paths"] |= one["paths"]
         for call in _calls(one["paths"]):
             for answer in call["responses"].values():
-                if "schema" in answer:
+                if "schema" in answer and answer["schema"] != FILE:
                     answer["schema"] = answer_schema(document["definitions"], answer["schema"])
 
 

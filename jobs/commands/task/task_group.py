@@ -17,6 +17,7 @@ from infosvc.wire.tasks import Task, TaskState
 from infosvc.wire.terminal_text import moment, plain
 from jobs.commands.service_options import service_options
 from jobs.commands.task.task_compare import compare
+from jobs.commands.task.task_explain import explain
 from jobs.commands.task.task_image import image
 from jobs.commands.task.task_logs import logs
 from jobs.commands.task.task_outputs import outputs
@@ -171,6 +172,7 @@ task.add_command(submit)
 task.add_command(logs)
 task.add_command(values)
 task.add_command(compare)
+task.add_command(explain)
 task.add_command(image)
 task.add_command(outputs)
 

@@ -29,14 +29,12 @@ from jobs.kinds.task import checkpoint, image_store, input_data, work_folder
 from jobs.kinds.task.checkpoint import Checkpoint
 from jobs.kinds.task.committing import Commit
 from jobs.kinds.task.printed import Printed
-from jobs.kinds.task.settings import STOP, STOP_SECONDS, STOPPED, TaskSettings
+from jobs.kinds.task.settings import FOLDER, STOP, STOP_SECONDS, STOPPED, TaskSettings
 from jobs.kinds.task.stop_signal import on_stop
 from jobs.kinds.task.using import Using
 
 ENDED = "ended"
 """Record of the journal: nothing is left but to say how the program ended, and to put its output in place."""
-FOLDER = "tasks"
-"""In the owner's folder in HDFS: a folder for each task, with what its program printed."""
 LOG_SECONDS = 150.0
 """How long HDFS may take for the last that was printed; NameNodes that are started anew take less."""
 LAST_SECONDS = 5.0

@@ -9,6 +9,10 @@ from jobs.application.job_spec import Settings
 
 FILES = "files.tar"
 """The user's files, beside the runner."""
+FOLDER = "tasks"
+"""In the owner's folder in HDFS: a folder for each task, with what its program printed and why it ran where it ran."""
+DECISION = "decision"
+"""The file there that tells why a start has its node, by the start's number."""
 STOP = "/stop"
 """The call by which the owner of a task has its program ended: by SIGTERM, and after STOP_SECONDS by SIGKILL."""
 STOP_SECONDS = 30.0

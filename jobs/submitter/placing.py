@@ -1,0 +1,73 @@
+"""Why a task runs where it runs: what YARN and the plug-in said of the nodes when it was seen there first.
+
+YARN decides when a node has room, and tells nobody. So this is what could be seen a moment later, at most a turn of the
+submitter; what the task itself took of its node is given back to it here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from hadoop.rest.resourcemanager import NodeOrder, NodeRoom
+from infosvc.wire.tasks import ConsideredNode, TaskDecision
+
+
+@dataclass(frozen=True)
+class Seat:
+    """Where a start of a task is, or was, what it needs there, and the hosts that may have it, none for any."""
+
+    task_id: str
+    node_name: str
+    attempt: int
+    memory_mb: int
+    vcores: int
+    hosts: Sequence[str] = ()
+    has_ended: bool = False
+
+
+def decide(seat: Seat, rooms: Sequence[NodeRoom], order: NodeOrder | None, at: float) -> TaskDecision:
+    """Why a task sits there, by what nodes have left and how they are ordered; `at` is the moment in Unix seconds."""
+    scores = dict(order.first) if order and order.age_seconds is not None else {}
+    nodes = [_considered(room, seat, scores) for room in rooms]
+    nodes.sort(key=lambda one: (one.score is None, -(one.score or 0.0), one.node_name))
+    return TaskDecision(
+        task_id=seat.task_id,
+        attempt=seat.attempt,
+        node_name=seat.node_name,
+        at=at,
+        order=order.name if order else None,
+        age_seconds=order.age_seconds if order else None,
+        nodes=tuple(nodes),
+        said=_sentence(seat.node_name, nodes, order),
+    )
+
+
+def _considered(room: NodeRoom, seat: Seat, scores: Mapping[str, float]) -> ConsideredNode:
+    is_own = room.node_name == seat.node_name and not seat.has_ended
+    free_mb = room.free_mb + (seat.memory_mb if is_own else 0)
+    free_vcores = room.free_vcores + (seat.vcores if is_own else 0)
+    return ConsideredNode(
+        node_name=room.node_name,
+        allowed=not seat.hosts or room.node_name in seat.hosts,
+        has_room=free_mb >= seat.memory_mb and free_vcores >= seat.vcores,
+        free_mb=free_mb,
+        free_vcores=free_vcores,
+        score=scores.get(room.node_name),
+    )
+
+
+def _sentence(node_name: str, nodes: Sequence[ConsideredNode], order: NodeOrder | None) -> str:
+    allowed = [one for one in nodes if one.allowed]
+    able = [one.node_name for one in allowed if one.has_room]
+    said = f"{len(allowed)} of {len(nodes)} nodes may run it, of which {len(able)} had room. "
+    if order is None:
+        return f"{said}YARN has no order of nodewise here, and took {node_name} by its own rules."
+    if order.age_seconds is None:
+        return f"{said}The order {order.name} had no values, so YARN took {node_name} by its own rules."
+    of_values = f"The order {order.name}, by values that were {order.age_seconds:.1f} s old, "
+    if node_name not in able:
+        return f"{said}{of_values}says nothing of {node_name}, which YARN took."
+    place = able.index(node_name) + 1
+    which = "first" if place == 1 else f"at place {place}"
+    return f"{said}{of_values}has {node_name} {which} among them."

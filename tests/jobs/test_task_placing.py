@@ -1,0 +1,112 @@
+"""Why a task runs where it runs: from what YARN and the plug-in say of nodes, to sentences."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hadoop.rest.resourcemanager import NodeOrder, NodeRoom, parse_order
+from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import NotFound
+from infosvc.wire.fields import answer_of
+from infosvc.wire.task_spec import TaskSpec
+from infosvc.wire.tasks import TaskDecision, TaskNews, TaskState
+from jobs.submitter.placing import Seat, decide
+from tests.jobs.conftest import TOKEN
+from tests.jobs.played import Hadoop
+
+ROOMS = [NodeRoom("a", 100, 1), NodeRoom("b", 1000, 2), NodeRoom("c", 1000, 2)]
+ORDER = NodeOrder("first", 0.4, (("c", 0.9), ("b", 0.5), ("a", 0.1)))
+
+
+def seat(node_name: str, *hosts: str) -> Seat:
+    return Seat("task_1", node_name, 1, 512, 1, hosts)
+
+
+def test_the_nodes_are_shown_by_score_with_what_they_had_left() -> None:
+    found = decide(seat("c"), ROOMS, ORDER, 1.0)
+
+    assert [(one.node_name, one.score, one.free_mb, one.has_room) for one in found.nodes] == [
+        ("c", 0.9, 1512, True),  # what the task has taken is given back
+        ("b", 0.5, 1000, True),
+        ("a", 0.1, 100, False),
+    ]
+    assert found.said == (
+        "3 of 3 nodes may run it, of which 2 had room. "
+        "The order first, by values that were 0.4 s old, has c first among them."
+    )
+
+
+@pytest.mark.parametrize(
+    ("sits", "order", "sentence"),
+    [
+        (seat("b"), ORDER, "has b at place 2 among them."),
+        (seat("b", "b", "a"), ORDER, "2 of 3 nodes may run it, of which 1 had room. The order first, by values that "),
+        (seat("b", "b"), ORDER, "has b first among them."),
+        (seat("b"), None, "YARN has no order of nodewise here, and took b by its own rules."),
+        (seat("b"), NodeOrder("first", None, ()), "The order first had no values, so YARN took b by its own rules."),
+        (seat("z"), ORDER, "says nothing of z, which YARN took."),
+    ],
+)
+def test_why_is_said_in_a_sentence(sits: Seat, order: NodeOrder | None, sentence: str) -> None:
+    assert sentence in decide(sits, ROOMS, order, 1.0).said
+
+
+def test_an_order_is_read_as_the_plug_in_tells_it() -> None:
+    bean: dict[str, Any] = {
+        "name": "Hadoop:service=ResourceManager,name=NodewiseOrder-program.resnet",
+        "First": ["127.0.1.11:8041 0.900", "127.0.1.12:8041 0.100 last"],
+        "SnapshotAgeMillis": 400,
+        "StockOrder": False,
+    }
+
+    order = NodeOrder("program.resnet", 0.4, (("127.0.1.11", 0.9), ("127.0.1.12", 0.1)))
+    assert parse_order(bean) == order
+    assert parse_order({**bean, "StockOrder": True, "First": []}) == NodeOrder("program.resnet", None, ())
+    assert parse_order({**bean, "SnapshotAgeMillis": -1}).age_seconds is None
+
+
+@pytest.fixture
+def placed(users_client: InfoClient, hadoop: Hadoop) -> tuple[str, TaskDecision]:
+    """A task whose submitter has noted why it runs where it runs."""
+    task_id = users_client.submit_task(TaskSpec(["train"])).task_id
+    InfoClient(users_client.url, TOKEN).put_task_news(task_id, TaskNews(TaskState.RUNNING, node_name="c", attempt=1))
+    decision = decide(Seat(task_id, "c", 1, 512, 1), ROOMS, ORDER, 1_700_000_000.0)
+    hadoop.stored[f"/user/me/.nodewise/tasks/{task_id}/decision.1"] = json.dumps(answer_of(decision)).encode()
+    return task_id, decision
+
+
+def test_the_service_tells_what_the_submitter_has_noted(
+    users_client: InfoClient, placed: tuple[str, TaskDecision]
+) -> None:
+    task_id, decision = placed
+
+    assert users_client.task_decision(task_id) == users_client.task_decision(task_id, 1) == decision
+    with pytest.raises(NotFound, match=f"why start 2 of {task_id} has its node is not known"):
+        users_client.task_decision(task_id, 2)
+
+
+def test_what_is_no_decision_is_not_shown(
+    users_client: InfoClient, hadoop: Hadoop, placed: tuple[str, TaskDecision]
+) -> None:
+    for content in (b"", b"[]", b'{"task_id": 1}', b"\xff"):
+        hadoop.stored[f"/user/me/.nodewise/tasks/{placed[0]}/decision.1"] = content
+        with pytest.raises(NotFound):
+            users_client.task_decision(placed[0])
+
+
+def test_the_command_explains(task_command: Callable[..., str], placed: tuple[str, TaskDecision]) -> None:
+    task_id, decision = placed
+
+    lines = task_command("explain", task_id).splitlines()
+
+    assert decision.said in lines[0] and lines[0].startswith("c, seen at ")
+    assert [line.split() for line in lines[2:]] == [
+        ["c", "0.9", "1512", "3", "yes", "yes"],
+        ["b", "0.5", "1000", "2", "yes", "yes"],
+        ["a", "0.1", "100", "1", "yes", "no"],
+    ]
+    assert TaskDecision.from_json(json.loads(task_command("explain", task_id, "--json"))) == decision
