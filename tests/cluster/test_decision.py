@@ -149,7 +149,7 @@ def test_a_downloaded_record_makes_the_same_plan_again_without_a_cluster(
         ("maxflow", "perf_even"),
         ("even", "perf_even"),
     ]
-    assert set(others[1]["images"].values()) == {10, 11}
+    assert max(others[1]["images"].values()) == 11, "a node may have fewer than 10 where that moves fewer bytes"
 
 
 def test_a_record_that_is_no_longer_kept_is_found_at_the_job_s_output(site: Site, report: dict[str, Any]) -> None:
