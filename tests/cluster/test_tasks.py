@@ -166,7 +166,7 @@ def test_a_program_runs_with_its_folder_and_leaves_its_log_and_output(platform: 
     with hdfs.read("/out/task-hello/result.txt") as file:
         assert file.read() == b"7"
     kept = hdfs.list(f"/user/{platform.cluster.user}/.nodewise/tasks/{task.task_id}")
-    assert sorted(kept) == ["stderr.1", "stdout.1"], "a program that reports nothing has no file for it"
+    assert sorted(kept) == ["decision.1", "stderr.1", "stdout.1"], "a program that reports nothing has no file for it"
     assert len(platform.applications(task.task_id)) == 1
     shown = block("task-logs").partition("#")[0].replace("task_999855bdfa6921b4", task.task_id).split()
     assert shown[:2] == ["nodewise", "task"]
