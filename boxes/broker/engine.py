@@ -29,14 +29,15 @@ class EngineError(Exception):
 class Engine:
     """One Docker. Every call has a connection of its own; OSError when Docker does not answer."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, seconds: float = SECONDS) -> None:
         self._path = path
+        self._seconds = seconds
 
     def ask(self, method: str, path: str, body: Any = None, **query: str) -> Any:
         """The answer's JSON, None where there is none."""
         content = None if body is None else json.dumps(body)
         headers = {} if body is None else {"Content-Type": "application/json"}
-        return self._call(method, _target(path, query), content, headers)
+        return self._call(method, _target(path, query), content, headers, self._seconds)
 
     def load(self, archive: Iterable[bytes]) -> None:
         """Take an image from its archive; EngineError when Docker cannot use it."""
@@ -47,7 +48,7 @@ class Engine:
 
     def stat(self, container: str, path: str) -> Mapping[str, Any] | None:
         """What a path of a container's image is, by name; None when it is not there."""
-        with closing(_Connection(self._path, SECONDS)) as connection:
+        with closing(_Connection(self._path, self._seconds)) as connection:
             connection.request("HEAD", _target(f"/containers/{quote(container)}/archive", {"path": path}))
             answer = connection.getresponse()
         if answer.status == NOT_FOUND:
@@ -59,7 +60,7 @@ class Engine:
 
     def attach(self, container: str) -> socket.socket:
         """A connection that brings what the container prints, in frames, from now on."""
-        connection = _connect(self._path, SECONDS)
+        connection = _connect(self._path, self._seconds)
         target = _target(f"/containers/{quote(container)}/attach", {"stream": "1", "stdout": "1", "stderr": "1"})
         request = f"POST {target} HTTP/1.1\r\nHost: docker\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n"
         connection.sendall(request.encode())
@@ -73,7 +74,7 @@ class Engine:
         connection.settimeout(None)
         return connection
 
-    def _call(self, method: str, target: str, body: Any, headers: Mapping[str, str], seconds: float = SECONDS) -> Any:
+    def _call(self, method: str, target: str, body: Any, headers: Mapping[str, str], seconds: float) -> Any:
         with closing(_Connection(self._path, seconds)) as connection:
             try:
                 connection.request(method, target, body, headers)

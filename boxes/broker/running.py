@@ -21,6 +21,8 @@ from boxes.broker.settings import Settings
 
 LAST_WORDS_SECONDS = 10.0
 """How long Docker may take to bring the last that a box printed, and to tell how it ended."""
+BUSY_SECONDS = 2.0
+"""How long Docker may take for a call while the box runs: meanwhile nobody sees that the caller has hung up."""
 PAUSE_SECONDS = 0.01
 PIECE_BYTES = 1 << 16
 MB = 1 << 20
@@ -44,6 +46,7 @@ class Running:
 
     def __init__(self, engine: Engine, settings: Settings, order: Run, caller: Caller) -> None:
         self._engine = engine
+        self._busy = Engine(settings.docker, BUSY_SECONDS)
         self._settings = settings
         self._order = order
         self._caller = caller
@@ -97,7 +100,7 @@ class Running:
                 if file == output.fileno() and not relay.pass_on():
                     is_open = False
                     poll.unregister(output)
-                    self._engine.ask("GET", "/_ping")  # OSError if the output has an end because Docker has one
+                    self._busy.ask("GET", "/_ping")  # OSError if the output has an end because Docker has one
                 elif file == self._pidfd:
                     poll.unregister(file)
                     deadline = time.monotonic() + LAST_WORDS_SECONDS
@@ -116,15 +119,18 @@ class Running:
         if wishes.strip(SOFTLY + USE):
             end(self._pidfd)
             return
-        with suppress(EngineError):  # it has ended meanwhile
+        used = None
+        with suppress(EngineError, OSError, KeyError, TypeError):  # it has ended meanwhile, or Docker is busy
             if SOFTLY in wishes:
-                self._engine.ask("POST", f"/containers/{self._name}/kill", signal="SIGTERM")
+                self._busy.ask("POST", f"/containers/{self._name}/kill", signal="SIGTERM")
             if USE in wishes:
-                self._caller.connection.sendall(report({"use": self._use()}))
+                used = self._use()
+        if used:
+            self._caller.connection.sendall(report({"use": used}))
 
     def _use(self) -> dict[str, float]:
         """What the box has used, as the control groups count it."""
-        told = self._engine.ask("GET", f"/containers/{self._name}/stats", stream="0", **{"one-shot": "1"})
+        told = self._busy.ask("GET", f"/containers/{self._name}/stats", stream="0", **{"one-shot": "1"})
         memory, disk = told["memory_stats"], {"read": 0, "write": 0}
         for entry in told["blkio_stats"].get("io_service_bytes_recursive") or ():
             operation = entry["op"].lower()
