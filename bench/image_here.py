@@ -21,7 +21,7 @@ def make_image(archive: Path, mark: str = "one", packed: bool = False) -> str:
         {
             "architecture": "amd64",
             "os": "linux",
-            "config": {"Env": ["PATH=/usr/bin:/bin", f"MARK={mark}"]},
+            "config": {"Env": ["PATH=/usr/bin:/bin", f"MARK={mark}"], "Volumes": {"/data": {}}},
             "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(layer).hexdigest()}"]},
         }
     ).encode()

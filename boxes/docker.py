@@ -91,17 +91,21 @@ class DockerBox(Box):
             self._connection.sendall(what)
 
     def _follow(self, on_output: OnOutput) -> None:
-        with self._connection:
-            while self._ended is None and (frame := _next(self._connection)):
-                kind, content = frame
-                if kind == REPORT:
-                    self._hear(json.loads(content))
-                elif kind == STDOUT:
-                    on_output("stdout", content)
-                else:
-                    self._first_words = (self._first_words + content)[:_BRIEF]
-                    on_output("stderr", content)
+        try:
+            with self._connection:
+                while self._ended is None and (frame := _next(self._connection)):
+                    self._take(*frame, on_output)
+        finally:
             self._done.set()
+
+    def _take(self, kind: int, content: bytes, on_output: OnOutput) -> None:
+        if kind == REPORT:
+            self._hear(json.loads(content))
+        elif kind == STDOUT:
+            on_output("stdout", content)
+        else:
+            self._first_words = (self._first_words + content)[:_BRIEF]
+            on_output("stderr", content)
 
     def _hear(self, told: Mapping[str, Any]) -> None:
         if "ended" in told:

@@ -1,4 +1,4 @@
-"""Speaks to Docker's Engine API over its socket: version 1.41, which Docker has since 20.10."""
+"""Speaks to Docker's Engine API over its socket: in version 1.41, or the least that Docker knows if that is later."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import closing
 from typing import Any
 from urllib.parse import quote, urlencode
 
-VERSION = "/v1.41"
+LEAST_VERSION = (1, 41)
 SECONDS = 60.0
 LOAD_SECONDS = 1800.0
 BAD_REQUEST, NOT_FOUND = 400, 404
@@ -32,24 +32,25 @@ class Engine:
     def __init__(self, path: str, seconds: float = SECONDS) -> None:
         self._path = path
         self._seconds = seconds
+        self._prefix = ""
 
     def ask(self, method: str, path: str, body: Any = None, **query: str) -> Any:
         """The answer's JSON, None where there is none."""
         content = None if body is None else json.dumps(body)
         headers = {} if body is None else {"Content-Type": "application/json"}
-        return self._call(method, _target(path, query), content, headers, self._seconds)
+        return self._call(method, self._target(path, query), content, headers, self._seconds)
 
     def load(self, archive: Iterable[bytes]) -> None:
         """Take an image from its archive; EngineError when Docker cannot use it."""
         headers = {"Content-Type": "application/x-tar"}
-        told = self._call("POST", f"{VERSION}/images/load?quiet=1", archive, headers, LOAD_SECONDS)
+        told = self._call("POST", self._target("/images/load", {"quiet": "1"}), archive, headers, LOAD_SECONDS)
         if isinstance(told, dict) and "error" in told:
             raise EngineError(500, str(told["error"]))
 
     def stat(self, container: str, path: str) -> Mapping[str, Any] | None:
         """What a path of a container's image is, by name; None when it is not there."""
         with closing(_Connection(self._path, self._seconds)) as connection:
-            connection.request("HEAD", _target(f"/containers/{quote(container)}/archive", {"path": path}))
+            connection.request("HEAD", self._target(f"/containers/{quote(container)}/archive", {"path": path}))
             answer = connection.getresponse()
         if answer.status == NOT_FOUND:
             return None
@@ -61,7 +62,7 @@ class Engine:
     def attach(self, container: str) -> socket.socket:
         """A connection that brings what the container prints, in frames, from now on."""
         connection = _connect(self._path, self._seconds)
-        target = _target(f"/containers/{quote(container)}/attach", {"stream": "1", "stdout": "1", "stderr": "1"})
+        target = self._target(f"/containers/{quote(container)}/attach", {"stream": "1", "stdout": "1", "stderr": "1"})
         request = f"POST {target} HTTP/1.1\r\nHost: docker\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n"
         connection.sendall(request.encode())
         head = b""
@@ -73,6 +74,14 @@ class Engine:
             raise EngineError(int(head.split()[1]), "Docker does not let its broker follow the container")
         connection.settimeout(None)
         return connection
+
+    def _target(self, path: str, query: Mapping[str, str]) -> str:
+        """The path of a call in the version that both know; Docker is asked for its own once."""
+        if not self._prefix:
+            told = self._call("GET", "/version", None, {}, self._seconds)
+            least = tuple(int(part) for part in str(told["MinAPIVersion"]).split("."))
+            self._prefix = "/v{}.{}".format(*max(LEAST_VERSION, least))
+        return f"{self._prefix}{path}?{urlencode(query)}" if query else self._prefix + path
 
     def _call(self, method: str, target: str, body: Any, headers: Mapping[str, str], seconds: float) -> Any:
         with closing(_Connection(self._path, seconds)) as connection:
@@ -106,10 +115,6 @@ def _connect(path: str, seconds: float) -> socket.socket:
         connection.close()
         raise
     return connection
-
-
-def _target(path: str, query: Mapping[str, str]) -> str:
-    return f"{VERSION}{path}?{urlencode(query)}" if query else VERSION + path
 
 
 def _json(content: bytes) -> Any:

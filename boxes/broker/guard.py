@@ -19,7 +19,8 @@ LABEL = "nodewise.box"
 """Of each container: who watches over it, as `watcher` writes it."""
 REMOVE_SECONDS = 60.0
 PAUSE_SECONDS = 0.2
-_BOX, _DONE = b"B", b"D"
+_BOX, _CONTAINER, _DONE = b"B", b"C", b"D"
+_ID_BYTES = 64
 
 
 class Guard:
@@ -39,6 +40,11 @@ class Guard:
         with suppress(OSError):
             socket.send_fds(self.line, [_BOX], [pidfd])
 
+    def tell_container(self, container_id: str) -> None:
+        """The id of the container, by which its processes are found before the first of them is told."""
+        with suppress(OSError):
+            self.line.sendall(_CONTAINER + container_id.encode().ljust(_ID_BYTES))
+
     def has_ended(self) -> bool:
         """Whether somebody has killed it."""
         return bool(select.select([self.line], [], [], 0)[0])
@@ -54,18 +60,30 @@ def _guard(line: socket.socket, engine: Engine, container_name: str, place: str)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     _close_all_but(line.fileno())
-    pidfd = None
+    pidfd, container_id = None, ""
     while True:
         said, files, _, _ = socket.recv_fds(line, 1, 1)
         pidfd = files[0] if files else pidfd
         if said == _DONE:
             os._exit(0)
+        if said == _CONTAINER:
+            container_id = line.recv(_ID_BYTES, socket.MSG_WAITALL).decode().strip()
         if not said:
             break
     end(pidfd)
+    if pidfd is None:
+        end_by_group(container_id)
     unpin(place)
     remove(engine, container_name)
     os._exit(0)
+
+
+def end_by_group(container_id: str) -> None:
+    """End a box of which no process was told yet, by its control group: Docker may be gone."""
+    for folder in Path("/proc").iterdir() if container_id else ():
+        with suppress(OSError):
+            if folder.name.isdigit() and container_id in (folder / "cgroup").read_text():
+                os.kill(int(folder.name), signal.SIGKILL)
 
 
 def _close_all_but(file: int) -> None:
@@ -89,7 +107,7 @@ def remove(engine: Engine, container_name: str) -> None:
     deadline = time.monotonic() + REMOVE_SECONDS
     while time.monotonic() < deadline:
         try:
-            engine.ask("DELETE", f"/containers/{container_name}", force="1")
+            engine.ask("DELETE", f"/containers/{container_name}", force="1", v="1")
             return
         except EngineError as error:
             if error.status == NOT_FOUND:
@@ -112,7 +130,7 @@ def sweep(engine: Engine) -> None:
     for container in engine.ask("GET", "/containers/json", all="1", filters=f'{{"label":["{LABEL}"]}}') or ():
         if not _lives(container["Labels"][LABEL]):
             with suppress(EngineError):
-                engine.ask("DELETE", f"/containers/{container['Id']}", force="1")
+                engine.ask("DELETE", f"/containers/{container['Id']}", force="1", v="1")
 
 
 def _lives(watcher_name: str) -> bool:

@@ -11,6 +11,7 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import tarfile
 import tempfile
 import zlib
@@ -24,13 +25,15 @@ MOST_CONFIGURATION_BYTES = 4 << 20
 MOST_LAYERS = 128
 MOST_LAYER_BYTES = 64 << 30
 PIECE_BYTES = 1 << 20
+SPARE_BYTES = 1 << 30
+"""Of the disk, which stays free."""
 _GZIP = b"\x1f\x8b"
 _REMEDY = "write the archive by `docker save`"
 
 
 def image_of(archive: IO[bytes]) -> str:
     """The id of the one image that an archive holds; Refusal when there is another number of them."""
-    with _opened(archive) as read:
+    with _refusing(), _opened(archive) as read:
         _, configuration = _configuration(read)
     return _id(configuration)
 
@@ -38,7 +41,7 @@ def image_of(archive: IO[bytes]) -> str:
 @contextmanager
 def checked(archive: IO[bytes], image: str) -> Iterator[IO[bytes]]:
     """A new archive, in an unnamed file, of nothing but that image; Refusal when its bytes are not those of its id."""
-    with _opened(archive) as read:
+    with _refusing(), _opened(archive) as read:
         layers, configuration = _configuration(read)
         if _id(configuration) != image:
             raise Refusal(f"the archive holds {_id(configuration)} and not {image}", "send the archive of that image")
@@ -60,6 +63,15 @@ def pieces(file: IO[bytes]) -> Iterator[bytes]:
     """The bytes of a file."""
     while piece := file.read(PIECE_BYTES):
         yield piece
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Refuse what a tar archive may say that nobody writes: Python's reader has many words for it."""
+    try:
+        yield
+    except (tarfile.TarError, ValueError, OverflowError, EOFError, KeyError, IndexError, RecursionError) as error:
+        raise Refusal(f"it is no tar archive of an image: {error}", _REMEDY) from error
 
 
 def _opened(archive: IO[bytes]) -> tarfile.TarFile:
@@ -134,6 +146,7 @@ def _unpacked(packed: IO[bytes], digest: str) -> Iterator[IO[bytes]]:
             for piece in pieces(source):
                 found.update(piece)
                 content.write(piece)
+                _check_room(content)
                 if content.tell() > MOST_LAYER_BYTES:  # a few bytes can be packed zeros without end
                     raise Refusal(
                         f"a layer has more than {MOST_LAYER_BYTES >> 30} GiB", "build the image in more steps"
@@ -144,6 +157,13 @@ def _unpacked(packed: IO[bytes], digest: str) -> Iterator[IO[bytes]]:
             raise Refusal(f"a layer is not the one that the image names, {digest}", "send the archive again")
         content.seek(0)
         yield content
+
+
+def _check_room(content: IO[bytes]) -> None:
+    """Refusal when the disk is nearly full: root may use what others may not."""
+    disk = os.fstatvfs(content.fileno())
+    if disk.f_bavail * disk.f_frsize < SPARE_BYTES:
+        raise Refusal("the node's disk has no room for the image", f"free some of {tempfile.gettempdir()} there")
 
 
 def _temporary() -> IO[bytes]:

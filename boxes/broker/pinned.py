@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 PLACES = Path("/run/nodewise/boxes")
-_BIND, _DETACH = 0x1000, 2
+_BIND, _DETACH, _NOT_BY_LINKS = 0x1000, 2, 8
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -31,9 +31,7 @@ def pin(file: int, name: str) -> str:
 def unpin(name: str) -> None:
     """Take the place away if it is there; a container that has the folder keeps it."""
     place = PLACES / name
-    if not place.exists():
-        return
-    _LIBC.umount2(os.fsencode(place), _DETACH)
+    _LIBC.umount2(os.fsencode(place), _DETACH | _NOT_BY_LINKS)  # nobody looks at it: it may be on a disk that is broken
     with suppress(OSError):
         place.rmdir()  # refuses a folder that is not empty, so nothing of a caller's is ever deleted
 

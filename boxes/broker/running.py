@@ -13,7 +13,7 @@ from secrets import token_hex
 from typing import Any
 
 from boxes.broker.engine import Engine, EngineError
-from boxes.broker.frames import HEADER, SOFTLY, USE, report
+from boxes.broker.frames import HEADER, SOFTLY, STDERR, STDOUT, USE, report
 from boxes.broker.guard import LABEL, Guard, end, remove, watcher
 from boxes.broker.order import Refusal, Run
 from boxes.broker.pinned import pin, unpin
@@ -21,6 +21,8 @@ from boxes.broker.settings import Settings
 
 LAST_WORDS_SECONDS = 10.0
 """How long Docker may take to bring the last that a box printed, and to tell how it ended."""
+MOST_PLACES = 64
+"""Folders of programs that are looked through: Docker mounts the image for each."""
 BUSY_SECONDS = 2.0
 """How long Docker may take for a call while the box runs: meanwhile nobody sees that the caller has hung up."""
 PAUSE_SECONDS = 0.01
@@ -73,7 +75,7 @@ class Running:
     def _start(self, guard: Guard) -> socket.socket:
         """Start the program; what it prints."""
         body = self._body(pin(self._caller.file, watcher()))
-        self._engine.ask("POST", "/containers/create", body, name=self._name)
+        guard.tell_container(self._engine.ask("POST", "/containers/create", body, name=self._name)["Id"])
         self._check_program()
         output = self._engine.attach(self._name)
         self._engine.ask("POST", f"/containers/{self._name}/start")
@@ -100,7 +102,9 @@ class Running:
                 if file == output.fileno() and not relay.pass_on():
                     is_open = False
                     poll.unregister(output)
-                    self._busy.ask("GET", "/_ping")  # OSError if the output has an end because Docker has one
+                    (self._engine if self._has_ended() else self._busy).ask(
+                        "GET", "/_ping"
+                    )  # OSError if the output has an end because Docker has one
                 elif file == self._pidfd:
                     poll.unregister(file)
                     deadline = time.monotonic() + LAST_WORDS_SECONDS
@@ -110,6 +114,10 @@ class Running:
                     self._obey()
             if time.monotonic() > deadline:
                 return
+
+    def _has_ended(self) -> bool:
+        """Whether the first process of the box has ended, as the kernel knows it."""
+        return self._pidfd is None or bool(select.select([self._pidfd], [], [], 0)[0])
 
     def _obey(self) -> None:
         """A wish of the caller; OSError when it has hung up."""
@@ -147,7 +155,9 @@ class Running:
     def _ended(self) -> dict[str, Any]:
         """How the program ended."""
         deadline = time.monotonic() + LAST_WORDS_SECONDS
-        while (state := self._state())["Running"] and time.monotonic() < deadline:
+        while (state := self._state())["Running"]:
+            if time.monotonic() > deadline:  # what it says then is no exit code
+                raise ConnectionError("Docker does not tell how the box has ended")
             time.sleep(PAUSE_SECONDS)
         return {"ended": state["ExitCode"], "out_of_memory": state["OOMKilled"]}
 
@@ -177,7 +187,12 @@ class Running:
         """The folders of programs: of the order's environment, or of the image's."""
         variables = self._engine.ask("GET", f"/containers/{self._name}/json")["Config"]["Env"] or []
         found = [one.partition("=")[2] for one in variables if one.startswith("PATH=")]
-        return [place for place in found[-1].split(":") if place.startswith("/")] if found else ["/usr/bin", "/bin"]
+        places = [place for place in found[-1].split(":") if place.startswith("/")] if found else ["/usr/bin", "/bin"]
+        return places[:MOST_PLACES]
+
+    def _volumes(self) -> list[str]:
+        """What the image wants to have on disks of the machine; the box has it in its memory."""
+        return sorted(self._engine.ask("GET", f"/images/{self._order.image}/json")["Config"].get("Volumes") or ())
 
     def _body(self, folder: str) -> dict[str, Any]:
         """The container, as Docker's API has it."""
@@ -192,7 +207,10 @@ class Running:
             "Labels": {LABEL: watcher()},
             "Healthcheck": {"Test": ["NONE"]},
             "HostConfig": {
-                "Mounts": [{"Type": "bind", "Source": folder, "Target": caller.folder}],
+                "Mounts": [
+                    {"Type": "bind", "Source": folder, "Target": caller.folder},
+                    *({"Type": "tmpfs", "Target": path} for path in self._volumes()),
+                ],
                 "ReadonlyRootfs": True,
                 "Tmpfs": {"/tmp": "rw,nosuid,nodev,mode=1777"},  # noqa: S108 the box's own
                 "ShmSize": order.memory_mb * MB // 2,
@@ -234,7 +252,10 @@ class _Relay:
         """How many of the bytes that are there are whole frames."""
         begin = 0
         while len(self._left) >= begin + HEADER.size:
-            end_of_frame = begin + HEADER.size + HEADER.unpack_from(self._left, begin)[1]
+            kind, length = HEADER.unpack_from(self._left, begin)
+            if kind not in (STDOUT, STDERR):
+                raise ConnectionError("Docker's output of the box is not what it should be")
+            end_of_frame = begin + HEADER.size + length
             if end_of_frame > len(self._left):
                 break
             begin = end_of_frame

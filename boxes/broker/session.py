@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import socket
 import stat
 import struct
-from contextlib import suppress
-from http.client import HTTPException
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from boxes.broker import images
@@ -19,6 +21,7 @@ from boxes.broker.running import Caller, Running
 from boxes.broker.settings import Settings
 
 ORDER_SECONDS = 10.0
+LOADING = Path("/run/nodewise/loading")
 _CREDENTIALS = struct.Struct("3i")
 _BRIEF = 1 << 16
 
@@ -32,8 +35,8 @@ def serve(connection: socket.socket, settings: Settings) -> None:
             connection.sendall(report({"refused": error.message, "remedy": error.remedy}))
         except EngineError as error:
             connection.sendall(report({"failed": f"Docker says: {error.message}"}))
-        except (OSError, HTTPException) as error:
-            connection.sendall(report({"failed": f"the broker of boxes cannot go on: {error}"}))
+        except Exception as error:  # whatever it is, the caller has to hear of an end
+            connection.sendall(report({"failed": f"the broker of boxes cannot go on: {error or type(error).__name__}"}))
 
 
 def _serve(connection: socket.socket, settings: Settings) -> None:
@@ -65,10 +68,11 @@ def _who(connection: socket.socket, settings: Settings) -> tuple[int, int]:
 
 def _read_order(connection: socket.socket) -> tuple[bytes, int | None]:
     """The line of the order and the open file that came with it."""
-    connection.settimeout(ORDER_SECONDS)
+    deadline = time.monotonic() + ORDER_SECONDS
     said, file = b"", None
     try:
         while b"\n" not in said:
+            connection.settimeout(max(0.001, deadline - time.monotonic()))
             piece, files, _, _ = socket.recv_fds(connection, _BRIEF, 1)
             if files:
                 file = files[0]
@@ -109,10 +113,22 @@ def _is_there(engine: Engine, image: str) -> bool:
 def _load(engine: Engine, order: Load, file: int | None) -> None:
     if file is None or not stat.S_ISREG(os.fstat(file).st_mode):
         raise Refusal("the order comes without the image's archive", "send an open file with it")
-    with os.fdopen(file, "rb") as archive, images.checked(archive, order.image) as content:
-        engine.load(images.pieces(content))
+    with os.fdopen(file, "rb") as archive, _one_load():
+        if _is_there(engine, order.image):  # another has brought it meanwhile
+            return
+        with images.checked(archive, order.image) as content:
+            engine.load(images.pieces(content))
     if not _is_there(engine, order.image):
         raise Refusal(f"Docker does not make {order.image} of the archive", "write it by `docker save` again")
+
+
+@contextmanager
+def _one_load() -> Iterator[None]:
+    """One load at a time: each takes the room of its image twice for a while."""
+    LOADING.parent.mkdir(parents=True, exist_ok=True)
+    with LOADING.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _folder(file: int | None, uid: int, settings: Settings) -> tuple[int, str]:
@@ -124,6 +140,10 @@ def _folder(file: int | None, uid: int, settings: Settings) -> tuple[int, str]:
     if file is None or not stat.S_ISDIR((found := os.fstat(file)).st_mode):
         raise Refusal("the order comes without a folder", "send an open folder with it")
     path = Path(f"/proc/self/fd/{file}").readlink()
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise Refusal("the folder's name is not UTF-8", "use another folder") from None
     if found.st_uid != uid:
         raise Refusal(f"{path} is not its caller's", "send a folder of your own")
     if not any(path.is_relative_to(allowed) and path != Path(allowed) for allowed in settings.folders):

@@ -15,7 +15,6 @@ from hadoop.rest.resourcemanager import ResourceManager
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotFound
 from infosvc.wire.fields import answer_of
-from infosvc.wire.records import State
 from infosvc.wire.tasks import Task
 from jobs.application import job_record
 from jobs.application.submit import InfoAccess, Submitter
@@ -67,7 +66,10 @@ class TaskCluster:
         return self._submitter.submit(asked)
 
     def _image_nodes(self, task: Task) -> set[str] | None:
-        """The nodes that allow the image of a task; None without one, or where no node reports what it allows."""
+        """The nodes that allow the image of a task; None without one, or where no node reports what it allows.
+
+        What an agent said that is silent now counts, too: the broker of the node has the last word.
+        """
         image = image_id(task.spec)
         if image is None:
             return None
@@ -77,7 +79,7 @@ class TaskCluster:
             return None
         if not told:
             return None
-        return {one.node_name for one in told if one.state is State.FRESH and image in (one.data_value or "").split()}
+        return {one.node_name for one in told if image in (one.data_value or "").split()}
 
     def note_decision(self, task: Task, application: Application) -> None:
         """Keep in HDFS why a start of a task runs where it runs."""

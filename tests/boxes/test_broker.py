@@ -11,7 +11,9 @@ import socket
 import subprocess
 import sys
 import tarfile
+import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ from boxes.box import Ended, Image, Limits, Program
 from boxes.broker.frames import HEADER, REPORT, read_frame
 from boxes.broker.images import checked, image_of
 from boxes.broker.order import Refusal, Run, parse
+from boxes.broker.session import serve
 from boxes.broker.settings import Settings
 from tests.boxes.test_boxes import Heard
 from tests.recipes.pages import block
@@ -329,6 +332,42 @@ def test_an_archive_with_other_bytes_than_its_image_is_refused(tmp_path: Path) -
         with path.open("rb") as archive, pytest.raises(Refusal) as error, checked(archive, image):
             pytest.fail("it was taken")
         assert error.value.message.startswith(sentence)
+
+
+@pytest.mark.parametrize("pax", [{"GNU.sparse.map": "x"}, {"GNU.sparse.major": "1", "GNU.sparse.minor": "0"}])
+def test_headers_that_nobody_writes_are_refused(tmp_path: Path, pax: dict[str, str]) -> None:
+    with tarfile.open(tmp_path / "a.tar", "w", format=tarfile.PAX_FORMAT) as write:
+        member = tarfile.TarInfo("manifest.json")
+        member.size, member.pax_headers = 512, pax
+        write.addfile(member, io.BytesIO(b"\0" * 512))
+
+    with (tmp_path / "a.tar").open("rb") as archive, pytest.raises(Refusal):
+        image_of(archive)
+
+
+def test_an_archive_is_refused_where_the_disk_is_nearly_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    image = archive_of(tmp_path / "a.tar", [b"one"])
+    monkeypatch.setattr("boxes.broker.images.SPARE_BYTES", 1 << 60)
+
+    with (tmp_path / "a.tar").open("rb") as archive, pytest.raises(Refusal) as error, checked(archive, image):
+        pytest.fail("it was taken")
+    assert error.value.message == "the node's disk has no room for the image"
+
+
+def test_an_order_has_to_come_within_its_time_however_often_a_byte_of_it_comes(
+    docker: DockerHere, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("boxes.broker.session.ORDER_SECONDS", 0.5)
+    here, there = socket.socketpair()
+    with here, there:
+        serving = threading.Thread(target=serve, args=(there, Settings.load(docker.settings)))
+        serving.start()
+        while serving.is_alive():
+            with suppress(OSError):
+                here.sendall(b" ")
+            serving.join(0.1)
+        frame = read_frame(here.recv)
+    assert frame is not None and "did not come within 0.5 s" in json.loads(frame[1])["refused"]
 
 
 def test_the_image_of_an_archive_is_known_by_its_bytes(tmp_path: Path) -> None:

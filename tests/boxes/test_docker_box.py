@@ -16,6 +16,7 @@ import pytest
 from bench.docker_here import DockerHere
 from boxes import create
 from boxes.box import Box, BoxError, Ended, Image, Limits, Program
+from boxes.broker.guard import end_by_group
 from tests.boxes.test_boxes import Heard, of_folder, until
 
 SECONDS = 30.0
@@ -59,6 +60,20 @@ def test_nothing_of_the_machine_is_there_but_that_folder(started: Run) -> None:
     assert box.wait(SECONDS) == Ended(0)
     listed = heard.stdout.decode()
     assert "'root'" not in listed and "'work'" not in listed and "'etc'" in listed
+
+
+def test_what_the_image_calls_a_volume_is_in_the_boxs_memory_and_goes_with_it(started: Run, docker: DockerHere) -> None:
+    script = (
+        "echo x > /data/x && cat /data/x; grep -c ' /data tmpfs ' /proc/mounts; head -c 100000000 /dev/zero > /data/y"
+    )
+    box, heard = started("bash", "-c", script)
+
+    ended = box.wait(SECONDS)
+
+    assert heard.stdout == b"x\n1\n"
+    assert ended is not None and ended.code != 0, "it has no more room than the box has memory"
+    until(lambda: docker.containers() == [])
+    assert not docker.engine.ask("GET", "/volumes")["Volumes"]
 
 
 def test_no_capability_no_new_privilege_and_only_the_callers_user(started: Run) -> None:
@@ -138,6 +153,20 @@ def test_a_broker_that_is_killed_takes_the_box_along(
     if victim == "both at once":  # the next box finds what is left
         started("true")[0].wait(SECONDS)
     until(lambda: of_folder(tmp_path) == [] and docker.containers() == [])
+
+
+def test_a_box_of_which_no_process_is_known_is_ended_by_its_control_group(
+    started: Run, docker: DockerHere, tmp_path: Path
+) -> None:
+    box, heard = started("bash", "-c", "trap '' TERM; (setsid sleep 3600 &); echo ready; sleep 3600")
+    until(lambda: heard.stdout == b"ready\n")
+
+    end_by_group("")
+    assert box.wait(0.2) is None
+    end_by_group(docker.containers()[0])
+
+    assert box.wait(SECONDS) == Ended(signal=signal.SIGKILL)
+    assert of_folder(tmp_path) == []
 
 
 def test_a_docker_that_is_killed_takes_the_box_along(started: Run, docker: DockerHere, tmp_path: Path) -> None:

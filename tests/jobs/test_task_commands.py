@@ -270,6 +270,10 @@ def test_an_array_is_a_task_for_each_number(command: Command, client: InfoClient
     assert [task.name for task in tasks] == ["sweep[1]", "sweep[2]", "sweep[3]"]
     assert [task.spec.variables for task in tasks] == [{"ARRAY_INDEX": str(number)} for number in (1, 2, 3)]
     assert len({task.spec.array for task in tasks}) == 1
+    made = json.loads(
+        command("submit", "--array", "7", "--output", "/out/s/", "--checkpoint", "/c", "--json", "--", "x").stdout
+    )
+    assert [(one["spec"]["output"], one["spec"]["checkpoint"]) for one in made] == [("/out/s/7", "/c/7")]
     assert command(*words).stdout == done.stdout, "the same key makes the same array"
     assert len(json.loads(command("submit", "--array", "1,2", "--json", "--", "run").stdout)) == 2
     assert "give --array too" in command("submit", "--at-once", "2", "--", "run").stderr

@@ -48,12 +48,26 @@ class Indices(click.ParamType[Sequence[int]]):
 def spread(spec: TaskSpec, indices: Sequence[int], key: str) -> Iterator[tuple[TaskSpec, str]]:
     """A task for each number, which its program finds as ARRAY_INDEX, and its key, empty if `key` is.
 
-    The same key makes the same array.
+    The same key makes the same array. Output and checkpoint of each lie below those that were named.
     """
     name = spec.name or PurePosixPath(spec.argv[0]).name
     array = f"array-{hashlib.sha256((key or secrets.token_hex()).encode()).hexdigest()[:12]}"
     for index in indices:
         mark = f"[{index}]"
         variables = {**spec.variables, INDEX: str(index)}
-        one = replace(spec, name=name[: LONGEST_NAME - len(mark)] + mark, variables=variables, array=array)
-        yield one, key and f"{key}-{index}"
+        yield (
+            replace(
+                spec,
+                name=name[: LONGEST_NAME - len(mark)] + mark,
+                variables=variables,
+                array=array,
+                output=_below(spec.output, index),
+                checkpoint=_below(spec.checkpoint, index),
+            ),
+            key and f"{key}-{index}",
+        )
+
+
+def _below(folder: str | None, index: int) -> str | None:
+    """A folder of HDFS for each number, as no two tasks may have one."""
+    return None if folder is None else f"{folder.rstrip('/')}/{index}"

@@ -6,6 +6,8 @@ by one rename. The newest snapshot of the newest start counts: what an earlier o
 
 from __future__ import annotations
 
+import os
+import stat
 import threading
 import time
 from collections.abc import Mapping
@@ -85,7 +87,7 @@ class Checkpoint:
         self._number, self._kept = number, now
         with suppress(HadoopError):
             self._filesystem.delete(f"{self._of(self._start)}/{number - KEPT}")
-            for earlier in range(1, self._start - 1) if number == KEPT else ():
+            for earlier in range(1, self._start - 1) if number == 1 else ():
                 self._filesystem.delete(self._of(earlier))
 
     def _newest(self, start: int) -> str | None:
@@ -105,9 +107,11 @@ def _numbers(filesystem: FileSystem, folder: str, prefix: str = "") -> list[int]
 def _look(folder: Path) -> _Seen:
     """Size and time of each file below a folder."""
     found = {}
-    for path in sorted(folder.rglob("*")):
-        with suppress(OSError):  # it is gone already
-            if path.is_file() and not path.is_symlink():
-                status = path.stat()
-                found[str(path.relative_to(folder))] = (status.st_size, status.st_mtime_ns)
+    for where, _, names in os.walk(folder):  # it passes over folders that are gone already
+        for name in names:
+            path = Path(where, name)
+            with suppress(OSError):
+                status = path.lstat()
+                if stat.S_ISREG(status.st_mode):
+                    found[str(path.relative_to(folder))] = (status.st_size, status.st_mtime_ns)
     return found
