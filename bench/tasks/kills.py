@@ -22,7 +22,7 @@ from infosvc.wire.tasks import Task, TaskState
 NODES = 4
 LIFE_SECONDS = (0.5, 5.0)
 """How long a submitter lives: its JVM needs one to three of these seconds, and then there is a turn a second."""
-TASKS_A_LIFE = 2
+TASKS_A_LIFE = 1
 PATIENCE_SECONDS = 900.0
 
 
