@@ -14,26 +14,19 @@ PYTHON = Path("/usr/bin/python3").resolve()
 _LEFT_OUT = ("__pycache__", "dist-packages", "test", "idlelib", "ensurepip", "lib2to3", "pydoc_data")
 
 
-def make_image(archive: Path, mark: str = "one", packed: bool = False) -> str:
-    """Write the archive and return the id of its image; another `mark` makes another image."""
+def make_image(archive: Path) -> str:
+    """Write the archive and return the id of its image."""
     layer = _layer()
     configuration = json.dumps(
         {
             "architecture": "amd64",
             "os": "linux",
-            "config": {"Env": ["PATH=/usr/bin:/bin", f"MARK={mark}"], "Volumes": {"/data": {}}},
+            "config": {"Env": ["PATH=/usr/bin:/bin", "MARK=one"], "Volumes": {"/data": {}}},
             "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(layer).hexdigest()}"]},
         }
     ).encode()
-    write_archive(archive, configuration, [gzip_of(layer) if packed else layer])
+    write_archive(archive, configuration, [layer])
     return f"sha256:{hashlib.sha256(configuration).hexdigest()}"
-
-
-def gzip_of(content: bytes) -> bytes:
-    """The same, packed."""
-    import gzip
-
-    return gzip.compress(content, 1)
 
 
 def write_archive(archive: Path, configuration: bytes, layers: list[bytes], tags: tuple[str, ...] = ()) -> None:

@@ -7,7 +7,7 @@ from statistics import median
 from typing import Any
 
 from bench.dashboard.browser import Found
-from bench.info.figures import MB, MS, PERCENT, Figure
+from bench.info.figures import LINE_HEAD, MB, MS, PERCENT, Figure, line_of
 
 FIGURES = (
     Figure("first_paint_seconds", "", "first paint", *MS, most=1.0),
@@ -37,16 +37,10 @@ def rows(rounds: Sequence[Found]) -> list[dict[str, Any]]:
 
 def markdown(record: dict[str, Any]) -> str:
     """The table with what it was measured on."""
-    head = ["| figure | must reach | found | least to most | reached |", "| --- | --- | --- | --- | --- |"]
-    lines = [_line(figure, row) for figure, row in zip(FIGURES, record["figures"], strict=True)]
-    return "\n".join([f"# Dashboard, {record['date']}", "", _machine_line(record), "", *head, *lines, ""])
-
-
-def _line(figure: Figure, row: dict[str, Any]) -> str:
-    asked = "" if figure.most is None else f"<= {figure.text_of(figure.most)}"
-    reached = {True: "yes", False: "**no**", None: ""}[row["met"]]
-    spread = f"{figure.text_of(min(row['rounds']))} to {figure.text_of(max(row['rounds']))}"
-    return f"| {figure.text} | {asked} | {figure.text_of(row['nodewise'])} | {spread} | {reached} |"
+    lines = [
+        line_of(figure, row["nodewise"], row["rounds"]) for figure, row in zip(FIGURES, record["figures"], strict=True)
+    ]
+    return "\n".join([f"# Dashboard, {record['date']}", "", _machine_line(record), "", *LINE_HEAD, *lines, ""])
 
 
 def _machine_line(record: dict[str, Any]) -> str:

@@ -35,6 +35,17 @@ class Figure:
         return f"{number:,.{digits}f} {self.unit}".strip()
 
 
+def line_of(figure: Figure, value: float, rounds: Sequence[float]) -> str:
+    """A line of a table: what must be reached, what was found, in which range, and whether it was reached."""
+    asked = f"<= {figure.text_of(figure.most)}" if figure.most is not None else ""
+    asked = asked or (f">= {figure.text_of(figure.least)}" if figure.least is not None else "")
+    reached = {True: "yes", False: "**no**", None: ""}[figure.is_met(value)]
+    spread = f"{figure.text_of(min(rounds))} to {figure.text_of(max(rounds))}"
+    return f"| {figure.text} | {asked} | {figure.text_of(value)} | {spread} | {reached} |"
+
+
+LINE_HEAD = ["| figure | must reach | found | least to most | reached |", "| --- | --- | --- | --- | --- |"]
+"""Above such lines."""
 MS, PERCENT, MB = ("ms", 1e3), ("% of a core", 1e2), ("MB", 1e-6)
 # What both hold resident, pages that they share counted once.
 MEMORY = "memory of agent and guard, without running collectors"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from bench.info.figures import MS, Figure
+from bench.info.figures import LINE_HEAD, MS, Figure, line_of
 
 FIGURES = (
     Figure("start_process_seconds", "start", "asked for to first line, box of processes", "s", most=5.0),
@@ -45,17 +45,8 @@ def rows(rounds: Sequence[Mapping[str, float]]) -> list[dict[str, Any]]:
 def markdown(record: Mapping[str, Any]) -> str:
     """The table with what it was measured on."""
     known = {figure.key: figure for figure in FIGURES}
-    head = ["| figure | must reach | found | least to most | reached |", "| --- | --- | --- | --- | --- |"]
-    lines = [_line(known[row["name"]], row) for row in record["figures"]]
-    return "\n".join([f"# Tasks, {record['date']}", "", _scene_line(record), "", *head, *lines, ""])
-
-
-def _line(figure: Figure, row: Mapping[str, Any]) -> str:
-    asked = f"<= {figure.text_of(figure.most)}" if figure.most is not None else ""
-    asked = asked or (f">= {figure.text_of(figure.least)}" if figure.least is not None else "")
-    reached = {True: "yes", False: "**no**", None: ""}[row["met"]]
-    spread = f"{figure.text_of(min(row['rounds']))} to {figure.text_of(max(row['rounds']))}"
-    return f"| {figure.text} | {asked} | {figure.text_of(row['found'])} | {spread} | {reached} |"
+    lines = [line_of(known[row["name"]], row["found"], row["rounds"]) for row in record["figures"]]
+    return "\n".join([f"# Tasks, {record['date']}", "", _scene_line(record), "", *LINE_HEAD, *lines, ""])
 
 
 def _scene_line(record: Mapping[str, Any]) -> str:

@@ -102,9 +102,7 @@ class Running:
                 if file == output.fileno() and not relay.pass_on():
                     is_open = False
                     poll.unregister(output)
-                    (self._engine if self._has_ended() else self._busy).ask(
-                        "GET", "/_ping"
-                    )  # OSError if the output has an end because Docker has one
+                    self._check_docker()
                 elif file == self._pidfd:
                     poll.unregister(file)
                     deadline = time.monotonic() + LAST_WORDS_SECONDS
@@ -115,9 +113,10 @@ class Running:
             if time.monotonic() > deadline:
                 return
 
-    def _has_ended(self) -> bool:
-        """Whether the first process of the box has ended, as the kernel knows it."""
-        return self._pidfd is None or bool(select.select([self._pidfd], [], [], 0)[0])
+    def _check_docker(self) -> None:
+        """OSError if the output has an end because Docker has one; a box that has ended can wait for the answer."""
+        has_ended = self._pidfd is None or bool(select.select([self._pidfd], [], [], 0)[0])
+        (self._engine if has_ended else self._busy).ask("GET", "/_ping")
 
     def _obey(self) -> None:
         """A wish of the caller; OSError when it has hung up."""

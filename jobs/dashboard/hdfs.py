@@ -1,13 +1,21 @@
-"""Paths of HDFS as people write them in the dashboard."""
+"""Paths of HDFS: as people write them in the dashboard, and where things are kept."""
 
 from __future__ import annotations
 
 import re
 from pathlib import PurePosixPath
 
+from hadoop.rest.webhdfs import WebHdfs
 from infosvc.wire.errors import InvalidInput
+from infosvc.wire.tasks import Task
+from jobs.kinds.task.settings import FOLDER
 
 _HDFS = re.compile(r"^hdfs:(//[^/]*)?(?=/)")
+
+
+def task_folder(hdfs: WebHdfs, task: Task) -> str:
+    """The folder that has what is kept of a task; HadoopError."""
+    return f"{hdfs.home()}/.nodewise/{FOLDER}/{task.task_id}"
 
 
 def plain_path(said: str) -> str:

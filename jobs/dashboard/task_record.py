@@ -9,8 +9,9 @@ from hadoop.rest.webhdfs import WebHdfs
 from infosvc.wire.errors import InvalidInput, NotFound
 from infosvc.wire.tasks import Task, TaskDecision, TaskLogPiece
 from jobs.application.logs import STREAMS
+from jobs.dashboard.hdfs import task_folder
 from jobs.dashboard.log_pieces import MOST_BYTES, whole_lines
-from jobs.kinds.task.settings import DECISION, FOLDER
+from jobs.kinds.task.settings import DECISION
 
 
 def log_piece(hdfs: WebHdfs, task: Task, stream: str, attempt: int | None, offset: int) -> TaskLogPiece:
@@ -21,7 +22,7 @@ def log_piece(hdfs: WebHdfs, task: Task, stream: str, attempt: int | None, offse
     if stream not in STREAMS:
         raise InvalidInput(f"stream is {stream!r}: it must be one of {', '.join(STREAMS)}", "stream")
     wanted = attempt or task.attempt or 1
-    path = f"{_folder(hdfs, task)}/{stream}.{wanted}"
+    path = f"{task_folder(hdfs, task)}/{stream}.{wanted}"
     try:
         content = hdfs.read_from(path, offset, MOST_BYTES + 1)
     except NotKnown:
@@ -43,13 +44,9 @@ def decision(hdfs: WebHdfs, task: Task, attempt: int | None) -> TaskDecision:
     """Why a start of a task has its node, the last start if none is named; NotFound before it has one, HadoopError."""
     number = attempt or task.attempt or 1
     try:
-        return TaskDecision.from_json(json.loads(hdfs.read(f"{_folder(hdfs, task)}/{DECISION}.{number}")))
+        return TaskDecision.from_json(json.loads(hdfs.read(f"{task_folder(hdfs, task)}/{DECISION}.{number}")))
     except (NotKnown, ValueError, KeyError, TypeError):
         raise NotFound(
             f"why start {number} of {task.task_id} has its node is not known",
             remedy="it is noted once the task has begun",
         ) from None
-
-
-def _folder(hdfs: WebHdfs, task: Task) -> str:
-    return f"{hdfs.home()}/.nodewise/{FOLDER}/{task.task_id}"

@@ -15,6 +15,7 @@ from hadoop.rest.pages import NotKnown
 from hadoop.rest.webhdfs import WebHdfs
 from infosvc.wire.errors import InvalidInput
 from infosvc.wire.tasks import MOST_POINTS, Task, TaskCurve, TaskValues
+from jobs.dashboard.hdfs import task_folder
 from jobs.kinds.task.reported import MOST_NAMES, VALUES, choose_evenly, read_notes
 from jobs.kinds.task.using import USED
 
@@ -41,9 +42,8 @@ def curves(hdfs: WebHdfs, task: Task, attempt: int | None, points: int, of: str 
         raise InvalidInput(f"there are no values {of!r}: ask for {' or '.join(STREAMS)}", "of")
     if not LEAST_POINTS <= points <= MOST_POINTS:
         raise InvalidInput(f"points is {points}: it must be between {LEAST_POINTS} and {MOST_POINTS}", "points")
-    folder = f"{hdfs.home()}/.nodewise/tasks/{task.task_id}"
     starts = [attempt] if attempt else range(task.attempt or 1, 0, -1)
-    found, whole = _join_starts(hdfs, f"{folder}/{STREAMS[of]}", starts)
+    found, whole = _join_starts(hdfs, f"{task_folder(hdfs, task)}/{STREAMS[of]}", starts)
     answered = tuple(curve(name, found[name], points) for name in sorted(found))
     return TaskValues(task.task_id, task.state, attempt, whole, answered)
 

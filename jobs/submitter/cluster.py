@@ -20,6 +20,7 @@ from jobs.application import job_record
 from jobs.application.submit import InfoAccess, Submitter
 from jobs.division.decision_store import JOB_ID
 from jobs.errors import JobError
+from jobs.kinds.task.image_store import owners_folder
 from jobs.kinds.task.request import check, image_id, order, task_tag
 from jobs.kinds.task.settings import DECISION, FOLDER, STOP
 from jobs.submitter.placing import Seat, decide
@@ -98,7 +99,7 @@ class TaskCluster:
         known = orders.get(f"program.{task.spec.program}") or orders.get(USUAL_ORDER)
         decision = decide(seat, rooms, known, time.time())
         filesystem = self._submitter.filesystem
-        place = f"{filesystem.home()}/.nodewise/{FOLDER}/{task.task_id}"
+        place = f"{owners_folder(filesystem)}/{FOLDER}/{task.task_id}"
         filesystem.make_folder(place, mode=0o700)
         content = json.dumps(answer_of(decision)).encode()
         filesystem.write(f"{place}/{DECISION}.{application.attempt}", content, mode=0o600)
@@ -106,7 +107,7 @@ class TaskCluster:
     def take_away(self, task_id: str) -> None:
         """Delete what a submitter that was killed has laid out for a task."""
         filesystem = self._submitter.filesystem
-        folder = f"{filesystem.home()}/.nodewise"
+        folder = owners_folder(filesystem)
         for entry in filesystem.entries(folder):
             if JOB_ID.fullmatch(entry.name) and self._task_of(f"{folder}/{entry.name}/job.json") == task_id:
                 filesystem.delete(f"{folder}/{entry.name}")

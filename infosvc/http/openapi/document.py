@@ -54,7 +54,7 @@ _OF_BODIES = {
 
 ARCHIVE = "application/x-tar"
 FILE = {"type": "file"}
-"""Schema of an answer that is no JSON."""
+"""Schema of an answer that is not JSON."""
 
 
 def name_media_types(document: dict[str, Any]) -> None:
