@@ -36,6 +36,7 @@ export class ApiError extends Error {
  * @property {AbortSignal} [signal] ends the call, which then rejects with an AbortError (see `isAbort`)
  * @property {Record<string, string>} [headers] for example If-Match
  * @property {number} [timeout] milliseconds until the call is given up; 60 s when left out
+ * @property {"blob"} [as] the answer is not JSON but bytes, and comes as a Blob
  */
 
 /**
@@ -67,7 +68,7 @@ export async function get(where, options) {
 }
 
 /** The query of the part that follows, as the header Link names it; undefined behind the last. */
-function following(headers) {
+export function following(headers) {
   return /^<([?][^>]*)>; rel="next"$/.exec(headers.get("Link") ?? "")?.[1];
 }
 
@@ -122,23 +123,23 @@ export async function del(where, options) {
  *
  * @param {"GET" | "PUT" | "POST" | "DELETE"} method
  * @param {string} where
- * @param {any} [body] sent as JSON; undefined sends none
+ * @param {any} [body] a Blob as it is, anything else as JSON; undefined sends none
  * @param {Options} [options]
  * @returns {Promise<{status: number, headers: Headers, body: any}>}
  */
-export async function call(method, where, body, { params, signal, headers, timeout = PATIENCE_MS } = {}) {
+export async function call(method, where, body, { params, signal, headers, timeout = PATIENCE_MS, as } = {}) {
   const patience = AbortSignal.timeout(timeout);
   const asked = {
     method,
-    headers: { Accept: "application/json", ...changing(method, body), ...headers },
-    body: body === undefined ? undefined : JSON.stringify(body),
+    headers: { Accept: as === "blob" ? "*/*" : "application/json", ...changing(method, body), ...headers },
+    body: body === undefined || body instanceof Blob ? body : JSON.stringify(body),
     credentials: "same-origin",
     cache: "no-store", // a kept answer tells an old time and old ages, also where its ETag still holds
     signal: signal ? AbortSignal.any([signal, patience]) : patience,
   };
   try {
     const response = await fetch(PREFIX + where + query(params), asked);
-    const said = parsed(await response.text());
+    const said = as === "blob" && response.ok ? await response.blob() : parsed(await response.text());
     if (!response.ok) throw refusal(response, said);
     return { status: response.status, headers: response.headers, body: said };
   } catch (error) {
@@ -179,7 +180,8 @@ export function setCsrfToken(token) {
 
 function changing(method, body) {
   const headers = {};
-  if (body !== undefined) headers["Content-Type"] = "application/json";
+  if (body instanceof Blob) headers["Content-Type"] = "application/octet-stream";
+  else if (body !== undefined) headers["Content-Type"] = "application/json";
   if (method !== "GET" && csrfToken) headers["X-CSRF-Token"] = csrfToken;
   return headers;
 }

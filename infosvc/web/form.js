@@ -6,15 +6,19 @@
  */
 
 import { fill, h, messageOf, problemBox } from "./dom.js";
+import { asTyped as asWords, wordsOf } from "./words.js";
 
 /**
  * @typedef {object} Field
  * @property {string} name as the service calls it, in the body and in its errors
  * @property {string} label
- * @property {"text" | "long" | "number" | "names" | "choice"} kind `long` is text of several lines, `names` a list
+ * @property {"text" | "long" | "number" | "names" | "lines" | "words" | "pairs" | "choice" | "folder"} kind `long` is text
+ *   of several lines, `names` a list, `lines` a list that may hold blanks, `words` a list as one types it into a shell,
+ *   `pairs` NAME=VALUE lines, `folder` a list of files
  * @property {string} [hint] what may stand there and what happens without it
  * @property {string[]} [options] of a choice
  * @property {boolean} [required]
+ * @property {string} [group] what is not always needed stands in a part of that name, which is closed at first
  * @property {(values: Record<string, any>) => boolean} [when] whether it applies, by the other values; always if left
  *   out. What does not apply is hidden and not sent
  */
@@ -67,14 +71,26 @@ export function form({ fields, values = {}, submit, onSubmit, onCancel, label, d
   };
   const cancel = onCancel && h("button", { type: "button", onclick: leave }, "Cancel");
   const buttons = h("div", { class: "actions" }, h("button", { class: "primary" }, submit), cancel);
-  fill(element, parts.map((each) => each.element), problem.element, buttons);
+  fill(element, grouped(parts), problem.element, buttons);
   showWhatApplies(parts);
   return { element, values: found, refuse };
 }
 
 function restore(parts, draft) {
   const typed = drafts.get(draft);
-  for (const { field, control } of parts) control.value = typed?.get(field.name) ?? control.value;
+  for (const { field, control } of parts) {
+    if (field.kind !== "folder") control.value = typed?.get(field.name) ?? control.value; // no page may choose files
+  }
+}
+
+/** The fields in their order, those of a group together in a part that opens. */
+function grouped(parts) {
+  return [...Map.groupBy(parts, ({ field }) => field.group ?? "")].map(([group, members]) => {
+    const elements = members.map((each) => each.element);
+    if (!group) return elements;
+    const open = members.some(({ field, control }) => field.kind !== "choice" && control.value);
+    return h("details", { class: "form-group", open }, h("summary", null, group), h("div", { class: "form" }, elements));
+  });
 }
 
 async function send({ element, parts, problem, refuse, onSubmit, draft, values }) {
@@ -116,14 +132,19 @@ function controlOf(field, value, attrs) {
     const options = field.options.map((each) => h("option", { value: each, selected: each === typed }, each));
     return h("select", given, options);
   }
+  if (field.kind === "folder") return h("input", { ...given, type: "file", webkitdirectory: true });
   const plain = { ...given, autocomplete: "off", spellcheck: field.kind === "long" ? null : "false" };
-  if (field.kind === "long" || field.kind === "names") return h("textarea", { ...plain, rows: "3", value: typed });
+  if (SEVERAL_LINES.has(field.kind)) return h("textarea", { ...plain, rows: "3", value: typed });
   return h("input", { ...plain, type: "text", inputmode: field.kind === "number" ? "decimal" : null, value: typed });
 }
 
+const SEVERAL_LINES = new Set(["long", "names", "lines", "pairs"]);
+
 function asTyped(field, value) {
   if (value === null || value === undefined) return field.kind === "choice" ? field.options[0] : "";
-  return field.kind === "names" ? value.join("\n") : String(value);
+  if (field.kind === "words") return asWords(value);
+  if (field.kind === "pairs") return Object.entries(value).map((pair) => pair.join("=")).join("\n");
+  return Array.isArray(value) ? value.join("\n") : String(value);
 }
 
 function valuesOf(parts) {
@@ -133,13 +154,24 @@ function valuesOf(parts) {
 
 /** What is typed as JSON has it; undefined for nothing, so that the service's default holds. */
 function valueOf({ field, control }) {
+  if (field.kind === "folder") return control.files.length ? [...control.files] : undefined;
   const typed = control.value.trim();
-  if (!typed) return undefined;
-  if (field.kind === "names") return typed.split(/[\s,]+/).filter(Boolean);
-  if (field.kind !== "number") return typed;
-  const number = Number(typed);
-  return Number.isFinite(number) ? number : typed;
+  return typed ? AS_JSON[field.kind](typed) : undefined;
 }
+
+const lines = (typed) => typed.split("\n").map((line) => line.trim()).filter(Boolean);
+
+/** By kind; what cannot be read stays as it was typed, and the service refuses it. */
+const AS_JSON = {
+  text: (typed) => typed,
+  long: (typed) => typed,
+  choice: (typed) => typed,
+  number: (typed) => (Number.isFinite(Number(typed)) ? Number(typed) : typed),
+  names: (typed) => typed.split(/[\s,]+/).filter(Boolean),
+  lines,
+  words: (typed) => wordsOf(typed) ?? typed,
+  pairs: (typed) => Object.fromEntries(lines(typed).map((line) => /^([^=]*)=?([^]*)$/.exec(line).slice(1))),
+};
 
 function showWhatApplies(parts) {
   const values = Object.fromEntries(parts.map((each) => [each.field.name, valueOf(each)]));
@@ -155,6 +187,8 @@ function showRefusal(parts, problem, thrown) {
     return;
   }
   sayBeside(wrong, thrown);
+  const group = wrong.element.closest("details");
+  if (group) group.open = true;
   wrong.control.focus();
 }
 

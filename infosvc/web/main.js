@@ -16,6 +16,7 @@ import { onSession, startSession } from "./session.js";
 
 // Per first part of the address: the page without a name behind it, the page with one, and which link is lit.
 const PAGES = {
+  overview: { list: () => import("./pages/overview/page.js"), title: "Overview", lit: "overview" },
   cluster: { list: () => import("./pages/cluster.js"), title: "Cluster", lit: "cluster" },
   node: { one: () => import("./pages/node.js"), title: "Node", lit: "cluster" },
   data: {
@@ -25,6 +26,14 @@ const PAGES = {
     lit: "data",
   },
   path: { list: () => import("./pages/path.js"), title: "HDFS path", lit: "path" },
+  tasks: {
+    list: () => import("./pages/tasks/list.js"),
+    one: () => import("./pages/tasks/new.js"),
+    title: "Tasks",
+    lit: "tasks",
+  },
+  task: { one: () => import("./pages/tasks/one.js"), title: "Task", lit: "tasks" },
+  compare: { list: () => import("./pages/tasks/compare.js"), title: "Compare tasks", lit: "tasks" },
   jobs: { list: () => import("./pages/jobs.js"), title: "Jobs", lit: "jobs" },
   job: { one: () => import("./pages/job.js"), title: "Job", lit: "jobs" },
 };
@@ -35,7 +44,7 @@ const main = document.getElementById("main");
 let leaving = new AbortController();
 
 /**
- * What an address names; the cluster when it names nothing.
+ * What an address names; the overview when it names nothing.
  *
  * @param {string} hash for example "#/node/n1?x=y"
  * @returns {{load: (() => Promise<any>) | undefined, title: string, lit: string, params: Params}}
@@ -44,7 +53,7 @@ export function parseHash(hash) {
   const [place, query = ""] = hash.replace(/^#\/?/, "").split(/\?(.*)/s);
   const [first, ...others] = place.split("/");
   const name = others.length ? decoded(others.join("/")) : "";
-  const known = first || "cluster";
+  const known = first || "overview";
   const page = Object.hasOwn(PAGES, known) ? PAGES[known] : { title: "No such page", lit: "" };
   const title = name ? `${name} \u2013 ${page.title}` : page.title;
   const params = { name: name || null, id: name || null, query: new URLSearchParams(query) };

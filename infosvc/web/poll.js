@@ -38,6 +38,26 @@ export function settled(step, milliseconds, signal) {
 }
 
 /**
+ * A function that does `step` so many milliseconds after the first call, and no more often, however often it is called.
+ *
+ * @param {() => void} step
+ * @param {number} milliseconds
+ * @param {AbortSignal} signal
+ * @returns {() => void}
+ */
+export function atMostEvery(step, milliseconds, signal) {
+  let timer = 0;
+  signal.addEventListener("abort", () => clearTimeout(timer), { once: true });
+  return () => {
+    if (timer || signal.aborted) return;
+    timer = setTimeout(() => {
+      timer = 0;
+      step();
+    }, milliseconds);
+  };
+}
+
+/**
  * A function that does `step(current)`, where `current()` tells a step that waited whether no later call has begun.
  *
  * @template T

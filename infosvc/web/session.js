@@ -1,7 +1,7 @@
 /**
  * Who is logged in, what they may do, and the dialog to log in with a token.
  *
- * Elements with `data-role="admin"` (or scheduler, processor) are hidden by style.css unless that role may act, so
+ * Elements with `data-role="admin"` (or user, scheduler, processor) are hidden by style.css unless that role may act, so
  * elements that are made later need no call. The service checks every call again; hiding is only a courtesy.
  */
 
@@ -16,16 +16,18 @@ const AGAIN_MS = 5_000;
 
 // Which roles may do what takes one of these; the same as MAY in infosvc/access/roles.py.
 const MAY = {
-  reader: ["reader", "agent", "processor", "scheduler", "admin"],
+  reader: ["reader", "agent", "processor", "scheduler", "user", "submitter", "admin"],
   processor: ["processor", "scheduler", "admin"],
   scheduler: ["scheduler", "admin"],
+  user: ["user", "admin"],
+  submitter: ["submitter", "admin"],
   admin: ["admin"],
 };
 
 /**
  * @typedef {object} Session
  * @property {string} name "anonymous" when nobody is logged in
- * @property {"reader" | "agent" | "processor" | "scheduler" | "admin" | null} role null: reading takes a token, too
+ * @property {"reader" | "agent" | "processor" | "scheduler" | "user" | "submitter" | "admin" | null} role null: reading takes a token, too
  * @property {string | null} csrf_token null when nobody is logged in
  * @property {number | null} [expires_at] Unix seconds
  */
@@ -45,7 +47,7 @@ export function session() {
 /**
  * Whether who is logged in may do what takes this role; an admin may do everything.
  *
- * @param {"reader" | "processor" | "scheduler" | "admin"} role
+ * @param {"reader" | "processor" | "scheduler" | "user" | "submitter" | "admin"} role
  * @returns {boolean}
  */
 export function may(role) {

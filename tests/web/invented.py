@@ -33,6 +33,7 @@ from jobs.dashboard.yarn import Known
 from jobs.division import decision_store
 from jobs.reports.report import JobReport
 from tests.jobs.decisions import decide
+from tests.web.invented_tasks import InventedTasks
 
 REPORT = Path(__file__).resolve().parents[1] / "fixtures" / "report_sample.json"
 NODES = ("n1", "n2", "n3")
@@ -53,6 +54,7 @@ class Invented:
 
     done: int = 12
     ending: Ending | None = None
+    tasks: InventedTasks = field(default_factory=InventedTasks)
     jobs: dict[str, Known] = field(default_factory=lambda: {one.application.application_id: one for one in _jobs()})
 
     def calls(self) -> CallGroup:
@@ -66,6 +68,8 @@ class Invented:
         }
         made = [Route(PREFIX + rule, view.__name__, _plain(view), Role.READER) for rule, view in views.items()]
         made.append(Route(f"{PREFIX}/jobs/<job_id>", "end", _plain(self.end), Role.ADMIN, "DELETE"))
+        for rule, view in self.tasks.views().items():
+            made.append(Route(PREFIX + rule, view.__name__, _plain(view), Role.USER))
         return CallGroup("board", routes=tuple(made))
 
     def finish(self, final: str) -> None:

@@ -8,7 +8,10 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Page, expect
 
+from infosvc.tasks.lifecycle import new_id
 from infosvc.wire.records import Producer
+from infosvc.wire.task_spec import TaskSpec
+from infosvc.wire.tasks import TaskNews, TaskState
 from tests.infosvc.conftest import TOKEN
 from tests.web.browser import Tabs, accessible
 from tests.web.conftest import Known
@@ -17,13 +20,19 @@ from tests.web.invented import ENDED, NODES, RUNNING
 Scheme = Literal["light", "dark"]
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 
+TASK, OTHER = (new_id("admin", key) for key in ("mnist", "unet"))
 PATH = "#/path?path=%2Fdata%2Fimages&capability=perf_cpu"
 PLACES = {
+    "overview": ("#/overview", "at last unet"),
     "cluster": ("#/cluster", "2 fresh"),
     "node": ("#/node/n2", "ten failures in a row"),
     "data": ("#/data", "perf_cpu"),
     "data_name": ("#/data/cpu_free_ratio", "93.1 %"),
     "path": (PATH, "algorithm1"),
+    "tasks": ("#/tasks", "it needed more memory"),
+    "task": (f"#/task/{TASK}", "few cores"),
+    "new_task": ("#/tasks/new", "as one types it"),
+    "compare": (f"#/compare?task={TASK}&task={OTHER}", "What differs"),
     "jobs": ("#/jobs", RUNNING),
     "running": (f"#/job/{RUNNING}", "12 of 40"),
     "ended": (f"#/job/{ENDED}", "perf_history"),
@@ -63,21 +72,38 @@ def _opened(page: Page) -> None:
     expect(page.get_by_role("table", name="Shares by the decision")).to_be_visible()
 
 
+def _task(page: Page) -> None:
+    page.goto(f"/#/task/{TASK}")
+    for summary in ("Why there", "What was asked for"):
+        page.locator("summary").filter(has_text=summary).click()
+    expect(page.get_by_role("table", name="The nodes as they were then")).to_be_visible()
+    page.get_by_role("button", name="Remove").click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+
+
 OPENED: dict[str, Callable[[Page], None]] = {
     "register": _register,
     "edit": _edit,
     "delete": _delete,
     "end": _end,
     "opened": _opened,
+    "task": _task,
 }
 """What only shows after something was pressed."""
 
 
 @pytest.fixture
 def judged(known: Known) -> Known:
-    """With a capability for each node, so that the page of a path has plans."""
+    """With a capability for each node, so that the page of a path has plans, and with tasks."""
     for number, name in enumerate(NODES, start=1):
         known.client.put_value("perf_cpu", name, number)
+    for task_id, name in ((TASK, "mnist"), (OTHER, "unet")):
+        spec = TaskSpec(("python3", "train.py", name), name=name, output="hdfs:///out")
+        assert known.client.submit_task(spec, idempotency_key=name).task_id == task_id
+        for state in (TaskState.QUEUED, TaskState.RUNNING):
+            known.client.put_task_news(task_id, TaskNews(state, node_name="n1", attempt=1))
+    known.client.put_task_news(OTHER, TaskNews(TaskState.FAILED, reason="it needed more memory"))
+    known.client.put_task_news(TASK, TaskNews(TaskState.SUCCEEDED, exit_code=0))
     return known
 
 

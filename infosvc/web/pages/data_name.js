@@ -5,7 +5,7 @@
 import { ageText, everySecond, exactSpan, heard, later, outcomeText, reading } from "../age.js";
 import { serverNow, stateOf, syncClock } from "../age.js";
 import { ApiError, del, get, isAbort, isPassing, path, put } from "../api.js";
-import { histogram } from "../bars.js";
+import { histogram } from "../pictures/bars.js";
 import { announce, clear, counted, fill, h, heading, problemBox, row, setText, table } from "../dom.js";
 import { form } from "../form.js";
 import { watch } from "../live.js";

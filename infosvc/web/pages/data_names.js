@@ -4,7 +4,7 @@
 
 import { spanText } from "../age.js";
 import { ApiError, get, isAbort, isPassing, path, put } from "../api.js";
-import { producerGraph } from "../dag.js";
+import { producerGraph } from "../pictures/dag.js";
 import { announce, clear, counted, fill, h, heading, problemBox, row, setText, table } from "../dom.js";
 import { form } from "../form.js";
 import { watchProducers } from "../live.js";

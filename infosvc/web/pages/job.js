@@ -3,10 +3,11 @@
  */
 
 import { del, get, isAbort, path } from "../api.js";
+import { confirmed } from "../confirm.js";
 import { announce, fill, h, heading, problemBox, setText, table } from "../dom.js";
 import { poll } from "../poll.js";
 import { numberParts } from "../scale.js";
-import { timeline } from "../timeline.js";
+import { timeline } from "../pictures/timeline.js";
 import { decision } from "./job_decision.js";
 import { logs } from "./job_logs.js";
 import { moment, stateText } from "./jobs.js";
@@ -196,7 +197,13 @@ function ending(id, signal) {
       if (!isAbort(error)) problem.say(error);
     }
   };
-  button.addEventListener("click", () => confirmed(id, send, signal));
+  const question = {
+    title: "End this job?",
+    text: `${id} and all its containers are ended, and nothing is left at its output.`,
+    yes: "End it",
+    no: "Let it run",
+  };
+  button.addEventListener("click", () => confirmed(question, send, signal));
   const element = h("div", { "data-role": "admin", hidden: true }, button, " ", state, problem.element);
   const draw = (job) => {
     element.hidden = job.ended && !job.ending;
@@ -208,27 +215,4 @@ function ending(id, signal) {
     if (job.ending?.state === "failed") problem.say(job.ending.said);
   };
   return { element, draw };
-}
-
-function confirmed(id, send, signal) {
-  const dialog = h("dialog", { "aria-labelledby": "end-title" });
-  const act = () => {
-    dialog.close();
-    send();
-  };
-  fill(
-    dialog,
-    h("h2", { id: "end-title" }, "End this job?"),
-    h("p", null, `${id} and all its containers are ended, and nothing is left at its output.`),
-    h(
-      "div",
-      { class: "actions" },
-      h("button", { type: "button", class: "danger", onclick: act }, "End it"),
-      h("button", { type: "button", autofocus: true, onclick: () => dialog.close() }, "Let it run"),
-    ),
-  );
-  dialog.addEventListener("close", () => dialog.remove());
-  signal.addEventListener("abort", () => dialog.close(), { once: true });
-  document.body.append(dialog);
-  dialog.showModal();
 }

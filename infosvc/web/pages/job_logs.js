@@ -3,12 +3,12 @@
  */
 
 import { get, isAbort, path } from "../api.js";
-import { fill, h, problemBox, setText } from "../dom.js";
+import { fill, h, problemBox } from "../dom.js";
+import { followLog, logView } from "../log_view.js";
 import { poll } from "../poll.js";
 
 const EVERY_MS = 2000;
 const AFTER_TROUBLE_MS = 5000;
-const MOST_CHARACTERS = 400_000;
 
 /**
  * A section with a choice of containers and the log of one of them; nothing is asked before somebody opens it.
@@ -19,32 +19,31 @@ const MOST_CHARACTERS = 400_000;
  */
 export function logs(id, signal) {
   const where = path("jobs", id, "logs");
-  const [listProblem, problem] = [problemBox(), problemBox()]; // each question has its own, and clears no other's
+  const problem = problemBox();
   const container = h("select", { id: "log-container" });
   const streams = ["stdout", "stderr"].map((name) => h("option", { value: name }, name));
   const stream = h("select", { id: "log-stream" }, streams);
-  const state = h("p", { class: "quiet", role: "status" });
-  const shown = h("pre", { class: "log", tabindex: "0", role: "region", "aria-label": "Log" });
+  const view = logView({ label: "Log", saveAs: `${id}.log` }, signal);
   const details = h(
     "details",
     null,
     h("summary", null, "Logs"),
     h("p", null, h("label", { for: "log-container" }, "Container "), container),
     h("p", null, h("label", { for: "log-stream" }, "Stream "), stream),
-    listProblem.element,
     problem.element,
-    state,
-    shown,
+    view.element,
   );
   let reading = new AbortController();
   const begin = () => {
     reading.abort();
     reading = new AbortController();
-    shown.replaceChildren();
-    problem.say(null);
+    view.clear();
+    view.refuse(null);
     if (!details.open || !container.value) return;
-    const asked = { where, container: container.value, stream: stream.value, shown, state, problem };
-    read(asked, AbortSignal.any([signal, reading.signal]));
+    const current = AbortSignal.any([signal, reading.signal]);
+    const asked = { container: container.value, stream: stream.value };
+    const ask = (offset) => get(where, { params: { ...asked, offset }, signal: current });
+    followLog(view, { ask, isOver: (piece) => piece.ended, everyMs: EVERY_MS }, current);
   };
   let listing = new AbortController();
   details.addEventListener("toggle", () => {
@@ -52,7 +51,7 @@ export function logs(id, signal) {
     reading.abort();
     if (!details.open) return;
     listing = new AbortController();
-    list({ where, container, state, problem: listProblem, begin }, AbortSignal.any([signal, listing.signal]));
+    list({ where, container, view, problem, begin }, AbortSignal.any([signal, listing.signal]));
   });
   container.addEventListener("change", begin);
   stream.addEventListener("change", begin);
@@ -60,13 +59,13 @@ export function logs(id, signal) {
 }
 
 /** Keep the choice of containers up to date until the job ends; the first one is read at once. */
-async function list({ where, container, state, problem, begin }, signal) {
+async function list({ where, container, view, problem, begin }, signal) {
   let known = "";
   await poll(async () => {
     try {
       const { containers, ended } = await get(where, { signal });
       problem.say(null);
-      if (!containers.length) setText(state, ended ? "No container is known any more." : "No container runs yet.");
+      if (!containers.length) view.tell(ended ? "No container is known any more." : "No container runs yet.");
       const now = JSON.stringify(containers);
       if (now !== known) {
         const chosen = container.value;
@@ -85,38 +84,4 @@ async function list({ where, container, state, problem, begin }, signal) {
 
 function option({ container_id: id, node_name: node, role }, chosen) {
   return h("option", { value: id, selected: id === chosen }, `${node} ${role} (${id})`);
-}
-
-async function read({ where, container, stream, shown, state, problem }, signal) {
-  let offset = 0;
-  setText(state, "Reading\u2026");
-  await poll(async () => {
-    try {
-      const piece = await get(where, { params: { container, stream, offset }, signal });
-      problem.say(null);
-      append(shown, piece, offset);
-      offset = piece.next;
-      if (piece.more) return 0;
-      setText(state, piece.ended ? "This is all of it." : "Goes on as it is printed.");
-      return piece.ended ? null : EVERY_MS;
-    } catch (error) {
-      if (isAbort(error)) return null;
-      problem.say(error);
-      return AFTER_TROUBLE_MS;
-    }
-  }, signal);
-}
-
-/** Add what is new; who has scrolled to the end stays there. The beginning goes when the page would grow too large. */
-function append(shown, piece, asked) {
-  if (piece.offset < asked) shown.replaceChildren();
-  if (!piece.text) return;
-  const atEnd = shown.scrollTop + shown.clientHeight >= shown.scrollHeight - 8;
-  shown.append(piece.offset > asked ? `\u2026\n${piece.text}` : piece.text);
-  let length = shown.textContent.length;
-  while (length > MOST_CHARACTERS && shown.childNodes.length > 1) {
-    length -= shown.firstChild.textContent.length;
-    shown.firstChild.remove();
-  }
-  if (atEnd) shown.scrollTop = shown.scrollHeight;
 }

@@ -9,7 +9,7 @@ import { counted, fill, h, heading, problemBox, setText } from "../dom.js";
 import { watch } from "../live.js";
 import { poll, wait } from "../poll.js";
 import { numberOf, valueText } from "../scale.js";
-import { sparkline } from "../spark.js";
+import { sparkline } from "../pictures/spark.js";
 import { slotsSection } from "./node_slots.js";
 
 const NAMES_PER_CALL = 60; // an address must not grow too long

@@ -4,7 +4,7 @@
 
 import { get, isAbort, isPassing } from "../api.js";
 import { counted, fill, h, heading, problemBox, setText, table } from "../dom.js";
-import { heatMap } from "../heat.js";
+import { heatMap } from "../pictures/heat.js";
 import { poll } from "../poll.js";
 import { numberParts } from "../scale.js";
 

@@ -2,7 +2,7 @@
  * The time line of a job: what each node worked on and when, as a picture and as a table that says the same.
  */
 
-import { h, svg, table } from "./dom.js";
+import { h, svg, table } from "../dom.js";
 
 const WIDTH = 900;
 const LEFT = 160;

@@ -4,8 +4,8 @@
  * The number stands in every cell and the legend in the caption, so that the colour only repeats what can be read.
  */
 
-import { h } from "./dom.js";
-import { scaleOf, stepOf } from "./scale.js";
+import { h } from "../dom.js";
+import { scaleOf, stepOf } from "../scale.js";
 
 /**
  * A table with one row for each of `rows` and one column for each of `columns`.

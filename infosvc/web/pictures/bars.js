@@ -2,7 +2,7 @@
  * How a value is spread over the nodes: a histogram, with a sentence and a table that say the same in words.
  */
 
-import { counted, fill, h, setText, svg } from "./dom.js";
+import { counted, fill, h, setText, svg } from "../dom.js";
 
 const WIDTH = 560;
 const HEIGHT = 180;

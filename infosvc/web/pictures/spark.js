@@ -2,7 +2,7 @@
  * A small line of what a value was, as SVG; its text says the same to who cannot see it.
  */
 
-import { svg } from "./dom.js";
+import { svg } from "../dom.js";
 
 const WIDTH = 160;
 const HEIGHT = 36;

@@ -6,14 +6,14 @@
  * circles; one that came all the same is cut where it closes.
  */
 
-import { counted, h, svg } from "./dom.js";
+import { counted, h, svg } from "../dom.js";
 
 const ROW = 34;
 const BOX = 24; // height of a box
 const COLUMN_GAP = 64;
 const BAND_GAP = 14; // between parts of the graph that do not touch
 const MARGIN = 8;
-const LETTER = 7.3; // width of a letter at the 12 px of pages.css, a fixed-width font
+const LETTER = 7.3; // width of a letter at the 12 px of styles/pages.css, a fixed-width font
 const LONGEST = 36; // letters of a name that are drawn
 
 const WORDS = { first: "", emits: "emits ", inputs: "is read by " };
