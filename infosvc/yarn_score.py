@@ -1,11 +1,12 @@
 """How YARN's plug-in scores nodes: its settings file, read as the plug-in reads it, and the same arithmetic.
 
 A node's score is sum(weight * part) / sum(weight). A part is how far the value lies in its range, cut off at the ends,
-and counted from the other end where lower is better.
+and counted from the other end where lower is better. A product is the same mean of logarithms.
 """
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from infosvc.wire.fields import PROGRAM_NAME
 from infosvc.wire.records import NAME, Datum, State
 
 POLICIES = ("first", "second")
-WORDS = ("score", "filter", "near", "herd", "room.memory-mb", "room.vcores")
+WORDS = ("score", "combine", "filter", "near", "herd", "room.memory-mb", "room.vcores")
 KEYS = frozenset(
     [f"service.{key}" for key in ("url", "token-file", "poll-interval-ms", "timeout-ms")]
     + [f"{name}.{key}" for name in (*POLICIES, "program") for key in WORDS]
@@ -94,6 +95,7 @@ class ScoringPolicy:
     name: str
     terms: tuple[Term, ...]
     conditions: tuple[Condition, ...]
+    combine: str = "mean"
 
     @property
     def data_names(self) -> list[str]:
@@ -115,8 +117,18 @@ class ScoringPolicy:
             last = last or (value is None and term.missing == "exclude-last")
         holds = tuple(one.holds(values.get(one.data_name, {}).get(node)) for one in self.conditions)
         weights = [term.weight for term in self.terms]
-        score = sum(map(operator.mul, weights, parts)) / sum(weights)
-        return Scored(node, score, last or not all(holds), tuple(parts), holds)
+        return Scored(node, COMBINATIONS[self.combine](weights, parts), last or not all(holds), tuple(parts), holds)
+
+
+def _mean(weights: Sequence[float], parts: Sequence[float]) -> float:
+    return math.fsum(map(operator.mul, weights, parts)) / math.fsum(weights)
+
+
+def _product(weights: Sequence[float], parts: Sequence[float]) -> float:
+    return math.exp(_mean(weights, [math.log(part) for part in parts])) if all(parts) else 0.0
+
+
+COMBINATIONS: Mapping[str, Callable[[Sequence[float], Sequence[float]], float]] = {"mean": _mean, "product": _product}
 
 
 def parse(text: str) -> list[ScoringPolicy]:
@@ -178,7 +190,15 @@ def _policy(name: str, keys: Mapping[str, str]) -> ScoringPolicy:
             Condition(match[1], match[2], _parse_number(conditions, match[3]))
             for match in _each(conditions, keys.get(conditions, ""), _CONDITION)
         ),
+        _combination(f"{name}.combine", keys),
     )
+
+
+def _combination(key: str, keys: Mapping[str, str]) -> str:
+    found = keys.get(key, "mean")
+    if found not in COMBINATIONS:
+        raise InvalidInput(f"{key} is {found}, and must be {' or '.join(COMBINATIONS)}", key)
+    return found
 
 
 def _term(key: str, match: re.Match[str]) -> Term:

@@ -22,6 +22,7 @@ from jobs.commands.options import hadoop_home, hadoop_options
 from jobs.commands.service_options import service_options
 from jobs.errors import JobError
 from jobs.submitter.cluster import TaskCluster
+from jobs.submitter.speeds import Speeds
 from jobs.submitter.turns import Turns
 
 PAUSE_SECONDS = 1.0
@@ -72,7 +73,7 @@ def _turns(home: Path, hadoop: dict[str, Any], client: InfoClient, access: InfoA
         try:
             where = hadoop_home(home, **hadoop)
             jvm.start(where)
-            return Turns(client, TaskCluster(Submitter(where, say), access, client), say)
+            return Turns(client, TaskCluster(Submitter(where, say), access, client), say, Speeds(client, say))
         except (HadoopError, JobError) as error:
             say(f"there is no cluster yet: {error}")
             time.sleep(AWAY_SECONDS)

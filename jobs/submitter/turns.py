@@ -18,6 +18,7 @@ from infosvc.wire.tasks import LONGEST_REASON, Task, TaskNews, TaskState
 from jobs.errors import JobError
 from jobs.kinds.task.settings import STOP_SECONDS, STOPPED
 from jobs.submitter.news import is_told, news_of
+from jobs.submitter.speeds import Speeds
 
 PATIENCE_SECONDS = STOP_SECONDS + 15.0
 """How long a runner may take that was asked to stop."""
@@ -66,10 +67,14 @@ class Turns:
     submitted, so that a task that was handed over is not handed over again, whatever became of the submitter.
     """
 
-    def __init__(self, client: InfoClient, cluster: Cluster, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, client: InfoClient, cluster: Cluster, say: Callable[[str], None], speeds: Speeds | None = None
+    ) -> None:
+        """`speeds` learns from tasks that have succeeded."""
         self._client = client
         self._cluster = cluster
         self._say = say
+        self._speeds = speeds
         self._troubles: dict[str, str] = {}
         self._stopping: dict[str, float] = {}
 
@@ -146,6 +151,8 @@ class Turns:
         self._tell(task, news)
         if news.node_name and (news.attempt, news.node_name) != (task.attempt, task.node_name):
             self._note_decision(task, application)
+        if news.state is TaskState.SUCCEEDED:
+            self._learn(task, news.node_name, section)
         if news.state.is_final:
             self._stopping.pop(application_id, None)
             self._cluster.clean(application_id)
@@ -156,6 +163,14 @@ class Turns:
             self._cluster.note_decision(task, application)
         except (HadoopError, JobError, InfoError) as error:
             self._say(f"why {task.task_id} runs on {application.host} is not known: {error}")
+
+    def _learn(self, task: Task, node_name: str | None, section: Mapping[str, Any]) -> None:
+        """Nothing waits for it either."""
+        try:
+            if self._speeds:
+                self._speeds.note(task, node_name, section)
+        except InfoError as error:
+            self._say(f"how fast {task.task_id} was is not recorded: {error}")
 
     def _stop(self, application: Application) -> None:
         """Let a program that runs end by itself; what does not, or has no runner that hears, is killed."""

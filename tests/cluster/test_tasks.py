@@ -360,3 +360,23 @@ def test_the_page_shows_how_values_are_reported_and_read(platform: Platform, tmp
     assert re.search(r"^ loss +0\.1695 +0\.1695 +1 +50 +█", said, re.MULTILINE)
     assert re.search(r"^ task_\w+ +fast +succeeded +0\.98 +0\.02 ", said, re.MULTILINE)
     assert re.search(r"^ +49 +0\.1695 +0\.02 ", said, re.MULTILINE)
+
+
+def test_the_speed_of_a_program_is_a_value_of_its_node_and_is_learned_for_others(
+    platform: Platform, tmp_path: Path
+) -> None:
+    for node in platform.cluster.nodes:
+        platform.admin.put_node(node, "127.0.0.1:9")
+    told = {"NODEWISE_URL": platform.url, "NODEWISE_TOKEN_FILE": str(platform.user_file)}
+    shell = Shell(tmp_path / "reader", tmp_path / "work", told)
+    (shell.folder / "src").mkdir()
+    (shell.folder / "src" / "report.py").write_text(block("task-report"))
+
+    said = shell.run(block("task-speeds"))
+
+    (task,) = [one for one in platform.user.tasks() if one.spec.program == "fast"]
+    (seen,) = platform.admin.data("steps_per_second:fast")
+    assert seen.node_name == task.node_name and seen.number() > 49, "it prints 50 steps at once"
+    assert re.search(rf"^ fast +{task.node_name} +\d\S* +\d\S* +100 % ", said, re.MULTILINE)
+    until(lambda: len(platform.admin.data("training_speed:fast")) == len(platform.cluster.nodes))
+    assert {one.number() for one in platform.admin.data("training_speed:fast")} == {1.0}, "one says nothing of others"

@@ -78,10 +78,10 @@ def expected(path: str, method: str) -> set[Role] | None:
     if method == "POST" and path.endswith("/report"):
         return {Role.AGENT, Role.ADMIN}
     if path.startswith("/api/v1/data/"):
-        return {Role.PROCESSOR, Role.SCHEDULER, Role.ADMIN}
+        return {Role.PROCESSOR, Role.SCHEDULER, Role.ADMIN} | ({Role.SUBMITTER} if method == "PUT" else set())
     if "/slots/" in path or path.endswith("/placement"):
         return {Role.SCHEDULER, Role.ADMIN}
-    return {Role.ADMIN}
+    return {Role.ADMIN} | ({Role.SUBMITTER} if (method, path) == ("PUT", "/api/v1/producers/<data_name>") else set())
 
 
 def calls(app: Flask) -> list[tuple[str, str]]:
@@ -219,7 +219,7 @@ def test_what_a_refused_role_would_need_is_said(service: Served) -> None:
     token, text = service.client.create_token("r", Role.READER)
     answer = service.ask("PUT", "/api/v1/data/cpu/n1", BODY, text)
     assert (answer.status, answer.error["code"]) == (403, "forbidden")
-    assert "this call needs a token of role processor, scheduler, admin" in answer.error["message"]
+    assert "this call needs a token of role processor, scheduler, submitter, admin" in answer.error["message"]
     assert token.role is Role.READER
 
 

@@ -25,7 +25,8 @@ def datum(name: str, node: str, value: float, fresh: bool) -> Datum:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_nodes_score_as_the_cases_say(case: dict[str, Any]) -> None:
-    (policy,) = parse(f"first.score = {case['score']}\nfirst.filter = {case['filter']}\n")
+    combine = case.get("combine", "mean")
+    (policy,) = parse(f"first.score = {case['score']}\nfirst.filter = {case['filter']}\nfirst.combine = {combine}\n")
     values = {
         name: {node: datum(name, node, *said) for node, said in of_nodes.items()}
         for name, of_nodes in case["values"].items()
@@ -59,6 +60,7 @@ def test_the_best_comes_first_and_what_goes_last_comes_last() -> None:
         "first.score = free higher 0..1 missing zero",
         "first.filter = free = 1",
         "first.filter = free > nan",
+        "first.combine = sum",
     ],
 )
 def test_what_the_plug_in_refuses_is_refused_with_its_key(line: str) -> None:

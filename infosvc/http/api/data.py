@@ -199,7 +199,7 @@ class OneValue(Resource):
     @ns.response(413, "the values of the name, or all values, would have too many bytes; or the body has")
     @ns.response(422, "a field is wrong; the answer names it")
     @ns.response(429, "the token has called too often, or written too many bytes in an hour; Retry-After says how long")
-    @needs(Role.PROCESSOR)
+    @needs(Role.PROCESSOR, Role.SUBMITTER)
     def put(self, data_name: str, node_name: str) -> Any:
         """Write one value of a registered name.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from flask import request
+from flask import g, request
 
 from infosvc.access.roles import needs
 from infosvc.http.api.body import Fields, body, read_fields
@@ -19,7 +19,7 @@ from infosvc.registration.producers import delete_producer, put_producer
 from infosvc.registration.rules import refuse_known
 from infosvc.state.transaction import Transaction
 from infosvc.wire import answers
-from infosvc.wire.errors import InvalidInput
+from infosvc.wire.errors import Forbidden, InvalidInput
 from infosvc.wire.records import Kind, Producer, Role, check_name
 
 ns = Namespace("producers", "Registration: which data exists and how it is produced", path="/producers")
@@ -74,13 +74,16 @@ class OneProducer(Resource):
     @ns.response(409, "another producer stands in the way")
     @ns.response(412, "the stored version is another one, or registered already")
     @ns.response(422, "a field is wrong; the answer names it")
-    @needs(Role.ADMIN)
+    @needs(Role.ADMIN, Role.SUBMITTER)
     def put(self, data_name: str) -> Any:
         """Register or update a producer; the agents that run it are told.
 
         For each name that it emits there is a producer of kind emitted, of which unit, help, ttl and keep may be put.
+        Submitters register new names of kind program alone, which no node runs.
         """
         producer, guard, only_new = read_producer(data_name, body()), if_match(), if_none_match()
+        if g.caller.role is Role.SUBMITTER and not (only_new and producer.kind is Kind.PROGRAM):
+            raise Forbidden("a submitter registers names of kind program alone, with If-None-Match: *")
 
         def change(transaction: Transaction) -> tuple[Producer, bool]:
             if only_new:

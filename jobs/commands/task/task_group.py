@@ -22,6 +22,7 @@ from jobs.commands.task.task_image import image
 from jobs.commands.task.task_logs import logs
 from jobs.commands.task.task_outputs import outputs
 from jobs.commands.task.task_shown import console, json_option, print_json
+from jobs.commands.task.task_speeds import speeds
 from jobs.commands.task.task_submit import submit
 from jobs.commands.task.task_values import values
 from jobs.commands.task.task_waiting import follow, sentence
@@ -175,6 +176,7 @@ task.add_command(compare)
 task.add_command(explain)
 task.add_command(image)
 task.add_command(outputs)
+task.add_command(speeds)
 
 
 def _rows(found: Task) -> list[tuple[str, Any]]:

@@ -151,6 +151,11 @@ class Printed:
         self._spools[USED].write(notes)
         self._due.set()
 
+    @property
+    def steps_per_second(self) -> float | None:
+        """How fast the program goes by the steps that it reports; None if it reports none, or only one."""
+        return self._reports.steps_per_second
+
     def hurry(self) -> None:
         """Bring to HDFS now what was printed so far, as this process may be about to end."""
         self._hurry.set()

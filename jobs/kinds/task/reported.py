@@ -58,6 +58,16 @@ class Reports:
         self._is_crowded = False
         self._begun = b""
         self._steps: dict[str, int] = {}
+        self._first: tuple[float, int] | None = None
+        self._last = (0.0, 0)
+
+    @property
+    def steps_per_second(self) -> float | None:
+        """From the first step that was reported to the highest; None before a second one."""
+        if self._first is None:
+            return None
+        seconds, steps = (last - first for last, first in zip(self._last, self._first, strict=True))
+        return steps / seconds if seconds > 0 and steps > 0 else None
 
     def hear(self, content: bytes) -> bytes:
         """Notes of what lines report that end in the next piece of stdout; a line may come in any pieces."""
@@ -91,7 +101,10 @@ class Reports:
                 self._say_crowded(name)
                 continue
             found = self._steps[name] = self._steps.get(name, -1) + 1 if step is None else step
-            yield note(self._clock(), name, found, value)
+            at = self._clock()
+            self._first = self._first or (at, found)
+            self._last = max(self._last, (at, found), key=lambda one: one[1])
+            yield note(at, name, found, value)
 
     def _say_crowded(self, name: str) -> None:
         if not self._is_crowded:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -29,7 +30,15 @@ from jobs.kinds.task import checkpoint, image_store, input_data, work_folder
 from jobs.kinds.task.checkpoint import Checkpoint
 from jobs.kinds.task.committing import Commit
 from jobs.kinds.task.printed import Printed
-from jobs.kinds.task.settings import FOLDER, STOP, STOP_SECONDS, STOPPED, TaskSettings
+from jobs.kinds.task.settings import (
+    FOLDER,
+    PROGRAM_SECONDS,
+    STEPS_PER_SECOND,
+    STOP,
+    STOP_SECONDS,
+    STOPPED,
+    TaskSettings,
+)
 from jobs.kinds.task.stop_signal import on_stop
 from jobs.kinds.task.using import Using
 
@@ -67,6 +76,7 @@ class Task(Runner):
         self._box: Box | None = None
         self._printed: Printed | None = None
         self._kept: Checkpoint | None = None
+        self._seconds: float | None = None
         self._is_stopped = self._has_to_stop = self._is_over = False
         on_stop(self._stop)
 
@@ -111,6 +121,10 @@ class Task(Runner):
             section["Data"] = "; ".join(self._data)
         if result := self._result:
             section["Exit code"] = result.code
+        if self._seconds is not None:
+            section[PROGRAM_SECONDS] = round(self._seconds, 3)
+        if self._printed and (speed := self._printed.steps_per_second):
+            section[STEPS_PER_SECOND] = float(f"{speed:.6g}")
         done = int(result is not None and not result.failure)
         node = NodeProgress(planned=1, done=done, running=int(not self._is_over), said=self._said)
         return Progress(done, 1, UNIT, {self._node_name: node}, section=section)
@@ -163,6 +177,7 @@ class Task(Runner):
     def _follow(self, box: Box, program: Program, printed: Printed) -> _Result:
         """From the start of the program to its end."""
         box.start(program, printed.write)
+        begun = time.monotonic()
         self._box, self._said = box, "running"
         if self._is_stopped or self._has_to_stop:  # just now, when there was no box yet
             box.end(STOP_SECONDS)
@@ -172,6 +187,7 @@ class Task(Runner):
             ended = box.wait(None if limit is None else min(limit, threading.TIMEOUT_MAX))
         finally:
             using.close()
+        self._seconds = time.monotonic() - begun
         if ended is None:
             return _Result(box.end(STOP_SECONDS).code, f"it ran longer than {limit:g} s")
         if self._is_stopped:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.request import urlopen
@@ -20,9 +20,12 @@ from hadoop.local import lifecycle, site
 from hadoop.local.lifecycle import Cluster
 from hadoop.rest.pages import Pages
 from infosvc.wire.client import InfoClient
-from infosvc.wire.errors import InfoError
-from infosvc.wire.records import Kind, Producer
+from infosvc.wire.errors import InfoError, NotFound
+from infosvc.wire.records import Datum, Kind, Producer
+from infosvc.wire.task_spec import TaskSpec
+from infosvc.wire.tasks import Task, TaskState
 from tests.cluster.site import add_properties, nodewise, succeed, until
+from tests.recipes.pages import block
 
 Eventually = Callable[..., None]
 NAME = "my_order"
@@ -44,6 +47,12 @@ service = http://{master}:8400
 my_class = my_order: high >= 0.5, low
 my_value = my_order: *
 """
+STEPS = """import os, sys, time
+for step in range(20):
+    print(f"nodewise: loss=1 step={step}", flush=True)
+    time.sleep(0.02 if os.environ["NODE_NAME"] == sys.argv[1] else 0.2)
+"""
+"""A program that is faster on the node that it is told."""
 SORTING = "yarn.scheduler.capacity.multi-node-sorting.policy"
 TWO_QUEUES = {
     "yarn.scheduler.capacity.root.queues": "default,odd",
@@ -68,9 +77,10 @@ class Placing:
     def client(self) -> InfoClient:
         return InfoClient.from_token_file(f"http://{self.cluster.master}:8400", self.cluster.home / "service" / "token")
 
-    def serve(self) -> None:
+    def serve(self, *more: str) -> None:
         policy = self.cluster.conf_dir / site.POLICY_FILE
         words = ["--home", str(self.cluster.home), "serve", "--host", self.cluster.master, "--policy-file", str(policy)]
+        words += more
         self.service = subprocess.Popen([sys.executable, "-m", "nodewise", *words], stdout=subprocess.DEVNULL)
         until(lambda: answers(self), 120)
 
@@ -198,6 +208,42 @@ def test_two_programs_have_opposite_orders_of_the_same_nodes_at_the_same_time(pl
     assert (job["amHostHttpAddress"].split(":")[0], "program:up" in job["applicationTags"]) == (last, True)
     shown = order_named(placing.cluster, "program.up")["First"]
     assert [line.split(":")[0] for line in shown] == list(reversed(placing.cluster.nodes))
+
+
+def test_tasks_of_two_programs_go_where_each_was_seen_to_be_faster(placing: Placing) -> None:
+    one, *_, other = placing.cluster.nodes
+    placing.stop()
+    policy = placing.cluster.conf_dir / site.POLICY_FILE
+    before = policy.read_text()
+    rule = block("task-rule").replace("; cpu_free_ratio higher 0..0.25", "")  # nobody measures it here
+    said = [line for line in before.splitlines() if not line.startswith("program.score")]
+    policy.write_text("\n".join([*said, rule]))
+    placing.serve("--submit")
+    for node in placing.cluster.nodes:
+        placing.client.put_node(node, "127.0.0.1:9")
+
+    def ask(program: str, *nodes: str) -> Task:
+        argv = ("python3", "-c", STEPS, one if program == "reads" else other)
+        return placing.client.submit_task(TaskSpec(argv, program=program, nodes=nodes, memory_mb=64))
+
+    def fastest(program: str) -> str | None:
+        """By what is learned; None before anything is."""
+        with suppress(NotFound):
+            data = placing.client.data(f"training_speed:{program}")
+            return max(data, key=Datum.number).node_name if data else None
+        return None
+
+    programs = ("reads", "thinks")
+    runs = [ask(program, node) for program in programs for node in (one, other)]
+    until(lambda: all(placing.client.task(task.task_id).state is TaskState.SUCCEEDED for task in runs), 120)
+    until(lambda: [fastest(program) for program in programs] == [one, other], 30)
+    until(lambda: all(order_named(placing.cluster, f"program.{program}")["First"] for program in programs), 30)
+    free = [ask(program) for program in programs]
+    until(lambda: all(placing.client.task(task.task_id).state is TaskState.SUCCEEDED for task in free), 120)
+    assert [placing.client.task(task.task_id).node_name for task in free] == [one, other]
+    policy.write_text(before)
+    placing.stop()
+    placing.serve()
 
 
 def test_the_service_explains_the_order(placing: Placing) -> None:

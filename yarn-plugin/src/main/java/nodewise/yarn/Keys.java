@@ -45,6 +45,15 @@ final class Keys {
         return found;
     }
 
+    /** Whether the key says the second of two words; the first is what holds if there is no such key. */
+    boolean choice(String key, String usual, String other) {
+        String found = text(key, usual);
+        if (!found.equals(usual) && !found.equals(other)) {
+            throw new WrongSetting(key, "is " + found + ", and must be " + usual + " or " + other);
+        }
+        return found.equals(other);
+    }
+
     static double parsed(String key, String text) {
         try {
             return Double.parseDouble(text.matches("[-+]?[0-9.]{1,99}([eE][-+]?[0-9]{1,2})?") ? text : "no number");

@@ -20,7 +20,7 @@ record Programs(Map<String, String> said) {
     private static final String ANY = "program.";
     private static final String NAME = "[a-z0-9._-]{1,64}";
     private static final String LONGEST = "x".repeat(64);
-    private static final List<String> WORDS = List.of("score", "filter", "near", "herd", "room.memory-mb", "room.vcores");
+    private static final List<String> WORDS = List.of("score", "combine", "filter", "near", "herd", "room.memory-mb", "room.vcores");
     private static final Pattern KEY = Pattern.compile(
         "program\\.(?:(.+)\\.)?(?:" + WORDS.stream().map(Pattern::quote).collect(Collectors.joining("|")) + ")");
 

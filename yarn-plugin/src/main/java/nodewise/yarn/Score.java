@@ -12,7 +12,8 @@ import nodewise.yarn.Values.Value;
 
 /**
  * How good a node is: sum(weight * part) / sum(weight), where a part is how far the value lies in its range, cut off at the
- * ends, and counted from the other end where lower is better. The information service explains it by the same arithmetic.
+ * ends, and counted from the other end where lower is better. A product is the same mean of logarithms: the parts to the power
+ * of their share of the weights, multiplied. The information service explains it by the same arithmetic.
  *
  * @param value between 0 and 1
  * @param last whether it goes behind the others: a condition does not hold, or a value is missing that must not be
@@ -44,7 +45,8 @@ record Score(double value, boolean last, boolean blind, long at) {
             Value value = values.get(term.name(), node);
             boolean fresh = value != null && value.fresh();
             boolean usable = counts(term, value);
-            sum += term.weight() * (usable ? part(term, value.number()) : neutral.applyAsDouble(i));
+            double part = usable ? part(term, value.number()) : neutral.applyAsDouble(i);
+            sum += term.weight() * (judgement.product() ? Math.log(part) : part);
             weights += term.weight();
             last |= !usable && term.missing().equals("exclude-last");
             blind |= !fresh;
@@ -54,7 +56,8 @@ record Score(double value, boolean last, boolean blind, long at) {
             Value value = values.get(condition.name(), node);
             last |= value == null || !value.fresh() || !condition.holds(value.number());
         }
-        return new Score(sum / weights, last, blind, at);
+        double mean = sum / weights;
+        return new Score(judgement.product() ? Math.exp(mean) : mean, last, blind, at);
     }
 
     /** Whether any value of one of the nodes counts. */

@@ -33,8 +33,9 @@ record Settings(URI url, Path tokenFile, Duration interval, Duration timeout, Ma
         + "\\s+(higher|lower)\\s+(\\S+?)\\.\\.(\\S+)(?:\\s+weight\\s+(\\S+))?(?:\\s+missing\\s+(exclude-last|neutral|last-known))?");
     private static final Pattern CONDITION = Pattern.compile(NAME + "\\s*(>=|<=|>|<)\\s*(\\S+)");
 
-    /** How one policy judges: `near` and `herd` in units of the score, which is between 0 and 1. */
-    record Judgement(List<Term> terms, List<Condition> conditions, double near, double herd, long roomMb, int roomVcores) {
+    /** How one policy judges: by the mean of its terms or by their product; `near` and `herd` in units of the score, 0 to 1. */
+    record Judgement(
+        List<Term> terms, boolean product, List<Condition> conditions, double near, double herd, long roomMb, int roomVcores) {
         /** The data names that it needs. */
         Stream<String> names() {
             return Stream.concat(terms.stream().map(Term::name), conditions.stream().map(Condition::name));
@@ -104,6 +105,7 @@ record Settings(URI url, Path tokenFile, Duration interval, Duration timeout, Ma
         String filter = prefix + "filter";
         return new Judgement(
             each(score, keys.text(score, null), TERM, "cpu_free_ratio higher 0..1 weight 2 missing neutral", found -> term(score, found)),
+            keys.choice(prefix + "combine", "mean", "product"),
             each(filter, keys.text(filter, ""), CONDITION, "cpu_free_ratio >= 0.1",
                 found -> new Condition(found.group(1), found.group(2), Keys.parsed(filter, found.group(3)))),
             keys.number(prefix + "near", "0.05", 0, 1),

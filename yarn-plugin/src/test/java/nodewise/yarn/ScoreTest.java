@@ -28,7 +28,8 @@ class ScoreTest {
     }
 
     private static void check(JsonNode one) throws IOException {
-        Settings settings = Given.settings("first.score = " + one.path("score").asText(), "first.filter = " + one.path("filter").asText());
+        Settings settings = Given.settings("first.score = " + one.path("score").asText(),
+            "first.filter = " + one.path("filter").asText(), "first.combine = " + one.path("combine").asText("mean"));
         Judgement judgement = settings.judgement("first");
         Values.Parts answered = new Values.Parts();
         answered.add(JSON.writeValueAsBytes(answer(one.path("values"))), 0);

@@ -1,0 +1,131 @@
+"""What tasks that have succeeded tell of the speed of their program on their node, and what is learned from that.
+
+Speeds are values like all others: of each program that a task names, `steps_per_second:PROGRAM` where programs report
+steps and else `runs_per_second:PROGRAM`, a moving average for each node on which it ran. What is learned of them is
+`training_speed:PROGRAM`, from 0 to 1, on every node: YARN's plug-in can order nodes by it, and so can a person.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import Conflict, InfoError, InvalidInput, NotFound, PreconditionFailed
+from infosvc.wire.records import Kind, Producer
+from infosvc.wire.tasks import Task
+from jobs.kinds.task.settings import PROGRAM_SECONDS, STEPS_PER_SECOND
+from jobs.submitter.learned_speed import LEAST, MOST, LearnedSpeeds, Pair, learn, with_newest
+
+STEPS, RUNS, LEARNED = "steps_per_second", "runs_per_second", "training_speed"
+"""Data names of programs, less the program."""
+UNITS = {STEPS: "steps/second", RUNS: "runs/second", LEARNED: "ratio"}
+HELP = {
+    STEPS: "Steps per second of tasks of {program} on the node, as it reported them: a moving average",
+    RUNS: "Tasks of {program} per second on the node, one after another: a moving average",
+    LEARNED: "Speed of {program} on the node as a share of that on the fastest: learned from tasks that ran",
+}
+REMEMBERED_SECONDS = 30 * 86_400
+PAUSE_SECONDS = 5.0
+"""Between two times that what is learned is written."""
+WORTH = 0.01
+"""Smaller changes of what is learned are not written."""
+
+
+def measured(section: Mapping[str, Any]) -> tuple[str, float] | None:
+    """By what a runner has left in its task's record: the kind of speed, and the speed; None if it tells none."""
+    steps, seconds = (section.get(key) for key in (STEPS_PER_SECOND, PROGRAM_SECONDS))
+    if isinstance(steps, int | float) and LEAST <= steps <= MOST:
+        return STEPS, float(steps)
+    if isinstance(seconds, int | float) and seconds > 0 and LEAST <= 1 / seconds <= MOST:
+        return RUNS, 1 / seconds
+    return None
+
+
+def recorded(client: InfoClient) -> dict[Pair, float]:
+    """The speeds that the service knows, by node and program: in steps if a program has any, else in runs."""
+    names = [one.data_name for one in client.producers() if one.data_name.partition(":")[0] in (STEPS, RUNS)]
+    data = client.data_many(names) if names else {}
+    found: dict[str, dict[Pair, float]] = {STEPS: {}, RUNS: {}}
+    for name, rows in data.items():
+        kind, _, program = name.partition(":")
+        for row in rows:
+            with suppress(InvalidInput):
+                found[kind][row.node_name, program] = row.number()
+    in_steps = {program for _, program in found[STEPS]}
+    in_runs = {pair: speed for pair, speed in found[RUNS].items() if pair[1] not in in_steps}
+    return found[STEPS] | in_runs
+
+
+class Speeds:
+    """Records what each task shows, and has a thread that writes what is learned. `say` hears what goes wrong, once."""
+
+    def __init__(self, client: InfoClient, say: Callable[[str], None]) -> None:
+        self._client = client
+        self._say = say
+        self._said = ""
+        self._due = threading.Event()
+        threading.Thread(target=self._keep, name="speeds", daemon=True).start()
+
+    def note(self, task: Task, node_name: str | None, section: Mapping[str, Any]) -> None:
+        """A task has succeeded there; one that names no program tells nothing."""
+        found = measured(section)
+        if task.spec.program is None or node_name is None or found is None:
+            return
+        kind, speed = found
+        name = self._registered(kind, task.spec.program)
+        rows = self._client.data(name, node=node_name)
+        known = rows[0].number() if rows else None
+        with suppress(NotFound):  # the node is not enrolled: nobody asks for its values
+            self._client.put_value(name, node_name, f"{with_newest(known, speed):.6g}")
+            self._due.set()
+
+    def write(self) -> None:
+        """Write what is learned of each program to every enrolled node, where it has changed; InfoError."""
+        seen = recorded(self._client)
+        nodes = [node.node_name for node in self._client.nodes()]
+        learned = learn(seen)
+        for program in sorted(learned.programs):
+            self._write(program, nodes, learned)
+
+    def _write(self, program: str, nodes: list[str], learned: LearnedSpeeds) -> None:
+        name = self._registered(LEARNED, program)
+        known = {one.node_name: one.data_value for one in self._client.data(name)}
+        for node, share in learned.shares(program, nodes).items():
+            if abs(float(known.get(node) or -1) - share) > WORTH:
+                with suppress(NotFound):  # it was forgotten meanwhile
+                    self._client.put_value(name, node, f"{share:.4g}")
+
+    def _registered(self, kind: str, program: str) -> str:
+        """The data name, which is known from now on."""
+        name = f"{kind}:{program}"
+        wanted = Producer(
+            data_name=name,
+            cmd="",
+            time_max=REMEMBERED_SECONDS,
+            ttl=REMEMBERED_SECONDS,
+            kind=Kind.PROGRAM,
+            unit=UNITS[kind],
+            help=HELP[kind].format(program=program),
+        )
+        with suppress(PreconditionFailed, Conflict):  # it is registered
+            self._client.put_producer(wanted, new=True)
+        return name
+
+    def _keep(self) -> None:
+        pause = threading.Event()
+        while True:
+            self._due.wait()
+            self._due.clear()
+            try:
+                self.write()
+            except (InfoError, ValueError) as error:
+                self._tell(f"what tasks tell of speeds is not written: {error}")
+            pause.wait(PAUSE_SECONDS)
+
+    def _tell(self, text: str) -> None:
+        if text != self._said:
+            self._said = text
+            self._say(text)
