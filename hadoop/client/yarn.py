@@ -43,12 +43,14 @@ class Launch:
 class Where:
     """Where an application may run: in a queue, and on nodes with a label, None for those that any application may use.
 
-    With `master_hosts` its master runs on one of these and on no other host.
+    With `master_hosts` its master runs on one of these and on no other host. Of what waits in a queue, YARN takes the
+    highest `priority` first.
     """
 
     queue: str = "default"
     node_label: str | None = None
     master_hosts: Sequence[str] = ()
+    priority: int = 0
 
 
 ANYWHERE = Where()
@@ -147,6 +149,7 @@ class Yarn:
             context.setApplicationName(name)
             context.setApplicationType(KIND)
             context.setQueue(where.queue)
+            context.setPriority(java(f"{RECORDS}.Priority").newInstance(where.priority))
             if where.node_label:
                 context.setNodeLabelExpression(where.node_label)
             context.setAMContainerSpec(launch_context(launch, filesystem))

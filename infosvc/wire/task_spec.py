@@ -194,6 +194,12 @@ class TaskSpec(Record):
             example=None,
         ),
     )
+    priority: int = field(
+        default=0,
+        metadata=describe(
+            "of what waits in its queue, the highest goes first", limits=Limits(least=0, most=100), example=0
+        ),
+    )
 
     def __post_init__(self) -> None:
         for name in ("argv", "nodes", "not_nodes", "after", "data"):

@@ -32,6 +32,7 @@ FILES_OF_A_MB = 1000
 POLL_SECONDS = 0.5
 JOB_TOKEN_SECONDS = 2 * 86_400.0
 MOST_ATTEMPTS = "yarn.resourcemanager.am.max-attempts"
+MOST_PRIORITY = "yarn.cluster.max-application-priority"
 DEFAULT_MOST_ATTEMPTS = 2
 LENT_ROLES = (Role.PROCESSOR, Role.SCHEDULER)
 """Whose tokens may write values and no more than start and stop slots: these may go into a job's folder."""
@@ -73,9 +74,9 @@ def master_memory_mb(files: int) -> int:
 class Order:
     """A job as its kind wants it submitted: `settings` are what the kind is told, `name` is what YARN calls it.
 
-    `uploads` are files of this machine that are laid into the job's folder in HDFS, by their names there. `prepare`
-    comes before the job gets a token for writing values; `needs_service` says whether it cannot do without the
-    information service.
+    `uploads` are files of this machine that are laid into the job's folder in HDFS, by their names there. Of what waits
+    in its queue, YARN takes the highest `priority` first. `prepare` comes before the job gets a token for writing
+    values; `needs_service` says whether it cannot do without the information service.
     """
 
     kind: str
@@ -87,6 +88,7 @@ class Order:
     tags: Sequence[str] = ()
     prepare: Callable[[InfoClient], None] = lambda _: None
     needs_service: bool = True
+    priority: int = 0
     master: MasterNeeds = field(default_factory=MasterNeeds)
 
 
@@ -121,6 +123,7 @@ class Submitter:
     def check(self, order: Order) -> list[str]:
         """Find what cannot work before anything is submitted; the nodes that accept work."""
         check_attempts(self._home.conf_dir, order.options.attempts)
+        check_priority(self._home.conf_dir, order.priority)
         program_tags(order.options.program)
         self._check_needs(order)
         label = order.options.node_label
@@ -175,7 +178,7 @@ class Submitter:
                 self.filesystem,
                 [*order.tags, kind_tag(order.kind), *program_tags(order.options.program)],
                 order.options.attempts,
-                Where(order.options.queue, order.options.node_label, order.master.hosts),
+                Where(order.options.queue, order.options.node_label, order.master.hosts, order.priority),
             )
         except BaseException:
             self._end_token(application_id)
@@ -258,15 +261,30 @@ class Submitter:
 
 def check_attempts(conf_dir: Path, attempts: int) -> None:
     """JobError when the cluster allows fewer attempts; YARN would lower the number silently."""
-    try:
-        most = int(site_files.value(conf_dir / "yarn-site.xml", MOST_ATTEMPTS))
-    except (HadoopError, ValueError):
-        most = DEFAULT_MOST_ATTEMPTS
+    most = _most(conf_dir, MOST_ATTEMPTS, DEFAULT_MOST_ATTEMPTS)
     if attempts > most:
         raise JobError(
             f"{attempts} attempts are more than the {most} that the cluster allows",
             remedy=f"give --attempts {most} or fewer, or set {MOST_ATTEMPTS} in yarn-site.xml",
         )
+
+
+def check_priority(conf_dir: Path, priority: int) -> None:
+    """JobError when the cluster allows none that high; YARN would lower it silently."""
+    most = _most(conf_dir, MOST_PRIORITY, 0)
+    if priority > most:
+        raise JobError(
+            f"priority {priority} is higher than the {most} that the cluster allows",
+            remedy=f"give --priority {most} or less, or set {MOST_PRIORITY} in yarn-site.xml",
+        )
+
+
+def _most(conf_dir: Path, name: str, otherwise: int) -> int:
+    """A whole number of yarn-site.xml."""
+    try:
+        return int(site_files.value(conf_dir / "yarn-site.xml", name))
+    except (HadoopError, ValueError):
+        return otherwise
 
 
 def job_token(client: InfoClient, order: Order, job_id: str, say: Callable[[str], None]) -> JobToken:

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,12 +21,14 @@ import pytest
 from hdfs import InsecureClient
 
 from hadoop.local.lifecycle import Cluster
+from hadoop.local.site import NODE_MEMORY_MB
 from hadoop.rest.resourcemanager import ResourceManager
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotFound
 from infosvc.wire.records import Kind, Producer, Role
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import Task, TaskDecision, TaskState
+from jobs.kinds.task.request import RUNNER_MEMORY_MB
 from tests.cluster.site import KEPT, succeed, until
 from tests.recipes.pages import block
 from tests.recipes.shell import Shell
@@ -218,6 +220,24 @@ def test_what_cannot_run_fails_with_the_reason(platform: Platform, folder: Path)
     assert "nobodys" in ended["queue"].reason
     assert "memory" in ended["large"].reason
     assert "127.9.9.9" in ended["stranger"].reason
+
+
+def test_of_two_that_wait_the_one_of_higher_priority_runs_first(platform: Platform) -> None:
+    node, most = platform.cluster.nodes[0], NODE_MEMORY_MB - RUNNER_MEMORY_MB
+    held = platform.user.submit_task(TaskSpec(("sleep", "600"), nodes=(node,), memory_mb=most))
+    until(lambda: platform.user.task(held.task_id).state is TaskState.RUNNING)
+    wait = TaskSpec(("sleep", "1"), nodes=(node,), memory_mb=most)
+    low, high = (platform.user.submit_task(replace(wait, priority=priority)) for priority in (1, 5))
+    until(lambda: all(platform.user.task(task.task_id).application_id for task in (low, high)))
+
+    platform.user.stop_task(held.task_id)
+
+    first, second = (platform.ended(task.task_id) for task in (high, low))
+    assert (first.state, second.state) == (TaskState.SUCCEEDED, TaskState.SUCCEEDED)
+    assert first.started_at is not None and second.started_at is not None
+    assert first.started_at < second.started_at
+    refused = platform.ended(platform.user.submit_task(replace(wait, priority=11)).task_id)
+    assert refused.reason.startswith("priority 11 is higher than the 10 that the cluster allows")
 
 
 def test_a_task_with_an_image_goes_only_where_a_node_says_that_it_allows_it(platform: Platform) -> None:

@@ -71,6 +71,7 @@ def order(
         uploads={FILES: archive} if archive else {},
         tags=[task_tag(task_id)],
         needs_service=False,
+        priority=spec.priority,
         master=MasterNeeds(
             memory_mb, spec.vcores, hosts=_hosts(spec, running_nodes, image_nodes), has_uploads=archive is not None
         ),
