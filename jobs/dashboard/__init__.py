@@ -24,8 +24,8 @@ from typing import NamedTuple
 
 from jobs.dashboard.calls import Calls, Tell, View, make_views
 from jobs.dashboard.routes import BoardRoute
-from jobs.dashboard.site import Site
-from jobs.dashboard.values import ServiceView
+from jobs.dashboard.sources.site import Site
+from jobs.dashboard.sources.values import ServiceView
 
 
 class Board(NamedTuple):

@@ -28,17 +28,17 @@ from infosvc.wire.fields import answer_of
 from infosvc.wire.records import check_name
 from infosvc.wire.tasks import POINTS
 from jobs.dashboard.briefly import Briefly
-from jobs.dashboard.hdfs import plain_path
 from jobs.dashboard.routes import ROUTES, BoardRoute
-from jobs.dashboard.site import Place, Site
-from jobs.dashboard.values import ServiceView
+from jobs.dashboard.sources.hdfs import plain_path
+from jobs.dashboard.sources.site import Place, Site
+from jobs.dashboard.sources.values import ServiceView
 from jobs.errors import JobError
 
 if TYPE_CHECKING:
     from jobs.dashboard.answers import JobContainer, WholeJob
     from jobs.dashboard.job_events import JobEvents
     from jobs.dashboard.showing import Reader
-    from jobs.dashboard.yarn import Known, RestYarn
+    from jobs.dashboard.sources.yarn import Known, RestYarn
 
 T = TypeVar("T")
 View = Callable[..., ResponseReturnValue]
@@ -141,46 +141,46 @@ class Calls:
 
     def task_log(self, task_id: str) -> ResponseReturnValue:
         """Show a piece of a task's log."""
-        from jobs.dashboard import task_record
+        from jobs.dashboard.tasks import record
 
         task, hdfs = self._values.task(task_id), self._hdfs(self._site.place())
         stream, offset = request.args.get("stream", "stdout"), _whole_number("offset", "0")
-        return _answer(task_record.log_piece(hdfs, task, stream, _whole_number("attempt", "0") or None, offset))
+        return _answer(record.log_piece(hdfs, task, stream, _whole_number("attempt", "0") or None, offset))
 
     def task_values(self, task_id: str) -> ResponseReturnValue:
         """Show what a task's program has reported, or used."""
-        from jobs.dashboard import task_values
+        from jobs.dashboard.tasks import curves
 
         task, hdfs = self._values.task(task_id), self._hdfs(self._site.place())
         attempt, points = _whole_number("attempt", "0") or None, _whole_number("points", str(POINTS))
         if not self._values_room.acquire(timeout=VALUES_WAIT_SECONDS):
             raise NotReady("values of many tasks are read already", remedy="try again in a few seconds")
         try:
-            of = request.args.get("of", task_values.REPORTED)
-            return _answer(task_values.curves(hdfs, task, attempt, points, of))
+            of = request.args.get("of", curves.REPORTED)
+            return _answer(curves.curves(hdfs, task, attempt, points, of))
         finally:
             self._values_room.release()
 
     def task_decision(self, task_id: str) -> ResponseReturnValue:
         """Explain why a task runs where it runs."""
-        from jobs.dashboard import task_record
+        from jobs.dashboard.tasks import record
 
         task, hdfs = self._values.task(task_id), self._hdfs(self._site.place())
-        return _answer(task_record.decision(hdfs, task, _whole_number("attempt", "0") or None))
+        return _answer(record.decision(hdfs, task, _whole_number("attempt", "0") or None))
 
     def task_outputs(self, task_id: str) -> ResponseReturnValue:
         """List the files that a task left."""
-        from jobs.dashboard import task_outputs
+        from jobs.dashboard.tasks import outputs
 
-        return _answer(task_outputs.listing(self._hdfs(self._site.place()), self._values.task(task_id)))
+        return _answer(outputs.listing(self._hdfs(self._site.place()), self._values.task(task_id)))
 
     def task_output_file(self, task_id: str) -> ResponseReturnValue:
         """Bring a piece of a file that a task left."""
-        from jobs.dashboard import task_outputs
+        from jobs.dashboard.tasks import outputs
 
         task, hdfs = self._values.task(task_id), self._hdfs(self._site.place())
         name = request.args.get("path", "")
-        found = task_outputs.piece(hdfs, task, name, _whole_number("offset", "0"))
+        found = outputs.piece(hdfs, task, name, _whole_number("offset", "0"))
         answer = Response(found.content, content_type="application/octet-stream")
         answer.headers["Content-Disposition"] = "attachment"
         if found.next is not None:
@@ -234,7 +234,7 @@ class Calls:
         return found
 
     def _yarn(self, place: Place) -> RestYarn:
-        from jobs.dashboard.yarn import RestYarn
+        from jobs.dashboard.sources.yarn import RestYarn
 
         return RestYarn(place)
 

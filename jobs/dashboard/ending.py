@@ -10,7 +10,7 @@ from pathlib import Path
 
 from infosvc.wire.errors import NotReady
 from jobs.dashboard.answers import Ending
-from jobs.dashboard.site import Place
+from jobs.dashboard.sources.site import Place
 
 COMMAND = (sys.executable, "-m", "nodewise")
 PATIENCE_SECONDS = 90.0

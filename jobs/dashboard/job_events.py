@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jobs.application.job_record import kind_of
-from jobs.dashboard.site import Place
-from jobs.dashboard.yarn import Known
+from jobs.dashboard.sources.site import Place
+from jobs.dashboard.sources.yarn import Known
 
 KEPT_SECONDS = 60.0
 """What changed in a longer pause, in which nobody read the list or tried to, is not told any more."""

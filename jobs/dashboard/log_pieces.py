@@ -11,11 +11,10 @@ from infosvc.wire.errors import InvalidInput, NotFound
 from jobs.application.logs import STREAMS, is_container_of, parse_started
 from jobs.application.status import ContainerStatus
 from jobs.dashboard.answers import JobContainer, LogContainers, LogPiece
-from jobs.dashboard.site import Place
-from jobs.dashboard.yarn import Known
+from jobs.dashboard.sources.lines import MOST_BYTES, whole_lines
+from jobs.dashboard.sources.site import Place
+from jobs.dashboard.sources.yarn import Known
 
-MOST_BYTES = 256 * 1024
-"""Of one answer."""
 MOST_TAIL = 2 * 1024 * 1024
 """Of a log that is asked of its node at a time: whoever may read could fill this service's memory by a longer one."""
 MOST_OF_MASTER = 16 * 1024 * 1024
@@ -86,21 +85,6 @@ def piece(
         more=len(content) > MOST_BYTES,
         text=shown.decode(errors="replace"),
     )
-
-
-def whole_lines(content: bytes, most: int, ended: bool) -> bytes:
-    """The lines of `content` that are complete, `most` bytes at most; what stands at an end nobody completes as well.
-
-    >>> whole_lines(b"one\\ntw", 100, False)
-    b'one\\n'
-    """
-    if ended and len(content) <= most:
-        return content
-    shown = content[:most]
-    end = shown.rfind(b"\n") + 1
-    if end == 0 and len(content) > most:  # a line that is longer than a piece must not stop what follows
-        return shown
-    return shown[:end]
 
 
 def _container(container_id: str, address: str, role: str) -> JobContainer:

@@ -23,7 +23,7 @@ from jobs.dashboard.path_answers import (
     ReplicaCount,
     ShownPath,
 )
-from jobs.dashboard.values import Values, as_client
+from jobs.dashboard.sources.values import Values, as_client
 from jobs.division import capability as capabilities
 from jobs.division.capability import Capability
 from jobs.division.distribution import NodeShare, Spread, spread_of

@@ -26,7 +26,7 @@ from jobs.dashboard.answers import (
     WholeJob,
     WholeReport,
 )
-from jobs.dashboard.yarn import Known, RestYarn
+from jobs.dashboard.sources.yarn import Known, RestYarn
 from jobs.division import decision_store
 from jobs.division.decision import Decision
 from jobs.division.explanation import explanation, heading

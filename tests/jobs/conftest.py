@@ -22,7 +22,7 @@ from infosvc.wire.records import Datum, Outcome, Role, State
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import EXAMPLE_ID, Task, TaskState
 from jobs.dashboard import make_board
-from jobs.dashboard.site import Place, Site
+from jobs.dashboard.sources.site import Place, Site
 from nodewise.board import board_calls
 from tests.jobs.decisions import WEIGHTS
 from tests.jobs.played import Hadoop

@@ -101,7 +101,7 @@ def test_a_running_job_is_shown_live(known: FlaskClient) -> None:
 def test_an_application_master_that_goes_on_and_on_says_nothing(
     known: FlaskClient, monkeypatch: pytest.MonkeyPatch, limits: Limits
 ) -> None:
-    monkeypatch.setattr("jobs.dashboard.yarn.STATUS_LIMITS", limits)
+    monkeypatch.setattr("jobs.dashboard.sources.yarn.STATUS_LIMITS", limits)
 
     job = known.get(f"/api/v1/jobs/{JOB}").get_json()
 

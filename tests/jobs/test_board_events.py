@@ -17,8 +17,8 @@ from infosvc.wire.client import InfoClient
 from infosvc.wire.event_stream import EventStream
 from jobs.dashboard import calls
 from jobs.dashboard.job_events import KEPT_SECONDS, JobEvents
-from jobs.dashboard.site import Place, Site
-from jobs.dashboard.yarn import Known, parse_known
+from jobs.dashboard.sources.site import Place, Site
+from jobs.dashboard.sources.yarn import Known, parse_known
 from nodewise.board import board_calls
 from tests.jobs.played import JOB, Hadoop
 

@@ -14,7 +14,7 @@ from infosvc.wire.records import Role
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import TaskNews, TaskOutputs, TaskState
 from jobs.commands.task import task_outputs as commands
-from jobs.dashboard import task_outputs
+from jobs.dashboard.tasks import outputs
 from tests.jobs.conftest import TOKEN
 from tests.jobs.played import Hadoop
 
@@ -46,7 +46,7 @@ def test_the_files_are_listed_by_path_with_their_sizes(users_client: InfoClient,
 def test_a_file_comes_in_pieces_and_whole(
     users_client: InfoClient, left: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(task_outputs, "PIECE_BYTES", 1000)
+    monkeypatch.setattr(outputs, "PIECE_BYTES", 1000)
 
     for name, content in FILES.items():
         size = users_client.get_output(left, name, tmp_path / "got")
@@ -100,10 +100,10 @@ def test_another_user_sees_nothing(users_client: InfoClient, left: str) -> None:
 def test_of_very_many_files_some_are_left_out_and_said_to_be(
     users_client: InfoClient, left: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(task_outputs, "MOST_FILES", 2)
+    monkeypatch.setattr(outputs, "MOST_FILES", 2)
     assert (len(users_client.task_outputs(left).files), users_client.task_outputs(left).whole) == (2, False)
-    monkeypatch.setattr(task_outputs, "MOST_FILES", 10)
-    monkeypatch.setattr(task_outputs, "MOST_FOLDERS", 1)
+    monkeypatch.setattr(outputs, "MOST_FILES", 10)
+    monkeypatch.setattr(outputs, "MOST_FOLDERS", 1)
     assert not users_client.task_outputs(left).whole
 
 

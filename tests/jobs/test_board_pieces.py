@@ -10,13 +10,13 @@ import pytest
 from hadoop.client.blocks import BlockState
 from infosvc.wire.errors import InvalidInput
 from infosvc.wire.fields import answer_of
-from jobs.dashboard.hdfs import plain_path
 from jobs.dashboard.listing import as_snapshot, stored_file
-from jobs.dashboard.log_pieces import whole_lines
 from jobs.dashboard.path_answers import PolicyPlan, ReplicaCount
 from jobs.dashboard.planning import matrix, plans, replicas
 from jobs.dashboard.showing import report_answer
-from jobs.dashboard.yarn import parse_known
+from jobs.dashboard.sources.hdfs import plain_path
+from jobs.dashboard.sources.lines import whole_lines
+from jobs.dashboard.sources.yarn import parse_known
 from locality.cost import AccessCost
 from locality.policies import POLICIES
 from locality.types import Terms

@@ -16,7 +16,7 @@ from infosvc.wire.errors import InvalidInput, NotFound
 from infosvc.wire.records import Role
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import EXAMPLE_ID, TaskNews, TaskState, TaskValues
-from jobs.dashboard import task_values
+from jobs.dashboard.tasks import curves
 from jobs.kinds.task.using import notes
 from tests.jobs.conftest import TOKEN
 from tests.jobs.played import Hadoop
@@ -115,7 +115,7 @@ def test_what_is_read_in_pieces_is_whole(
 ) -> None:
     store(hadoop, [("loss", step, step) for step in range(100)])
     for size in (60, 97, 500, 100_000):
-        monkeypatch.setattr(task_values, "PIECE_BYTES", size)
+        monkeypatch.setattr(curves, "PIECE_BYTES", size)
         assert len(shapes(ask())["loss"]) == 100, size
 
 
@@ -124,8 +124,8 @@ def test_of_very_much_the_last_start_is_read_and_that_is_said(
 ) -> None:
     store(hadoop, [("loss", step, 1.0) for step in range(100)], 1)
     store(hadoop, [("loss", step, 2.0) for step in range(50, 60)], 2)
-    monkeypatch.setattr(task_values, "MOST_BYTES", 2000)
-    monkeypatch.setattr(task_values, "PIECE_BYTES", 500)
+    monkeypatch.setattr(curves, "MOST_BYTES", 2000)
+    monkeypatch.setattr(curves, "PIECE_BYTES", 500)
 
     answer = ask()
 
@@ -157,7 +157,7 @@ def test_one_who_comes_while_too_many_read_is_asked_to_come_again(
 def test_joining_with_nothing_changes_nothing() -> None:
     rows = array("d", [1, 2, 3])
 
-    assert task_values.join(rows, array("d")) == rows
+    assert curves.join(rows, array("d")) == rows
 
 
 # The client and the commands, against a running users_client with the board.

@@ -18,7 +18,7 @@ from jobs.dashboard.briefly import KEPT_SECONDS, Briefly
 from jobs.dashboard.calls import translate_errors
 from jobs.dashboard.ending import Endings
 from jobs.dashboard.listing import LISTING_SECONDS, Progress, take
-from jobs.dashboard.site import Place
+from jobs.dashboard.sources.site import Place
 from tests.jobs.played import JOB
 
 

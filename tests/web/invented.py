@@ -29,7 +29,7 @@ from jobs.application.following import Sight
 from jobs.application.status import JobStatus, NodeStatus
 from jobs.dashboard import planning, showing
 from jobs.dashboard.answers import EndedJob, Ending, JobContainer, Jobs, LogContainers, LogPiece
-from jobs.dashboard.yarn import Known
+from jobs.dashboard.sources.yarn import Known
 from jobs.division import decision_store
 from jobs.reports.report import JobReport
 from tests.jobs.decisions import decide

@@ -9,8 +9,8 @@ from hadoop.rest.webhdfs import WebHdfs
 from infosvc.wire.errors import InvalidInput, NotFound
 from infosvc.wire.tasks import Task, TaskDecision, TaskLogPiece
 from jobs.application.logs import STREAMS
-from jobs.dashboard.hdfs import task_folder
-from jobs.dashboard.log_pieces import MOST_BYTES, whole_lines
+from jobs.dashboard.sources.hdfs import task_folder
+from jobs.dashboard.sources.lines import MOST_BYTES, whole_lines
 from jobs.kinds.task.settings import DECISION
 
 

@@ -15,7 +15,7 @@ from hadoop.rest.pages import NotKnown
 from hadoop.rest.webhdfs import WebHdfs
 from infosvc.wire.errors import InvalidInput
 from infosvc.wire.tasks import MOST_POINTS, Task, TaskCurve, TaskValues
-from jobs.dashboard.hdfs import task_folder
+from jobs.dashboard.sources.hdfs import task_folder
 from jobs.kinds.task.reported import MOST_NAMES, VALUES, choose_evenly, read_notes
 from jobs.kinds.task.using import USED
 

@@ -13,7 +13,7 @@ from hadoop.rest.pages import Limits, NotKnown
 from hadoop.rest.resourcemanager import ResourceManager
 from jobs.application.following import ASK_SECONDS
 from jobs.application.status import JobStatus
-from jobs.dashboard.site import Place
+from jobs.dashboard.sources.site import Place
 
 KIND = "NODEWISE"
 """Applications of this type are ours; of others nothing is shown, nor are they ended."""

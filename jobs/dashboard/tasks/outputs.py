@@ -8,7 +8,7 @@ from typing import NamedTuple
 from hadoop.rest.webhdfs import WebHdfs
 from infosvc.wire.errors import InvalidInput, NotFound
 from infosvc.wire.tasks import OutputFile, Task, TaskOutputs, TaskState
-from jobs.dashboard.hdfs import plain_path
+from jobs.dashboard.sources.hdfs import plain_path
 
 MOST_FILES = 10_000
 MOST_FOLDERS = 1_000
