@@ -30,6 +30,7 @@ COMMANDS = {
     "env": "jobs.commands.environment:env",
     "job": "jobs.commands.job:job",
     "task": "jobs.commands.task.task_group:task",
+    "queue": "jobs.commands.task.task_queue:queue",
     "doctor": "nodewise.doctor.command:doctor",
     "completion": "nodewise.completion:completion",
     "uninstall": "nodewise.uninstall:uninstall",
@@ -47,8 +48,9 @@ WATCHED = {
     "env": ["list"],
     "job": ["list"],
     "task": ["list"],
+    "queue": [],
 }
-"""The listings of these groups that can be shown again and again: they get --watch."""
+"""The listings of these groups, or commands, that can be shown again and again: they get --watch."""
 
 
 @click.group(cls=LazyGroup, places=COMMANDS, watched=WATCHED, context_settings={"help_option_names": ["-h", "--help"]})

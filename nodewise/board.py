@@ -8,6 +8,7 @@ from typing import Any
 
 from flask import g
 
+from infosvc.access.roles import Caller
 from infosvc.data.event_sources import EventSource
 from infosvc.http.api.call_group import PREFIX, CallGroup, Route
 from infosvc.http.api.exchange import latest, record_call
@@ -15,6 +16,7 @@ from infosvc.tasks.listing import find
 from infosvc.wire.records import Datum
 from infosvc.wire.tasks import Task
 from jobs.dashboard import make_board
+from jobs.dashboard.sources.values import Viewer
 
 
 class _Values:
@@ -22,6 +24,13 @@ class _Values:
 
     def data(self, data_name: str) -> list[Datum]:
         return latest().data(data_name)
+
+    def viewer(self) -> Viewer:
+        caller: Caller = g.caller
+        return caller
+
+    def tasks(self) -> Mapping[str, Task]:
+        return {task_id: stored.task for task_id, stored in latest().configuration.tasks.items()}
 
     def task(self, task_id: str) -> Task:
         return find(latest().configuration, g.caller.owners, task_id).task

@@ -14,7 +14,7 @@ WHOLE = 1000
 
 
 class LazyGroup(click.Group):
-    """Knows for each command where it is: name -> `module:attribute`, and which commands of a group get --watch."""
+    """Knows for each command where it is: name -> `module:attribute`, and which get --watch, of a group some."""
 
     def __init__(
         self, *arguments: Any, places: Mapping[str, str], watched: Mapping[str, Sequence[str]], **options: Any
@@ -32,11 +32,12 @@ class LazyGroup(click.Group):
         if cmd_name not in self._places:
             return None
         found: click.Command = _at(self._places[cmd_name])
-        if isinstance(found, click.Group) and cmd_name in self._watched:
+        if cmd_name in self._watched:
             from nodewise.watch import watchable
 
-            for name in self._watched[cmd_name]:
-                watchable(found.commands[name])
+            names = self._watched[cmd_name]
+            for each in [found.commands[name] for name in names] if isinstance(found, click.Group) else [found]:
+                watchable(each)
         for each in (found, *(found.commands.values() if isinstance(found, click.Group) else ())):
             each.short_help = each.get_short_help_str(WHOLE)  # else click cuts sentences off where a line ends
         return found

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from hadoop.errors import HadoopError
 from hadoop.rest.pages import STANDARD, Answer, Limits, Pages
+from hadoop.rest.scheduler import Scheduler, parse_scheduler
 
 _CLUSTER = "/ws/v1/cluster"
 _ORDERS = "/jmx?qry=Hadoop:service=ResourceManager,name=NodewiseOrder-*"
@@ -27,11 +28,14 @@ class ResourceManagerInfo:
 
 @dataclass(frozen=True)
 class NodeRoom:
-    """What a node that takes work has left."""
+    """What a node that takes work has left, and in all; its label is empty for none."""
 
     node_name: str
     free_mb: int
     free_vcores: int
+    total_mb: int = 0
+    total_vcores: int = 0
+    label: str = ""
 
 
 @dataclass(frozen=True)
@@ -70,12 +74,16 @@ class ResourceManager:
     def rooms(self) -> list[NodeRoom]:
         """What each node that takes work has left, by name."""
         rows = _rows(self._ask("/nodes", "the list of nodes"), "nodes", "node")
-        found = [
-            NodeRoom(str(one["nodeHostName"]), int(one["availMemoryMB"]), int(one["availableVirtualCores"]))
-            for one in rows
-            if one["state"] == "RUNNING"
-        ]
+        found = [parse_room(one) for one in rows if one["state"] == "RUNNING"]
         return sorted(found, key=lambda one: one.node_name)
+
+    def scheduler(self) -> Scheduler:
+        """The scheduler with its queues."""
+        answer = self._ask("/scheduler", "its scheduler")
+        try:
+            return parse_scheduler(answer)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise self._pages.foreign_error() from None
 
     def orders(self) -> dict[str, NodeOrder]:
         """The orders of nodewise's plug-in by name; none where it is not in this ResourceManager."""
@@ -89,9 +97,14 @@ class ResourceManager:
         answer = self._ask("/nodes", "the list of nodes")
         return {str(node.get("nodeHTTPAddress")) for node in _rows(answer, "nodes", "node")}
 
-    def applications(self, kind: str) -> list[dict[str, Any]]:
-        """The `app` of every application of a type that YARN remembers."""
-        return _rows(self._ask("/apps", "the list of applications", applicationTypes=kind), "apps", "app")
+    def applications(self, kind: str = "", states: Sequence[str] = (), most: int = 0) -> list[dict[str, Any]]:
+        """The `app` of every application that YARN remembers: of a type, in one of these states, or of all.
+
+        YARN chooses which ones it tells when there are more than `most`; 0 asks for all.
+        """
+        query = {"applicationTypes": kind, "states": ",".join(states), "limit": str(most or "")}
+        given = {name: text for name, text in query.items() if text}
+        return _rows(self._ask("/apps", "the list of applications", **given), "apps", "app")
 
     def application(self, application_id: str) -> dict[str, Any]:
         """The `app` of one application; NotKnown when there is none."""
@@ -156,6 +169,14 @@ def parse_order(bean: Mapping[str, Any]) -> NodeOrder:
     has_values = not bean.get("StockOrder") and bean.get("SnapshotAgeMillis", -1) >= 0
     age = bean["SnapshotAgeMillis"] / 1000 if has_values else None
     return NodeOrder(str(bean["name"]).rpartition("NodewiseOrder-")[2], age, first)
+
+
+def parse_room(node: Mapping[str, Any]) -> NodeRoom:
+    """Read one `node`, which tells what it has in use and what is left."""
+    free_mb, free_vcores = int(node["availMemoryMB"]), int(node["availableVirtualCores"])
+    total_mb, total_vcores = free_mb + int(node["usedMemoryMB"]), free_vcores + int(node["usedVirtualCores"])
+    labels = node.get("nodeLabels") or [""]
+    return NodeRoom(str(node["nodeHostName"]), free_mb, free_vcores, total_mb, total_vcores, str(labels[0]))
 
 
 def parse_running_nodes(answer: Mapping[str, Any]) -> set[str]:

@@ -17,6 +17,7 @@ from infosvc.wire.service_calls import ServiceCalls, next_path, query_of, segmen
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import (
     MOST_TASKS_OF_ANSWER,
+    ClusterQueues,
     Task,
     TaskDecision,
     TaskLogPiece,
@@ -97,6 +98,10 @@ class TaskClient(ServiceCalls):
     def task_decision(self, task_id: str, attempt: int | None = None) -> TaskDecision:
         """Why a start of a task runs where it runs, the last start if none is named; NotFound before it has a node."""
         return self._ask(f"{_path(task_id)}/decision{query_of(attempt=attempt)}", TaskDecision.from_json)
+
+    def queues(self) -> ClusterQueues:
+        """YARN's queues and what waits in them: of one's own tasks all that is known, of others the positions."""
+        return self._ask("/queue", ClusterQueues.from_json)
 
     def task_outputs(self, task_id: str) -> TaskOutputs:
         """The files that a task left; NotFound when there are none, for it names no output or has not succeeded."""

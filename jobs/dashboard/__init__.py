@@ -5,14 +5,14 @@ Whoever stands above both adds them to the service:
     make_board(home, values, note)
 
     home     nodewise's home, where `nodewise cluster up` keeps its site files
-    values   what the service knows: `data(data_name)` and `task(task_id)` as InfoClient has them
+    values   what the service knows: `data(data_name)` and `task(task_id)` as InfoClient has them, all tasks, who calls
     note     called within the request that ends a job, before it does: leaves the line in the audit log
 
 `nodewise.board` hands them to the service, which answers an InfoError in its own form, and tells events of jobs.
 
 Nothing here starts a JVM in this process: YARN is asked over its REST interface, HDFS over WebHDFS, and a job is ended
 by the command that a person would type, in a process of its own. `routes` lists the calls, `calls` answers them,
-and their JSON stands in `answers` and `path_answers`.
+and their JSON stands in `answers`, `path_answers` and the wire's records.
 """
 
 from __future__ import annotations

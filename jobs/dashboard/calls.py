@@ -139,6 +139,21 @@ class Calls:
         stream, offset = request.args.get("stream", "stdout"), _whole_number("offset", "0")
         return _answer(log_pieces.piece(place, known, found, container, stream, offset))
 
+    def queue(self) -> ResponseReturnValue:
+        """Show YARN's queues, and what waits in them."""
+        from hadoop.rest.resourcemanager import ResourceManager
+        from jobs.dashboard.queue.line import Row, read_ended
+        from jobs.dashboard.queue.shown import look, shown_to
+
+        place, tasks = self._site.place(), self._values.tasks()
+        manager = ResourceManager(place.rm_http, place.user)
+
+        def list_ended() -> list[Row]:
+            return self._briefly.get(("ended", place), SETTLED_SECONDS, lambda: read_ended(manager))
+
+        whole = self._briefly.get(("queue", place), LIST_SECONDS, lambda: look(manager, tasks, list_ended))
+        return _answer(shown_to(self._values.viewer(), whole, tasks))
+
     def task_log(self, task_id: str) -> ResponseReturnValue:
         """Show a piece of a task's log."""
         from jobs.dashboard.tasks import record

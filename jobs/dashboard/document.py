@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from infosvc.wire.records import Role
-from infosvc.wire.tasks import EXAMPLE_ID, TaskDecision, TaskLogPiece, TaskOutputs, TaskValues
+from infosvc.wire.tasks import EXAMPLE_ID, ClusterQueues, TaskDecision, TaskLogPiece, TaskOutputs, TaskValues
 from jobs.dashboard.answers import (
     CONTAINER,
     JOB,
@@ -103,6 +103,14 @@ DESCRIBED: dict[str, dict[str, Any]] = {
         on_404={"description": "no such job, or it left no record"},
         on_422=_WRONG,
     ),
+    "queue": _call(
+        "Show YARN's queues, and what waits in them",
+        "The leaf queues of the capacity scheduler, and the applications that wait for their first place in the order "
+        "in which YARN takes them: what each waits for, and when it is expected to begin, as an interval that holds "
+        "with a probability of 80 %. Users see what is known of their own tasks and the positions of all others, "
+        "admins all.",
+        on_200=_answer("the queues", ClusterQueues),
+    ),
     "task_log": _call(
         "Read a task's log, piece by piece",
         "What its program printed, a second late at most. Ask again with `offset` as `next` says; lines come whole. "
@@ -172,7 +180,7 @@ BOARD: dict[str, Any] = {
     "tags": [
         {
             "name": "board",
-            "description": "Board: paths of HDFS, jobs on YARN, and what tasks print, report, use and leave",
+            "description": "Board: paths of HDFS, jobs and queues of YARN, and what tasks print, report, use and leave",
         }
     ],
     "paths": _paths(),

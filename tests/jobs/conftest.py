@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from os import environ
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from flask import Flask, Response
 from flask.testing import FlaskClient
 
+from infosvc.access.roles import Caller
 from infosvc.http.api.restx import error_response
 from infosvc.http.server import Server
 from infosvc.settings import Settings
@@ -50,6 +52,12 @@ class Values:
         return [
             Datum("weight", node, str(value), 1.0, 60.0, State.FRESH, Outcome.OK) for node, value in WEIGHTS.items()
         ]
+
+    def viewer(self) -> Caller:
+        return Caller("maria", Role.USER, user_name="maria")
+
+    def tasks(self) -> dict[str, Task]:
+        return {EXAMPLE_ID: self.task(EXAMPLE_ID)}
 
     def task(self, task_id: str) -> Task:
         if task_id == EXAMPLE_ID:
@@ -113,13 +121,13 @@ def users_client(hadoop: Hadoop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.fixture
-def task_command(users_client: InfoClient, tmp_path: Path) -> Callable[..., str]:
-    """task_command(*WORDS): what `nodewise task` prints."""
+def users_command(users_client: InfoClient, tmp_path: Path) -> Callable[..., str]:
+    """users_command(*WORDS): what `nodewise` prints to that user."""
     told = {"NODEWISE_URL": users_client.url, "NODEWISE_TOKEN_FILE": str(tmp_path / "maria.token")}
 
     def run(*words: str) -> str:
         done = subprocess.run(
-            [sys.executable, "-m", "nodewise", "--home", str(tmp_path / "home"), "task", *words],
+            [sys.executable, "-m", "nodewise", "--home", str(tmp_path / "home"), *words],
             capture_output=True,
             text=True,
             timeout=60,
@@ -130,3 +138,15 @@ def task_command(users_client: InfoClient, tmp_path: Path) -> Callable[..., str]
         return done.stdout
 
     return run
+
+
+@pytest.fixture
+def task_command(users_command: Callable[..., str]) -> Callable[..., str]:
+    """task_command(*WORDS): what `nodewise task` prints."""
+    return partial(users_command, "task")
+
+
+@pytest.fixture
+def queue_command(users_command: Callable[..., str]) -> Callable[..., str]:
+    """queue_command(*WORDS): what `nodewise queue` prints."""
+    return partial(users_command, "queue")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -14,6 +15,31 @@ from tests.jobs.decisions import NODES
 JOB = "application_1700000000000_0001"
 MASTER = "container_1700000000000_0001_01_000001"
 WORKER = "container_1700000000000_0001_01_000002"
+SCHEDULER = Path(__file__).resolve().parents[1] / "fixtures" / "scheduler_sample.json"
+"""What a ResourceManager of Hadoop 3.5 told of two queues, of which each was at a limit."""
+WAITING: dict[str, Any] = {
+    "state": "ACCEPTED",
+    "queue": "root.default",
+    "priority": 0,
+    "elapsedTime": 60_000,
+    "masterNodeId": "",
+    "allocatedMB": 0,
+    "allocatedVCores": 0,
+    "runningContainers": 0,
+    "resourceRequests": [
+        {"resourceName": "*", "capability": {"memory": 768, "vCores": 1}, "numContainers": 1, "relaxLocality": True}
+    ],
+    "diagnostics": "[Wed Nov 25 21:35:55 +0000 2026] Application is Activated, waiting for resources to be assigned "
+    "for AM. ",
+}
+"""What it told of an application that waits for its master's place."""
+INACTIVE = (
+    "[Wed Nov 25 21:35:55 +0000 2026] Application is added to the scheduler and is not yet activated. {limit} AM "
+    "resource limit exceeded.  Details : AM Partition = <DEFAULT_PARTITION>; AM Resource Request = <memory:768, "
+    "vCores:1>; Queue Resource Limit for AM = <memory:1536, vCores:4>; User AM Resource Limit of the queue = "
+    "<memory:1152, vCores:3>; Queue AM Resource Usage = <memory:1152, vCores:3>; "
+)
+"""What it says of one that is not active, of the limit of `Queue's` or `User's`."""
 FILES = {f"{number}.jpg": NODES[number % 3] for number in range(6)}
 
 
@@ -34,6 +60,9 @@ class Hadoop:
             "finishedTime": 0,
             "applicationTags": "output=/out/a",
         }
+        self.others: list[dict[str, Any]] = []  # further applications that have not ended
+        self.ended: list[dict[str, Any]] = []
+        self.scheduler: dict[str, Any] = json.loads(SCHEDULER.read_text())
         self.logs = {(MASTER, "stdout"): f"plan\nstarted {WORKER} at ", (WORKER, "stdout"): "one\ntwo\nthr"}
         self.stored: dict[str, bytes] = {}
         self.away = False  # whether the ResourceManager refuses its list
@@ -113,8 +142,20 @@ class Hadoop:
     def yarn(self, words: list[str], query: dict[str, list[str]]) -> Any:
         match words:
             case ["ws", "v1", "cluster", "nodes"]:
-                rows = [{"nodeHostName": node, "nodeHTTPAddress": self.address, "state": "RUNNING"} for node in NODES]
-                return {"nodes": {"node": rows}}
+                about = {
+                    "nodeHTTPAddress": self.address,
+                    "state": "RUNNING",
+                    "usedMemoryMB": 1536,
+                    "availMemoryMB": 512,
+                }
+                about |= {"usedVirtualCores": 2, "availableVirtualCores": 6}
+                return {"nodes": {"node": [{"nodeHostName": node, **about} for node in NODES]}}
+            case ["ws", "v1", "cluster", "scheduler"]:
+                return self.scheduler
+            case ["ws", "v1", "cluster", "apps"] if "states" in query:
+                states = query["states"][0].split(",")
+                known = [one for one in (self.app, *self.others, *self.ended) if one["state"] in states]
+                return {"apps": {"app": known[: int(query["limit"][0])]} if known else None}
             case ["ws", "v1", "cluster", "apps"]:
                 assert query["applicationTypes"] == ["NODEWISE"]
                 with self._asked:
@@ -133,6 +174,47 @@ class Hadoop:
             case ["proxy", application_id, "status"] if application_id == JOB:
                 return STATUS
         return None
+
+
+def ended_app(number: int, seconds: float = 60.0) -> dict[str, Any]:
+    """An application that had its place for so many seconds."""
+    launched = 1_699_990_000_000 + number
+    return {
+        "id": f"application_1699990000000_{number:04}",
+        "name": "ended",
+        "applicationType": "NODEWISE",
+        "user": "me",
+        "queue": "root.default",
+        "state": "FINISHED",
+        "finalStatus": "SUCCEEDED",
+        "startedTime": launched - 5000,
+        "launchTime": launched,
+        "finishedTime": launched + int(1000 * seconds),
+        "allocatedMB": -1,
+        "runningContainers": -1,
+    }
+
+
+def running_app(number: int, node: str, mb: int = 512, **also: Any) -> dict[str, Any]:
+    """An application of one container, which has its place since half a minute."""
+    return {
+        "id": f"application_1700000000000_{number:04}",
+        "name": "running",
+        "applicationType": "NODEWISE",
+        "user": "me",
+        "queue": "root.default",
+        "state": "RUNNING",
+        "finalStatus": "UNDEFINED",
+        "startedTime": 1_700_000_000_000,
+        "launchTime": 1_700_000_030_000,
+        "finishedTime": 0,
+        "elapsedTime": 60_000,
+        "masterNodeId": f"{node}:8041",
+        "allocatedMB": mb,
+        "allocatedVCores": 1,
+        "runningContainers": 1,
+        **also,
+    }
 
 
 STATUS = {

@@ -28,8 +28,8 @@ from jobs.reports.report import Failure, InputValue
 from locality.policies import POLICIES
 from locality.types import Plan, PlanError, Terms
 from tests.infosvc.schemas import against
-from tests.jobs.decisions import WEIGHTS, decide, make_blocks
-from tests.jobs.played import JOB, WORKER, Hadoop, make_report
+from tests.jobs.decisions import NODES, WEIGHTS, decide, make_blocks
+from tests.jobs.played import JOB, WAITING, WORKER, Hadoop, ended_app, make_report, running_app
 
 WHERE = f"/jobs/{JOB}"
 FORMS = Path(__file__).resolve().parents[1] / "fixtures" / "board_forms.json"
@@ -93,6 +93,13 @@ def reported(hadoop: Hadoop) -> None:
     hadoop.stored[f"/user/me/.nodewise/tasks/{EXAMPLE_ID}/values.1"] = note
 
 
+def wait(hadoop: Hadoop) -> None:
+    """The job waits, and may have what it asks for after others that ended."""
+    hadoop.app |= WAITING | {"applicationTags": f"task:{EXAMPLE_ID}"}
+    hadoop.others = [running_app(10, NODES[0], 1536)]
+    hadoop.ended = [ended_app(number) for number in range(10)]
+
+
 CALLS: dict[str, tuple[str, str, Callable[[Hadoop], None]]] = {
     "path with plans": ("/path", "/path?path=/data&capability=weight", run),
     "path without plans": ("/path", "/path?path=/data", run),
@@ -104,6 +111,7 @@ CALLS: dict[str, tuple[str, str, Callable[[Hadoop], None]]] = {
     "containers": ("/jobs/{job_id}/logs", f"{WHERE}/logs", run),
     "piece of a log": ("/jobs/{job_id}/logs", f"{WHERE}/logs?container={WORKER}", run),
     "decision": ("/jobs/{job_id}/decision", f"{WHERE}/decision", decided),
+    "queues": ("/queue", "/queue", wait),
     "values of a task": ("/tasks/{task_id}/values", f"/tasks/{EXAMPLE_ID}/values", reported),
 }
 
@@ -223,4 +231,6 @@ def test_a_call_that_may_be_made_without_a_token_says_so(document: dict[str, Any
     for path, calls in document["paths"].items():
         for method, call in calls.items():
             if method != "parameters":
-                assert (call.get("security") == []) == (method == "get" and "/tasks/" not in path), path
+                assert (call.get("security") == []) == (
+                    method == "get" and "/tasks/" not in path and path != "/queue"
+                ), path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol, cast
 
 from infosvc.wire.client import InfoClient
@@ -15,8 +16,24 @@ class Values(Protocol):
     def data(self, data_name: str) -> list[Datum]: ...
 
 
+class Viewer(Protocol):
+    """Who makes the call: its name as a user, and whose tasks it may know of, None for everybody's."""
+
+    @property
+    def user_name(self) -> str: ...
+
+    @property
+    def owners(self) -> frozenset[str] | None: ...
+
+
 class ServiceView(Values, Protocol):
     """What the service tells whoever makes the call."""
+
+    def viewer(self) -> Viewer:
+        """Who makes it."""
+
+    def tasks(self) -> Mapping[str, Task]:
+        """All tasks by id, whoever may know of them: for figures of all."""
 
     def task(self, task_id: str) -> Task:
         """A task that the caller may see; NotFound for any other."""

@@ -1,0 +1,172 @@
+"""The applications that have not ended, as the ResourceManager tells of them: those with a place, and those that wait.
+
+An application has a place once a node has the container of its master. What YARN says of it in words may be older: it
+writes that anew only when it looks at the application again.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hadoop.rest.resourcemanager import NodeRoom, ResourceManager
+from hadoop.rest.scheduler import Scheduler
+from jobs.application.job_record import kind_of
+from jobs.dashboard.sources.yarn import Known, parse_known
+from jobs.kinds.task.request import TAG
+
+OPEN = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
+ENDED = ("FINISHED", "FAILED", "KILLED")
+MOST_OPEN = 5_000
+MOST_ENDED = 2_000
+"""As many applications are asked for at most."""
+PROGRAM = "program:"
+NOT_ACTIVE = "not yet activated"
+_ASKED = re.compile(r"AM Resource Request = <memory:(\d{1,9}), vCores:(\d{1,6})")
+_SEATED = ("Scheduler has assigned a container", "AM container is launched")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One application; `mb` and `vcores` are what its master asks for, None when YARN does not tell.
+
+    `hosts` are the only nodes that it may have, None for any with its label. Of one with a place, `node_name` has its
+    master, and all its containers have `held_mb` and `held_vcores`; of one without, `reserved_mb` are kept on a node.
+    `ran` is seconds since it has its place, or, of one that has ended, for which it had it; None when it never did, or
+    YARN does not tell.
+    """
+
+    known: Known
+    kind: str
+    priority: int
+    mb: int | None
+    vcores: int | None
+    label: str
+    hosts: frozenset[str] | None
+    has_place: bool
+    is_active: bool
+    node_name: str
+    held_mb: int
+    held_vcores: int
+    reserved_mb: int
+    containers: int
+    ran: float | None
+
+    @property
+    def job_id(self) -> str:
+        """Its id in YARN."""
+        return self.known.application.application_id
+
+    @property
+    def task_id(self) -> str:
+        """The task whose application it says it is, empty for no task."""
+        return self._tag(TAG)
+
+    @property
+    def program(self) -> str:
+        """The program whose speeds and order of nodes it goes by, empty for no program."""
+        return self._tag(PROGRAM)
+
+    def _tag(self, prefix: str) -> str:
+        tags = self.known.application.tags
+        return next((one.removeprefix(prefix) for one in sorted(tags) if one.startswith(prefix)), "")
+
+
+@dataclass(frozen=True)
+class Line:
+    """All of it at one moment, `now`, in Unix seconds by YARN's clock; `waiting` by queue, and there as YARN takes it.
+
+    It is not `whole` when there are more applications than were asked for.
+    """
+
+    now: float
+    scheduler: Scheduler
+    rooms: Sequence[NodeRoom]
+    seated: Sequence[Row]
+    waiting: Sequence[Row]
+    whole: bool
+
+
+def read_line(manager: ResourceManager) -> Line:
+    """Ask the ResourceManager; HadoopError."""
+    scheduler, rooms = manager.scheduler(), manager.rooms()
+    told = manager.applications(states=OPEN, most=MOST_OPEN)
+    clocks = [_number(one, "startedTime") + _number(one, "elapsedTime") for one in told]
+    now = max(clocks, default=0.0) / 1000 or time.time()
+    paths = {queue.name.rpartition(".")[2]: queue.name for queue in scheduler.queues}
+    rows = [_placed(parse_row(one, now), paths) for one in told]
+    return Line(
+        now=now,
+        scheduler=scheduler,
+        rooms=rooms,
+        seated=[one for one in rows if one.has_place],
+        waiting=sorted((one for one in rows if not one.has_place), key=_order),
+        whole=len(told) < MOST_OPEN,
+    )
+
+
+def read_ended(manager: ResourceManager) -> list[Row]:
+    """Those that YARN remembers and that have ended, the newest first; HadoopError."""
+    told = manager.applications(states=ENDED, most=MOST_ENDED)
+    return sorted((parse_row(one, 0.0) for one in told), key=lambda one: -(one.known.finished_at or 0.0))
+
+
+def parse_row(app: Mapping[str, Any], now: float) -> Row:
+    """Read one `app`, which lacks many of its fields where the user who asks may not see them."""
+    known = parse_known(app)
+    said = known.application.diagnostics
+    request = _master_request(app.get("resourceRequests") or ())
+    asked = _ASKED.search(said)
+    size = request.get("capability") or ({"memory": asked[1], "vCores": asked[2]} if asked else {})
+    seated = bool(app.get("masterNodeId")) or any(word in said for word in _SEATED)
+    launched = _number(app, "launchTime") / 1000
+    until = known.finished_at or now
+    is_ours = app.get("applicationType") == "NODEWISE"
+    return Row(
+        known=known,
+        kind=(kind_of(known.application.tags) if is_ours else "") or str(app.get("applicationType") or "").lower(),
+        priority=int(_number(app, "priority")),
+        mb=int(size["memory"]) if size else None,
+        vcores=int(size["vCores"]) if size else None,
+        label=str(app.get("amNodeLabelExpression") or app.get("appNodeLabelExpression") or ""),
+        hosts=_hosts(app.get("resourceRequests") or ()),
+        has_place=known.application.state == "RUNNING" or (known.application.state == "ACCEPTED" and seated),
+        is_active=NOT_ACTIVE not in said,
+        node_name=str(app.get("masterNodeId") or "").rpartition(":")[0],
+        held_mb=max(0, int(_number(app, "allocatedMB"))),
+        held_vcores=max(0, int(_number(app, "allocatedVCores"))),
+        reserved_mb=max(0, int(_number(app, "reservedMB"))),
+        containers=max(0, int(_number(app, "runningContainers"))),
+        ran=max(0.0, until - launched) if launched else None,
+    )
+
+
+def _placed(row: Row, paths: Mapping[str, str]) -> Row:
+    """With the whole path of its queue, of which YARN tells but the last word before it has taken it in."""
+    return replace(row, known=replace(row.known, queue=paths.get(row.known.queue, row.known.queue)))
+
+
+def _order(row: Row) -> tuple[object, ...]:
+    """How YARN takes them: active ones first, then by priority and age, which their numbers tell."""
+    _, started, number = row.job_id.split("_")
+    return row.known.queue, not row.is_active, -row.priority, int(started), int(number)
+
+
+def _number(app: Mapping[str, Any], key: str) -> float:
+    return float(app.get(key) or 0)
+
+
+def _master_request(requests: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Of what is asked for, the container on any node: before it has a master, an application asks for nothing else."""
+    return next((one for one in requests if one.get("resourceName") == "*"), {})
+
+
+def _hosts(requests: Sequence[Mapping[str, Any]]) -> frozenset[str] | None:
+    """The nodes that are named where no other will do."""
+    if _master_request(requests).get("relaxLocality", True):
+        return None
+    names = (str(one.get("resourceName") or "") for one in requests)
+    return frozenset(name for name in names if name != "*" and not name.startswith("/"))

@@ -1,0 +1,120 @@
+"""The queues as they are answered: to admins whole, to each user with what is their own and the places of the rest."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from hadoop.rest.resourcemanager import ResourceManager
+from hadoop.rest.scheduler import CAPACITY, LeafQueue
+from infosvc.wire.tasks import ClusterQueues, ExpectedStart, QueueUser, Task, TaskState, WaitingApplication, YarnQueue
+from jobs.dashboard.queue.line import Line, Row, read_line
+from jobs.dashboard.queue.outlook import Tasks, outlook
+from jobs.dashboard.queue.reasons import waits_for
+from jobs.dashboard.sources.values import Viewer
+from jobs.queueing.estimate import Interval
+
+MOST_ROWS = 1_000
+MOST_USERS = 100
+LONGEST_SAID = 500
+OTHER_SCHEDULER = (
+    "YARN uses its {kind} scheduler here, of whose queues nothing can be told: with the capacity scheduler "
+    "(yarn.resourcemanager.scheduler.class) this page shows them"
+)
+
+
+@dataclass(frozen=True)
+class WholeLine:
+    """What waits, with all that is known of it, and the owner of each that is a task, None for others."""
+
+    answer: ClusterQueues
+    owners: Sequence[str | None]
+
+
+def look(manager: ResourceManager, tasks: Tasks, read_ended: Callable[[], Sequence[Row]]) -> WholeLine:
+    """Ask YARN for all of it; HadoopError. `tasks` are all that the service has."""
+    line = read_line(manager)
+    told = ClusterQueues(time.time(), line.scheduler.kind, "", (), (), line.whole, 0)
+    if line.scheduler.kind != CAPACITY:
+        said = OTHER_SCHEDULER.format(kind=line.scheduler.kind)
+        return WholeLine(replace(told, said=said, whole=not line.waiting), ())
+    starts = outlook(line, read_ended() if line.waiting else (), tasks)
+    queues = {one.name: one for one in line.scheduler.queues}
+    positions: Counter[str] = Counter()
+    rows, owners = [], list[str | None]()
+    for row in line.waiting[:MOST_ROWS]:
+        positions[row.known.queue] += 1
+        task = _task(row, tasks)
+        reason = waits_for(row, positions[row.known.queue], queues.get(row.known.queue), line.rooms)
+        rows.append(_shown(row, task, positions[row.known.queue], reason, starts[row.job_id], line.now))
+        owners.append(task.owner if task else None)
+    whole = line.whole and len(line.waiting) <= MOST_ROWS
+    return WholeLine(replace(told, queues=_queues(line), waiting=tuple(rows), whole=whole), owners)
+
+
+def shown_to(viewer: Viewer, whole: WholeLine, tasks: Tasks) -> ClusterQueues:
+    """What a caller may see of it."""
+    rows = []
+    for row, owner in zip(whole.answer.waiting, whole.owners, strict=True):
+        is_own = owner is not None and owner == viewer.user_name
+        may_see = viewer.owners is None or (owner is not None and owner in viewer.owners)
+        rows.append(replace(row, own=is_own) if may_see else WaitingApplication(queue=row.queue, position=row.position))
+    open_ones = (TaskState.WAITING, TaskState.QUEUED)
+    held_back = sum(
+        task.owner == viewer.user_name and task.state in open_ones and task.application_id is None
+        for task in tasks.values()
+    )
+    return replace(whole.answer, waiting=tuple(rows), held_back=held_back)
+
+
+def _task(row: Row, tasks: Tasks) -> Task | None:
+    """The task of an application. Anybody may give theirs such a tag: once a task has one, it has no other."""
+    task = tasks.get(row.task_id)
+    return task if task and task.application_id in (None, row.job_id) else None
+
+
+def _shown(
+    row: Row, task: Task | None, position: int, reason: str, start: Interval | str, now: float
+) -> WaitingApplication:
+    known = row.known
+    expected = ExpectedStart(now + start.earliest, now + start.latest) if isinstance(start, Interval) else None
+    return WaitingApplication(
+        queue=known.queue,
+        position=position,
+        job_id=row.job_id,
+        task_id=task.task_id if task else None,
+        kind=row.kind,
+        name=task.name if task else known.application.name,
+        owner=task.owner if task else known.user,
+        memory_mb=row.mb,
+        vcores=row.vcores,
+        since=known.started_at,
+        waits_for=reason,
+        said=known.application.diagnostics[:LONGEST_SAID],
+        start=expected,
+        no_start=None if isinstance(start, Interval) else start,
+    )
+
+
+def _queues(line: Line) -> tuple[YarnQueue, ...]:
+    running = Counter(one.known.queue for one in line.seated)
+    waiting = Counter(one.known.queue for one in line.waiting)
+    return tuple(_queue(one, running, waiting) for one in line.scheduler.queues)
+
+
+def _queue(queue: LeafQueue, running: Mapping[str, int], waiting: Mapping[str, int]) -> YarnQueue:
+    users = sorted(queue.users, key=lambda one: one.name)[:MOST_USERS]
+    return YarnQueue(
+        name=queue.name,
+        state=queue.state,
+        capacity=queue.capacity,
+        used=queue.used,
+        maximum=queue.maximum,
+        masters_mb=queue.masters_mb,
+        masters_most_mb=queue.masters_most_mb,
+        running=running[queue.name],
+        waiting=waiting[queue.name],
+        users=tuple(QueueUser(one.name, one.used_mb, one.most_mb) for one in users),
+    )

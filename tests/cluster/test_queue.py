@@ -1,0 +1,88 @@
+"""YARN's queue on a real ResourceManager: what waits in it, for what, and how it moves on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from hadoop.local.lifecycle import Cluster
+from hadoop.rest.resourcemanager import ResourceManager
+from infosvc.wire.tasks import WaitingApplication
+from jobs.dashboard.queue.line import read_ended, read_line
+from jobs.dashboard.queue.shown import look
+from tests.cluster.site import until
+from tests.cluster.task_session import Tasks
+
+RUNNER_MB = 384
+QUEUE = "root.default"
+
+
+@pytest.fixture
+def manager(cluster: Cluster) -> ResourceManager:
+    return ResourceManager(cluster.rm_http, cluster.user)
+
+
+@pytest.fixture
+def waiting(manager: ResourceManager) -> Callable[[], list[WaitingApplication]]:
+    """waiting(): what waits now, as an admin is told of it."""
+    return lambda: list(look(manager, {}, lambda: read_ended(manager)).answer.waiting)
+
+
+def end_all(tasks: Tasks, *jobs: str) -> None:
+    for job in jobs:
+        tasks.ask("kill", job)
+    until(lambda: all(tasks.ask("application", job)["final"] == "KILLED" for job in jobs))
+
+
+def test_masters_at_their_limit_hold_up_others_until_one_ends(
+    tasks: Tasks, manager: ResourceManager, waiting: Callable[[], list[WaitingApplication]]
+) -> None:
+    (queue,) = manager.scheduler().queues
+    limit = min(queue.masters_most_mb, queue.user_masters_most_mb)
+    memory_mb = limit // 4 - RUNNER_MB
+    jobs = [tasks.submit("sleep", "600", memory_mb=memory_mb)[1] for _ in range(6)]
+    try:
+        until(lambda: [one.job_id for one in waiting()] == jobs[4:], 120)
+        first, second = waiting()
+
+        assert [(one.queue, one.position) for one in (first, second)] == [(QUEUE, 1), (QUEUE, 2)]
+        assert (first.kind, first.memory_mb, first.vcores) == ("task", memory_mb + RUNNER_MB, 1)
+        assert first.waits_for and first.waits_for.startswith("room among the application masters of ")
+        assert first.said and "not yet activated" in first.said
+        (told,) = look(manager, {}, list).answer.queues
+        assert (told.running, told.waiting) == (4, 2)
+
+        end_all(tasks, jobs[0])
+        until(lambda: [(one.job_id, one.position) for one in waiting()] == [(jobs[5], 1)], 120)
+    finally:
+        end_all(tasks, *jobs[1:])
+
+
+def test_a_task_waits_for_room_on_the_only_node_that_it_may_use(
+    tasks: Tasks, manager: ResourceManager, waiting: Callable[[], list[WaitingApplication]]
+) -> None:
+    node, total_mb = manager.rooms()[0].node_name, manager.rooms()[0].total_mb
+    memory_mb = int(total_mb * 0.6)
+    _, seated = tasks.submit("sleep", "600", memory_mb=memory_mb, nodes=[node])
+    until(lambda: seated in {row.job_id for row in read_line(manager).seated}, 120)
+    _, job = tasks.submit("sleep", "600", memory_mb=memory_mb, nodes=[node])
+    try:
+        (one,) = until(waiting, 60)
+        assert one.job_id == job
+        asks = f"room on {node}, the only node that it may use: it asks for {one.memory_mb:,} MB and 1 vcore"
+        assert until(lambda: asks in str(waiting()[0].waits_for), 60)
+
+        end_all(tasks, seated)
+        until(lambda: waiting() == [], 120)
+    finally:
+        end_all(tasks, job)
+
+
+def test_one_that_ended_is_remembered_with_the_time_that_it_ran(tasks: Tasks, manager: ResourceManager) -> None:
+    _, job = tasks.submit("sleep", "3")
+    until(lambda: tasks.ask("application", job)["final"] == "SUCCEEDED", 240)
+
+    (known,) = [one for one in read_ended(manager) if one.job_id == job]
+
+    assert known.ran is not None and known.ran >= 3.0
