@@ -36,6 +36,7 @@ const PAGES = {
   compare: { list: () => import("./pages/tasks/compare.js"), title: "Compare tasks", lit: "tasks" },
   jobs: { list: () => import("./pages/jobs.js"), title: "Jobs", lit: "jobs" },
   job: { one: () => import("./pages/job.js"), title: "Job", lit: "jobs" },
+  queue: { list: () => import("./pages/queue.js"), title: "Queue", lit: "queue" },
 };
 
 const SETTLED_MS = 3_000; // by then the first page has all that it asks for

@@ -25,6 +25,7 @@ from infosvc.http.api.exchange import latest
 from infosvc.wire.errors import NotFound
 from infosvc.wire.fields import answer_of
 from infosvc.wire.records import Role
+from infosvc.wire.tasks import EXAMPLE_ID, ClusterQueues, ExpectedStart, QueueUser, WaitingApplication, YarnQueue
 from jobs.application.following import Sight
 from jobs.application.status import JobStatus, NodeStatus
 from jobs.dashboard import planning, showing
@@ -56,6 +57,7 @@ class Invented:
     ending: Ending | None = None
     tasks: InventedTasks = field(default_factory=InventedTasks)
     jobs: dict[str, Known] = field(default_factory=lambda: {one.application.application_id: one for one in _jobs()})
+    queues: ClusterQueues = field(default_factory=lambda: _queues())
 
     def calls(self) -> CallGroup:
         """The board's calls."""
@@ -67,6 +69,7 @@ class Invented:
             "/jobs/<job_id>/decision": self.decision,
         }
         made = [Route(PREFIX + rule, view.__name__, _plain(view), Role.READER) for rule, view in views.items()]
+        made.append(Route(f"{PREFIX}/queue", "queue", _plain(self.queue), Role.USER))
         made.append(Route(f"{PREFIX}/jobs/<job_id>", "end", _plain(self.end), Role.ADMIN, "DELETE"))
         for rule, view in self.tasks.views().items():
             made.append(Route(PREFIX + rule, view.__name__, _plain(view), Role.USER))
@@ -99,6 +102,10 @@ class Invented:
         record = showing.status_answer(COPIES) if job_id == COPIED else None
         ending = self.ending if job_id == RUNNING else None
         return _answer(replace(shown, report=report, no_report=none, record=record, ending=ending))
+
+    def queue(self) -> ResponseReturnValue:
+        """GET /queue."""
+        return _answer(replace(self.queues, time=time.time()))
 
     def logs(self, job_id: str) -> ResponseReturnValue:
         """GET /jobs/ID/logs."""
@@ -155,6 +162,37 @@ def _jobs() -> list[Known]:
         known(COPIED, "FINISHED", "SUCCEEDED", 1.0, "", now - 65),
         known(FAILED, "FINISHED", "FAILED", 0.0, "no node has a fresh <perf_cpu>", now - 70),
     ]
+
+
+def _queues() -> ClusterQueues:
+    """Three that wait in one queue: a task of the admin's, another's, and one of which too little is known."""
+    now = time.time()
+    users = (QueueUser("me", 4096, 8192),)
+    default = YarnQueue("root.default", "RUNNING", 0.75, 0.5, 1.0, 4096, 4096, 4, 3, users)
+    small = YarnQueue("root.small", "STOPPED", 0.25, 0.0, 0.25, 0, 1024, 0, 0, ())
+    limit = (
+        "room among the application masters of root.default, tasks among them: they have 4,096 MB of at most 4,096 MB"
+    )
+    asks: dict[str, Any] = {"memory_mb": 1024, "vcores": 1, "since": now - 100, "said": "Application is Activated"}
+    first = WaitingApplication(
+        queue="root.default",
+        position=1,
+        own=True,
+        job_id=RUNNING,
+        task_id=EXAMPLE_ID,
+        kind="task",
+        name="mnist <b>2</b>",
+        owner="admin",
+        waits_for=limit,
+        start=ExpectedStart(now + 125, now + 530),
+        **asks,
+    )
+    last = replace(
+        first, position=3, own=False, job_id=ENDED, task_id=None, kind="spark", name="theirs", owner="you", start=None
+    )
+    unknown = "not known: fewer than 10 ended tasks and applications are remembered"
+    waiting = (first, WaitingApplication(queue="root.default", position=2), replace(last, no_start=unknown))
+    return ClusterQueues(now, "capacity", "", (default, small), waiting, True, 1)
 
 
 def _status(done: int) -> JobStatus:
