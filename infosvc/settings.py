@@ -58,6 +58,11 @@ class Settings:
     bytes_per_archive: int = _key(256 << 20, "bytes", "largest tar archive of a task")
     bytes_of_archives: int = _key(10 << 30, "bytes", "most bytes of all tar archives of tasks")
     archive_days: float = _key(7.0, "days", "how long a tar archive is kept that no task names")
+    bytes_of_runs: int = _key(
+        64 << 20, "bytes", "most bytes of all runs of MLflow but their points; a quarter for a user"
+    )
+    points_of_run: int = _key(1_000_000, "points", "most points of all metrics of one run of MLflow")
+    points_of_runs: int = _key(20_000_000, "points", "most points of all runs of MLflow; a quarter for a user")
     threads: int = _key(128, "threads", "requests answered at the same time, watchers of events included")
     watchers: int = _key(32, "callers", "most callers that watch events at the same time")
     tls_cert: str | None = _key(None, "file", "certificate chain of the service; with it, only https is answered")

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from infosvc.wire.bodies import LONGEST_TOKEN
-from infosvc.wire.errors import InvalidInput
+from infosvc.wire.errors import Forbidden, InvalidInput
 from infosvc.wire.records import Role
+from infosvc.wire.tasks import USER_NAME
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -67,6 +68,16 @@ class Caller(NamedTuple):
 
 
 ANONYMOUS = Caller("anonymous", Role.READER)
+
+
+def user_of(caller: Caller) -> str:
+    """Whose something is that a caller asks for; Forbidden when its token's name cannot be that of a user."""
+    if not USER_NAME.fullmatch(caller.user_name):
+        raise Forbidden(
+            f"the name of this token, {caller.user_name!r}, cannot be that of a user",
+            remedy="use a token whose name has at most 32 small letters, digits and _.-",
+        )
+    return caller.user_name
 
 
 def needs(*roles: Role) -> Callable[[F], F]:

@@ -112,14 +112,14 @@ def _bytes_option(limit: str, of: str) -> Callable[[Command], Command]:
     type=click.FloatRange(min=0),
     default=Settings.task_days,
     show_default=True,
-    help="Days that a task is kept after it has ended.",
+    help="Days that a task is kept after it has ended, and a run of MLflow after its last change.",
 )
 @click.option(
     "--most-tasks",
     type=click.IntRange(min=0),
     default=Settings.most_tasks,
     show_default=True,
-    help="Most tasks that are kept after they have ended; then the oldest go.",
+    help="Most tasks that are kept after they have ended, and most runs of MLflow; then the oldest go.",
 )
 @click.option(
     "--policy-file",

@@ -28,6 +28,8 @@ from infosvc.state.views import Latest
 from infosvc.state.writer import Writer
 from infosvc.tasks.archives import Archives
 from infosvc.tasks.upkeep import Upkeep
+from infosvc.tracking.recording import Turns
+from infosvc.tracking.upkeep import upkeep
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ class Components:
     watchdog: Watchdog
     archives: Archives
     tasks: Upkeep
+    turns: Turns  # of calls with points of metrics
 
     @classmethod
     def open(cls, settings: Settings, clock: Clock) -> Components:
@@ -93,7 +96,8 @@ class Components:
             Metrics(latest, writer, broker, curves),
             watchdog,
             archives,
-            Upkeep(latest, writer, archives, settings),
+            Upkeep(latest, writer, archives, settings, upkeep(latest, writer, settings)),
+            Turns(),
         )
 
     def close(self) -> None:

@@ -16,6 +16,7 @@ from infosvc.http.api import metrics, pages
 from infosvc.http.api.call_group import CallGroup
 from infosvc.http.api.exchange import note_refusal
 from infosvc.http.api.restx import error_response
+from infosvc.http.api.tracking.tracking_refusals import in_mlflows_form
 from infosvc.http.calls import add_calls
 from infosvc.http.parameters import Parameters
 from infosvc.settings import Clock, Settings
@@ -45,6 +46,7 @@ def create_app(settings: Settings, clock: Clock | None = None, others: Sequence[
     app.before_request(lambda: _take_body(app))
     app.after_request(metrics.count)
     app.after_request(pages.protect)
+    app.after_request(in_mlflows_form)  # after the next, which reads our own form: the last one goes first
     app.after_request(_note_refused_change)
     app.extensions["infosvc"] = parts = Components.open(settings, clock or Clock())
     for source in filter(None, (group.events for group in others)):

@@ -23,6 +23,7 @@ from infosvc.http.api import (
 from infosvc.http.api.call_group import PREFIX, CallGroup
 from infosvc.http.api.restx import Api
 from infosvc.http.api.tasks import file_calls, task_calls
+from infosvc.http.api.tracking import experiment_calls, run_calls, tracking_refusals
 
 CALLS: tuple[CallGroup, ...] = (
     producers.calls,
@@ -32,6 +33,9 @@ CALLS: tuple[CallGroup, ...] = (
     tokens.calls,
     task_calls.calls,
     file_calls.calls,
+    experiment_calls.calls,
+    run_calls.calls,
+    tracking_refusals.others,
     audit.calls,
     events.calls,
     explain.calls,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from infosvc.state.tracked import Experiment, StoredRun
 from infosvc.wire.answers import AuditEntry, Token
 from infosvc.wire.errors import NotFound
 from infosvc.wire.records import Producer
@@ -59,8 +60,8 @@ class StoredTask(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Configuration:
-    """The configuration at one moment: producers by name, nodes by name, slots by node and name, tokens and tasks by
-    id.
+    """The configuration at one moment: producers by name, nodes by name, slots by node and name, tokens, tasks,
+    experiments and runs by id.
 
     `audit` holds the newest entry of the audit log under "last", `counters` what must never be counted anew.
     """
@@ -70,6 +71,8 @@ class Configuration:
     slots: dict[str, dict[str, SlotRequest]] = field(default_factory=dict)
     tokens: dict[str, StoredToken] = field(default_factory=dict)
     tasks: dict[str, StoredTask] = field(default_factory=dict)
+    experiments: dict[str, Experiment] = field(default_factory=dict)
+    runs: dict[str, StoredRun] = field(default_factory=dict)
     audit: dict[str, AuditEntry] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)
 

@@ -34,6 +34,7 @@ from infosvc.state.current_values import Cell, CurrentValues
 from infosvc.state.forgetting import Rest
 from infosvc.state.migrate import migrate
 from infosvc.state.single_instance import ServerLock, lock_file
+from infosvc.state.tracked import MetricPoint
 from infosvc.state.transaction import Transaction
 from infosvc.state.value import Value
 from infosvc.wire.answers import AuditEntry
@@ -141,6 +142,8 @@ class Database:
                     connection, tables.history, [row_mapping.point_row(point, shift) for point in transaction.points]
                 )
             rests = forgetting.forget(connection, transaction.forget)
+            if transaction.metric_points:  # after what is forgotten, which is of runs before
+                self._many(connection, tables.metrics, transaction.metric_points)
             if transaction.forget_audit_to:
                 connection.execute(delete(tables.audit).where(tables.audit.c.sequence <= transaction.forget_audit_to))
             if transaction.audit:
@@ -185,6 +188,16 @@ class Database:
         with self._streaming(newest) as found:
             points, cut = _take_first((_point(row) for row in found), most, lambda point: len(point[1]))
             return points[::-1], cut
+
+    def metric(self, run_id: str, name: str, after: int, most: int) -> list[tuple[int, MetricPoint]]:
+        """The first points of a metric that have an id beyond `after`, with their ids, in the order they came in."""
+        one = tables.metrics.c
+        after = max(after, forgetting.last_forgotten(self._rests, run_id))
+        wanted = select(one.id, one.run_id, one.name, one.value, one.timestamp, one.step)
+        wanted = wanted.where((one.run_id == run_id) & (one.name == name) & (one.id > after))
+        with self.reading() as connection:
+            rows = connection.execute(wanted.order_by(one.id).limit(most))
+            return [(row[0], MetricPoint(*row[1:])) for row in rows]
 
     def audit(self, since: int, most: Most) -> tuple[list[AuditEntry], bool]:
         """The entries of the audit log that follow the one numbered `since`, oldest first, and whether more follow."""

@@ -13,6 +13,7 @@ from sqlalchemy import Table
 from infosvc.state import tables
 from infosvc.state.configuration import Configuration, Machine, SlotRequest, StoredTask, StoredToken
 from infosvc.state.current_values import Cell
+from infosvc.state.tracked import Experiment, Run, StoredRun
 from infosvc.state.transaction import Key, Point
 from infosvc.state.value import Value
 from infosvc.wire.answers import Token
@@ -157,6 +158,25 @@ def _read_task(row: Row, _shift: float, _now: float) -> tuple[Key, StoredTask]:
     return (task.task_id,), StoredTask(task, len(row["spec"].encode()))
 
 
+def _experiment_row(_key: Key, experiment: Experiment, _shift: float) -> tuple[Any, ...]:
+    fields = msgspec.structs.asdict(experiment) | {"tags": json.dumps(experiment.tags)}
+    return tuple(fields[column.name] for column in tables.experiments.columns)
+
+
+def _read_experiment(row: Row, _shift: float, _now: float) -> tuple[Key, Experiment]:
+    return (row["experiment_id"],), Experiment(**row | {"tags": json.loads(row["tags"])})
+
+
+def _run_row(_key: Key, stored: StoredRun, _shift: float) -> tuple[Any, ...]:
+    run = stored.run
+    return run.run_id, run.owner, run.experiment_id, msgspec.json.encode(run).decode()
+
+
+def _read_run(row: Row, _shift: float, _now: float) -> tuple[Key, StoredRun]:
+    document = row["document"].encode()
+    return (row["run_id"],), StoredRun(msgspec.json.decode(document, type=Run), len(document))
+
+
 def _counter_row(key: Key, count: int, _shift: float) -> tuple[Any, ...]:
     return (*key, count)
 
@@ -179,5 +199,7 @@ TABLES: dict[str, Mapping] = {
     "slots": Mapping(tables.slots, _slot_row, _read_slot),
     "tokens": Mapping(tables.tokens, _token_row, _read_token),
     "tasks": Mapping(tables.tasks, _task_row, _read_task),
+    "experiments": Mapping(tables.experiments, _experiment_row, _read_experiment),
+    "runs": Mapping(tables.runs, _run_row, _read_run),
     "counters": Mapping(tables.meta, _counter_row, _read_counter),
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, Index, Integer, MetaData, String, Table, Text
 from sqlalchemy.dialects.mysql import LONGTEXT
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 metadata = MetaData()
 
@@ -75,7 +75,7 @@ history = _table(
 )
 
 # History that is forgotten and not all deleted yet: of a name, of a node, or of both; rows up to last_id, and if it is
-# given, only what is older than `before`.
+# given, only what is older than `before`. With run_id, points of t_Metric instead.
 forget = _table(
     "t_Forget",
     Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
@@ -83,6 +83,7 @@ forget = _table(
     Column("node_name", String(128)),
     Column("before", Double),
     Column("last_id", BigInteger, nullable=False),
+    Column("run_id", String(64)),
 )
 
 # boot and sequence name the last batch that was taken from the node's agent; dropped is what that agent has lost.
@@ -143,6 +144,37 @@ tasks = _table(
     Column("started_at", Double),
     Column("ended_at", Double),
     Column("again_of", String(32)),
+)
+
+# Of experiments and runs that programs track with MLflow's client. tags is a JSON object of texts, document that of a
+# Run: with its params, its tags and the last point of each metric.
+experiments = _table(
+    "t_Experiment",
+    Column("experiment_id", String(64), primary_key=True),
+    Column("owner", String(128), nullable=False),
+    Column("name", String(256), nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("tags", Text().with_variant(LONGTEXT, "mysql"), nullable=False),
+)
+
+runs = _table(
+    "t_Run",
+    Column("run_id", String(64), primary_key=True),
+    Column("owner", String(128), nullable=False),
+    Column("experiment_id", String(64), nullable=False),
+    Column("document", Text().with_variant(LONGTEXT, "mysql"), nullable=False),
+)
+
+# All points of all metrics of runs; timestamp is Unix milliseconds.
+metrics = _table(
+    "t_Metric",
+    Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
+    Column("run_id", String(64), nullable=False),
+    Column("name", String(250), nullable=False),
+    Column("value", String(32), nullable=False),
+    Column("timestamp", BigInteger, nullable=False),
+    Column("step", BigInteger, nullable=False),
+    Index("i_Metric", "run_id", "name"),
 )
 
 # Only ever appended to; hash covers the row and the hash of the row before.

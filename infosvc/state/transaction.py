@@ -11,6 +11,7 @@ import msgspec
 
 from infosvc.state.configuration import Configuration
 from infosvc.state.current_values import Cell, CurrentValues, Stepped
+from infosvc.state.tracked import MetricPoint
 from infosvc.state.value import Value
 from infosvc.wire.answers import AuditEntry
 
@@ -18,11 +19,15 @@ Key = tuple[str, ...]
 
 
 class Past(NamedTuple):
-    """History that goes: of a name, of a node, or of both; up to a Unix second, or all of it."""
+    """History that goes: of a name, of a node, or of both; up to a Unix second, or all of it.
+
+    With `run_id` it is all points of that run instead.
+    """
 
     data_name: str | None
     node_name: str | None
     before: float | None = None
+    run_id: str | None = None
 
 
 class Point(NamedTuple):
@@ -37,9 +42,9 @@ class Point(NamedTuple):
 class Transaction:
     """May be changed freely: nobody sees it until it is committed.
 
-    `changed` names the rows of the configuration that differ from `base`; `values` and `points` are what a commit adds,
-    `grown` the bytes that programs add to each name; `forget` is the history that it removes, `forget_audit_to` the
-    last entry of the audit log that it removes.
+    `changed` names the rows of the configuration that differ from `base`; `values`, `points` and `metric_points` are
+    what a commit adds, `grown` the bytes that programs add to each name; `forget` is the history that it removes,
+    `forget_audit_to` the last entry of the audit log that it removes.
     """
 
     def __init__(self, base: Configuration, current_values: CurrentValues) -> None:
@@ -48,6 +53,7 @@ class Transaction:
         self.changed: set[tuple[str, Key]] = set()
         self.values: dict[Cell, Value | None] = {}
         self.points: list[Point] = []
+        self.metric_points: list[MetricPoint] = []
         self.grown: Counter[str] = Counter()
         self.audit: list[AuditEntry] = []
         self.forget: list[Past] = []
@@ -101,6 +107,12 @@ class Transaction:
         found = {(name, node) for name in names for node, _ in self._current_values.rows(name)} | set(self.values)
         wanted = [cell for cell in found if data_name in (None, cell[0]) and node_name in (None, cell[1])]
         return [cell for cell in wanted if self.value(*cell) is not None]
+
+    def remove_run(self, run_id: str) -> None:
+        """Remove a run with all its points, also those that are not stored yet."""
+        self.metric_points = [point for point in self.metric_points if point.run_id != run_id]
+        self.forget.append(Past(None, None, run_id=run_id))
+        self.put("runs", (run_id,), None)
 
     def bump(self, node_name: str) -> None:
         """Give a node's wanted state its next version, so that its agent fetches it."""

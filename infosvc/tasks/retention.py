@@ -32,7 +32,7 @@ def make_room(transaction: Transaction, owner: str, size: int, settings: Setting
     over = _bytes(tasks.values()) + size - settings.bytes_of_tasks
     many = len(tasks) - len(not_ended) - settings.most_tasks
     if over > 0 or many > 0:
-        for task_id in _oldest(tasks, many, over):
+        for task_id in oldest(((at, key, tasks[key].size) for at, key in _ended(tasks)), many, over):
             transaction.put("tasks", (task_id,), None)
 
 
@@ -53,14 +53,14 @@ def retire(transaction: Transaction, settings: Settings, now: float) -> int:
     return len(late)
 
 
-def _oldest(tasks: Mapping[str, StoredTask], many: int, over: int) -> list[str]:
-    """Those that ended first: so many, and so many bytes of them at least."""
+def oldest(aged: Iterable[tuple[float, str, int]], many: int, over: int) -> list[str]:
+    """The keys of the first of (moment, key, bytes), the oldest first: so many, and so many bytes of them at least."""
     gone: list[str] = []
-    for _, task_id in _ended(tasks):
+    for _, key, size in aged:
         if len(gone) >= many and over <= 0:
             break
-        gone.append(task_id)
-        over -= tasks[task_id].size
+        gone.append(key)
+        over -= size
     return gone
 
 

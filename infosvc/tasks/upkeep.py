@@ -1,9 +1,10 @@
-"""Removes what is kept no longer: tasks that ended long ago, and archives that no task names."""
+"""Removes what is kept no longer: tasks that ended long ago, archives that no task names, and what others add."""
 
 from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 
 from infosvc.settings import Settings
 from infosvc.state.views import Latest
@@ -18,13 +19,16 @@ _log = logging.getLogger(__name__)
 
 
 class Upkeep:
-    """Looks every ten minutes, in a thread of its own, until `close`."""
+    """Looks every ten minutes, in a thread of its own, until `close`; `after` is what looks after the tasks."""
 
-    def __init__(self, latest: Latest, writer: Writer, archives: Archives, settings: Settings) -> None:
+    def __init__(
+        self, latest: Latest, writer: Writer, archives: Archives, settings: Settings, after: Callable[[], None]
+    ) -> None:
         self._latest = latest
         self._writer = writer
         self._archives = archives
         self._settings = settings
+        self._after = after
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="tasks", daemon=True)
         self._thread.start()
@@ -41,6 +45,7 @@ class Upkeep:
             self._writer.write(lambda transaction: retention.retire(transaction, settings, now))
         tasks = self._latest.configuration.tasks.values()
         self._archives.remove_unused({stored.task.spec.files for stored in tasks if stored.task.spec.files})
+        self._after()
 
     def _run(self) -> None:
         while True:

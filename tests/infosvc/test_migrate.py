@@ -20,6 +20,9 @@ NEW = {
 }
 
 
+TRACKED = ("t_Experiment", "t_Run", "t_Metric")
+
+
 def test_tables_of_version_1_get_the_new_columns_and_keep_their_rows(database: str, serve: Serving) -> None:
     with serve(database) as service:
         service.client.put_producer(Producer("cpu", "scripts/cpu.sh", 2.0))
@@ -31,7 +34,7 @@ def test_tables_of_version_1_get_the_new_columns_and_keep_their_rows(database: s
         for table, columns in NEW.items():
             for column in columns:
                 connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {column}"))
-        for table in ("t_History", "t_Token", "t_Audit", "t_Forget", "t_Task"):
+        for table in ("t_History", "t_Token", "t_Audit", "t_Forget", "t_Task", *TRACKED):
             connection.execute(text(f"DROP TABLE {table}"))
         connection.execute(text("UPDATE t_Meta SET value = 1 WHERE name = 'schema_version'"))
     engine.dispose()
@@ -48,7 +51,8 @@ def test_a_database_of_version_3_gets_tasks_and_keeps_its_rows(database: str, se
         service.client.put_producer(Producer("cpu", "scripts/cpu.sh", 2.0))
     engine = create_engine(make_url(database))
     with engine.begin() as connection:
-        connection.execute(text("DROP TABLE t_Task"))
+        for table in ("t_Task", *TRACKED):
+            connection.execute(text(f"DROP TABLE {table}"))
         connection.execute(text("UPDATE t_Meta SET value = 3 WHERE name = 'schema_version'"))
     for number in (1, 2):
         with serve(database) as service:
@@ -56,8 +60,33 @@ def test_a_database_of_version_3_gets_tasks_and_keeps_its_rows(database: str, se
             service.client.submit_task(TaskSpec([f"program{number}"]))
             assert len(service.client.tasks()) == number
     with engine.connect() as connection:
-        assert connection.scalar(text("SELECT value FROM t_Meta WHERE name = 'schema_version'")) == 4
+        assert connection.scalar(text("SELECT value FROM t_Meta WHERE name = 'schema_version'")) == 5
     engine.dispose()
+
+
+def test_a_database_of_version_4_gets_runs_and_keeps_its_tasks_and_what_it_must_forget(
+    database: str, serve: Serving
+) -> None:
+    with serve(database) as service:
+        service.client.put_producer(Producer("cpu", "scripts/cpu.sh", 2.0, keep=3600))
+        service.client.put_value("cpu", "n1", 0.5)
+        task = service.client.submit_task(TaskSpec(["train"], name="mnist"))
+    engine = create_engine(make_url(database))
+    with engine.begin() as connection:
+        for table in TRACKED:
+            connection.execute(text(f"DROP TABLE {table}"))
+        connection.execute(text("ALTER TABLE t_Forget DROP COLUMN run_id"))
+        connection.execute(text("INSERT INTO t_Forget (data_name, last_id) VALUES ('cpu', 1000)"))
+        connection.execute(text("UPDATE t_Meta SET value = 4 WHERE name = 'schema_version'"))
+    engine.dispose()
+    point = {"run_id": task.task_id, "key": "loss", "value": 0.5}
+    for number in (1, 2):
+        with serve(database) as service:
+            assert service.client.history("cpu", "n1").points == ()
+            assert service.client.tasks() == [task]
+            assert service.ask("POST", "/api/2.0/mlflow/runs/log-metric", point).status == 200
+            found = service.ask("GET", f"/api/2.0/mlflow/metrics/get-history?run_id={task.task_id}&metric_key=loss")
+            assert len(found.json["metrics"]) == number
 
 
 def test_history_of_version_2_gets_the_index_for_nodes_and_keeps_its_points(database: str, serve: Serving) -> None:

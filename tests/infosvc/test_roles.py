@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 METHODS = ("GET", "HEAD", "OPTIONS", "PUT", "POST", "DELETE")
 READING = ("GET", "HEAD", "OPTIONS")
 TASK = {"task_id": "task_0123456789abcdef", "sha256": "0" * 64}
-NAMES = {"data_name": "cpu", "node_name": "n1", "filename": "swagger-ui.css"} | TASK
+NAMES = {"data_name": "cpu", "node_name": "n1", "filename": "swagger-ui.css", "call": "x"} | TASK
+MLFLOW = ("/api/2.0/mlflow", "/api/3.0/mlflow")
 
 # What a reader of one node may read.
 OF_ONE_NODE = (
@@ -63,6 +64,11 @@ class Holder:
 
 def expected(path: str, method: str) -> set[Role] | None:
     """Who may do what, said a second time and by path alone; None when everybody may."""
+    return {Role.USER, Role.ADMIN} if path.startswith(MLFLOW) else expected_of_our_own(path, method)
+
+
+def expected_of_our_own(path: str, method: str) -> set[Role] | None:
+    """The same of all but the calls of MLflow's client."""
     if path in ("/healthz", "/", "/web/<path:filename>", "/api/v1/session"):
         return None
     if path in ("/api/v1/tokens", "/api/v1/audit"):
@@ -112,7 +118,7 @@ def known(service: Served) -> Any:
     configuration, current_values = latest.configuration, latest.current_values
     values = [(name, current_values.rows(name)) for name in sorted(current_values.names())]
     rows = configuration.producers, configuration.nodes, configuration.slots, configuration.tokens, configuration.tasks
-    return *rows, values
+    return *rows, configuration.experiments, configuration.runs, values
 
 
 @pytest.fixture(params=[True, False], ids=["open", "closed"])
@@ -181,7 +187,7 @@ def test_every_wrong_caller_is_refused_and_changes_nothing(service: Served, hold
 
 def test_every_right_caller_is_let_in(service: Served, holders: list[Holder]) -> None:
     # Names that are not there, for what is there must stay until the last call.
-    gone = {"data_name": "gone", "node_name": "n1", "token_id": "gone", "filename": "gone"} | TASK
+    gone = {"data_name": "gone", "node_name": "n1", "token_id": "gone", "filename": "gone", "call": "x"} | TASK
     wrong = []
     for path, method in calls(service.server.app):
         names = gone | {"node_name": "gone"} if (method, path) == ("DELETE", "/api/v1/nodes/<node_name>") else gone

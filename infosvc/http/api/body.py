@@ -84,6 +84,10 @@ class Fields:
             return self._choice(one, value)
         return {bool: self._flag, int: self._whole, float: self._number, str: self._text}[kind](one, value)
 
+    def all(self) -> dict[str, Any]:
+        """All fields as they came."""
+        return dict(self._given)
+
     def get(self, name: str) -> Any:
         """The field as it came, None when it is missing or null."""
         return self._given.get(name)

@@ -46,6 +46,17 @@ def write(change: Callable[[Transaction], T], detail: str | None = None) -> T:
     return _writer().write(apply_and_seal)
 
 
+def write_unlogged(change: Callable[[Transaction], T]) -> T:
+    """Make one change without a line in the audit log, as programs make again and again; returns when it is stored."""
+    return _writer().write(change)
+
+
+def caller() -> Caller:
+    """Who calls."""
+    known: Caller = g.caller
+    return known
+
+
 def record_call() -> None:
     """Put this call into the audit log although it changes nothing that the service keeps; returns when it is stored.
 

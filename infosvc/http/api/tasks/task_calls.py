@@ -6,14 +6,14 @@ import json
 import re
 from typing import Any
 
-from flask import current_app, g, request
+from flask import current_app, request
 
 from infosvc.access.audit import digest
-from infosvc.access.roles import SEES_TASKS, Caller, needs
+from infosvc.access.roles import SEES_TASKS, needs, user_of
 from infosvc.core.service import components_of
 from infosvc.http.api.body import body, read
 from infosvc.http.api.call_group import CallGroup
-from infosvc.http.api.exchange import latest, write
+from infosvc.http.api.exchange import caller, latest, write
 from infosvc.http.api.paging import LINK, answer_part
 from infosvc.http.api.restx import Namespace, Resource
 from infosvc.http.openapi.schemas import answer_model, body_model
@@ -21,10 +21,10 @@ from infosvc.state.transaction import Transaction
 from infosvc.tasks import lifecycle, listing
 from infosvc.tasks.archives import Archives
 from infosvc.tasks.lifecycle import NewTask
-from infosvc.wire.errors import Forbidden, InvalidInput
+from infosvc.wire.errors import InvalidInput
 from infosvc.wire.records import Role
 from infosvc.wire.task_spec import TASK_ID, TaskSpec
-from infosvc.wire.tasks import EXAMPLE_ID, MOST_TASKS_OF_ANSWER, USER_NAME, Task, TaskList, TaskNews, TaskState
+from infosvc.wire.tasks import EXAMPLE_ID, MOST_TASKS_OF_ANSWER, Task, TaskList, TaskNews, TaskState
 
 ns = Namespace("tasks", "Tasks: programs that run once on the cluster", path="/tasks")
 calls = CallGroup("tasks", ns)
@@ -65,7 +65,7 @@ class Tasks(Resource):
         """
         args = request.args
         wanted = listing.Wanted(_states(args.getlist("state")), args.get("owner", ""), _text(args.get("q", "")))
-        found = listing.select(latest().configuration.tasks, _caller().owners, wanted, args.get("after", ""))
+        found = listing.select(latest().configuration.tasks, caller().owners, wanted, args.get("after", ""))
         query = [(name, text) for name, text in args.items(multi=True) if name != "after"]
         return answer_part(
             "tasks", ((listing.place_of(task), task) for task in found), query, most_rows=_limit(args.get("limit"))
@@ -85,7 +85,7 @@ class Tasks(Resource):
 
         It waits for the tasks in `after`, and fails when one of them does not succeed. Its archive must have been sent.
         """
-        spec, owner = read(TaskSpec, body()), _user()
+        spec, owner = read(TaskSpec, body()), user_of(caller())
         if not spec.argv[0]:
             raise InvalidInput("argv[0] is empty", "argv", remedy="name a program")
         return _created(NewTask(lifecycle.new_id(owner, _key()), owner, spec))
@@ -104,7 +104,7 @@ class OneTask(Resource):
 
         Whose it is, which program it runs, in which state it is and since when, where, and why.
         """
-        return listing.find(latest().configuration, _caller().owners, task_id).task.to_json()
+        return listing.find(latest().configuration, caller().owners, task_id).task.to_json()
 
     @ns.response(204, "forgotten")
     @ns.response(404, "the caller may see no task of this id")
@@ -115,7 +115,7 @@ class OneTask(Resource):
 
         Its archive goes some days later, unless another task names it.
         """
-        owners = _caller().owners
+        owners = caller().owners
         write(lambda transaction: lifecycle.remove(transaction, owners, task_id))
         return "", 204
 
@@ -134,7 +134,7 @@ class StopTask(Resource):
 
         The submitter then ends it on YARN, and the task becomes stopped.
         """
-        owners, now = _caller().owners, latest().clock.wall()
+        owners, now = caller().owners, latest().clock.wall()
         task, _ = write(lambda transaction: (lifecycle.stop(transaction, owners, task_id, now), False))
         return task.to_json()
 
@@ -154,7 +154,7 @@ class TaskAgain(Resource):
 
         It belongs to whom the first belongs to, and names it in `again_of`.
         """
-        task = listing.find(latest().configuration, _caller().owners, task_id).task
+        task = listing.find(latest().configuration, caller().owners, task_id).task
         return _created(NewTask(lifecycle.new_id(task.owner), task.owner, task.spec, task_id))
 
 
@@ -203,22 +203,6 @@ def _detail(new: NewTask) -> str:
     sent = request.get_data()
     said = {"task_id": new.task_id, "name": new.spec.name[:LONGEST_QUERY]} | (json.loads(digest(sent)) if sent else {})
     return json.dumps(said)
-
-
-def _caller() -> Caller:
-    caller: Caller = g.caller
-    return caller
-
-
-def _user() -> str:
-    """Whose task a caller asks for; Forbidden when its token's name cannot be that of a user."""
-    name = _caller().user_name
-    if not USER_NAME.fullmatch(name):
-        raise Forbidden(
-            f"the name of this token, {name!r}, cannot be that of a user",
-            remedy="use a token whose name has at most 32 small letters, digits and _.-",
-        )
-    return name
 
 
 def _key() -> str:
