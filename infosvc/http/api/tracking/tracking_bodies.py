@@ -42,7 +42,7 @@ class Metric(Struct):
     """A point of a metric; with the run's id, runs/log-metric."""
 
     key: Name
-    value: float | Literal["NaN", "Infinity", "-Infinity"]
+    value: float
     timestamp: Whole = 0
     step: Whole = 0
 
