@@ -13,6 +13,7 @@ from infosvc.wire.errors import Conflict, NotFound
 
 DEFAULT = "0"  # the id that MLflow's client begins a run in when no experiment was set
 DEFAULT_NAME = "Default"
+LONGEST_NAME = 250
 MOST_OF_USER = 1_000
 MOST_EXPERIMENTS = 10_000
 

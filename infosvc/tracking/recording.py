@@ -13,7 +13,7 @@ from infosvc.access.roles import Caller
 from infosvc.settings import Settings
 from infosvc.state.tracked import LastPoint, MetricPoint
 from infosvc.state.transaction import Transaction
-from infosvc.tracking import bounds, runs
+from infosvc.tracking import runs
 from infosvc.wire.errors import InvalidInput, NotReady
 
 AT_ONCE = 2
@@ -69,7 +69,7 @@ def record(transaction: Transaction, caller: Caller, run_id: str, noted: Noted, 
         metrics=_last(run.metrics, noted.points),
         points=run.points + len(noted.points),
     )
-    bounds.put(transaction, changed, settings)
+    runs.keep(transaction, changed, settings, now)
     transaction.metric_points += noted.points
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 import msgspec
@@ -18,6 +19,7 @@ from infosvc.tracking import bounds, experiments
 from infosvc.wire.errors import Conflict, NotFound
 from infosvc.wire.tasks import Task, TaskState
 
+EXPERIMENT = "MLFLOW_EXPERIMENT_NAME"  # MLflow's own variable, by which a task says in which experiment its run stands
 RUNNING = "RUNNING"
 ENDED = frozenset({"FINISHED", "FAILED", "KILLED"})
 STATUSES = frozenset({RUNNING, "SCHEDULED", *ENDED})
@@ -95,7 +97,20 @@ def update(transaction: Transaction, caller: Caller, run_id: str, said: Update, 
         ended = (said.ended or run.ended or round(now * 1000)) if status in ENDED else None
         name = {NAME_TAG: said.name} if said.name else {}
         changed = msgspec.structs.replace(changed, status=status, ended=ended, tags={**run.tags, **name})
-    return bounds.put(transaction, changed, settings)
+    return keep(transaction, changed, settings, now)
+
+
+def keep(transaction: Transaction, run: Run, settings: Settings, now: float) -> Run:
+    """Keep a run as it is now, at Unix second `now`; the experiment that a task names is made with its run.
+
+    Conflict when there would be too much. Where there is no room for one experiment more, the run stands alone.
+    """
+    bounds.put(transaction, run, settings)
+    if run.is_task and run.experiment_id != experiments.DEFAULT:
+        task: StoredTask = transaction.find("tasks", (run.run_id,))
+        with suppress(Conflict):  # mostly because it is there
+            experiments.create(transaction, run.owner, _experiment_of(task.task), {}, now)
+    return run
 
 
 def delete(transaction: Transaction, caller: Caller, run_id: str) -> None:
@@ -117,10 +132,16 @@ def _is_of(run: Run, task: Task) -> bool:
     return run.is_task and task.created_at <= run.created_at + _SAME
 
 
+def _experiment_of(task: Task) -> str:
+    """The name of the experiment in which a task's run stands."""
+    name = task.spec.variables.get(EXPERIMENT, "")
+    return name if 0 < len(name) <= experiments.LONGEST_NAME else experiments.DEFAULT_NAME
+
+
 def _new_of(task: Task) -> Run:
-    return Run(
-        task.task_id, experiments.DEFAULT, task.owner, RUNNING, task.created_at, task.created_at, 0, is_task=True
-    )
+    name = _experiment_of(task)
+    experiment_id = experiments.DEFAULT if name == experiments.DEFAULT_NAME else experiments.id_of(task.owner, name)
+    return Run(task.task_id, experiment_id, task.owner, RUNNING, task.created_at, task.created_at, 0, is_task=True)
 
 
 def _joined(run: Run, task: Task) -> Run:

@@ -261,6 +261,37 @@ def test_inside_a_task_the_run_is_the_task(sqlite_url: str, serve: Serving) -> N
         assert ended["status"] == "FAILED" and ended["end_time"] >= ended["start_time"]
 
 
+def test_the_run_of_a_task_stands_in_the_experiment_that_the_task_names(sqlite_url: str, serve: Serving) -> None:
+    script = """
+    named = os.environ.pop("NAMED"), os.environ.pop("OTHER")
+    said = []
+    for run_id in named:
+        os.environ["MLFLOW_RUN_ID"] = run_id
+        if run_id == named[0]:
+            mlflow.set_experiment("digits")
+        said.append(refusal(mlflow.start_run))
+        mlflow.end_run()
+    os.environ.pop("MLFLOW_RUN_ID", None)
+    said.append([one.info.run_id for one in mlflow.search_runs(experiment_names=["digits"], output_format="list")])
+    said.append(sorted(one.name for one in client.search_experiments()))
+    """
+    with serve(sqlite_url) as service:
+        token = token_of(service, "maria")
+        with InfoClient(service.url, token) as maria:
+            variables = {"MLFLOW_EXPERIMENT_NAME": "digits"}
+            named, alone = (
+                maria.submit_task(TaskSpec(["x"], name=name, variables=given)).task_id
+                for name, given in (("named", variables), ("alone", {"MLFLOW_EXPERIMENT_NAME": "letters"}))
+            )
+            said = run_script(service.url, token, script, NAMED=named, OTHER=alone)
+            point = {"run_id": alone, "key": "loss", "value": 1}
+            assert service.ask("POST", "/api/2.0/mlflow/runs/log-metric", point, token).status == 200
+            found = service.ask("POST", "/api/2.0/mlflow/experiments/search", {}, token).json["experiments"]
+    assert said[0] == "nothing was refused" and "does not match environment run ID" in said[1]
+    assert said[2:] == [[named], ["Default", "digits"]]
+    assert sorted(one["name"] for one in found) == ["Default", "digits", "letters"]  # made with the run
+
+
 def test_a_client_that_is_not_there_is_a_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     monkeypatch.setattr("tests.infosvc.mlflow_client.PYTHON", tmp_path / "python")
     with pytest.raises(pytest.fail.Exception, match="scripts/setup --dev"):
