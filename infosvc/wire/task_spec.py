@@ -194,6 +194,16 @@ class TaskSpec(Record):
             example=None,
         ),
     )
+    env: str | None = field(
+        default=None,
+        metadata=describe(
+            "published Python environment whose python and python3 the program finds: latest, or a path of HDFS",
+            limits=Limits(
+                longest=LONGEST_PATH, pattern="^(latest|(hdfs://[^/]*)?/.+)$", form="latest or a path of HDFS"
+            ),
+            example=None,
+        ),
+    )
     priority: int = field(
         default=0,
         metadata=describe(

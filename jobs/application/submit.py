@@ -55,7 +55,8 @@ class InfoAccess:
 class MasterNeeds:
     """What the application master's own container needs, which is all that a runner has; `hosts` are all it may use.
 
-    `has_uploads` says that the order's uploads lie in its folder, as a runner needs them.
+    `has_uploads` says that the order's uploads lie in its folder, as a runner needs them. `archives` are paths of HDFS
+    that are unpacked there, by the name of the folder that each becomes.
     """
 
     memory_mb: int = MASTER_MEMORY_MB
@@ -63,6 +64,7 @@ class MasterNeeds:
     resources: Mapping[str, int] = field(default_factory=dict)
     hosts: Sequence[str] = ()
     has_uploads: bool = False
+    archives: Mapping[str, str] = field(default_factory=dict)
 
 
 def master_memory_mb(files: int) -> int:
@@ -170,6 +172,7 @@ class Submitter:
                 memory_mb=spec.master_memory or order.master.memory_mb,
                 vcores=order.master.vcores,
                 resources=order.master.resources,
+                archives=order.master.archives,
             )
             self.yarn.submit(
                 context,

@@ -17,6 +17,7 @@ from infosvc.wire.errors import NotFound
 from infosvc.wire.fields import answer_of
 from infosvc.wire.tasks import Task
 from jobs.application import job_record
+from jobs.application.environments import store
 from jobs.application.submit import InfoAccess, Submitter
 from jobs.division.decision_store import JOB_ID
 from jobs.errors import JobError
@@ -62,7 +63,9 @@ class TaskCluster:
     def submit(self, task: Task, archive: Path | None) -> str:
         """Submit a task with its files; the id of its application."""
         nodes = self._submitter.yarn.running_nodes()
-        asked = order(task.spec, task.task_id, archive, nodes, access=self._access, image_nodes=self._image_nodes(task))
+        env = task.spec.env and self._submitter.path(store.resolve(self._submitter.filesystem, task.spec.env))
+        images = self._image_nodes(task)
+        asked = order(task.spec, task.task_id, archive, nodes, None, self._access, images, env)
         check(self._submitter, asked)
         return self._submitter.submit(asked)
 

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import venv
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -29,7 +30,7 @@ from infosvc.wire.records import Kind, Producer, Role
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import Task, TaskDecision, TaskState
 from jobs.kinds.task.request import RUNNER_MEMORY_MB
-from tests.cluster.site import KEPT, succeed, until
+from tests.cluster.site import KEPT, nodewise, succeed, until
 from tests.recipes.pages import block
 from tests.recipes.shell import Shell
 
@@ -220,6 +221,22 @@ def test_what_cannot_run_fails_with_the_reason(platform: Platform, folder: Path)
     assert "nobodys" in ended["queue"].reason
     assert "memory" in ended["large"].reason
     assert "127.9.9.9" in ended["stranger"].reason
+
+
+def test_a_program_finds_the_python_of_a_published_environment(platform: Platform, tmp_path: Path) -> None:
+    venv.create(tmp_path / "venv", symlinks=True)
+    (tmp_path / "venv" / "lib/python3.11/site-packages" / "only_here.py").write_text("WORDS = 'from the environment'")
+    words = ("env", "publish", "--python", str(tmp_path / "venv"), "hdfs:///shared/of-tasks", "--json")
+    published = json.loads(succeed(nodewise(platform.cluster.home, *words)))["path"]
+
+    for python in ("python", "python3"):
+        task = platform.user.submit_task(
+            TaskSpec((python, "-c", "import only_here; print(only_here.WORDS)"), env=published)
+        )
+        assert platform.ended(task.task_id).state is TaskState.SUCCEEDED, platform.user.task(task.task_id).reason
+        assert log(platform, task.task_id, "stdout") == "from the environment\n"
+    lost = platform.user.submit_task(TaskSpec(("python3",), env="/shared/of-tasks/gone.tar.gz"))
+    assert platform.ended(lost.task_id).reason.startswith("/shared/of-tasks/gone.tar.gz is not in HDFS")
 
 
 def test_of_two_that_wait_the_one_of_higher_priority_runs_first(platform: Platform) -> None:

@@ -230,3 +230,17 @@ def test_what_an_earlier_attempt_noted_is_the_end_and_nothing_runs_again(
         assert task.run().message == "the program ended with exit code 0"
     assert task.progress().section == {"Program": "/nowhere/program", "Exit code": code}
     assert task.progress().done == (code == 0)
+
+
+def test_an_environment_lies_beside_the_runner_and_comes_first_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin")
+    made = order(TaskSpec(["python3"], env="latest"), ID, None, ["a"], environment="/nodewise/env/one.tar.gz")
+    settings = TaskSettings.from_json(made.settings)
+
+    assert made.master.archives == {"env": "/nodewise/env/one.tar.gz"}
+    found = work_folder.environment(settings, Path("/container/work"), "a", 1, shows_machine=True)
+    assert found["PATH"] == "/container/env/bin:/usr/bin"
+    without = order(TaskSpec(["python3"]), ID, None, ["a"])
+    assert without.master.archives == {}
+    with pytest.raises(JobError, match="has the Python of its image"):
+        order(TaskSpec(["python3"], image=IMAGE, env="latest"), ID, None, ["a"])

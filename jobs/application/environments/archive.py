@@ -18,10 +18,10 @@ from typing import BinaryIO
 from jobs.application.environments.lock import locked_files
 from jobs.errors import JobError
 
-FORMAT = 1
+FORMAT = 2
 """Part of every archive's name; raise it when the same environment shall make another archive."""
-PYTHON = "bin/python"
-"""The interpreter within an archive."""
+PYTHON, PYTHON3 = "bin/python", "bin/python3"
+"""The interpreter within an archive, by both of its names."""
 _INSTALLERS = ("pip", "setuptools", "pkg_resources", "_distutils_hack", "wheel")
 _TESTERS = ("pytest", "_pytest", "py", "pluggy", "iniconfig", "pygments")
 _TOOLS = frozenset((*_INSTALLERS, *_TESTERS))
@@ -108,7 +108,8 @@ def pack(found: Contents, sink: BinaryIO, progress: Callable[[int, int], None]) 
         gzip.GzipFile(filename="", mode="wb", fileobj=sink, compresslevel=_QUICK, mtime=0) as compressed,
         tarfile.open(fileobj=compressed, mode="w|", format=tarfile.GNU_FORMAT) as archive,
     ):
-        _add(archive, PYTHON, _launcher(found).encode(), mode=0o755)
+        for name in (PYTHON, PYTHON3):
+            _add(archive, name, _launcher(found).encode(), mode=0o755)
         _add(archive, "pyvenv.cfg", _pyvenv(found).encode())
         for member in found.members:
             content = member.path.read_bytes()

@@ -14,7 +14,7 @@ from jobs.application.submit import InfoAccess, MasterNeeds, Order, Submitter
 from jobs.errors import JobError
 from jobs.kinds.task import image_store, input_data
 from jobs.kinds.task.committing import check_free
-from jobs.kinds.task.settings import FILES, TaskSettings
+from jobs.kinds.task.settings import ENVIRONMENT, FILES, TaskSettings
 
 RUNNER_MEMORY_MB = 384
 """What the runner itself needs: Python with a JVM, the program's keeper, and YARN's shells.
@@ -45,12 +45,14 @@ def order(
     options: JobOptions | None = None,
     access: InfoAccess | None = None,
     image_nodes: Collection[str] | None = None,
+    environment: str | None = None,
 ) -> Order:
     """A task as it is submitted; JobError when no node that runs may have it, or its files are not here.
 
     `archive` is a tar file of this machine with the user's files, `running_nodes` are those that accept work now. Of
     `options` counts what the specification does not say. With a token in `access`, the program can find it: give none.
-    `image_nodes` are those that allow its image, None if that is not known.
+    `image_nodes` are those that allow its image, None if that is not known. `environment` is the path of HDFS that its
+    `env` stands for.
     """
     if archive and not archive.is_file():
         raise JobError(f"{archive} is not a file of this machine", remedy="send the task's files again")
@@ -73,7 +75,11 @@ def order(
         needs_service=False,
         priority=spec.priority,
         master=MasterNeeds(
-            memory_mb, spec.vcores, hosts=_hosts(spec, running_nodes, image_nodes), has_uploads=archive is not None
+            memory_mb,
+            spec.vcores,
+            hosts=_hosts(spec, running_nodes, image_nodes),
+            has_uploads=archive is not None,
+            archives={ENVIRONMENT: environment} if environment else {},
         ),
     )
 
@@ -102,6 +108,7 @@ def _settings(spec: TaskSpec, task_id: str, has_files: bool) -> TaskSettings:
         data=tuple(spec.data),
         box=_box(spec),
         image=image_id(spec),
+        has_environment=spec.env is not None,
     )
 
 
@@ -114,6 +121,11 @@ def _box(spec: TaskSpec) -> str:
     if shows_machine and spec.image:
         raise JobError(
             f"a box of kind {name} shows the node and no image", remedy="leave --image out, or use --box docker"
+        )
+    if not shows_machine and spec.env:
+        raise JobError(
+            f"a box of kind {name} has the Python of its image",
+            remedy="leave --env out, or --image and --box",
         )
     if not shows_machine and not spec.image:
         raise JobError(f"a box of kind {name} needs an image", remedy="name one by --image")

@@ -9,6 +9,8 @@ from jobs.application.job_spec import Settings
 
 FILES = "files.tar"
 """The user's files, beside the runner."""
+ENVIRONMENT = "env"
+"""The published Python environment, unpacked beside the runner."""
 FOLDER = "tasks"
 """In the owner's folder in HDFS: a folder for each task, with what its program printed and why it ran where it ran."""
 DECISION = "decision"
@@ -34,6 +36,7 @@ class TaskSettings(Settings):
     data              paths of HDFS that are copied beside the program
     box               a name in boxes.BOXES
     image             of which a box shows the files, by its id; None for a box that shows the node's
+    has_environment   whether a published Python environment lies beside the runner
     """
 
     task_id: str
@@ -48,3 +51,4 @@ class TaskSettings(Settings):
     data: Sequence[str] = ()
     box: str = "process"
     image: str | None = None
+    has_environment: bool = False

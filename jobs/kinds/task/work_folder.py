@@ -9,7 +9,7 @@ from pathlib import Path
 
 from jobs.errors import JobError
 from jobs.kinds.task import checkpoint, input_data
-from jobs.kinds.task.settings import FILES, TaskSettings
+from jobs.kinds.task.settings import ENVIRONMENT, FILES, TaskSettings
 
 NAME, OUTPUT = "work", ".output"
 OF_THE_RUNNER = (
@@ -49,6 +49,8 @@ def environment(
     of_node: Mapping[str, str] = {"HOME": str(folder)}
     if shows_machine:
         of_node = {name: value for name, value in os.environ.items() if name not in OF_THE_RUNNER}
+    if settings.has_environment:
+        of_node = {**of_node, **_with_environment(folder.parent / ENVIRONMENT, of_node.get("PATH", os.defpath))}
     return {
         **of_node,
         "PYTHONUNBUFFERED": "1",
@@ -60,3 +62,8 @@ def environment(
         "DATA": str(folder / input_data.FOLDER),
         "OUTPUT": str(folder / OUTPUT),
     }
+
+
+def _with_environment(place: Path, path: str) -> dict[str, str]:
+    """What makes `python` and `python3` those of an environment, as its activation would."""
+    return {"PATH": f"{place / 'bin'}:{path}", "VIRTUAL_ENV": str(place)}
