@@ -24,9 +24,10 @@ from jobs.errors import JobError
 from jobs.submitter.cluster import TaskCluster
 from jobs.submitter.speeds import Speeds
 from jobs.submitter.turns import Turns
+from jobs.submitter.waking import Waker
 
 PAUSE_SECONDS = 1.0
-"""Between two turns."""
+"""Between two turns, unless a task is new or is to be stopped: YARN tells nobody what becomes of applications."""
 AWAY_SECONDS = 5.0
 """Between two attempts at reaching a service or cluster that does not answer."""
 
@@ -41,10 +42,11 @@ def main(home: Path, service: ServiceAddress, **hadoop: Any) -> None:
     lock = _lock(home)
     client = service.client(home)
     turns = _turns(home, hadoop, client, InfoAccess(service.url, None, service.authority))
+    waker = Waker(service.client(home))
     while lock:
         try:
             turns.turn()
-            time.sleep(PAUSE_SECONDS)
+            waker.wait(PAUSE_SECONDS)
         except (Unauthorized, Forbidden) as error:  # whoever starts this again brings another token
             raise click.ClickException(str(error)) from None
         except InfoError as error:

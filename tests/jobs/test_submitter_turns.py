@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,9 +15,11 @@ from hadoop.errors import HadoopError, UnknownApplication
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Unreachable
 from infosvc.wire.task_spec import TaskSpec
-from infosvc.wire.tasks import Task, TaskState
+from infosvc.wire.tasks import Task, TaskNews, TaskState
 from jobs.errors import JobError
 from jobs.submitter.turns import Turns
+from jobs.submitter.waking import Waker, is_urgent
+from tests.jobs.conftest import TOKEN
 
 SPEC = TaskSpec(("true",))
 
@@ -146,3 +150,28 @@ def test_a_task_that_was_taken_and_never_reached_yarn_can_be_stopped(client: Inf
 def test_a_service_that_is_away_ends_the_turn(cluster: Played) -> None:
     with pytest.raises(Unreachable):
         Turns(InfoClient("http://127.0.0.1:1", retries=0), cluster, lambda _: None).turn()
+
+
+def test_a_new_task_and_one_that_is_to_be_stopped_wake_the_submitter(client: InfoClient) -> None:
+    waker = Waker(InfoClient(client.url, TOKEN))
+
+    def waits() -> float:
+        begun = time.monotonic()
+        waker.wait(20.0)
+        return time.monotonic() - begun
+
+    threading.Timer(1.0, lambda: client.submit_task(SPEC)).start()
+    assert waits() < 15.0
+    (task,) = client.tasks()
+    client.put_task_news(task.task_id, TaskNews(TaskState.RUNNING, node_name="n1", attempt=1))
+    waker.wait(0.2)
+    threading.Timer(1.0, lambda: client.stop_task(task.task_id)).start()
+    assert waits() < 15.0
+
+
+@pytest.mark.parametrize(
+    ("state", "stop_asked", "expected"),
+    [("queued", False, True), ("running", False, False), ("running", True, True), ("stopped", True, False)],
+)
+def test_only_what_the_submitter_can_do_something_for_is_urgent(state: str, stop_asked: bool, expected: bool) -> None:
+    assert is_urgent({"state": state, "stop_asked": stop_asked}) is expected
