@@ -115,9 +115,8 @@ class _Tokens:
         return sort == "word" and token.upper() == word
 
     def refuse(self, what: str = "cannot be read here") -> InvalidInput:
-        """The error that tells where it is wrong."""
-        rest = self._text[self._place :].strip()
-        where = f"before {rest[:60]!r}" if rest else "at its end"
+        """The error that tells where it is wrong, and nothing of the text: refusals are noted, values secret."""
+        where = f"at character {self._place + 1}" if self else "at its end"
         return InvalidInput(f"the filter {what}, {where}", "filter", remedy=_REMEDY)
 
 
@@ -167,7 +166,7 @@ def _key(tokens: _Tokens, attributes: Attributes) -> Key:
     sort, text = tokens.take()
     kind, dot, name = text.partition(".")
     if sort != "word" or (dot and kind not in _KINDS):
-        raise tokens.refuse(f"has {text[:60]!r} where a name such as metrics.loss should stand")
+        raise tokens.refuse("lacks a name such as metrics.loss")
     if not dot:
         kind, name = "attribute", kind
     elif not name:
@@ -177,7 +176,7 @@ def _key(tokens: _Tokens, attributes: Attributes) -> Key:
     key = Key(_KINDS[kind], name)
     if key.kind == "attribute" and name not in attributes.texts | attributes.numbers:
         known = ", ".join(sorted(attributes.texts | attributes.numbers))
-        raise InvalidInput(f"the filter names an attribute {name[:60]!r}", "filter", remedy=f"there are {known}")
+        raise InvalidInput("the filter names an attribute that there is not", "filter", remedy=f"there are {known}")
     return key
 
 
@@ -187,11 +186,11 @@ def _comparison(tokens: _Tokens, attributes: Attributes) -> Comparison:
     is_number = key.kind == "metric" or (key.kind == "attribute" and key.name in attributes.numbers)
     allowed = ("=", "!=", *_ORDERS) if is_number else ("=", "!=", "LIKE", "ILIKE")
     if sign not in allowed:
-        raise tokens.refuse(f"compares {key.kind} {key.name[:60]!r} by {sign[:20]!r}, and may by {' '.join(allowed)}")
+        raise tokens.refuse(f"compares a {key.kind} otherwise than by {' '.join(allowed)}")
     sort, text = tokens.take()
     if sort != ("number" if is_number else "text"):
         wanted = "a number" if is_number else "a text in quotes"
-        raise tokens.refuse(f"compares {key.kind} {key.name[:60]!r} with {text[:60]!r}, and may only with {wanted}")
+        raise tokens.refuse(f"compares a {key.kind} with something other than {wanted}")
     if not is_number and "LIKE" in sign and len(text) > LONGEST_PATTERN:
         raise InvalidInput(f"a pattern of LIKE has {len(text)} characters, and may have {LONGEST_PATTERN}", "filter")
     return Comparison(key, sign, float(text) if is_number else text)

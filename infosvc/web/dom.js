@@ -64,6 +64,32 @@ export function fill(element, ...children) {
   return element;
 }
 
+const drawn = new WeakMap();
+
+/**
+ * As `fill`, but nothing is drawn when it would look the same, and a link or button that has the focus keeps it.
+ *
+ * @param {Element} element
+ * @param {...Child} children
+ */
+export function refill(element, ...children) {
+  const fresh = h("div", null, children);
+  const look = fresh.innerHTML;
+  if (drawn.get(element) === look) return;
+  drawn.set(element, look);
+  const held = element.contains(document.activeElement) ? document.activeElement : null;
+  const alike = () => [...element.querySelectorAll("a, button")].filter((one) => isAlike(one, held));
+  const place = held ? alike().indexOf(held) : -1;
+  element.replaceChildren(...fresh.childNodes);
+  if (place >= 0) alike()[place]?.focus({ preventScroll: true });
+}
+
+/** Whether two links lead to the same page, or two buttons say the same. */
+function isAlike(one, other) {
+  const address = one.getAttribute("href");
+  return address === other.getAttribute("href") && (address !== null || one.textContent === other.textContent);
+}
+
 /**
  * Set an element's text, only when it differs, so that a screen reader does not hear the same again.
  *

@@ -95,6 +95,7 @@ class View {
     this.query = h("input", { type: "search", id: `${id}-query`, autocomplete: "off", spellcheck: "false" });
     this.found = h("span", { class: "quiet", role: "status" });
     this.hits = [];
+    this.searched = "";
     this.at = -1;
   }
 
@@ -135,6 +136,7 @@ class View {
   clear() {
     this.terminal.clear();
     fill(this.shown);
+    this.search();
   }
 
   text() {
@@ -169,19 +171,28 @@ class View {
 
   search() {
     const text = this.query.value.toLowerCase();
+    if (text !== this.searched) this.leaveHit();
+    this.searched = text;
     const rows = [...this.shown.children];
     const says = (line) => textOf(line).toLowerCase().includes(text);
     this.hits = text ? rows.filter((_, at) => says(this.terminal.lines[at])) : [];
     const hit = new Set(this.hits);
     for (const each of rows) each.classList.toggle("log-hit", hit.has(each));
-    this.at = Math.min(this.at, this.hits.length - 1);
+    if (this.at >= this.hits.length) this.leaveHit();
     this.tellHits(text);
+  }
+
+  /** No line is the one that was gone to. */
+  leaveHit() {
+    this.shown.querySelector(".log-here")?.classList.remove("log-here");
+    this.at = -1;
   }
 
   step(by) {
     if (!this.hits.length) return;
     this.hits[this.at]?.classList.remove("log-here");
-    this.at = (this.at + by + this.hits.length) % this.hits.length;
+    const next = this.at < 0 && by < 0 ? this.hits.length - 1 : this.at + by;
+    this.at = (next + this.hits.length) % this.hits.length;
     this.follow.checked = false;
     this.hits[this.at].classList.add("log-here");
     this.hits[this.at].scrollIntoView({ block: "center" });

@@ -12,6 +12,7 @@ const UNFINISHED = /\x1b(?:\[[0-9;?]{0,40}[ -/]*|\][^\x07\x1b]{0,400}\x1b?)?$/;
 const WEIGHTS = { 1: "bold", 2: "dim", 3: "italic", 4: "underlined", 7: "reversed" };
 const WEIGHTS_END = { 22: ["bold", "dim"], 23: ["italic"], 24: ["underlined"], 27: ["reversed"] };
 const LONGEST_LINE = 20_000;
+const MOST_RUNS = 500; // of one line
 
 /**
  * @typedef {{text: string, look: string}} Run text of one look: words of class names, empty for plain text
@@ -88,12 +89,23 @@ export class Terminal {
   put(text) {
     const line = this.lines[this.row];
     const fits = text.slice(0, Math.max(0, LONGEST_LINE - this.column));
+    if (!fits) return;
     if (this.column > line.length) append(line, " ".repeat(this.column - line.length), "");
-    const after = part(line, this.column + fits.length, line.length);
-    cut(line, this.column);
-    append(line, fits, this.look);
-    for (const run of after) append(line, run.text, run.look);
+    if (this.column < line.length) this.overwrite(line, fits);
+    else append(line, fits, this.lookIn(line));
     this.column += fits.length;
+  }
+
+  overwrite(line, text) {
+    const after = part(line, this.column + text.length, line.length);
+    cut(line, this.column);
+    append(line, text, this.lookIn(line));
+    for (const run of after) append(line, run.text, run.look);
+  }
+
+  /** The look of what comes next; a line of very many looks goes on in its last one, for each costs an element. */
+  lookIn(line) {
+    return line.runs.length < MOST_RUNS ? this.look : line.runs.at(-1).look;
   }
 
   erase(which) {

@@ -297,6 +297,9 @@ class WaitingApplication(Record):
     )
     task_id: str | None = field(default=None, metadata=describe("null if it is not a task", example=EXAMPLE_ID))
     kind: str | None = field(default=None, metadata=describe("of job, or YARN's type of application", example="task"))
+    is_job: bool = field(
+        default=False, metadata=describe("whether it is of nodewise, so that GET /jobs/ID shows it", example=True)
+    )
     name: str | None = field(default=None, metadata=describe("what people call it", example="mnist"))
     owner: str | None = field(
         default=None,

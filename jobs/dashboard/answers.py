@@ -40,6 +40,7 @@ class Job:
     output: str | None = field(
         metadata=describe("folder of its results; null for a kind of job without one", example="/out/run1")
     )
+    kind: str = field(metadata=describe("of job; task if it is the application of one", example="classify"))
 
 
 @dataclass(frozen=True)

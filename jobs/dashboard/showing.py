@@ -11,7 +11,7 @@ from hadoop.errors import HadoopError
 from hadoop.rest.webhdfs import WebHdfs
 from jobs.application import job_record
 from jobs.application.following import Sight, Watch
-from jobs.application.job_record import JobRecord
+from jobs.application.job_record import JobRecord, kind_of
 from jobs.application.status import ContainerStatus, JobStatus
 from jobs.dashboard.answers import (
     DrawnBar,
@@ -108,6 +108,7 @@ def row(known: Known) -> Job:
         finished_at=known.finished_at,
         said=application.diagnostics.partition("\n")[0],
         output=next(iter(decision_store.outputs(application.tags)), None),
+        kind=kind_of(application.tags),
     )
 
 

@@ -81,6 +81,7 @@ class _Play:
         self.reserver = [NOWHERE] * len(stage.nodes)
         self.lines: list[list[int]] = [[] for _ in stage.queues]
         self.inactive: list[list[int]] = [[] for _ in stage.queues]
+        self.able: list[list[int]] = []  # of each line those that may begin before something ends
         self.capped = [False] * len(stage.queues)
         self.used = [0] * len(stage.queues)
         self.masters = [0] * len(stage.queues)
@@ -164,7 +165,8 @@ class _Play:
     def _offer(self, nodes: Iterable[int], now: float) -> None:
         """Give the room of these nodes away, and that of nodes whose reservation is not needed any more."""
         todo = list(nodes)
-        while todo:
+        self.able = [list(line) for line in self.lines]
+        while todo and any(self.able):
             node = todo.pop()
             while (number := self._choose(node)) != NOWHERE:
                 before = self._begin(number, node, now)
@@ -176,12 +178,15 @@ class _Play:
         owner = self.reserver[node]
         if owner != NOWHERE:
             return owner if self._has_room(node, owner) and not self._is_capped(owner) else NOWHERE
-        busy = [queue for queue, line in enumerate(self.lines) if line]
+        busy = [queue for queue, able in enumerate(self.able) if able]
         if len(busy) > 1:
             busy.sort(key=lambda queue: self.used[queue] / self.stage.queues[queue].share_mb)
         for queue in busy:
-            for number in self.lines[queue]:
-                if node not in self.stage.usable[number] or self._is_capped(number):
+            for number in self.able[queue][:]:
+                if self._is_capped(number):
+                    self.able[queue].remove(number)  # until something ends
+                    continue
+                if node not in self.stage.usable[number]:
                     continue
                 if self._has_room(node, number):
                     return number
@@ -212,6 +217,7 @@ class _Play:
         """Let one begin there; the node that it had reserved, NOWHERE for no node."""
         queue, waiting, before = self.stage.waiting_queue[number], self.stage.waiting[number], self.reserved[number]
         self.lines[queue].remove(number)
+        self.able[queue].remove(number)
         if before != NOWHERE:
             self.reserver[before] = NOWHERE
         self.free_mb[node] -= waiting.mb

@@ -72,13 +72,13 @@ def test_what_a_filter_leaves_out(text: str) -> None:
     ("text", "said"),
     [
         ("metrics.loss < 1 OR metrics.loss > 2", "something other than AND"),
-        ("metrics.loss < 'x'", "may only with a number"),
-        ("params.net = 5", "may only with a text in quotes"),
-        ("params.net < 'x'", "and may by = != LIKE ILIKE"),
-        ("metrics.loss LIKE 'x'", "and may by = != < <= > >="),
-        ("params.net IN ('a')", "by 'IN'"),
+        ("metrics.loss < 'x'", "something other than a number"),
+        ("params.net = 5", "something other than a text in quotes"),
+        ("params.net < 'x'", "otherwise than by = != LIKE ILIKE"),
+        ("metrics.loss LIKE 'x'", "otherwise than by = != < <= > >="),
+        ("params.net IN ('a')", "otherwise than by"),
         ("color = 'red'", "there are run_name, start_time, status"),
-        ("colors.red = 'x'", "'colors.red' where a name such as metrics.loss should stand"),
+        ("colors.red = 'x'", "lacks a name such as metrics.loss, at character 11"),
         ("metrics.loss < 1 'AND' metrics.loss < 1", "something other than AND"),
         ("metrics.loss", "at its end"),
         ("params. = 'x'", "no name after the point"),
@@ -92,6 +92,15 @@ def test_what_a_filter_leaves_out(text: str) -> None:
 def test_what_cannot_be_answered_is_refused_in_words(text: str, said: str) -> None:
     with pytest.raises(InvalidInput, match=re.escape(said)):
         filters.parse(text, KNOWN)
+
+
+@pytest.mark.parametrize(
+    "text", ["params.key = 'secret' OR 1", "params.key IN ('secret')", "params.key = secret", "params.key < 'secret'"]
+)
+def test_a_refusal_tells_no_value_because_refusals_are_noted(text: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        filters.parse(text, KNOWN)
+    assert "secret" not in str(refused.value)
 
 
 WORDS = [

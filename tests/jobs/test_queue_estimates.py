@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -155,7 +156,8 @@ def test_a_limit_on_its_time_ends_what_runs() -> None:
     assert found.latest <= 20.0 + 3.0
 
 
-def test_a_hundred_that_wait_cost_some_hundredths_of_a_second() -> None:
+@pytest.mark.parametrize("most_mb", [inf, 65_536.0])
+def test_a_hundred_that_wait_cost_less_than_half_a_second(most_mb: float) -> None:
     dice = random.Random(1)
     runs = RunTimes(dice.lognormvariate(4.0, 1.2) for _ in range(500))
     nodes = [Node(str(number), 8192, 8, 0, 4) for number in range(8)]
@@ -163,7 +165,8 @@ def test_a_hundred_that_wait_cost_some_hundredths_of_a_second() -> None:
         Running("q", "u", [Hold(node.name, 2048, 1)], 2048, 100 * dice.random(), runs) for node in nodes for _ in "1234"
     ]
     waiting = [Waiting(str(number), "q", "u", dice.choice([1024, 3072]), 1, runs) for number in range(100)]
-    scene = Scene(nodes, [Queue("q", 65_536.0)], running, waiting)
+    spare = [Node(f"spare {number}", 8192, 8, 8192, 8) for number in range(200 if most_mb < inf else 0)]
+    scene = Scene([*nodes, *spare], [Queue("q", 65_536.0, most_mb)], running, waiting)
 
     took = []
     for _ in range(5):
@@ -171,7 +174,7 @@ def test_a_hundred_that_wait_cost_some_hundredths_of_a_second() -> None:
         estimate(scene)
         took.append(time.process_time() - began)
     print(f"{min(took) * 1000:.1f} ms")
-    assert min(took) < 0.1
+    assert min(took) < 0.5
 
 
 def test_what_is_left_of_a_run_is_taken_from_those_that_ran_longer() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -71,6 +72,45 @@ def test_a_later_run_moves_the_average(submitter: InfoClient, speeds: Speeds) ->
         speeds.note(ran("net"), "n1", {PROGRAM_SECONDS: 1 / speed})
 
     assert numbers(submitter, "runs_per_second:net")["n1"] == pytest.approx(10**0.3, rel=1e-4)
+
+
+def test_a_value_that_is_no_number_is_written_over_and_holds_up_no_other(
+    client: InfoClient, submitter: InfoClient, speeds: Speeds
+) -> None:
+    for program in ("a", "b"):
+        speeds.note(ran(program), "n1", {STEPS_PER_SECOND: 8.0})
+    speeds.write()
+    client.put_value("training_speed:a", "n1", "nonsense")
+    client.put_value("training_speed:b", "n1", "0.2")
+    client.put_value("steps_per_second:a", "n1", "nonsense")
+
+    speeds.note(ran("a"), "n1", {STEPS_PER_SECOND: 4.0})
+    speeds.write()
+
+    assert numbers(submitter, "steps_per_second:a")["n1"] == 4.0
+    assert numbers(submitter, "training_speed:a")["n1"] == numbers(submitter, "training_speed:b")["n1"] == 1.0
+
+
+def test_a_speed_that_is_stale_teaches_nothing(client: InfoClient, submitter: InfoClient) -> None:
+    client.put_producer(Producer("steps_per_second:old", "", 60.0, Kind.PROGRAM, ttl=0.5))
+    client.put_value("steps_per_second:old", "n1", 5)
+    assert recorded(submitter) == {("n1", "old"): 5.0}
+    time.sleep(1.0)
+
+    assert recorded(submitter) == {}
+
+
+def test_there_is_room_for_so_many_programs(
+    submitter: InfoClient, speeds: Speeds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jobs.submitter.speeds.MOST_PROGRAMS", 1)
+    said: list[str] = []
+    small = Speeds(submitter, said.append)
+    for program in ("a", "b", "b", "a"):
+        small.note(ran(program), "n1", {STEPS_PER_SECOND: 8.0})
+
+    assert {program for _, program in recorded(submitter)} == {"a"}
+    assert said == ["speeds of 1 programs are known, and of no more, such as b, are recorded"]
 
 
 def test_a_program_that_reports_steps_is_judged_by_these_alone(submitter: InfoClient, speeds: Speeds) -> None:

@@ -181,6 +181,7 @@ def _queues() -> ClusterQueues:
         job_id=RUNNING,
         task_id=EXAMPLE_ID,
         kind="task",
+        is_job=True,
         name="mnist <b>2</b>",
         owner="admin",
         waits_for=limit,
@@ -188,7 +189,7 @@ def _queues() -> ClusterQueues:
         **asks,
     )
     last = replace(
-        first, position=3, own=False, job_id=ENDED, task_id=None, kind="spark", name="theirs", owner="you", start=None
+        first, position=3, own=False, job_id=ENDED, task_id=None, kind="command", name="theirs", owner="you", start=None
     )
     unknown = "not known: fewer than 10 ended tasks and applications are remembered"
     waiting = (first, WaitingApplication(queue="root.default", position=2), replace(last, no_start=unknown))

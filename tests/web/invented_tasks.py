@@ -94,7 +94,7 @@ def _task(task_id: str) -> Task:
 def _curve(name: str, value: Any, begun: float) -> TaskCurve:
     points = tuple((step, begun + 5 * step, value(step)) for step in range(0, 200, 2))
     numbers = [point[2] for point in points]
-    return TaskCurve(name, numbers[-1], min(numbers), max(numbers), len(points), points)
+    return TaskCurve(name, numbers[-1], min(numbers), max(numbers) + 1, 2 * len(points), points)  # a peak between them
 
 
 def _answer(record: Any) -> Response:

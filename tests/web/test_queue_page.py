@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from playwright.sync_api import Locator, Page, expect
 
+from infosvc.wire.tasks import EXAMPLE_ID
 from tests.infosvc.conftest import TOKEN
 from tests.web.browser import Tabs, Unreloaded, press_until
 from tests.web.conftest import Known
-from tests.web.invented import ENDED, RUNNING, Invented
+from tests.web.invented import ENDED, Invented
 
 
 def rows(page: Page) -> Locator:
@@ -25,7 +26,7 @@ def test_each_queue_has_a_line_of_figures(tabs: Tabs, known: Known) -> None:
     expect(lines).to_have_count(2)
     expect(lines.first).to_have_text(
         "root.default: has 50 % of the cluster, is sure of 75 %, may have 100 %; application masters have 4,096 of at "
-        "most 4,096 MB; 4 running, 3 waiting; 1 user"
+        "most 4,096 MB; 4 running, 3 waiting; 1 user of YARN"
     )
     expect(lines.last).to_contain_text("root.small (stopped)")
 
@@ -51,6 +52,7 @@ def test_those_that_wait_stand_in_order_with_their_reasons(tabs: Tabs, known: Kn
 def test_one_leads_to_its_page_by_keyboard(tabs: Tabs, known: Known) -> None:
     page = tabs.open(known.url, "#/queue", TOKEN)
     expect(rows(page)).to_have_count(3)
+    expect(page.locator(f'a[href="#/task/{EXAMPLE_ID}"]')).to_have_count(1)
     press_until(page, ENDED)
     page.keyboard.press("Enter")
 
@@ -65,7 +67,7 @@ def test_what_waits_no_more_goes_and_is_told(tabs: Tabs, known: Known, board: In
         board.queues = replace(board.queues, waiting=left, held_back=0)
         expect(rows(page)).to_have_count(2)
         expect(page.locator("#live")).to_contain_text("mnist <b>2</b> waits no more.")
-    expect(page.locator(f'a[href="#/job/{RUNNING}"]')).to_have_count(0)
+    expect(page.locator(f'a[href="#/task/{EXAMPLE_ID}"]')).to_have_count(0)
 
 
 def test_nothing_waits(tabs: Tabs, known: Known, board: Invented) -> None:

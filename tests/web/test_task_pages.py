@@ -127,7 +127,7 @@ def test_curves_say_in_words_what_they_show(tabs: Tabs, known: Known) -> None:
     page = tabs.open(known.url, f"#/task/{task.task_id}", TOKEN)
     curves = page.get_by_role("region", name="Curves")
 
-    expect(curves.get_by_role("figure").filter(has_text="loss")).to_contain_text("to 1)")
+    expect(curves.get_by_role("figure").filter(has_text="loss")).to_contain_text("to 2)")
     expect(curves.get_by_role("figure").filter(has_text="memory_bytes")).to_contain_text("MB")
     expect(curves.locator("canvas")).to_have_count(4)
     page.wait_for_function(IS_DRAWN)
@@ -266,6 +266,7 @@ TERMINAL = """async texts => {
         (["one\ntwo\n\x1b[2AONE\x1b[2B"], ["ONE", "two", ""], []),
         (["\x1b]0;a title\x07\x1b[?25lshown"], ["shown"], []),
         (["ab\b\bX"], ["Xb"], []),
+        (["\x1b[31ma\x1b[0m\r\x1b[Cb"], ["ab"], ["ansi-1"]),
         (["".join(f"{number}\n" for number in range(9))], ["5", "6", "7", "8", ""], []),
     ],
 )
@@ -275,3 +276,11 @@ def test_a_terminal_shows_what_a_terminal_shows(
     page = tabs.open(known.url)
 
     assert page.evaluate(TERMINAL, texts) == [lines, looks], json.dumps(texts)
+
+
+def test_a_line_of_very_many_looks_goes_on_in_the_last_of_some(tabs: Tabs, known: Known) -> None:
+    page = tabs.open(known.url)
+    text = "".join(f"\x1b[3{number % 8}mx" for number in range(30_000))
+
+    lines, looks = page.evaluate(TERMINAL, [text])
+    assert (lines, len(looks)) == (["x" * 20_000], 500)

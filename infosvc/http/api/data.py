@@ -28,8 +28,8 @@ from infosvc.state.database import Most
 from infosvc.state.transaction import Transaction
 from infosvc.wire import answers
 from infosvc.wire.bodies import ValueBody
-from infosvc.wire.errors import InvalidInput
-from infosvc.wire.records import NAME, Datum, Role, check_node_name
+from infosvc.wire.errors import Forbidden, InvalidInput
+from infosvc.wire.records import NAME, Datum, Kind, Role, check_node_name
 
 ns = Namespace("data", "Data: the latest values", path="/data")
 calls = CallGroup("data", ns)
@@ -203,10 +203,13 @@ class OneValue(Resource):
     def put(self, data_name: str, node_name: str) -> Any:
         """Write one value of a registered name.
 
-        It is stored when the answer comes. Admins write values of any node, other tokens those of enrolled nodes.
+        It is stored when the answer comes. Admins write values of any node, other tokens those of enrolled nodes, and
+        submitters those of names of kind program alone.
         """
         check_node_name(node_name)
         value, now, caller = _value(body()), latest().clock.monotonic(), g.caller
+        if caller.role is Role.SUBMITTER and latest().configuration.producer(data_name).kind is not Kind.PROGRAM:
+            raise Forbidden(f"a submitter writes values of kind program alone, and {data_name} is of another")
         admission = components_of(current_app).admission
         admission.spend(caller, data_name, value)
 

@@ -12,7 +12,12 @@ import { addressOf } from "./tasks/state.js";
 const EVERY_MS = 5000;
 const AFTER_TROUBLE_MS = 10_000;
 const COLUMNS = ["Place", "Queue", "Task or job", "Asks for", "Since", "Begins", "Waits for"];
-const UNITS = [[1, "s"], [60, "min"], [3_600, "h"], [86_400, "d"]];
+const UNITS = [
+  [1, "s"],
+  [60, "min"],
+  [3_600, "h"],
+  [86_400, "d"],
+];
 const MOST_OF_A_UNIT = 120;
 
 /**
@@ -25,7 +30,11 @@ export async function show(main, _params, signal) {
   const count = h("p", { class: "quiet" }, "Asking YARN\u2026");
   const queues = h("ul", { "aria-label": "Queues" });
   const body = h("tbody", null);
-  const head = h("tr", null, COLUMNS.map((column) => h("th", { scope: "col" }, column)));
+  const head = h(
+    "tr",
+    null,
+    COLUMNS.map((column) => h("th", { scope: "col" }, column)),
+  );
   const caption = h("caption", null, "What waits, in the order in which YARN takes it");
   const list = h(
     "div",
@@ -58,11 +67,17 @@ function drawn({ found, before, count, queues, list, body }) {
   const { waiting, time } = found;
   setText(count, summary(found));
   if (JSON.stringify(found.queues) !== JSON.stringify(before?.queues)) {
-    fill(queues, found.queues.map((queue) => h("li", null, figures(queue))));
+    fill(
+      queues,
+      found.queues.map((queue) => h("li", null, figures(queue))),
+    );
   }
   list.hidden = waiting.length === 0;
   const at = body.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
-  fill(clear(body), waiting.map((one) => row(cells(one, time))));
+  fill(
+    clear(body),
+    waiting.map((one) => row(cells(one, time))),
+  );
   if (at) body.querySelector(`a[href="${CSS.escape(at)}"]`)?.focus();
   const still = new Set(waiting.map((one) => one.job_id));
   for (const one of before?.waiting ?? []) {
@@ -89,16 +104,17 @@ function figures(queue) {
     h("strong", null, queue.name),
     `${state}: has ${percent(queue.used)} of the cluster, is sure of ${percent(queue.capacity)}, may have `,
     `${percent(queue.maximum)}; application masters have ${number(queue.masters_mb)} of at most `,
-    `${number(queue.masters_most_mb)} MB; ${queue.running} running, ${queue.waiting} waiting; `,
-    counted(queue.users.length, "user"),
+    `${number(queue.masters_most_mb)} MB; ${queue.running} running, ${queue.waiting} waiting`,
+    may("admin") && `; ${counted(queue.users.length, "user")} of YARN`,
   ];
 }
 
 function cells(one, now) {
   const place = [String(one.position), one.own && " yours"];
   if (one.job_id === null) return [place, one.queue, "another\u2019s", "", "", "", ""];
-  const address = one.task_id ? addressOf(one.task_id) : `#/job/${encodeURIComponent(one.job_id)}`;
-  const name = h("a", { href: address }, one.task_id ?? one.job_id);
+  const address = one.task_id ? addressOf(one.task_id) : one.is_job && `#/job/${encodeURIComponent(one.job_id)}`;
+  const id = one.task_id ?? one.job_id;
+  const name = address ? h("a", { href: address }, id) : id; // what is not of nodewise has no page
   const asks = one.memory_mb === null ? "" : `${number(one.memory_mb)} MB, ${counted(one.vcores, "vcore")}`;
   const since = one.since ? moment(one.since) : "";
   return [place, one.queue, [name, " ", one.name], asks, since, begins(one, now), one.waits_for];

@@ -13,7 +13,10 @@ export const COLOURS = 8;
 /**
  * @typedef {object} Series
  * @property {string} label
- * @property {[number, number][]} points x and y, by x
+ * @property {[number, number][]} points x and y, by x; of very many, some
+ * @property {number} [least] of all points, and so are `most` and `last`; of `points` if left out
+ * @property {number} [most]
+ * @property {number} [last]
  *
  * @typedef {object} Curve
  * @property {string} name of what is drawn, which is also its key
@@ -32,7 +35,7 @@ export const COLOURS = 8;
  */
 export function curvesPlace({ by, fromZero = false }, signal) {
   const element = h("div", { class: "curves" });
-  const crosshair = uPlot.sync(`curves-${by}-${Math.random()}`);
+  const crosshair = uPlot.sync(`curves by ${by}`);
   /** @type {Map<string, Figure>} */
   const figures = new Map();
   const draw = (curves) => {
@@ -51,7 +54,12 @@ export function curvesPlace({ by, fromZero = false }, signal) {
   resize.observe(element);
   const schemes = matchMedia("(prefers-color-scheme: dark)");
   schemes.addEventListener("change", () => figures.forEach((figure) => figure.remake()), { signal });
-  signal.addEventListener("abort", () => resize.disconnect(), { once: true });
+  const leave = () => {
+    resize.disconnect();
+    figures.forEach((figure) => figure.remove()); // else uPlot keeps all of them
+    figures.clear();
+  };
+  signal.addEventListener("abort", leave, { once: true });
   return { element, draw };
 }
 
@@ -80,21 +88,27 @@ class Figure {
     );
     const says = `${curve.name} by ${this.look.by}; the words above say least, most and last`;
     this.picture.setAttribute("aria-label", says);
-    if (same) this.plot.setData(columns(curve.series));
-    else this.remake();
+    if (!same) this.remake();
+    else this.take(columns(curve.series));
   }
 
   key(series, at) {
     const told = (number) => numberParts(number, this.curve.unit).join(" ").trim();
     const numbers = series.points.map((point) => point[1]);
-    const [least, most] = numbers.reduce(
-      ([low, high], y) => [Math.min(low, y), Math.max(high, y)],
-      [Infinity, -Infinity],
-    );
-    const words = numbers.length ? `${told(numbers.at(-1))} (${told(least)} to ${told(most)})` : "nothing yet";
+    const { least = Math.min(...numbers), most = Math.max(...numbers), last = numbers.at(-1) } = series;
+    const words = numbers.length ? `${told(last)} (${told(least)} to ${told(most)})` : "nothing yet";
     const many = this.curve.series.length > 1;
     const swatch = h("span", { class: `swatch curve-${at % COLOURS}`, "aria-hidden": "true" });
     return h("li", null, many && [swatch, " ", series.label, ": "], words);
+  }
+
+  /** New points; who has chosen a part of x keeps it. */
+  take(data) {
+    const { min, max } = this.plot.scales.x;
+    const xs = this.plot.data[0];
+    const isZoomed = xs.length > 1 && (min > xs[0] || max < xs.at(-1));
+    this.plot.setData(data, !isZoomed);
+    if (isZoomed) this.plot.redraw();
   }
 
   fit() {
@@ -109,8 +123,7 @@ class Figure {
   }
 
   remove() {
-    this.plot?.destroy();
-    this.look.crosshair.unsub(this.plot);
+    this.plot?.destroy(); // leaves the crosshair, too
     this.element.remove();
   }
 }

@@ -195,6 +195,8 @@ def _rows(found: Task) -> list[tuple[str, Any]]:
         "changes": f"{len(spec.changes.splitlines())} lines, see --json" if spec.changes else None,
         "data": ", ".join(spec.data),
         "needs": f"{spec.memory_mb} MB, {spec.vcores} vcores",
+        "priority": spec.priority or None,
+        "environment": spec.env,
         "after": ", ".join(spec.after),
         "output": spec.output,
         "application": found.application_id,

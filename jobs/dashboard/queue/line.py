@@ -41,6 +41,7 @@ class Row:
 
     known: Known
     kind: str
+    is_job: bool
     priority: int
     mb: int | None
     vcores: int | None
@@ -128,6 +129,7 @@ def parse_row(app: Mapping[str, Any], now: float) -> Row:
     return Row(
         known=known,
         kind=(kind_of(known.application.tags) if is_ours else "") or str(app.get("applicationType") or "").lower(),
+        is_job=is_ours,
         priority=int(_number(app, "priority")),
         mb=int(size["memory"]) if size else None,
         vcores=int(size["vCores"]) if size else None,

@@ -116,13 +116,19 @@ def _runs(row: Row, experience: Experience, tasks: Tasks) -> RunTimes:
 
 def _called(row: Row, tasks: Tasks) -> tuple[str, str]:
     """Whose it is, and its name."""
-    task = tasks.get(row.task_id)
+    task = task_of(row, tasks)
     return (task.owner, task.name) if task else (row.known.user, row.known.application.name)
 
 
 def _at_most(row: Row, tasks: Tasks) -> float | None:
-    task = tasks.get(row.task_id)
+    task = task_of(row, tasks)
     return task.spec.seconds_at_most if task else None
+
+
+def task_of(row: Row, tasks: Tasks) -> Task | None:
+    """The task of an application. Anybody may give theirs such a tag: once a task has one, it has no other."""
+    task = tasks.get(row.task_id)
+    return task if task and task.application_id in (None, row.job_id) else None
 
 
 def _queue(queue: LeafQueue) -> Queue:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +10,7 @@ from hadoop.rest.resourcemanager import ResourceManager
 from hadoop.rest.scheduler import CAPACITY, LeafQueue
 from infosvc.wire.tasks import ClusterQueues, ExpectedStart, QueueUser, Task, TaskState, WaitingApplication, YarnQueue
 from jobs.dashboard.queue.line import Line, Row, read_line
-from jobs.dashboard.queue.outlook import Tasks, outlook
+from jobs.dashboard.queue.outlook import Tasks, outlook, task_of
 from jobs.dashboard.queue.reasons import waits_for
 from jobs.dashboard.sources.values import Viewer
 from jobs.queueing.estimate import Interval
@@ -36,7 +35,7 @@ class WholeLine:
 def look(manager: ResourceManager, tasks: Tasks, read_ended: Callable[[], Sequence[Row]]) -> WholeLine:
     """Ask YARN for all of it; HadoopError. `tasks` are all that the service has."""
     line = read_line(manager)
-    told = ClusterQueues(time.time(), line.scheduler.kind, "", (), (), line.whole, 0)
+    told = ClusterQueues(line.now, line.scheduler.kind, "", (), (), line.whole, 0)
     if line.scheduler.kind != CAPACITY:
         said = OTHER_SCHEDULER.format(kind=line.scheduler.kind)
         return WholeLine(replace(told, said=said, whole=not line.waiting), ())
@@ -46,7 +45,7 @@ def look(manager: ResourceManager, tasks: Tasks, read_ended: Callable[[], Sequen
     rows, owners = [], list[str | None]()
     for row in line.waiting[:MOST_ROWS]:
         positions[row.known.queue] += 1
-        task = _task(row, tasks)
+        task = task_of(row, tasks)
         reason = waits_for(row, positions[row.known.queue], queues.get(row.known.queue), line.rooms)
         rows.append(_shown(row, task, positions[row.known.queue], reason, starts[row.job_id], line.now))
         owners.append(task.owner if task else None)
@@ -66,13 +65,13 @@ def shown_to(viewer: Viewer, whole: WholeLine, tasks: Tasks) -> ClusterQueues:
         task.owner == viewer.user_name and task.state in open_ones and task.application_id is None
         for task in tasks.values()
     )
-    return replace(whole.answer, waiting=tuple(rows), held_back=held_back)
+    queues = tuple(replace(one, users=_shown_users(viewer, one.users)) for one in whole.answer.queues)
+    return replace(whole.answer, queues=queues, waiting=tuple(rows), held_back=held_back)
 
 
-def _task(row: Row, tasks: Tasks) -> Task | None:
-    """The task of an application. Anybody may give theirs such a tag: once a task has one, it has no other."""
-    task = tasks.get(row.task_id)
-    return task if task and task.application_id in (None, row.job_id) else None
+def _shown_users(viewer: Viewer, users: Sequence[QueueUser]) -> tuple[QueueUser, ...]:
+    """Admins see all; YARN's users are not those of tokens, so others see none by name."""
+    return tuple(users) if viewer.owners is None else tuple(one for one in users if one.name in viewer.owners)
 
 
 def _shown(
@@ -86,6 +85,7 @@ def _shown(
         job_id=row.job_id,
         task_id=task.task_id if task else None,
         kind=row.kind,
+        is_job=row.is_job,
         name=task.name if task else known.application.name,
         owner=task.owner if task else known.user,
         memory_mb=row.mb,

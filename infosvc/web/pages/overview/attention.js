@@ -76,7 +76,8 @@ function scarce(name, what, [all, free], remedy) {
 function failed(tasks) {
   const since = serverNow() - DAY_SECONDS;
   const recent = tasks.filter((task) => (task.ended_at ?? 0) > since);
-  const of = (state) => recent.filter((task) => task.state === state);
+  const of = (state) =>
+    recent.filter((task) => task.state === state).toSorted((one, other) => other.ended_at - one.ended_at);
   return [
     of("lost").length && {
       weight: 3,
@@ -99,7 +100,8 @@ function waiting(tasks) {
   );
   if (!late.length) return [];
   const oldest = late.at(-1); // tasks come newest first
-  const what = `${oldest.name} waits for ${spanText(serverNow() - oldest.created_at)}${late.length > 1 ? `, and ${counted(late.length - 1, "other task")} for long, too` : ""}`;
+  const others = late.length > 1 ? `, as ${counted(late.length - 1, "other")}` : "";
+  const what = `${oldest.name} has no node yet, ${spanText(serverNow() - oldest.created_at)} after it was asked for${others}`;
   return [
     {
       weight: 1,

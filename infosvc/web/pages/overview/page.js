@@ -4,12 +4,12 @@
 
 import { serverNow } from "../../age.js";
 import { call, get, isAbort } from "../../api.js";
-import { counted, fill, h, heading, problemBox } from "../../dom.js";
+import { counted, fill, h, heading, problemBox, refill } from "../../dom.js";
 import { watch } from "../../live.js";
 import { atMostEvery, poll } from "../../poll.js";
 import { numberParts, scaleOf, stepOf } from "../../scale.js";
 import { stateText } from "../jobs.js";
-import { addressOf, hasEnded, seesTasks, stateMark, tookText } from "../tasks/state.js";
+import { addressOf, hasEnded, seesTasks, STATES, stateMark, tookText } from "../tasks/state.js";
 import { DAY_SECONDS, troubles } from "./attention.js";
 import { ClusterState, NAMES } from "./cluster_state.js";
 
@@ -65,18 +65,28 @@ async function loadCluster(page, signal) {
   }
 }
 
+/** All tasks that have not ended, and those that were asked for last of the others. */
 async function loadTasks(page, signal) {
+  const ask = (states) => call("GET", "/tasks", undefined, { params: { limit: MOST_TASKS, state: states }, signal });
+  const isOpen = (state) => !hasEnded({ state });
   try {
-    page.tasks = (await call("GET", "/tasks", undefined, { params: { limit: MOST_TASKS }, signal })).body.tasks;
+    const [open, ended] = await Promise.all([
+      ask(STATES.filter(isOpen)),
+      ask(STATES.filter((state) => !isOpen(state))),
+    ]);
+    page.tasks = [...open.body.tasks, ...ended.body.tasks];
+    page.isCut = open.headers.has("Link");
     return true;
   } catch (error) {
-    return isAbort(error);
+    if (isAbort(error)) return true;
+    page.problem.say(error);
+    return false;
   }
 }
 
 async function loadJobs(page, signal) {
   try {
-    page.jobs = (await get("/jobs", { signal })).jobs;
+    page.jobs = (await get("/jobs", { signal })).jobs.filter((job) => job.kind !== "task");
     return JOBS_MS;
   } catch (error) {
     if (isAbort(error)) return null;
@@ -90,7 +100,8 @@ class Overview {
   constructor() {
     this.problem = problemBox();
     this.cluster = new ClusterState();
-    this.tasks = [];
+    this.tasks = null; // not known, or not to be seen
+    this.isCut = false;
     this.jobs = null;
     this.hadoop = "";
     this.loaded = false;
@@ -104,11 +115,11 @@ class Overview {
 
   draw() {
     if (!this.loaded) return;
-    redraw(this.tiles, this.tileList());
-    redraw(this.map, mapOf(this.cluster, this.tasks));
-    redraw(this.attention, attentionOf(troubles(this.cluster, this.tasks)));
-    redraw(this.work, this.workList());
-    redraw(this.ended, this.endedList());
+    refill(this.tiles, this.tileList());
+    refill(this.map, mapOf(this.cluster, this.tasks ?? []));
+    refill(this.attention, attentionOf(troubles(this.cluster, this.tasks ?? [])));
+    refill(this.work, this.workList());
+    refill(this.ended, this.endedList());
   }
 
   tileList() {
@@ -155,7 +166,7 @@ class Overview {
   }
 
   taskTiles() {
-    if (!this.tasks.length) return [];
+    if (!this.tasks?.length) return [];
     const of = (...states) => this.tasks.filter((task) => states.includes(task.state)).length;
     const since = serverNow() - DAY_SECONDS;
     const failed = this.tasks.filter((task) => ["failed", "lost"].includes(task.state) && task.ended_at > since).length;
@@ -171,42 +182,26 @@ class Overview {
   }
 
   workList() {
-    const running = this.tasks.filter((task) => !hasEnded(task)).toReversed();
+    const open = (this.tasks ?? []).filter((task) => !hasEnded(task)).toReversed();
+    const running = open.toSorted((one, other) => (other.state === "running") - (one.state === "running"));
     const jobs = (this.jobs ?? []).filter((job) => !job.ended);
     const rows = [...jobs.map(jobRow), ...running.map(taskRow)];
-    const more = rows.length > MOST_ROWS && h("p", { class: "quiet" }, `and ${rows.length - MOST_ROWS} more`);
-    const idle = h(
-      "p",
-      { class: "quiet" },
-      "Nothing runs or waits. ",
-      h("code", null, "nodewise task submit"),
-      " asks for a task.",
-    );
+    const many = this.isCut ? "more than " : "";
+    const more = rows.length > MOST_ROWS && h("p", { class: "quiet" }, `and ${many}${rows.length - MOST_ROWS} more`);
+    const submit = ["Nothing runs or waits. ", h("code", null, "nodewise task submit"), " asks for a task."];
+    const hidden = "No job runs. Tasks are shown to tokens of role user and admin.";
+    const idle = h("p", { class: "quiet" }, this.tasks === null ? hidden : submit);
     const hadoop = this.hadoop && h("p", { class: "quiet" }, `Jobs are not known: ${this.hadoop}`);
     return [h("h2", null, "Runs and waits"), rows.length ? [list(rows.slice(0, MOST_ROWS)), more] : idle, hadoop];
   }
 
   endedList() {
-    const ended = this.tasks
+    const ended = (this.tasks ?? [])
       .filter(hasEnded)
       .toSorted((one, other) => other.ended_at - one.ended_at)
       .slice(0, MOST_ROWS);
     return ended.length > 0 && [h("h2", null, "Ended last"), list(ended.map(taskRow))];
   }
-}
-
-/** What each part of the page was drawn as. */
-const drawn = new WeakMap();
-
-/** Draw anew only what has changed, and keep the focus where it was. */
-function redraw(place, children) {
-  const fresh = h("div", null, children);
-  const said = fresh.innerHTML;
-  if (drawn.get(place) === said) return;
-  drawn.set(place, said);
-  const at = place.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
-  place.replaceChildren(...fresh.childNodes);
-  if (at) place.querySelector(`a[href="${CSS.escape(at)}"]`)?.focus({ preventScroll: true });
 }
 
 function tile(label, number, words, address, isBad = false) {

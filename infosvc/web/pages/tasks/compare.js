@@ -4,7 +4,7 @@
 
 import { get, isAbort, path } from "../../api.js";
 import { curvesPlace } from "../../pictures/curve.js";
-import { fill, h, heading, problemBox, table } from "../../dom.js";
+import { fill, h, heading, problemBox, refill, table } from "../../dom.js";
 import { poll } from "../../poll.js";
 import { asTyped } from "../../words.js";
 import { addressOf, hasEnded, seesTasks, stateMark, tookText, whoSeesTasks } from "./state.js";
@@ -32,7 +32,7 @@ export async function show(main, { query }, signal) {
     try {
       const runs = await Promise.all(ids.map((id) => runOf(id, signal)));
       problem.say(null);
-      fill(
+      refill(
         head,
         table(
           "The tasks and their last values",
@@ -41,7 +41,7 @@ export async function show(main, { query }, signal) {
         ),
       );
       place.draw(namesOf(runs).map((name) => overlaid(name, runs)));
-      fill(differ, differences(runs));
+      refill(differ, differences(runs));
       return runs.every(({ task }) => hasEnded(task)) ? null : EVERY_MS;
     } catch (error) {
       if (isAbort(error)) return null;
@@ -87,8 +87,8 @@ function labelOf(task) {
 
 function overlaid(name, runs) {
   const series = runs.map(({ task, curves }) => {
-    const points = curves.find((curve) => curve.name === name)?.points ?? [];
-    return { label: labelOf(task), points: points.map(([step, , value]) => [step, value]) };
+    const { points = [], least, most, last } = curves.find((curve) => curve.name === name) ?? {};
+    return { label: labelOf(task), points: points.map(([step, , value]) => [step, value]), least, most, last };
   });
   return { name, unit: "", series };
 }

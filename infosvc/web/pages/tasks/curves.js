@@ -77,7 +77,7 @@ function part(id, of, none, signal) {
   return { element, load };
 }
 
-function asCurve({ name, points }, of) {
+function asCurve({ name, points, least, most, last }, of) {
   const xy = points.map(([step, at, value]) => [of === "used" ? at : step, value]);
-  return { name, unit: UNITS[name] ?? "", series: [{ label: name, points: xy }] };
+  return { name, unit: UNITS[name] ?? "", series: [{ label: name, points: xy, least, most, last }] };
 }

@@ -5,9 +5,9 @@
 import { everySecond, spanText } from "../../age.js";
 import { del, get, isAbort, path, post } from "../../api.js";
 import { confirmed } from "../../confirm.js";
-import { announce, counted, fill, h, heading, problemBox, setText } from "../../dom.js";
+import { announce, counted, fill, h, heading, problemBox, refill, setText } from "../../dom.js";
 import { watch } from "../../live.js";
-import { atMostEvery } from "../../poll.js";
+import { atMostEvery, latestOnly } from "../../poll.js";
 import { asTyped } from "../../words.js";
 import { moment } from "../jobs.js";
 import { curves } from "./curves.js";
@@ -28,8 +28,7 @@ export async function show(main, { id, query }, signal) {
   const title = heading("Task");
   if (!seesTasks()) return fill(main, title, whoSeesTasks());
   const problem = problemBox();
-  const state = h("p", { class: "headline", role: "status" }, "Loading\u2026");
-  const took = h("span", null);
+  const state = h("p", { class: "headline" }, "Loading\u2026");
   const facts = h("dl", { class: "facts" });
   const made = h("dl", { class: "data-facts" });
   const buttons = actions(id, problem, signal);
@@ -46,46 +45,49 @@ export async function show(main, { id, query }, signal) {
     task = found;
     setText(title, task.name);
     document.title = `${task.name} \u2013 Task \u2013 nodewise`;
-    fill(state, stateMark(task), task.reason && ` ${task.reason}`);
+    refill(state, stateMark(task), task.reason && ` ${task.reason}`);
     if (before && before.state !== task.state) announce(`${task.name}: ${task.state}.`);
-    fill(facts, factsOf(task, took).map(fact));
-    setText(took, tookText(task));
-    buttons.draw(task);
-    fill(made, askedFor(task).map(fact));
+    refill(facts, factsOf(task).map(fact));
+    buttons.draw(task, title);
+    refill(made, askedFor(task).map(fact));
     rest.hidden = false;
     for (const part of parts) part.draw(task);
   };
-  const load = async () => {
+  const load = latestOnly(async (current) => {
     try {
-      draw(await get(path("tasks", id), { signal }));
+      const found = await get(path("tasks", id), { signal });
+      if (!current()) return true;
+      draw(found);
       problem.say(null);
       return true;
     } catch (error) {
-      if (isAbort(error)) return true;
+      if (isAbort(error) || !current()) return true;
       if (!task) setText(state, "");
       problem.say(error);
       return error.status === GONE;
     }
-  };
-  everySecond(() => task && !hasEnded(task) && setText(took, tookText(task)), signal);
+  });
+  const tick = () => task && !hasEnded(task) && setText(facts.querySelector(".took"), tookText(task));
+  everySecond(tick, signal);
   const again = atMostEvery(load, SETTLE_MS, signal);
   watch({ types: ["task"] }, { task: (event) => event.task_id === id && again(), refresh: load }, signal);
   return undefined;
 }
 
-function factsOf(task, took) {
+function factsOf(task) {
   const { spec } = task;
   const found = [
     ["Id", task.task_id],
     ["Owner", task.owner],
     ["Node", task.node_name && h("a", { href: `#/node/${encodeURIComponent(task.node_name)}` }, task.node_name)],
-    ["Took", took],
+    ["Took", h("span", { class: "took" }, tookText(task))],
     ["Asked for", moment(task.created_at)],
     ["Began", task.started_at !== null && moment(task.started_at)],
     ["Ended", task.ended_at !== null && moment(task.ended_at)],
     ["Start", task.attempt && `${task.attempt} of ${spec.attempts}`],
     ["Exit code", task.exit_code !== null && String(task.exit_code)],
     ["Queue", spec.queue],
+    ["Priority", spec.priority > 0 && String(spec.priority)],
     ["Room", `${spec.memory_mb} MB, ${counted(spec.vcores, "core")}`],
     ["Application", task.application_id],
   ];
@@ -104,6 +106,7 @@ function askedFor({ spec, again_of: first }) {
     ["Image", spec.image],
     ["Box", spec.box],
     ["Order of nodes", spec.program],
+    ["Environment", spec.env],
     ["Nodes", spec.nodes.join(", ")],
     ["Not on", spec.not_nodes.join(", ")],
     ["After", links(spec.after)],
@@ -127,11 +130,15 @@ function fact([name, value]) {
 /** Stop, again, remove: what can be done to a task in its state. */
 function actions(id, problem, signal) {
   const act = async (step) => {
+    if (element.getAttribute("aria-busy")) return;
+    element.setAttribute("aria-busy", "true");
     problem.say(null);
     try {
       await step();
     } catch (error) {
       if (!isAbort(error)) problem.say(error);
+    } finally {
+      element.removeAttribute("aria-busy");
     }
   };
   const stop = h("button", { type: "button", class: "danger" }, "Stop");
@@ -141,6 +148,7 @@ function actions(id, problem, signal) {
   const ask = (title, text, yes, step) => confirmed({ title, text, yes, no: "Leave it" }, () => act(step), signal);
   const stopped = () => post(path("tasks", id, "stop"), undefined, { signal });
   stop.addEventListener("click", () => {
+    if (stop.getAttribute("aria-disabled")) return;
     ask(
       "Stop this task?",
       `${id} hears SIGTERM, and SIGKILL 30 s later. It will not run again by itself.`,
@@ -163,10 +171,11 @@ function actions(id, problem, signal) {
   remove.addEventListener("click", () => {
     ask("Remove this task?", `${id} and its record are forgotten; its output in HDFS stays.`, "Remove it", removed);
   });
-  const draw = (task) => {
+  const draw = (task, title) => {
     element.hidden = false;
+    if (hasEnded(task) && stop === document.activeElement) title.focus({ preventScroll: true });
     stop.hidden = hasEnded(task);
-    stop.disabled = task.stop_asked;
+    if (task.stop_asked) stop.setAttribute("aria-disabled", "true"); // not `disabled`, which would lose the focus
     remove.hidden = !hasEnded(task);
   };
   return { element, draw };
