@@ -69,6 +69,7 @@ def test_a_task_has_its_files_leaves_its_output_and_its_log_is_kept(tasks: Tasks
     assert ended["name"] == "mnist" and {f"task:{task_id}", "kind=task"} <= set(ended["tags"])
     record = ended["record"]
     assert (record["state"], record["done"], record["of"], record["unit"]) == ("succeeded", 1, 1, "tasks")
+    assert 0 < record["section"].pop("Seconds") < 60
     assert record["section"] == {"Program": "./train.sh", "Exit code": 0}
     (node,) = record["nodes"]
     assert (node["state"], node["said"]) == ("done", "exit code 0")
