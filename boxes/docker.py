@@ -170,8 +170,10 @@ def _ask(order: Mapping[str, Any], sent: Path | None = None) -> tuple[socket.soc
         except OSError as error:
             raise OSError(error.errno, "this node has no broker of boxes that answers", path) from error
         line = memoryview(json.dumps(order).encode() + b"\n")
-        begun = socket.send_fds(connection, [line], [] if file is None else [file])
-        connection.sendall(line[begun:])
+        with suppress(BrokenPipeError):  # it has refused already, and what it says can still be read
+            begun = socket.send_fds(connection, [line], [] if file is None else [file])
+            if begun < len(line):
+                connection.sendall(line[begun:])
         return connection, _first_report(connection)
     except BaseException:
         connection.close()
