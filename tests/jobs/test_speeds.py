@@ -19,6 +19,7 @@ from infosvc.wire.tasks import Task, TaskState
 from jobs.kinds.task.reported import Reports
 from jobs.kinds.task.settings import PROGRAM_SECONDS, STEPS_PER_SECOND
 from jobs.submitter.speeds import Speeds, measured, recorded
+from tests.cluster.site import until
 
 NODES = ("n1", "n2", "n3")
 
@@ -33,7 +34,7 @@ def submitter(client: InfoClient) -> InfoClient:
 
 @pytest.fixture
 def speeds(submitter: InfoClient) -> Iterator[Speeds]:
-    """Whose thread says nothing, as nothing goes wrong."""
+    """Which say nothing, as nothing goes wrong."""
     said: list[str] = []
     yield Speeds(submitter, said.append)
     assert said == []
@@ -65,6 +66,14 @@ def test_a_task_that_succeeded_leaves_its_speed_and_what_is_learned_is_on_every_
     learned = numbers(submitter, "training_speed:net")
     assert (learned["n1"], learned["n2"]) == (1.0, 0.25)
     assert 0.25 < learned["n3"] < 1.0, "nothing ran there, so it is a usual node"
+
+
+def test_once_started_it_writes_by_itself_what_is_learned(submitter: InfoClient, speeds: Speeds) -> None:
+    speeds.start()
+    speeds.note(ran("net"), "n1", {STEPS_PER_SECOND: 8.0})
+
+    until(lambda: "training_speed:net" in [one.data_name for one in submitter.producers()])
+    until(lambda: set(numbers(submitter, "training_speed:net")) == set(NODES))
 
 
 def test_a_later_run_moves_the_average(submitter: InfoClient, speeds: Speeds) -> None:
