@@ -121,12 +121,13 @@ async function start() {
     event.preventDefault(); // the address names the page, not a place in it
     main.focus();
   });
+  const opened = location.hash;
   startLive(document.getElementById("connection"));
   await startSession(document.getElementById("session"));
   onSession(() => route({ focus: false }));
   window.addEventListener("hashchange", () => route());
   setTimeout(loadOthers, SETTLED_MS);
-  await route({ focus: false });
+  await route({ focus: location.hash !== opened }); // somebody may have gone on before it was known who it is
 }
 
 /** Load pages before they are asked for, so that they open also while the service is away. */

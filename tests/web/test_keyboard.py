@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from infosvc.wire.errors import NotFound
 from infosvc.wire.records import Producer, Slot
@@ -68,6 +68,19 @@ def test_what_has_the_focus_can_be_seen(tabs: Tabs, known: Known) -> None:
 def test_a_new_page_has_the_focus_on_its_heading(tabs: Tabs, known: Known) -> None:
     page = tabs.open(known.url)
     pressed(page, "Data names")
+    expect(page.get_by_role("heading", level=1, name="Data names")).to_be_focused()
+
+
+def test_so_has_one_that_is_opened_before_it_is_known_who_reads(tabs: Tabs, known: Known) -> None:
+    page = tabs.open(known.url)
+    held: list[Route] = []
+    page.route("**/api/v1/session", lambda route: held.append(route))
+    page.reload()
+    pressed(page, "Data names")
+    expect(page).to_have_url(re.compile("#/data$"))
+    for one in held:
+        one.continue_()
+
     expect(page.get_by_role("heading", level=1, name="Data names")).to_be_focused()
 
 
