@@ -75,9 +75,7 @@ def _turns(home: Path, hadoop: dict[str, Any], client: InfoClient, access: InfoA
         try:
             where = hadoop_home(home, **hadoop)
             jvm.start(where)
-            speeds = Speeds(client, say)
-            speeds.start()
-            return Turns(client, TaskCluster(Submitter(where, say), access, client), say, speeds)
+            return Turns(client, TaskCluster(Submitter(where, say), access, client), say, Speeds(client, say))
         except (HadoopError, JobError) as error:
             say(f"there is no cluster yet: {error}")
             time.sleep(AWAY_SECONDS)
