@@ -169,6 +169,16 @@ export function row([first, ...others]) {
 }
 
 /**
+ * A name and what is known under it, for a list of facts (`dl`).
+ *
+ * @param {[Child, Child]} fact
+ * @returns {HTMLElement}
+ */
+export function fact([name, value]) {
+  return h("div", null, h("dt", null, name), h("dd", null, value));
+}
+
+/**
  * "1 node", "2 nodes".
  *
  * @param {number} count

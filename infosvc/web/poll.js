@@ -2,6 +2,11 @@
  * When to ask: again and again for what sends no events, Hadoop's answers; once for what sends many; the last counts.
  */
 
+import { isAbort } from "./api.js";
+import { setText } from "./dom.js";
+
+const AFTER_TROUBLE_MS = 10_000;
+
 /**
  * Do `step` now and again after the milliseconds that it resolves to, until it resolves to null or `signal` aborts.
  *
@@ -18,6 +23,34 @@ export async function poll(step, signal) {
     await wait(pause, signal);
     await shown(signal);
   }
+}
+
+/**
+ * Ask YARN again and again and draw what it says; what goes wrong is shown, and asked again a little later.
+ *
+ * @template T
+ * @param {() => Promise<any>} ask
+ * @param {(found: any, before: T | null) => T} draw `before` is what it came to the last time
+ * @param {{everyMs: number, problem: {say: (problem: unknown) => void}, count: Element}} page its line `count` says that
+ *   it waits for the first answer
+ * @param {AbortSignal} signal
+ * @returns {Promise<void>}
+ */
+export async function followYarn(ask, draw, { everyMs, problem, count }, signal) {
+  let before = null;
+  await poll(async () => {
+    try {
+      const found = await ask();
+      problem.say(null);
+      before = draw(found, before);
+      return everyMs;
+    } catch (error) {
+      if (isAbort(error)) return null;
+      problem.say(error);
+      if (before === null) setText(count, "");
+      return AFTER_TROUBLE_MS;
+    }
+  }, signal);
 }
 
 /**

@@ -4,7 +4,7 @@
 
 import { del, get, isAbort, path } from "../api.js";
 import { confirmed } from "../confirm.js";
-import { announce, fill, h, heading, problemBox, setText, table } from "../dom.js";
+import { announce, fact, fill, h, heading, problemBox, setText, table } from "../dom.js";
 import { poll } from "../poll.js";
 import { numberParts } from "../scale.js";
 import { timeline } from "../pictures/timeline.js";
@@ -89,10 +89,6 @@ function factsOf(job) {
     ["Said", job.said],
   ];
   return found.filter(([, value]) => value).map(fact);
-}
-
-function fact([name, value]) {
-  return h("div", null, h("dt", null, name), h("dd", null, value));
 }
 
 function capital(word) {

@@ -2,12 +2,11 @@
  * The jobs that YARN knows, running ones and those that ended.
  */
 
-import { get, isAbort } from "../api.js";
+import { get } from "../api.js";
 import { announce, clear, counted, fill, h, heading, problemBox, row, setText } from "../dom.js";
-import { poll } from "../poll.js";
+import { followYarn } from "../poll.js";
 
 const EVERY_MS = 3000;
-const AFTER_TROUBLE_MS = 10_000;
 const COLUMNS = ["Job", "State", "Progress", "Started", "Took", "Output", "Said"];
 
 /**
@@ -26,20 +25,8 @@ export async function show(main, _params, signal) {
     h("table", null, h("caption", null, "Jobs, the newest first"), h("thead", null, head), body),
   );
   fill(main, heading("Jobs"), problem.element, count, list);
-  let before = null;
-  await poll(async () => {
-    try {
-      const { jobs } = await get("/jobs", { signal });
-      problem.say(null);
-      before = drawn({ jobs, before, count, list, body });
-      return EVERY_MS;
-    } catch (error) {
-      if (isAbort(error)) return null;
-      problem.say(error);
-      if (before === null) setText(count, "");
-      return AFTER_TROUBLE_MS;
-    }
-  }, signal);
+  const draw = ({ jobs }, before) => drawn({ jobs, before, count, list, body });
+  await followYarn(() => get("/jobs", { signal }), draw, { everyMs: EVERY_MS, problem, count }, signal);
 }
 
 /** Draw the list anew if something changed, and tell of jobs that ended meanwhile; what was drawn comes back. */

@@ -5,7 +5,7 @@
 import { ageText, everySecond, heard, isBad, later, momentText, outcomeText, reading } from "../age.js";
 import { serverNow, stateOf, syncClock } from "../age.js";
 import { get, isAbort, isPassing, path } from "../api.js";
-import { counted, fill, h, heading, problemBox, setText } from "../dom.js";
+import { counted, fact, fill, h, heading, problemBox, setText } from "../dom.js";
 import { watch } from "../live.js";
 import { poll, wait } from "../poll.js";
 import { numberOf, valueText } from "../scale.js";
@@ -113,7 +113,7 @@ function showFacts(list, node) {
         "Runs lost by its agent": node.dropped,
       }
     : { State: "not enrolled: values about it come from programs" };
-  fill(list, Object.entries(facts).map(([term, text]) => h("div", null, h("dt", null, term), h("dd", null, text))));
+  fill(list, Object.entries(facts).map(fact));
 }
 
 /** The table of all values; rows are made once, and their texts follow. */

@@ -2,15 +2,14 @@
  * YARN's queues, and what waits in them: for what, and when it is expected to begin.
  */
 
-import { get, isAbort } from "../api.js";
+import { get, path } from "../api.js";
 import { announce, clear, counted, fill, h, heading, problemBox, row, setText } from "../dom.js";
-import { poll } from "../poll.js";
+import { followYarn } from "../poll.js";
 import { may } from "../session.js";
 import { moment } from "./jobs.js";
 import { addressOf } from "./tasks/state.js";
 
 const EVERY_MS = 5000;
-const AFTER_TROUBLE_MS = 10_000;
 const COLUMNS = ["Place", "Queue", "Task or job", "Asks for", "Since", "Begins", "Waits for"];
 const UNITS = [
   [1, "s"],
@@ -46,20 +45,8 @@ export async function show(main, _params, signal) {
     fill(count, "Log in with a token of role user or admin to see what waits.");
     return;
   }
-  let before = null;
-  await poll(async () => {
-    try {
-      const found = await get("/queue", { signal });
-      problem.say(null);
-      before = drawn({ found, before, count, queues, list, body });
-      return EVERY_MS;
-    } catch (error) {
-      if (isAbort(error)) return null;
-      problem.say(error);
-      if (before === null) setText(count, "");
-      return AFTER_TROUBLE_MS;
-    }
-  }, signal);
+  const draw = (found, before) => drawn({ found, before, count, queues, list, body });
+  await followYarn(() => get("/queue", { signal }), draw, { everyMs: EVERY_MS, problem, count }, signal);
 }
 
 /** Draw all of it anew, and tell of own tasks that wait no more; what was drawn comes back. */
@@ -112,7 +99,7 @@ function figures(queue) {
 function cells(one, now) {
   const place = [String(one.position), one.own && " yours"];
   if (one.job_id === null) return [place, one.queue, "another\u2019s", "", "", "", ""];
-  const address = one.task_id ? addressOf(one.task_id) : one.is_job && `#/job/${encodeURIComponent(one.job_id)}`;
+  const address = one.task_id ? addressOf(one.task_id) : one.is_job && `#${path("job", one.job_id)}`;
   const id = one.task_id ?? one.job_id;
   const name = address ? h("a", { href: address }, id) : id; // what is not of nodewise has no page
   const asks = one.memory_mb === null ? "" : `${number(one.memory_mb)} MB, ${counted(one.vcores, "vcore")}`;

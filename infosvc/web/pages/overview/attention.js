@@ -3,6 +3,7 @@
  */
 
 import { serverNow, spanText } from "../../age.js";
+import { path } from "../../api.js";
 import { counted } from "../../dom.js";
 import { numberParts } from "../../scale.js";
 import { addressOf, hasEnded } from "../tasks/state.js";
@@ -46,7 +47,7 @@ function nodesAway(cluster) {
         weight,
         what: `${name} ${what}`,
         remedy: "`nodewise doctor` says what is wrong there",
-        address: nodeAddress(name),
+        address: `#${path("node", name)}`,
       };
     });
 }
@@ -69,7 +70,7 @@ function scarce(name, what, [all, free], remedy) {
     weight,
     what: `${name} has ${left} of its ${what} left, ${share(free / all)}`,
     remedy,
-    address: nodeAddress(name),
+    address: `#${path("node", name)}`,
   };
 }
 
@@ -110,10 +111,6 @@ function waiting(tasks) {
       address: addressOf(oldest.task_id),
     },
   ];
-}
-
-function nodeAddress(name) {
-  return `#/node/${encodeURIComponent(name)}`;
 }
 
 function share(ratio) {

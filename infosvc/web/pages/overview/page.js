@@ -3,8 +3,8 @@
  */
 
 import { serverNow } from "../../age.js";
-import { call, get, isAbort } from "../../api.js";
-import { counted, fill, h, heading, problemBox, refill } from "../../dom.js";
+import { call, get, isAbort, path } from "../../api.js";
+import { counted, fill, h, heading, problemBox, refill, row } from "../../dom.js";
 import { watch } from "../../live.js";
 import { atMostEvery, poll } from "../../poll.js";
 import { numberParts, scaleOf, stepOf } from "../../scale.js";
@@ -265,7 +265,7 @@ function nodeCell(name, cluster, running, scale) {
   const work = running > 0 && h("span", { class: "cell-note" }, counted(running, "task"));
   return h(
     "a",
-    { class: look, href: `#/node/${encodeURIComponent(name)}` },
+    { class: look, href: `#${path("node", name)}` },
     h("span", { class: "cell-name" }, name),
     " ",
     h("span", null, words),
@@ -305,7 +305,7 @@ function taskRow(task) {
 
 function jobRow(job) {
   return [
-    h("a", { href: `#/job/${encodeURIComponent(job.job_id)}` }, job.job_id),
+    h("a", { href: `#${path("job", job.job_id)}` }, job.job_id),
     stateText(job),
     "",
     `${Math.round(100 * job.progress)} %`,
@@ -314,13 +314,6 @@ function jobRow(job) {
 }
 
 function list(rows) {
-  const row = ([first, ...others]) =>
-    h(
-      "tr",
-      null,
-      h("th", { scope: "row" }, first),
-      others.map((cell) => h("td", null, cell)),
-    );
   const head = h(
     "tr",
     { class: "unseen" },

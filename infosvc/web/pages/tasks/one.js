@@ -5,7 +5,7 @@
 import { everySecond, spanText } from "../../age.js";
 import { del, get, isAbort, path, post } from "../../api.js";
 import { confirmed } from "../../confirm.js";
-import { announce, counted, fill, h, heading, problemBox, refill, setText } from "../../dom.js";
+import { announce, counted, fact, fill, h, heading, problemBox, refill, setText } from "../../dom.js";
 import { watch } from "../../live.js";
 import { atMostEvery, latestOnly } from "../../poll.js";
 import { asTyped } from "../../words.js";
@@ -79,7 +79,7 @@ function factsOf(task) {
   const found = [
     ["Id", task.task_id],
     ["Owner", task.owner],
-    ["Node", task.node_name && h("a", { href: `#/node/${encodeURIComponent(task.node_name)}` }, task.node_name)],
+    ["Node", task.node_name && h("a", { href: `#${path("node", task.node_name)}` }, task.node_name)],
     ["Took", h("span", { class: "took" }, tookText(task))],
     ["Asked for", moment(task.created_at)],
     ["Began", task.started_at !== null && moment(task.started_at)],
@@ -121,10 +121,6 @@ function askedFor({ spec, again_of: first }) {
     ["Changes since", spec.changes && h("pre", { class: "diff" }, spec.changes)],
   ];
   return found.filter(([, value]) => value && value.length !== 0);
-}
-
-function fact([name, value]) {
-  return h("div", null, h("dt", null, name), h("dd", null, value));
 }
 
 /** Stop, again, remove: what can be done to a task in its state. */

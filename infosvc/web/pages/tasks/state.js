@@ -3,6 +3,7 @@
  */
 
 import { serverNow, spanText } from "../../age.js";
+import { path } from "../../api.js";
 import { h } from "../../dom.js";
 import { isLoggedIn, may } from "../../session.js";
 
@@ -68,7 +69,7 @@ export function tookText(task) {
  * @returns {string}
  */
 export function addressOf(taskId) {
-  return `#/task/${encodeURIComponent(taskId)}`;
+  return `#${path("task", taskId)}`;
 }
 
 function whole(seconds) {
