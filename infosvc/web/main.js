@@ -5,6 +5,7 @@
 import { isAbort } from "./api.js";
 import { fill, h, messageOf } from "./dom.js";
 import { startLive } from "./live.js";
+import { startSearch } from "./search.js";
 import { onSession, startSession } from "./session.js";
 
 /**
@@ -123,6 +124,7 @@ async function start() {
   });
   const opened = location.hash;
   startLive(document.getElementById("connection"));
+  startSearch(document.getElementById("search"));
   await startSession(document.getElementById("session"));
   onSession(() => route({ focus: false }));
   window.addEventListener("hashchange", () => route());
