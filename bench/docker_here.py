@@ -108,14 +108,15 @@ class DockerHere:
         self.engine.ask("DELETE", f"/images/{self.image}", force="1")
 
     def _docker_settings(self) -> dict[str, object]:
+        namespace = "".join(filter(str.isalnum, self.folder.name))  # containerd takes no other names
         return {
             "hosts": [f"unix://{self.docker}"],
             "group": "root",
             "pidfile": str(self.folder / "docker.pid"),
             "data-root": str(self.folder / "data"),
             "exec-root": str(self.folder / "exec"),
-            "containerd-namespace": self.folder.name,
-            "containerd-plugins-namespace": f"{self.folder.name}-plugins",
+            "containerd-namespace": namespace,
+            "containerd-plugins-namespace": f"{namespace}-plugins",
             "storage-driver": "overlay2",
             "exec-opts": ["native.cgroupdriver=cgroupfs"],
             "bridge": "none",

@@ -15,7 +15,7 @@ import click
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Forbidden, InfoError, Unauthorized
 from infosvc.wire.records import Role
-from infosvc.wire.token_file import read_token
+from infosvc.wire.service_options import read_token
 
 SHORTEST_PAUSE, LONGEST_PAUSE = 1.0, 10.0
 """Seconds until a submitter that has ended is started again; twice as many each time, unless it ran for long."""

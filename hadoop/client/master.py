@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +58,7 @@ class Heartbeat:
     """What one exchange with the ResourceManager brought.
 
     `back_nodes` take work (again); `unhealthy_nodes` are the lost ones that reported a fault themselves, as of a disk.
+    `wanted_back` are the ids of containers that YARN is about to end, because their room belongs to another queue.
     """
 
     granted: tuple[Granted, ...]
@@ -65,6 +66,7 @@ class Heartbeat:
     lost_nodes: tuple[str, ...]
     back_nodes: tuple[str, ...] = ()
     unhealthy_nodes: tuple[str, ...] = ()
+    wanted_back: tuple[str, ...] = ()
 
     def merge(self, later: Heartbeat) -> Heartbeat:
         """Combine two exchanges; the later news of a node replaces the earlier."""
@@ -74,6 +76,7 @@ class Heartbeat:
             (*_leave_out(self.lost_nodes, later.back_nodes), *later.lost_nodes),
             (*_leave_out(self.back_nodes, later.lost_nodes), *later.back_nodes),
             (*_leave_out(self.unhealthy_nodes, later.back_nodes), *later.unhealthy_nodes),
+            self.wanted_back + later.wanted_back,
         )
 
 
@@ -206,6 +209,7 @@ class MasterSession:
                 tuple(node for node, state in nodes if state in LOST_STATES),
                 tuple(node for node, state in nodes if state == "RUNNING"),
                 tuple(node for node, state in nodes if state == "UNHEALTHY"),
+                tuple(_wanted_back(news.getPreemptionMessage())),
             )
 
     def launch(self, granted: Granted, launch: Launch) -> None:
@@ -246,6 +250,13 @@ class MasterSession:
 
 def _leave_out(nodes: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(node for node in nodes if node not in others)
+
+
+def _wanted_back(message: Any) -> Iterator[str]:
+    """The containers that a message names, which has them by contract, strictly or both, and is mostly not there."""
+    for part in (message.getContract(), message.getStrictContract()) if message else ():
+        for one in part.getContainers() if part else ():
+            yield str(one.getId())
 
 
 def _to_granted(container: Any, request: int = 0) -> Granted:

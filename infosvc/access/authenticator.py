@@ -6,6 +6,7 @@ import hmac
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
+from infosvc.access import task_token
 from infosvc.access.csrf import Environ, check_change
 from infosvc.access.local_call import LocalCalls
 from infosvc.access.rate_limit import RateLimit, TooFast
@@ -18,6 +19,7 @@ from infosvc.state.views import Latest
 from infosvc.wire.bodies import LONGEST_TOKEN
 from infosvc.wire.errors import Forbidden, InfoError, Revoked, Unauthorized
 from infosvc.wire.records import Role
+from infosvc.wire.tasks import Task
 
 MOST_KNOWN = 20_000
 LONGEST_HEADER = len("Bearer ") + LONGEST_TOKEN  # characters; what is good is remembered, and must stay small
@@ -27,7 +29,10 @@ _REFUSED = "infosvc.refused"
 
 
 class _Known(NamedTuple):
-    """Whom a good header shows until it expires, as long as `stored` (None: the first admin) is the token's row."""
+    """Whom a good header shows until it expires, as long as `stored` is the token's row; the first admin has none.
+
+    The token of a task has none either, and holds as long as the task goes on.
+    """
 
     caller: Caller
     stored: StoredToken | None = None
@@ -48,6 +53,7 @@ class Authenticator:
         self._sessions = sessions
         self._monotonic, self._wall = latest.clock.monotonic, latest.clock.wall
         self._first_admin = sha256(settings.token)
+        self._secret = settings.token
         self._known: dict[str, _Known] = {}
         self._calls = RateLimit(settings.calls_per_second)
         self._refusals = RateLimit(settings.refusals_per_second)
@@ -108,6 +114,8 @@ class Authenticator:
             return False
         if caller.token_id == FIRST_ADMIN:
             return True
+        if caller.task_id:
+            return self._goes_on(caller)
         stored = self._latest.configuration.tokens.get(caller.token_id)
         if stored is None or stored.token.revoked_at is not None:
             return False
@@ -211,6 +219,8 @@ class Authenticator:
         digest = sha256(text)
         if hmac.compare_digest(digest, self._first_admin):
             return _Known(Caller(FIRST_ADMIN, Role.ADMIN, None, FIRST_ADMIN, user_name=USER_OF_FIRST_ADMIN))
+        if task := task_token.recognise(text, self._secret, self._latest.configuration.tasks):
+            return _Known(_caller_of(task))
         stored = self._latest.configuration.tokens.get(id_of(digest))
         if stored is None or not hmac.compare_digest(digest, stored.sha256):
             return None
@@ -227,11 +237,17 @@ class Authenticator:
     def _holds(self, known: _Known) -> bool:
         """Whether nothing has changed about a token; whoever revokes it puts another row in its place."""
         caller, stored, expires_at = known
+        if caller.task_id:
+            return self._goes_on(caller)
         if stored is None:
             return True
         if expires_at is not None and self._wall() >= expires_at:
             return False
         return self._latest.configuration.tokens.get(caller.token_id) is stored
+
+    def _goes_on(self, caller: Caller) -> bool:
+        """Whether the task still runs whose token a caller has shown."""
+        return task_token.still_holds(caller.task_id, caller.task_asked_at, self._latest.configuration.tasks)
 
     def _remember(self, header: str, known: _Known) -> None:
         if len(self._known) >= MOST_KNOWN:
@@ -242,6 +258,19 @@ class Authenticator:
         wait = self._calls.take(key, self._monotonic())
         if wait:
             raise TooFast("too many calls", wait)
+
+
+def _caller_of(task: Task) -> Caller:
+    """Who shows the token of a task; it counts as a caller of its own, whatever other tokens its owner has."""
+    task_id = task.task_id
+    return Caller(
+        name=f"{task.owner} ({task_id})",
+        role=Role.TASK,
+        token_id=task_id,
+        user_name=task.owner,
+        task_id=task_id,
+        task_asked_at=task.created_at,
+    )
 
 
 def _token_in(header: str) -> str:

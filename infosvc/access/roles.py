@@ -27,6 +27,7 @@ MAY: dict[Role, frozenset[Role]] = {
     Role.SCHEDULER: frozenset({Role.SCHEDULER, Role.ADMIN}),
     Role.USER: frozenset({Role.USER, Role.ADMIN}),
     Role.SUBMITTER: frozenset({Role.SUBMITTER, Role.ADMIN}),
+    Role.TASK: frozenset({Role.TASK, Role.ADMIN}),
     Role.ADMIN: frozenset({Role.ADMIN}),
 }
 
@@ -34,6 +35,7 @@ MAY: dict[Role, frozenset[Role]] = {
 _DOCUMENTATION = frozenset({"api.specs", "api.doc", "api.root", "restx_doc.static"})
 
 SEES_TASKS = (Role.USER, Role.SUBMITTER)  # what one needs to read tasks
+TRACKS = (Role.USER, Role.TASK)  # what one needs to track runs
 
 FIRST_ADMIN = "first admin"
 USER_OF_FIRST_ADMIN = "admin"
@@ -44,7 +46,8 @@ class Caller(NamedTuple):
     """One caller whose token was checked; `name` is what the audit log calls it, `token_id` is empty for nobody's.
 
     `session` is the key of the session by which a browser called, and empty for all who showed the token itself.
-    `user_name` is whose tasks it submits: the name of its token, so all tokens of one name are one user.
+    `user_name` is whose tasks it submits: the name of its token, so all tokens of one name are one user. `task_id` is
+    the task that a token of role task is for, and `task_asked_at` when that was asked for.
     """
 
     name: str
@@ -53,6 +56,8 @@ class Caller(NamedTuple):
     token_id: str = ""
     session: str = ""
     user_name: str = ""
+    task_id: str = ""
+    task_asked_at: float = 0.0
 
     @property
     def owners(self) -> frozenset[str] | None:
@@ -60,6 +65,11 @@ class Caller(NamedTuple):
         if self.role in (Role.ADMIN, Role.SUBMITTER):
             return None
         return frozenset({self.user_name}) if self.role is Role.USER else frozenset()
+
+    @property
+    def run_owners(self) -> frozenset[str] | None:
+        """Whose runs it may track, None for everybody's: a task those of its owner."""
+        return frozenset({self.user_name}) if self.role is Role.TASK else self.owners
 
     @property
     def reads_one_node(self) -> bool:

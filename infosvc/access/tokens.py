@@ -33,6 +33,12 @@ def make(text: str, name: str, role: Role, node_name: str | None, now: float, ex
     The name of a token of role user is that of the user, whose tasks are those of all tokens of this name.
     `now` is Unix seconds, `expires_in` seconds.
     """
+    if role is Role.TASK:
+        raise InvalidInput(
+            "a token of role task is made by the service itself, for each task",
+            "role",
+            remedy="make one of another role",
+        )
     if role is Role.AGENT and node_name is None:
         raise InvalidInput("a token of role agent is for one node", "node_name", remedy="name it in node_name")
     if role not in (Role.AGENT, Role.READER) and node_name is not None:

@@ -17,8 +17,7 @@ from infosvc.commands.staying import AWAY
 from infosvc.wire.answers import AuditEntry
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Conflict, InvalidInput
-from infosvc.wire.service_options import ServiceAddress
-from infosvc.wire.token_file import token_path
+from infosvc.wire.service_options import ServiceAddress, token_path
 
 COLUMNS = ("sequence", "at", "who", "address", "call", "status", "detail")
 SHOWN_DETAIL = 80

@@ -22,7 +22,7 @@ from infosvc.settings import Ack, Settings
 from infosvc.wire.client import DEFAULT_PORT
 from infosvc.wire.errors import InvalidInput
 from infosvc.wire.records import NODE_NAME
-from infosvc.wire.token_file import token_path
+from infosvc.wire.service_options import token_path
 
 if TYPE_CHECKING:
     from infosvc.http.api.call_group import CallGroup

@@ -35,7 +35,7 @@ def token() -> None:
 @click.argument("name")
 @click.option(
     "--role",
-    type=click.Choice([role.value for role in Role]),
+    type=click.Choice([role.value for role in Role if role is not Role.TASK]),
     callback=lambda _context, _option, role: Role(role),
     required=True,
     help="reader: read. agent: report for --node. processor: write values. scheduler: also start and stop slots. "

@@ -16,6 +16,7 @@ from infosvc.access.sessions import Sessions
 from infosvc.core.metrics import Metrics
 from infosvc.core.readiness import Readiness
 from infosvc.data.admission import Admission
+from infosvc.data.cluster_hour import ClusterHours
 from infosvc.data.curves import Curves
 from infosvc.data.event_sources import SourceReader
 from infosvc.data.events import Broker
@@ -51,6 +52,7 @@ class Components:
     notifier: Notifier
     broker: Broker
     curves: Curves
+    cluster_hours: ClusterHours
     sources: SourceReader
     metrics: Metrics
     watchdog: Watchdog
@@ -92,6 +94,7 @@ class Components:
             notifier,
             broker,
             curves,
+            ClusterHours(curves, clock),
             SourceReader(broker),
             Metrics(latest, writer, broker, curves),
             watchdog,

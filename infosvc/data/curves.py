@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import threading
 from array import array
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from infosvc.settings import Clock
@@ -31,6 +30,14 @@ class LastHour(NamedTuple):
 
     since: float
     curves: dict[str, Numbers]
+    is_full: bool
+
+
+class HourOfNodes(NamedTuple):
+    """The curves of one name by node: a number for each step, oldest first, and NaN where none came."""
+
+    since: float
+    curves: dict[str, array[float]]
     is_full: bool
 
 
@@ -70,19 +77,35 @@ class Curves:
 
     def last_hour(self, node_name: str, data_name: str | None = None) -> LastHour:
         """The curves of a node by data name, or that of one name."""
-        monotonic, wall = self._clock.monotonic(), self._clock.wall()
-        now = _step(monotonic)
-        since = wall - monotonic + (now - STEPS + 1) * STEP
+        now, since = self._now()
         with self._lock:
             curves = self._nodes.get(node_name, {})
             names = sorted(curves) if data_name is None else [name for name in (data_name,) if name in curves]
-            for name in names:
-                if value := self._current_values.find(name, node_name):
-                    self._take((name, node_name), value, now)
-            copies = [(name, curves[name].newest, curves[name].numbers[:]) for name in names]
-        return LastHour(
-            round(since, 3), {name: _numbers(newest, numbers, now) for name, newest, numbers in copies}, self.is_full
-        )
+            copies = [(name, self._copy(curves[name], (name, node_name), now)) for name in names]
+        return LastHour(since, {name: tuple(map(plain, numbers)) for name, numbers in copies}, self.is_full)
+
+    def hour_of_nodes(self, data_name: str) -> HourOfNodes:
+        """The curves of a name on all nodes."""
+        now, since = self._now()
+        with self._lock:
+            copies = {
+                node: self._copy(curve, (data_name, node), now)
+                for node, curves in self._nodes.items()
+                if (curve := curves.get(data_name))
+            }
+        return HourOfNodes(since, copies, self.is_full)
+
+    def _now(self) -> tuple[int, float]:
+        """The step that is now, and when the first of the hour began, in Unix seconds."""
+        monotonic, wall = self._clock.monotonic(), self._clock.wall()
+        now = _step(monotonic)
+        return now, round(wall - monotonic + (now - STEPS + 1) * STEP, 3)
+
+    def _copy(self, curve: _Curve, cell: Cell, now: int) -> array[float]:
+        """What a curve holds of the hour up to the step `now`, the current number too."""
+        if value := self._current_values.find(*cell):
+            self._take(cell, value, now)
+        return curve.hour(now)
 
     def _take(self, cell: Cell, value: Value, now: int) -> None:
         if value.text is None or value.measured is None or len(value.text) > LONGEST_NUMBER:
@@ -131,18 +154,20 @@ class _Curve:
         self.newest = max(self.newest, step)
         self.numbers[step % STEPS] = number
 
+    def hour(self, now: int) -> array[float]:
+        """The numbers of the hour up to the step `now`, oldest first."""
+        oldest = (self.newest + 1) % STEPS
+        known = self.numbers[oldest:] + self.numbers[:oldest]
+        passed = now - self.newest
+        if passed >= 0:
+            return known[passed:] + _EMPTY[:passed]
+        return _EMPTY[:-passed] + known[:passed]
+
 
 def _step(monotonic: float) -> int:
     return math.floor(monotonic / STEP)
 
 
-def _numbers(newest: int, numbers: Sequence[float], now: int) -> Numbers:
-    """What a curve's ring holds of the steps up to `now`."""
-    known = range(newest - STEPS + 1, newest + 1)
-    wanted = range(now - STEPS + 1, now + 1)
-    return tuple(_plain(numbers[step % STEPS]) if step in known else None for step in wanted)
-
-
-def _plain(kept: float) -> float | None:
+def plain(kept: float) -> float | None:
     """A number with the seven digits that four bytes hold; None for a gap, and for what is too large for them."""
     return float(f"{kept:.7g}") if math.isfinite(kept) else None

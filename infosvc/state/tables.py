@@ -8,7 +8,7 @@ from __future__ import annotations
 from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, Index, Integer, MetaData, String, Table, Text
 from sqlalchemy.dialects.mysql import LONGTEXT
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 metadata = MetaData()
 
@@ -144,6 +144,8 @@ tasks = _table(
     Column("started_at", Double),
     Column("ended_at", Double),
     Column("again_of", String(32)),
+    Column("idle_since", Double),
+    Column("output_folder", Text),
 )
 
 # Of experiments and runs that programs track with MLflow's client. tags is a JSON object of texts, document that of a

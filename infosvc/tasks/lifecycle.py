@@ -9,6 +9,7 @@ import hashlib
 import secrets
 from dataclasses import dataclass, fields
 from pathlib import PurePosixPath
+from typing import Any
 
 import msgspec
 
@@ -20,7 +21,7 @@ from infosvc.tasks.changing import change
 from infosvc.tasks.listing import find
 from infosvc.wire.errors import Conflict, InvalidInput
 from infosvc.wire.task_spec import TaskSpec
-from infosvc.wire.tasks import Task, TaskNews, TaskState
+from infosvc.wire.tasks import Task, TaskNews, TaskProgress, TaskState
 
 LONGEST_NAME = 128
 LARGEST_SPEC = 128 << 10  # bytes; nobody's command line is longer
@@ -96,13 +97,44 @@ def take_news(transaction: Transaction, task_id: str, news: TaskNews, now: float
     task = stored.task
     told = {one.name: value for one in fields(news) if (value := getattr(news, one.name)) is not None}
     told["taken"] = True  # by whoever has news of it
+    if _is_overtaken(task, news):
+        told = {name: value for name, value in told.items() if name not in ("state", "reason")}
     if all(getattr(task, name) == value for name, value in told.items()):
         return task
     _refuse_news(task, news)
-    del told["state"]
+    if _begins_anew(task, news.attempt):
+        told = {"node_name": None} | told
+    if news.state.is_final or news.state is TaskState.QUEUED or _begins_anew(task, news.attempt):
+        told |= {"idle_since": None, "output_folder": None}
     if news.state.is_final:
+        del told["state"]
         return successors.end(transaction, stored, news.state, told.pop("reason", task.reason), now, **told)
-    return change(transaction, stored, now, state=news.state, **told)
+    return change(transaction, stored, now, **told)
+
+
+def take_progress(transaction: Transaction, task_id: str, progress: TaskProgress, now: float) -> Task:
+    """Note what the runner of a task tells; what was noted before changes nothing.
+
+    Conflict when the task has ended, has begun anew since, or tells of a start that cannot have come yet.
+    """
+    stored = find(transaction.configuration, None, task_id)
+    task = stored.task
+    state = TaskState.RUNNING if progress.running else TaskState.STARTING
+    _refuse_news(task, TaskNews(state, attempt=progress.attempt))
+    if progress.attempt > (task.attempt or 0) + 1:
+        raise Conflict(f"{task_id} has not begun its attempt {progress.attempt - 1}", "attempt", remedy="tell it later")
+    told: dict[str, Any] = {
+        "state": state,
+        "reason": progress.reason,
+        "attempt": progress.attempt,
+        "idle_since": None if progress.idle_since is None else min(progress.idle_since, now),
+        "output_folder": progress.output_folder,
+    }
+    if all(getattr(task, name) == value for name, value in told.items()):
+        return task
+    if _begins_anew(task, progress.attempt):
+        told["node_name"] = None
+    return change(transaction, stored, now, **told)
 
 
 def remove(transaction: Transaction, owners: frozenset[str] | None, task_id: str) -> None:
@@ -143,6 +175,16 @@ def _name(spec: TaskSpec) -> str:
     return (spec.name or spec.program or PurePosixPath(spec.argv[0]).name or spec.argv[0])[:LONGEST_NAME]
 
 
+def _begins_anew(task: Task, attempt: int | None) -> bool:
+    return attempt is not None and task.attempt not in (None, attempt)
+
+
+def _is_overtaken(task: Task, news: TaskNews) -> bool:
+    """Whether the runner has told since that the program runs of which the submitter thinks that it starts."""
+    is_same = news.attempt in (None, task.attempt)
+    return is_same and news.state is TaskState.STARTING and task.state is TaskState.RUNNING
+
+
 def _refuse_news(task: Task, news: TaskNews) -> None:
     if task.ended_at is not None:
         raise Conflict(f"{task.task_id} has ended: it is {task.state}", "state", remedy="end what still runs of it")
@@ -152,7 +194,9 @@ def _refuse_news(task: Task, news: TaskNews) -> None:
             "state",
             remedy="the service itself decides which tasks wait",
         )
-    if news.attempt is not None and task.attempt is not None and news.attempt < task.attempt:
+    is_end = news.state.is_final and news.application_id == task.application_id is not None
+    is_late = news.attempt is not None and task.attempt is not None and news.attempt < task.attempt
+    if is_late and not is_end:  # for what YARN says of the end holds whatever a runner has told
         raise Conflict(
             f"{task.task_id} has begun its attempt {task.attempt}, and this is news of attempt {news.attempt}",
             "attempt",

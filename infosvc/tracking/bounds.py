@@ -125,5 +125,5 @@ def _count(runs: Iterable[StoredRun]) -> int:
 
 
 def _aged(runs: Iterable[StoredRun]) -> list[tuple[float, str, int]]:
-    """When each run that is no task changed last, its id and its bytes, in this order."""
+    """Each run that is not a task, the oldest first: when it changed last, its id, its bytes."""
     return sorted((stored.run.changed_at, stored.run.run_id, stored.size) for stored in runs if not stored.run.is_task)

@@ -58,7 +58,7 @@ def begin(transaction: Transaction, caller: Caller, new: NewRun, settings: Setti
 def find(configuration: Configuration, caller: Caller, run_id: str) -> StoredRun:
     """A run as it is now, also the run of a task of which nothing is kept yet; NotFound when the caller sees none."""
     found = current(configuration.runs.get(run_id), configuration.tasks.get(run_id))
-    if found is None or not _sees(caller.owners, found.run):
+    if found is None or not _sees(caller.run_owners, found.run):
         raise NotFound(f"no run has the id {run_id[:80]!r}", "run_id", remedy="search_runs shows those that there are")
     return found
 
@@ -74,7 +74,7 @@ def current(stored: StoredRun | None, task: StoredTask | None) -> StoredRun | No
 
 def select(configuration: Configuration, caller: Caller) -> list[StoredRun]:
     """All runs that the caller may see."""
-    seen = (stored for stored in list(configuration.runs.values()) if _sees(caller.owners, stored.run))
+    seen = (stored for stored in list(configuration.runs.values()) if _sees(caller.run_owners, stored.run))
     found = (current(stored, configuration.tasks.get(stored.run.run_id)) for stored in seen)
     return [one for one in found if one is not None]
 
@@ -111,6 +111,22 @@ def keep(transaction: Transaction, run: Run, settings: Settings, now: float) -> 
         with suppress(Conflict):  # mostly because it is there
             experiments.create(transaction, run.owner, _experiment_of(task.task), {}, now)
     return run
+
+
+def stand_in(transaction: Transaction, task_id: str, experiment_id: str, settings: Settings) -> None:
+    """Let the run of a task stand in the experiment that its program has set; Conflict when there is no room.
+
+    MLflow's client refuses to go on with a run of another experiment than the one that is set. Once anything is noted
+    of the run, or where a variable of the task names its experiment, it stays where it is.
+    """
+    task: StoredTask | None = transaction.find("tasks", (task_id,))
+    kept = transaction.configuration.runs.get(task_id)
+    if task is None or EXPERIMENT in task.task.spec.variables:
+        return
+    found = current(kept, task)
+    if found is None or found.run.experiment_id == experiment_id or found.run.changed_at != found.run.created_at:
+        return
+    bounds.put(transaction, msgspec.structs.replace(found.run, experiment_id=experiment_id), settings)
 
 
 def delete(transaction: Transaction, caller: Caller, run_id: str) -> None:

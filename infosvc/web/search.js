@@ -62,6 +62,7 @@ class Search {
     this.list = h("ul", { id: "search-found", role: "listbox", "aria-label": "Found", hidden: true });
     this.found = [];
     this.at = -1;
+    this.opensFirst = false; // Enter was pressed before anything was found
     this.names = null;
     this.ends = new AbortController().signal; // it lives as long as the page
     const look = settled(
@@ -69,7 +70,10 @@ class Search {
       SETTLE_MS,
       this.ends,
     );
-    this.field.addEventListener("input", look);
+    this.field.addEventListener("input", () => {
+      this.close(); // what an older text found is not meant any more
+      look();
+    });
     this.field.addEventListener("focus", look);
     this.field.addEventListener("blur", () => this.close());
     this.field.addEventListener("keydown", (event) => this.press(event));
@@ -114,6 +118,7 @@ class Search {
     this.list.hidden = false;
     this.field.setAttribute("aria-expanded", "true");
     this.mark();
+    if (this.opensFirst && found.length) return this.open(0);
     announce(found.length ? `${counted(found.length, "result")}.` : none);
   }
 
@@ -132,9 +137,10 @@ class Search {
       event.preventDefault();
       this.at = (this.at + steps[event.key] + this.found.length) % this.found.length;
       this.mark();
-    } else if (event.key === "Enter" && this.at >= 0) {
+    } else if (event.key === "Enter") {
       event.preventDefault();
-      this.open(this.at);
+      if (this.at >= 0) this.open(this.at);
+      else this.opensFirst = true;
     } else if (event.key === "Escape") {
       this.close();
     }
@@ -150,6 +156,7 @@ class Search {
 
   close() {
     this.found = [];
+    this.opensFirst = false;
     this.at = -1;
     this.list.hidden = true;
     clear(this.list);

@@ -16,7 +16,7 @@ const AGAIN_MS = 5_000;
 
 // Which roles may do what takes one of these; the same as MAY in infosvc/access/roles.py.
 const MAY = {
-  reader: ["reader", "agent", "processor", "scheduler", "user", "submitter", "admin"],
+  reader: ["reader", "agent", "processor", "scheduler", "user", "submitter", "task", "admin"],
   processor: ["processor", "scheduler", "admin"],
   scheduler: ["scheduler", "admin"],
   user: ["user", "admin"],
@@ -27,7 +27,7 @@ const MAY = {
 /**
  * @typedef {object} Session
  * @property {string} name "anonymous" when nobody is logged in
- * @property {"reader" | "agent" | "processor" | "scheduler" | "user" | "submitter" | "admin" | null} role null: reading takes a token, too
+ * @property {"reader" | "agent" | "processor" | "scheduler" | "user" | "submitter" | "task" | "admin" | null} role null: reading takes a token, too
  * @property {string | null} csrf_token null when nobody is logged in
  * @property {number | null} [expires_at] Unix seconds
  */

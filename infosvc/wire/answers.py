@@ -99,6 +99,18 @@ class Hour(Curve):
 
 
 @dataclass(frozen=True)
+class ClusterHour(Curve):
+    """The last hour of one name over all nodes that have it."""
+
+    of: str | None = field(
+        metadata=describe("what the numbers are shares of; null if they are sums", example="memory_total_bytes")
+    )
+    since: float = field(metadata=_SINCE)
+    step: float = field(metadata=_STEP)
+    full: bool = field(metadata=_FULL)
+
+
+@dataclass(frozen=True)
 class NodeHour(Record):
     """The last hour of every number of one node."""
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from infosvc.wire.answers import AuditEntry, AuditPruned, History, Hour, NodeHour, PastRun, Token
+from infosvc.wire.answers import AuditEntry, AuditPruned, ClusterHour, History, Hour, NodeHour, PastRun, Token
 from infosvc.wire.connection import Call
 from infosvc.wire.errors import Unauthorized
 from infosvc.wire.event_stream import EventStream
@@ -206,6 +206,13 @@ class InfoClient(TaskClient):
     def hour(self, data_name: str, node_name: str) -> Hour:
         """The last hour of a number on a node, in steps; NotFound when the name has no value there."""
         return self._ask(f"{_cell(data_name, node_name)}/hour", Hour.from_json)
+
+    def cluster_hour(self, data_name: str, of: str | None = None) -> ClusterHour:
+        """The last hour of a number summed over all nodes, in steps; with `of`, as shares of the sum of that name.
+
+        Of ratios it is their mean, weighted by `of`.
+        """
+        return self._ask(f"{_cell(data_name, '*')}/hour" + query_of(of=of), ClusterHour.from_json)
 
     def node_hour(self, node_name: str) -> NodeHour:
         """The last hour of every number of a node, in few calls."""

@@ -27,6 +27,7 @@ PORTS = {"http": 80, "https": 443}
 API = "/api/v1"  # below an address; who gives it with the address means the same service
 FIRST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 2.0
+_CHANCE = random.Random()  # noqa: S311 - no secret; and none of the numbers that a program draws from its own
 
 _FAILURES = (OSError, ValueError, http.client.HTTPException)
 
@@ -189,7 +190,7 @@ def encode_json(body: Any) -> bytes:
 
 def pause(attempt: int) -> float:
     """Seconds to wait after a failed attempt (0 is the first): at random, so that callers do not come all at once."""
-    return random.uniform(0, min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0**attempt))  # noqa: S311 - no secret
+    return _CHANCE.uniform(0, min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0**attempt))
 
 
 def _wait(attempt: int, asked: str, give_up: float) -> bool:

@@ -89,6 +89,7 @@ class Role(StrEnum):
     SCHEDULER = "scheduler"  # read, write values, start and stop slots
     USER = "user"  # read, and have tasks of its own
     SUBMITTER = "submitter"  # read, tasks too, and say what becomes of them
+    TASK = "task"  # read, track runs for its owner, and say how far one task is; the service makes these tokens itself
     ADMIN = "admin"  # everything
 
 

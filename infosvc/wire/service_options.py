@@ -1,4 +1,4 @@
-"""The options by which a command finds the information service, the same in every room.
+"""The options by which a command finds the information service and its token, the same in every room.
 
 What travels to nodes has no library for command lines, so a room with commands hands in what makes an option of each.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from infosvc.wire.client import DEFAULT_URL, InfoClient
-from infosvc.wire.token_file import read_token
+from infosvc.wire.errors import InvalidInput
 
 MakeOption = Callable[..., Callable[[Any], Any]]
 
@@ -84,3 +84,23 @@ def add_service_options(command: Callable[..., Any], option: MakeOption, file_ty
     for one in reversed(SERVICE_OPTIONS):
         call = one.decorator(option, file_type)(call)
     return call
+
+
+def token_path(home: Path, token_file: Path | None) -> Path:
+    """The token file that was named, or the one under home."""
+    return token_file or home / "service" / "token"
+
+
+def read_token(home: Path, token_file: Path | None) -> str | None:
+    """The token, None when nothing lies at the default place; InvalidInput when a named file cannot be read."""
+    path = token_path(home, token_file)
+    if not token_file and not path.exists():
+        return None
+    try:
+        return path.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(
+            f"the token file {path} cannot be read ({error})",
+            "token_file",
+            remedy="`nodewise serve` makes it; name it with --token-file",
+        ) from error

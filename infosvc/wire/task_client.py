@@ -13,16 +13,17 @@ from typing import Any
 
 from infosvc.wire.connection import Call, error_from
 from infosvc.wire.errors import InvalidInput, NotReady
+from infosvc.wire.queues import ClusterQueues
 from infosvc.wire.service_calls import ServiceCalls, next_path, query_of, segment
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import (
     MOST_TASKS_OF_ANSWER,
-    ClusterQueues,
     Task,
     TaskDecision,
     TaskLogPiece,
     TaskNews,
     TaskOutputs,
+    TaskProgress,
     TaskState,
     TaskValues,
 )
@@ -134,6 +135,14 @@ class TaskClient(ServiceCalls):
         Conflict when the task has ended meanwhile, so that what still runs of it should end.
         """
         return self._read(self._call("PUT", f"{_path(task_id)}/news", news.to_json()), Task.from_json)
+
+    def task_token(self, task_id: str) -> str:
+        """The token that the runner and the program of a task show, for its submitter; Conflict when it has ended."""
+        return self._read(self._call("POST", f"{_path(task_id)}/token"), lambda answer: str(answer["token"]))
+
+    def put_task_progress(self, task_id: str, progress: TaskProgress) -> Task:
+        """Say how far a task is, for its runner; Conflict when it has ended, or has begun anew."""
+        return self._read(self._call("PUT", f"{_path(task_id)}/progress", progress.to_json()), Task.from_json)
 
     def has_files(self, sha256: str) -> bool:
         """Whether the service has the archive with this SHA-256."""

@@ -234,3 +234,7 @@ class Runner(Hearing, ABC):
     @abstractmethod
     def progress(self) -> Progress:
         """How far the job is; asked by other threads meanwhile."""
+
+    def give_back(self) -> None:
+        """YARN is about to end the container, whose room belongs to another queue; it starts another attempt later."""
+        return

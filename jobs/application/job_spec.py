@@ -10,6 +10,9 @@ from typing import Any, Self
 
 from jobs.application.options import check_options, option
 
+INFO_TOKEN, INFO_CA = "info_token", "info_ca"
+"""Files beside the application master: what it shows to the information service, and the authority of an https one."""
+
 
 class Settings:
     """To and from the JSON file that lies beside a running program; what the file lacks has its default.

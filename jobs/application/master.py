@@ -107,7 +107,8 @@ class Application:
         with ThreadPoolExecutor(1, thread_name_prefix="runner") as pool:
             work = pool.submit(runner.run)
             while not wait([work], CALM_SECONDS).done:
-                self._session.heartbeat(runner.progress().share)
+                if os.environ["CONTAINER_ID"] in self._session.heartbeat(runner.progress().share).wanted_back:
+                    runner.give_back()
         return work.result()
 
     def remember(self, succeeded: bool, message: str) -> None:

@@ -19,7 +19,7 @@ from infosvc.wire.client import DEFAULT_URL, InfoClient
 from infosvc.wire.errors import Forbidden, InfoError
 from infosvc.wire.records import Role
 from jobs.application.job_record import kind_tag, program_tags
-from jobs.application.job_spec import JobOptions, JobSpec
+from jobs.application.job_spec import INFO_CA, INFO_TOKEN, JobOptions, JobSpec
 from jobs.application.package import code_zip
 from jobs.division import decision_store, kept_work
 from jobs.errors import JobError
@@ -78,7 +78,8 @@ class Order:
 
     `uploads` are files of this machine that are laid into the job's folder in HDFS, by their names there. Of what waits
     in its queue, YARN takes the highest `priority` first. `prepare` comes before the job gets a token for writing
-    values; `needs_service` says whether it cannot do without the information service.
+    values; `needs_service` says whether it cannot do without the information service. With a `token` of its own, the
+    job shows that one.
     """
 
     kind: str
@@ -90,6 +91,7 @@ class Order:
     tags: Sequence[str] = ()
     prepare: Callable[[InfoClient], None] = lambda _: None
     needs_service: bool = True
+    token: str | None = None
     priority: int = 0
     master: MasterNeeds = field(default_factory=MasterNeeds)
 
@@ -250,9 +252,9 @@ class Submitter:
         contents = {"job.json": spec.to_bytes(), "code.zip": code_zip()}
         self._tokens[spec.job_id] = token = job_token(order.access.client(), order, spec.job_id, self._say)
         if token.text:
-            contents["info_token"] = token.text.encode()
+            contents[INFO_TOKEN] = token.text.encode()
         if order.access.ca_file:
-            contents["info_ca"] = order.access.ca_file.read_bytes()
+            contents[INFO_CA] = order.access.ca_file.read_bytes()
         self.filesystem.make_folder(spec.staging, mode=0o700)
         for name, content in contents.items():
             self.filesystem.write(f"{spec.staging}/{name}", content, mode=0o600)
@@ -291,15 +293,15 @@ def _most(conf_dir: Path, name: str, otherwise: int) -> int:
 
 
 def job_token(client: InfoClient, order: Order, job_id: str, say: Callable[[str], None]) -> JobToken:
-    """Make a short-lived token for writing values.
+    """Make a short-lived token for writing values, unless the job has one or its owner has none.
 
     A user who may not make tokens lends the job their own, if its role is weak.
 
     Whatever else is refused leaves the job without one, which `say` hears. InfoError: the service does not answer, and
     the job needs it.
     """
-    if not order.access.token:
-        return JobToken(None)
+    if order.token or not order.access.token:
+        return JobToken(order.token)
     try:
         order.prepare(client)
         made, text = client.create_token(f"job {job_id}", Role.PROCESSOR, expires_in=JOB_TOKEN_SECONDS)

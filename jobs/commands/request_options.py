@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from infosvc.wire.service_options import ServiceAddress
-from infosvc.wire.token_file import read_token
+from infosvc.wire.service_options import ServiceAddress, read_token
 from jobs.application.job_spec import JobOptions
 from jobs.application.submit import InfoAccess
 from jobs.commands.made_options import collect, made_options

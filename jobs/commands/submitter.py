@@ -75,10 +75,14 @@ def _turns(home: Path, hadoop: dict[str, Any], client: InfoClient, access: InfoA
         try:
             where = hadoop_home(home, **hadoop)
             jvm.start(where)
-            return Turns(client, TaskCluster(Submitter(where, say), access, client), say, Speeds(client, say))
+            cluster = TaskCluster(Submitter(where, say), access, client)
         except (HadoopError, JobError) as error:
             say(f"there is no cluster yet: {error}")
             time.sleep(AWAY_SECONDS)
+        else:
+            speeds = Speeds(client, say)
+            speeds.start()
+            return Turns(client, cluster, say, speeds)
 
 
 def say(line: str) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from infosvc.wire.queues import ClusterQueues
 from infosvc.wire.records import Role
-from infosvc.wire.tasks import EXAMPLE_ID, ClusterQueues, TaskDecision, TaskLogPiece, TaskOutputs, TaskValues
+from infosvc.wire.tasks import EXAMPLE_ID, TaskDecision, TaskLogPiece, TaskOutputs, TaskValues
 from jobs.dashboard.answers import (
     CONTAINER,
     JOB,

@@ -15,7 +15,7 @@ from hadoop.client.master import MasterSession
 from hadoop.errors import HadoopError
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError
-from jobs.application.job_spec import JobSpec
+from jobs.application.job_spec import INFO_CA, INFO_TOKEN, JobSpec
 from jobs.application.listener import Listener
 from jobs.application.master import Application
 from jobs.division import kept_work
@@ -23,7 +23,6 @@ from jobs.errors import JobError
 from jobs.kinds import find_kind
 from locality.types import PlanError
 
-INFO_TOKEN, INFO_CA = Path("info_token"), Path("info_ca")
 HDFS_PATIENCE_SECONDS = 120
 """How long an attempt waits for a NameNode that is started anew: attempts are few, and would be used up meanwhile."""
 
@@ -46,7 +45,7 @@ def main(spec_file: str) -> int:
     listener = Listener(host, spec.token)
     held = session.register(host, listener.port, f"{listener.address}/")
     page = ""
-    client = InfoClient.from_token_file(spec.info_url, INFO_TOKEN, ca_file=INFO_CA if INFO_CA.exists() else None)
+    client = InfoClient.from_token_file(spec.info_url, INFO_TOKEN, ca_file=INFO_CA if Path(INFO_CA).exists() else None)
     application = Application(spec, filesystem, session, client, listener, attempt, held)
     try:
         outcome = application.run(find_kind(spec.kind))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ class TaskCluster:
         images = self._image_nodes(task)
         asked = order(task.spec, task.task_id, archive, nodes, None, self._access, images, env)
         check(self._submitter, asked)
-        return self._submitter.submit(asked)
+        return self._submitter.submit(replace(asked, token=self._client.task_token(task.task_id)))
 
     def _image_nodes(self, task: Task) -> set[str] | None:
         """The nodes that allow the image of a task; None without one, or where no node reports what it allows.

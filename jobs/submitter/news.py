@@ -13,6 +13,8 @@ from jobs.kinds.task.settings import STOPPED
 
 EXIT_CODE = "Exit code"
 """Where the section of a task's record holds the exit code of its program."""
+WORD_SECONDS = 20.0
+"""How long a runner may take to be heard; one that cannot reach the service never is."""
 _STATUS = re.compile(r"exitCode: (-?\d{1,6})")
 _REASONS = {
     Exit.MEMORY: "it took more memory than the {memory_mb} MB that it asked for, so YARN ended it",
@@ -24,18 +26,33 @@ _REASONS = {
 }
 
 
-def news_of(task: Task, application: Application, section: Mapping[str, Any], said: str) -> TaskNews:
-    """What the service is to hear: `section` and `said` are of the record that the task's runner has left, if any."""
-    state = state_of(application, task.stop_asked, said)
+def news_of(task: Task, application: Application, section: Mapping[str, Any], said: str, now: float) -> TaskNews:
+    """What the service is to hear: `section` and `said` are of the record that the task's runner has left, if any.
+
+    `now` is Unix seconds by the clock of the service, beside which a submitter runs.
+    """
+    state = _heard_state(task, application, now) or state_of(application, task.stop_asked, said)
     exit_code = section.get(EXIT_CODE) if state.is_final else None
+    is_same = task.state is state and task.attempt == application.attempt
+    is_heard = is_same and state is TaskState.STARTING  # then the reason is its runner's
     return TaskNews(
         state,
-        _reason(task, application, state, said)[:LONGEST_REASON],
+        None if is_heard else _reason(task, application, state, said)[:LONGEST_REASON],
         application.application_id,
         None if application.host in ("", "N/A") else application.host,
         application.attempt or None,
         exit_code if isinstance(exit_code, int) else None,
     )
+
+
+def _heard_state(task: Task, application: Application, now: float) -> TaskState | None:
+    """What the runner of this start says, or is about to say; None where it is not heard."""
+    if application.has_ended or application.state != "RUNNING":
+        return None
+    if task.attempt != application.attempt or task.state not in (TaskState.STARTING, TaskState.RUNNING):
+        return TaskState.STARTING
+    is_silent = task.state is TaskState.STARTING and not task.reason  # a runner that starts says what it does
+    return None if is_silent and now - task.changed_at > WORD_SECONDS else task.state
 
 
 def is_told(task: Task, news: TaskNews) -> bool:
@@ -54,7 +71,7 @@ def state_of(application: Application, stop_asked: bool, said: str = "") -> Task
 
 
 def _reason(task: Task, application: Application, state: TaskState, said: str) -> str:
-    if state is TaskState.SUCCEEDED or state is TaskState.RUNNING:
+    if state in (TaskState.SUCCEEDED, TaskState.STARTING, TaskState.RUNNING):
         return ""
     if state is TaskState.STOPPED:
         return STOPPED

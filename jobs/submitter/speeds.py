@@ -62,7 +62,7 @@ def recorded(client: InfoClient) -> dict[Pair, float]:
 
 
 class Speeds:
-    """Records what each task shows, and has a thread that writes what is learned. `say` hears what goes wrong, once."""
+    """Records what each task shows, and writes what is learned. `say` hears what goes wrong, once."""
 
     def __init__(self, client: InfoClient, say: Callable[[str], None]) -> None:
         self._client = client
@@ -70,6 +70,9 @@ class Speeds:
         self._said: set[str] = set()
         self._registered: set[str] = set()
         self._due = threading.Event()
+
+    def start(self) -> None:
+        """Write what is learned from now on, in a thread of its own."""
         threading.Thread(target=self._keep, name="speeds", daemon=True).start()
 
     def note(self, task: Task, node_name: str | None, section: Mapping[str, Any]) -> None:

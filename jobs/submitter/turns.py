@@ -147,7 +147,7 @@ class Turns:
         if task.stop_asked and not application.has_ended:
             self._stop(application)
         section, said = self._cluster.record(application_id) if application.has_ended else ({}, "")
-        news = news_of(task, application, section, said)
+        news = news_of(task, application, section, said, time.time())
         self._tell(task, news)
         if news.node_name and (news.attempt, news.node_name) != (task.attempt, task.node_name):
             self._note_decision(task, application)

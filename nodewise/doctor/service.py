@@ -18,7 +18,7 @@ from infosvc.wire.client import InfoClient
 from infosvc.wire.connection import PORTS, Answer, Call, Connections, error_from
 from infosvc.wire.errors import Unreachable
 from infosvc.wire.records import Node, Role
-from infosvc.wire.token_file import read_token, token_path
+from infosvc.wire.service_options import read_token, token_path
 from nodewise.doctor.clock import offset
 from nodewise.doctor.finding import PATIENCE_SECONDS, Finding, Problem, fail, ok, problem, skip, warn
 from nodewise.doctor.request import Request

@@ -14,6 +14,7 @@ from bench.info.errors import BenchError
 from bench.stage import CAPABILITY, Stage, module_of, on_cluster, restart, until
 from tests.cluster.site import add_properties
 from tests.cluster.standing import Standing
+from tests.cluster.task_session import session_of
 
 PICTURES = 360
 OUTPUT = "/bench/out/preempted"
@@ -22,12 +23,13 @@ OWNED = {
     "yarn.scheduler.capacity.root.guests.capacity": "20",
     "yarn.scheduler.capacity.root.guests.maximum-capacity": "100",
     "yarn.scheduler.capacity.root.guests.user-limit-factor": "5",
+    "yarn.scheduler.capacity.root.guests.maximum-am-resource-percent": "1.0",
     "yarn.scheduler.capacity.root.owner.capacity": "80",
 }
 TAKES_BACK = {
     "yarn.resourcemanager.scheduler.monitor.enable": "true",
     "yarn.resourcemanager.monitor.capacity.preemption.monitoring_interval": "500",
-    "yarn.resourcemanager.monitor.capacity.preemption.max_wait_before_kill": "1000",
+    "yarn.resourcemanager.monitor.capacity.preemption.max_wait_before_kill": "10000",
     "yarn.resourcemanager.monitor.capacity.preemption.total_preemption_per_round": "1.0",
     "yarn.resourcemanager.monitor.capacity.preemption.natural_termination_factor": "1.0",
 }
@@ -89,6 +91,49 @@ def standing(stage: Stage) -> Iterator[None]:
         for one in stopped.values():
             with suppress(psutil.NoSuchProcess):
                 one.resume()
+
+
+SAVES = """
+cd $CHECKPOINT
+[ ! -e saved ] || { echo "goes on from $(cat saved)"; exit 0; }
+trap 'sleep 3; echo "start $ATTEMPT" > saved; echo good bye; exit 0' TERM
+echo ready
+while :; do sleep 0.1; done
+"""
+
+
+@pytest.mark.parametrize("is_taken", [True, False], ids=["it is taken", "YARN does without it"])
+def test_a_task_whose_room_is_wanted_back_saves_what_it_has_and_goes_on_from_there(
+    stage: Stage, is_taken: bool
+) -> None:
+    place = f"/checkpoints/{'taken' if is_taken else 'left'}"
+    with session_of(stage.cluster) as tasks:
+        begun = [
+            tasks.submit("bash", "-c", SAVES, queue="guests", attempts=2, checkpoint=f"{place}/{number}")
+            for number in range(4)
+        ]
+
+        def that_have_ended() -> list[tuple[str, str]]:
+            return [each for each in begun if b"good bye" in tasks.log(each[0], "stdout.1")]
+
+        until(lambda: all(tasks.log(task_id, "stdout.1") for task_id, _ in begun), 120, "all four run")
+        with shell(stage.cluster, ["sleep", "600"], 6, 128, "-queue", "owner"):
+            until(that_have_ended, 120, "one has ended")
+            if is_taken:
+                until(
+                    lambda: any(tasks.ask("application", job_id)["attempt"] == 2 for _, job_id in begun), 60, "it went"
+                )
+        ended = [(task_id, tasks.ask("wait", job_id)) for task_id, job_id in that_have_ended()]
+        for task_id, job_id in begun:
+            if task_id not in {each for each, _ in ended}:
+                tasks.ask("kill", job_id)
+
+    attempts = [found["attempt"] for _, found in ended]
+    assert 2 in attempts if is_taken else attempts == [1] * len(ended)
+    for task_id, found in ended:
+        assert found["final"] == "SUCCEEDED", found["diagnostics"]
+        assert tasks.log(task_id, f"stdout.{found['attempt']}").endswith(b"goes on from start 1\n")
+        assert "Seconds" not in found["record"]["section"], "which would be the time of a part alone"
 
 
 def test_a_queue_that_is_not_there_is_refused(stage: Stage) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from hadoop.local.lifecycle import Cluster
 from hadoop.rest.resourcemanager import ResourceManager
-from infosvc.wire.tasks import WaitingApplication
+from infosvc.wire.queues import WaitingApplication
 from jobs.dashboard.queue.line import read_ended, read_line
 from jobs.dashboard.queue.shown import look
 from tests.cluster.site import until

@@ -9,11 +9,13 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 import venv
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,7 @@ from tests.recipes.pages import block
 from tests.recipes.shell import Shell
 
 ROOT = Path(__file__).resolve().parents[2]
+PYTHON_WITH_MLFLOW = ROOT / ".venv-mlflow" / "bin" / "python"
 PROGRAM = """import os, signal, sys, time
 print("hello from", os.environ["TASK_ID"], "on", os.environ["NODE_NAME"], flush=True)
 print("a complaint", file=sys.stderr, flush=True)
@@ -187,7 +190,7 @@ def test_the_log_is_read_while_the_program_runs_and_stop_lets_it_end_by_itself(
     task_id = json.loads(succeed(platform.run("submit", *words)))["task_id"]
 
     until(lambda: "hello from" in log(platform, task_id, "stdout"))
-    assert platform.user.task(task_id).state is TaskState.RUNNING
+    until(lambda: platform.user.task(task_id).state is TaskState.RUNNING)
     succeed(platform.run("stop", task_id))
 
     task = platform.ended(task_id)
@@ -397,6 +400,42 @@ def test_the_page_shows_how_values_are_reported_and_read(platform: Platform, tmp
     assert re.search(r"^ loss +0\.1695 +0\.1695 +1 +50 +█", said, re.MULTILINE)
     assert re.search(r"^ task_\w+ +fast +succeeded +0\.98 +0\.02 ", said, re.MULTILINE)
     assert re.search(r"^ +49 +0\.1695 +0\.02 ", said, re.MULTILINE)
+
+
+def test_a_script_that_tracks_runs_does_so_as_a_task_and_its_files_are_the_output(
+    platform: Platform, tmp_path: Path
+) -> None:
+    shell = Shell(
+        tmp_path / "reader",
+        tmp_path / "work",
+        {"NODEWISE_URL": platform.url, "NODEWISE_TOKEN_FILE": str(platform.user_file)},
+    )
+    log_file = 'with mlflow.start_run(run_name="files"):\n    mlflow.log_text("weights", "model/net.txt")\n'
+    script = block("tracking-train").replace("for rate", f"{log_file}for rate", 1)
+    (shell.folder / "src").mkdir()
+    (shell.folder / "src" / "train.py").write_text(script)
+    command = block("tracking-task")
+    assert command.count("python3") == 1 and "hdfs:///out/digits" in command
+    states: list[str] = []
+    with platform.user.events(types=["task"]) as events:
+        task_id = shell.run(command.replace("python3", str(PYTHON_WITH_MLFLOW))).split()[0]
+        for event in events:
+            if event.type == "task" and event.data["task_id"] == task_id:
+                states.append(event.data["state"])
+                if TaskState(states[-1]).is_final:
+                    break
+
+    assert log(platform, task_id, "stdout").splitlines()[-1] == "rate 0.5 0.18181818181818182", log(
+        platform, task_id, "stderr"
+    )
+    assert [state for state, _ in groupby(states)] == ["queued", "starting", "running", "succeeded"]
+    hdfs = InsecureClient(platform.cluster.namenode_http, user=platform.cluster.user)
+    with hdfs.read("/out/digits/model/net.txt") as file:
+        assert file.read() == b"weights"
+    headers = {"Authorization": f"Bearer {platform.user_file.read_text().strip()}"}
+    asked = urllib.request.Request(f"{platform.url}/api/2.0/mlflow/runs/get?run_id={task_id}", headers=headers)
+    with urllib.request.urlopen(asked, timeout=30) as answer:
+        assert json.load(answer)["run"]["info"]["status"] == "FINISHED"
 
 
 def test_the_speed_of_a_program_is_a_value_of_its_node_and_is_learned_for_others(

@@ -174,3 +174,48 @@ def test_the_hours_of_a_thousand_nodes_fit_into_their_memory(hands: Hands) -> No
         tracemalloc.stop()
     assert len(curves) == 50_000
     assert used < MOST_BYTES
+
+
+def test_the_hour_of_the_cluster_is_a_sum_over_the_nodes_that_have_a_number(served: Served, hands: Hands) -> None:
+    client = served.client
+    client.put_producer(Producer("free", "", 60, Kind.PROGRAM, unit="bytes", ttl=STEP))
+    client.put_producer(Producer("all", "", 60, Kind.PROGRAM, unit="bytes", ttl=10 * STEP))
+    client.put_node("n2", "127.0.0.1:9")
+    client.put_value("all", "n1", 100)
+    client.put_value("all", "n2", 300)
+    for one, other in ((10, None), (20, 90), (30, None), (None, None), (None, None)):
+        for node, number in (("n1", one), ("n2", other)):
+            if number is not None:
+                client.put_value("free", node, number)
+        hands.turn(STEP)
+
+    said = served.reader.cluster_hour("free")
+    assert (said.data_name, said.unit, said.of, said.step) == ("free", "bytes", None, STEP)
+    assert said.numbers[-6:] == (10.0, 110.0, 120.0, 30.0, None, None), "a number counts for its ttl, and no longer"
+    assert set(said.numbers[:-6]) == {None}
+    share = served.reader.cluster_hour("free", of="all")
+    assert (share.unit, share.of) == ("ratio", "all")
+    assert share.numbers[-6:] == (0.1, 0.275, 0.3, 0.3, None, None), "only nodes count that have both"
+
+
+def test_a_share_of_ratios_is_their_mean_weighted_by_the_other_name(served: Served, hands: Hands) -> None:
+    client = served.client
+    client.put_producer(Producer("cores", "", 60, Kind.PROGRAM, unit="cpus", ttl=3600))
+    client.put_node("n2", "127.0.0.1:9")
+    for node, cores, idle in (("n1", 2, 1.0), ("n2", 6, 0.5)):
+        client.put_value("cores", node, cores)
+        client.put_value("cpu", node, idle)
+
+    assert served.reader.cluster_hour("cpu", of="cores").numbers[-1] == 0.625
+    client.put_value("cpu", "n1", 0)
+    assert served.reader.cluster_hour("cpu", of="cores").numbers[-1] == 0.625, "kept for 5 s"
+    hands.turn(5)
+    assert served.reader.cluster_hour("cpu", of="cores").numbers[-1] == 0.375
+    assert served.reader.cluster_hour("model").numbers == (None,) * STEPS
+    client.put_value("cores", "n1", 0)
+    client.put_value("cores", "n2", 0)
+    hands.turn(5)
+    assert served.reader.cluster_hour("cpu", of="cores").numbers[-1] is None, "nothing is no share of nothing"
+    for name, of in (("gone", None), ("cpu", "gone")):
+        with pytest.raises(NotFound, match="gone"):
+            served.reader.cluster_hour(name, of)

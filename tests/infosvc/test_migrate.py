@@ -8,6 +8,7 @@ from sqlalchemy import create_engine, inspect, make_url, text
 
 from infosvc.wire.records import Producer
 from infosvc.wire.task_spec import TaskSpec
+from infosvc.wire.tasks import TaskProgress
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Serving
@@ -60,7 +61,7 @@ def test_a_database_of_version_3_gets_tasks_and_keeps_its_rows(database: str, se
             service.client.submit_task(TaskSpec([f"program{number}"]))
             assert len(service.client.tasks()) == number
     with engine.connect() as connection:
-        assert connection.scalar(text("SELECT value FROM t_Meta WHERE name = 'schema_version'")) == 5
+        assert connection.scalar(text("SELECT value FROM t_Meta WHERE name = 'schema_version'")) == 6
     engine.dispose()
 
 
@@ -87,6 +88,22 @@ def test_a_database_of_version_4_gets_runs_and_keeps_its_tasks_and_what_it_must_
             assert service.ask("POST", "/api/2.0/mlflow/runs/log-metric", point).status == 200
             found = service.ask("GET", f"/api/2.0/mlflow/metrics/get-history?run_id={task.task_id}&metric_key=loss")
             assert len(found.json["metrics"]) == number
+
+
+def test_a_database_of_version_5_keeps_its_tasks_whose_runners_have_told_nothing(database: str, serve: Serving) -> None:
+    with serve(database) as service:
+        task = service.client.submit_task(TaskSpec(["train"], name="mnist"))
+    engine = create_engine(make_url(database))
+    with engine.begin() as connection:
+        for column in ("idle_since", "output_folder"):
+            connection.execute(text(f"ALTER TABLE t_Task DROP COLUMN {column}"))
+        connection.execute(text("UPDATE t_Meta SET value = 5 WHERE name = 'schema_version'"))
+    engine.dispose()
+    with serve(database) as service:
+        assert service.client.tasks() == [task]
+        service.client.put_task_progress(task.task_id, TaskProgress(1, running=True, output_folder="/x"))
+    with serve(database) as service:
+        assert service.client.task(task.task_id).output_folder == "/x"
 
 
 def test_history_of_version_2_gets_the_index_for_nodes_and_keeps_its_points(database: str, serve: Serving) -> None:

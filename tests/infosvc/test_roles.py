@@ -17,6 +17,7 @@ from infosvc.access.roles import needs, open_to_all, required_roles
 from infosvc.core.service import components_of
 from infosvc.wire.errors import Forbidden
 from infosvc.wire.records import Producer, Role
+from infosvc.wire.task_spec import TaskSpec
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Hands, Served, Serving
@@ -25,6 +26,7 @@ METHODS = ("GET", "HEAD", "OPTIONS", "PUT", "POST", "DELETE")
 READING = ("GET", "HEAD", "OPTIONS")
 TASK = {"task_id": "task_0123456789abcdef", "sha256": "0" * 64}
 NAMES = {"data_name": "cpu", "node_name": "n1", "filename": "swagger-ui.css", "call": "x"} | TASK
+SPEC = TaskSpec(["train"])
 MLFLOW = ("/api/2.0/mlflow", "/api/3.0/mlflow")
 
 # What a reader of one node may read.
@@ -64,7 +66,9 @@ class Holder:
 
 def expected(path: str, method: str) -> set[Role] | None:
     """Who may do what, said a second time and by path alone; None when everybody may."""
-    return {Role.USER, Role.ADMIN} if path.startswith(MLFLOW) else expected_of_our_own(path, method)
+    if not path.startswith(MLFLOW):
+        return expected_of_our_own(path, method)
+    return {Role.USER, Role.ADMIN} | (set() if path.endswith("runs/delete") else {Role.TASK})
 
 
 def expected_of_our_own(path: str, method: str) -> set[Role] | None:
@@ -74,11 +78,7 @@ def expected_of_our_own(path: str, method: str) -> set[Role] | None:
     if path in ("/api/v1/tokens", "/api/v1/audit"):
         return {Role.ADMIN}
     if path.startswith("/api/v1/tasks"):
-        if method == "OPTIONS" and path.endswith(("/stop", "/again", "/news")):  # nothing can be read there
-            return set(Role)
-        if path.endswith("/news") and method == "PUT":
-            return {Role.SUBMITTER, Role.ADMIN}
-        return {Role.USER, Role.ADMIN} | ({Role.SUBMITTER} if method in READING else set())
+        return expected_of_tasks(path, method)
     if method in READING:
         return set(Role)
     if method == "POST" and path.endswith("/report"):
@@ -88,6 +88,17 @@ def expected_of_our_own(path: str, method: str) -> set[Role] | None:
     if "/slots/" in path or path.endswith("/placement"):
         return {Role.SCHEDULER, Role.ADMIN}
     return {Role.ADMIN} | ({Role.SUBMITTER} if (method, path) == ("PUT", "/api/v1/producers/<data_name>") else set())
+
+
+def expected_of_tasks(path: str, method: str) -> set[Role]:
+    """The same of the calls about tasks."""
+    if method == "OPTIONS" and path.endswith(("/stop", "/again", "/news", "/token", "/progress")):
+        return set(Role)  # nothing can be read there
+    if path.endswith(("/news", "/token")) and method in ("PUT", "POST"):
+        return {Role.SUBMITTER, Role.ADMIN}
+    if path.endswith("/progress") and method == "PUT":
+        return {Role.TASK, Role.ADMIN}
+    return {Role.USER, Role.ADMIN} | ({Role.SUBMITTER} if method in READING else set())
 
 
 def calls(app: Flask) -> list[tuple[str, str]]:
@@ -142,7 +153,8 @@ def holders(service: Served, hands: Hands) -> list[Holder]:
         token, text = service.client.create_token(name, role, node, expires_in)
         return token.token_id, text
 
-    found = [Holder(role, made(role, role)[1], role) for role in Role if role is not Role.AGENT]
+    found = [Holder(role, made(role, role)[1], role) for role in Role if role not in (Role.AGENT, Role.TASK)]
+    found.append(Holder("another task", service.client.task_token(service.client.submit_task(SPEC).task_id), Role.TASK))
     found.append(Holder("agent", made("agent", Role.AGENT, "n1")[1], Role.AGENT))
     found.append(Holder("agent of another node", made("other", Role.AGENT, "n2")[1], Role.AGENT))
     found.append(Holder("reader of n1", made("one", Role.READER, "n1")[1], Role.READER))
@@ -165,6 +177,8 @@ def allowed(service: Served, holder: Holder, path: str, method: str) -> bool:
         settings = components_of(service.server.app).settings
         return bool(settings.open_reading) and roles == set(Role)
     if holder.name == "agent of another node" and roles == {Role.AGENT, Role.ADMIN}:
+        return False
+    if holder.name == "another task" and roles == {Role.TASK, Role.ADMIN}:
         return False
     if holder.name.startswith("reader of"):
         return holder.name == "reader of n1" and method in READING and path in OF_ONE_NODE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Role
 from infosvc.wire.task_spec import TaskSpec
-from infosvc.wire.tasks import TaskNews, TaskState
+from infosvc.wire.tasks import TaskNews, TaskProgress, TaskState
 from tests.infosvc.conftest import TOKEN
 from tests.infosvc.mlflow_client import run_script
 
@@ -207,7 +208,8 @@ def test_the_client_shows_our_sentence_when_something_is_refused(
             "text": refusal(mlflow.log_text, "x", "x.txt"),
             "artifacts": refusal(client.list_artifacts, run.info.run_id),
             "restore": refusal(client.restore_run, run.info.run_id),
-            "model": refusal(client.search_logged_models, [experiment]),
+            "model": refusal(client.create_logged_model, experiment),
+            "models": len(client.search_logged_models([experiment])),
         }
     client.delete_run(run.info.run_id)
     said["gone"] = refusal(client.get_run, run.info.run_id)
@@ -221,7 +223,7 @@ def test_the_client_shows_our_sentence_when_something_is_refused(
     for call in ("artifact", "large artifact", "text", "artifacts"):
         assert "this service keeps no files of runs" in said[call], said[call]
     assert "POST /api/2.0/mlflow/runs/restore is not supported here" in said["restore"]
-    assert "is not supported here" in said["model"]
+    assert "is not supported here" in said["model"] and said["models"] == 0
     assert "no run has the id" in said["gone"] and said["left"] == 0
 
 
@@ -290,6 +292,62 @@ def test_the_run_of_a_task_stands_in_the_experiment_that_the_task_names(sqlite_u
     assert said[0] == "nothing was refused" and "does not match environment run ID" in said[1]
     assert said[2:] == [[named], ["Default", "digits"]]
     assert sorted(one["name"] for one in found) == ["Default", "digits", "letters"]  # made with the run
+
+
+def test_a_script_in_a_task_needs_no_change_and_its_artifacts_are_the_task_s_output(
+    sqlite_url: str, serve: Serving, tmp_path: Path
+) -> None:
+    script = """
+    with open(os.environ["FILE"], "w") as file:
+        file.write("weights")
+    runs = []
+    for number in range(2):
+        mlflow.set_experiment("digits")
+        with mlflow.start_run() as run:
+            mlflow.log_artifact(os.environ["FILE"], "model")
+            runs.append(run.info.run_id)
+    said = {
+        "runs": runs,
+        "listed": [one.path for one in client.list_artifacts(runs[0], "model")],
+        "found": sorted(
+            one.info.run_id for one in mlflow.search_runs(experiment_names=["digits"], output_format="list")
+        ),
+        "letters": mlflow.set_experiment("letters").name,
+        "still": client.get_run(runs[0]).info.experiment_id == client.get_experiment_by_name("digits").experiment_id,
+        "delete": refusal(client.delete_run, runs[1]),
+    }
+    """
+    output = tmp_path / ".output"
+    output.mkdir()
+    with serve(sqlite_url) as service, InfoClient(service.url, token_of(service, "maria")) as maria:
+        task = maria.submit_task(TaskSpec(["train"], output="/out"))
+        token = service.client.task_token(task.task_id)
+        with InfoClient(service.url, token) as runner:
+            runner.put_task_progress(task.task_id, TaskProgress(1, running=True, output_folder=str(output)))
+        said = run_script(service.url, token, script, MLFLOW_RUN_ID=task.task_id, FILE=str(tmp_path / "net.bin"))
+        outside = service.ask("GET", f"/api/2.0/mlflow/runs/get?run_id={task.task_id}").json["run"]["info"]
+    first, second = said["runs"]
+    assert first == task.task_id and said["found"] == sorted(said["runs"])
+    assert said["listed"] == ["model/net.bin"] and (said["letters"], said["still"]) == ("letters", True)
+    assert "a token of role task may not do this" in said["delete"]
+    assert outside["artifact_uri"].startswith("mlflow-artifacts:"), "nobody else can reach the node's folder"
+    assert sorted(str(path.relative_to(output)) for path in output.rglob("*.bin")) == sorted(
+        ["model/net.bin", f"{second}/model/net.bin"]
+    )
+
+
+def test_a_task_without_an_output_keeps_no_artifacts_and_says_so(
+    sqlite_url: str, serve: Serving, tmp_path: Path
+) -> None:
+    script = """
+    with mlflow.start_run() as run:
+        said = refusal(mlflow.log_text, "x", "x.txt")
+    """
+    with serve(sqlite_url) as service:
+        task = service.client.submit_task(TaskSpec(["train"]))
+        token = service.client.task_token(task.task_id)
+        said = run_script(service.url, token, script, MLFLOW_RUN_ID=task.task_id)
+    assert "run the program as a task that has an output" in said
 
 
 def test_a_client_that_is_not_there_is_a_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:

@@ -12,9 +12,10 @@ from flask.testing import FlaskClient
 
 from infosvc.access.roles import Caller
 from infosvc.wire.client import InfoClient
+from infosvc.wire.queues import ClusterQueues
 from infosvc.wire.records import Role
 from infosvc.wire.task_spec import TaskSpec
-from infosvc.wire.tasks import EXAMPLE_ID, ClusterQueues
+from infosvc.wire.tasks import EXAMPLE_ID
 from jobs.dashboard.queue.reasons import waits_for
 from tests.jobs.conftest import Values
 from tests.jobs.decisions import NODES

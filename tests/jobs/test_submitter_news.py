@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -39,7 +40,7 @@ def _ended(final: str, diagnostics: str = "") -> Application:
             False,
             {},
             "",
-            (TaskState.RUNNING, "", "127.0.1.11", None),
+            (TaskState.STARTING, "", "127.0.1.11", None),
         ),
         (_ended("SUCCEEDED"), False, {"Exit code": 0}, "it is done", (TaskState.SUCCEEDED, "", "127.0.1.11", 0)),
         (_ended("FAILED"), True, {"Exit code": 3}, "exit code 3", (TaskState.FAILED, "exit code 3", "127.0.1.11", 3)),
@@ -79,9 +80,28 @@ def test_what_yarn_says_becomes_state_reason_node_and_exit_code(
     said: str,
     expected: tuple[TaskState, str, str | None, int | None],
 ) -> None:
-    news = news_of(replace(TASK, stop_asked=stop_asked), application, section, said)
+    news = news_of(replace(TASK, stop_asked=stop_asked), application, section, said, 2.0)
     assert (news.state, news.reason, news.node_name, news.exit_code) == expected
     assert news.application_id == "application_1_0001"
+
+
+@pytest.mark.parametrize(
+    ("known", "now", "expected"),
+    [
+        ({"state": TaskState.STARTING, "reason": "fetching data"}, 5000.0, (TaskState.STARTING, None)),
+        ({"state": TaskState.STARTING}, 15.0, (TaskState.STARTING, None)),
+        ({"state": TaskState.STARTING}, 25.0, (TaskState.RUNNING, "")),  # its runner is not heard
+        ({"state": TaskState.RUNNING}, 5000.0, (TaskState.RUNNING, "")),
+        ({"state": TaskState.RUNNING, "attempt": 1}, 2.0, (TaskState.STARTING, "")),
+        ({"state": TaskState.QUEUED, "attempt": None}, 2.0, (TaskState.STARTING, "")),
+    ],
+)
+def test_what_a_runner_says_counts_before_what_yarn_says(
+    known: dict[str, Any], now: float, expected: tuple[TaskState, str | None]
+) -> None:
+    application = replace(APPLICATION, state="RUNNING", host="n1", attempt=2)
+    news = news_of(replace(TASK, **{"attempt": 2, **known}), application, {}, "", now)
+    assert (news.state, news.reason) == expected
 
 
 def test_only_what_is_new_is_told() -> None:

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
+from infosvc.wire.client import InfoClient
 from infosvc.wire.task_spec import TaskSpec
 from jobs.application.coordinator import Attempt
 from jobs.application.job_spec import JobOptions
 from jobs.application.journal import Record
 from jobs.application.submit import MasterNeeds
 from jobs.errors import JobError
-from jobs.kinds.task import runner, work_folder
+from jobs.kinds.task import runner, service_access, work_folder
 from jobs.kinds.task.committing import Commit
 from jobs.kinds.task.printed import CUT, PIECE_BYTES, Spool
 from jobs.kinds.task.request import LEAST_MEMORY_MB, RUNNER_MEMORY_MB, order
@@ -86,7 +87,7 @@ def test_the_variables_of_a_task_are_the_nodes_the_users_and_its_own(
     monkeypatch.setenv("OF_NODE", "yes")
     settings = TaskSettings(task_id=ID, argv=["true"], variables={"SEED": "1", "NODE_NAME": "other"})
 
-    found = work_folder.environment(settings, tmp_path, "n1", 2, shows_machine=True)
+    found = work_folder.environment(settings, tmp_path, "n1", 2, shows_machine=True, of_service={})
 
     assert {"OF_NODE": "yes", "SEED": "1", "NODE_NAME": "n1", "TASK_ID": ID, "ATTEMPT": "2"}.items() <= found.items()
     assert (found["OUTPUT"], found["PYTHONUNBUFFERED"]) == (str(tmp_path / ".output"), "1")
@@ -99,10 +100,32 @@ def test_where_the_machine_is_not_seen_its_variables_are_not_either(
     monkeypatch.setenv("OF_NODE", "yes")
     settings = TaskSettings(task_id=ID, argv=["true"], variables={"SEED": "1"})
 
-    found = work_folder.environment(settings, tmp_path, "n1", 1, shows_machine=False)
+    found = work_folder.environment(settings, tmp_path, "n1", 1, shows_machine=False, of_service={})
 
     assert (found["SEED"], found["HOME"]) == ("1", str(tmp_path))
     assert {"OF_NODE", "PATH"}.isdisjoint(found)
+
+
+def test_a_program_finds_the_service_by_the_token_of_its_task_unless_it_tracks_elsewhere(tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    assert service_access.variables("https://master:8400", ID, tmp_path, folder) == {}
+    (tmp_path / "info_token").write_text("nw_task_secret\n")
+    (tmp_path / "info_ca").write_text("authority")
+
+    found = service_access.variables("https://master:8400", ID, tmp_path, folder)
+    assert found == {
+        "MLFLOW_TRACKING_URI": "https://master:8400",
+        "MLFLOW_TRACKING_TOKEN": "nw_task_secret",
+        "MLFLOW_RUN_ID": ID,
+        "MLFLOW_TRACKING_SERVER_CERT_PATH": str(folder / ".service-ca.pem"),
+    }
+    assert (folder / ".service-ca.pem").read_text() == "authority"
+    elsewhere = {"MLFLOW_TRACKING_URI": "https://other.example"}
+    for given, expected in (({}, found), (elsewhere, elsewhere)):
+        settings = TaskSettings(task_id=ID, argv=["true"], variables=given)
+        environment = work_folder.environment(settings, folder, "n1", 1, shows_machine=False, of_service=found)
+        assert {name: text for name, text in environment.items() if name.startswith("MLFLOW")} == expected
 
 
 IMAGE = "sha256:" + "a" * 64
@@ -221,7 +244,8 @@ def test_what_an_earlier_attempt_noted_is_the_end_and_nothing_runs_again(
     settings = {"task_id": ID, "argv": ["/nowhere/program"]}
     noted = [Record("began", {}), Record(ENDED, {"code": code, "failure": failure})]
     spec = type(SPEC)(**{**SPEC.__dict__, "settings": settings})
-    task = Task(Attempt(2, spec, NONE, NONE, NONE, "", noted, 0.0, lambda: 0.0))
+    nobody = InfoClient("http://127.0.0.1:1")
+    task = Task(Attempt(2, spec, NONE, nobody, NONE, "", noted, 0.0, lambda: 0.0))
 
     if failure:
         with pytest.raises(JobError, match=failure):
@@ -238,7 +262,7 @@ def test_an_environment_lies_beside_the_runner_and_comes_first_on_the_path(monke
     settings = TaskSettings.from_json(made.settings)
 
     assert made.master.archives == {"env": "/nodewise/env/one.tar.gz"}
-    found = work_folder.environment(settings, Path("/container/work"), "a", 1, shows_machine=True)
+    found = work_folder.environment(settings, Path("/container/work"), "a", 1, shows_machine=True, of_service={})
     assert found["PATH"] == "/container/env/bin:/usr/bin"
     without = order(TaskSpec(["python3"]), ID, None, ["a"])
     assert without.master.archives == {}

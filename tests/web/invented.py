@@ -24,8 +24,9 @@ from infosvc.http.api.call_group import PREFIX, CallGroup, Route
 from infosvc.http.api.exchange import latest
 from infosvc.wire.errors import NotFound
 from infosvc.wire.fields import answer_of
+from infosvc.wire.queues import ClusterQueues, ExpectedStart, QueueUser, WaitingApplication, YarnQueue
 from infosvc.wire.records import Role
-from infosvc.wire.tasks import EXAMPLE_ID, ClusterQueues, ExpectedStart, QueueUser, WaitingApplication, YarnQueue
+from infosvc.wire.tasks import EXAMPLE_ID
 from jobs.application.following import Sight
 from jobs.application.status import JobStatus, NodeStatus
 from jobs.dashboard import planning, showing

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import Page, expect
+import time
+from dataclasses import replace
+
+from playwright.sync_api import Page, Route, expect
 
 from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Producer, Report
 from infosvc.wire.task_spec import TaskSpec
-from infosvc.wire.tasks import TaskNews, TaskState
+from infosvc.wire.tasks import TaskNews, TaskProgress, TaskState
 from tests.infosvc.conftest import TOKEN
-from tests.web.browser import Tabs, Unreloaded
+from tests.web.browser import Tabs, Unreloaded, go, log_in
 from tests.web.conftest import Known, ran
 
 UNITS = {
@@ -52,6 +55,27 @@ def test_numbers_are_sums_over_the_nodes_that_can_be_counted_on(tabs: Tabs, know
         expect(page.get_by_text("4.0 of 16 cores free")).to_be_visible()
 
 
+def test_a_tile_has_the_last_hour_as_a_small_line(tabs: Tabs, known: Known) -> None:
+    tell(known.client, "n1", 2, cpu_free=0.25, disk_free=0.5)
+    steps = 120
+    page = tabs.open(known.url)  # and what it heard before this test began is of no account
+    asked: list[str] = []
+
+    def answer(route: Route) -> None:
+        asked.append(route.request.url.partition("/api/v1")[2])
+        hour = known.client.cluster_hour("cpu_free_ratio", "cpu_count").to_json()
+        numbers = [None] * (steps - 40) + [0.5] * 39 + [hour["numbers"][-1]]
+        route.fulfill(json=hour | {"numbers": numbers})
+
+    page.route("**/data/cpu_free_ratio/*/hour*", answer)
+    go(page, "#/overview", "Overview")
+    log_in(page, TOKEN)
+    line = page.get_by_role("img", name="Last hour: from 50 % to 75 %")
+    expect(line).to_be_visible()
+    assert asked[0] == "/data/cpu_free_ratio/*/hour?of=cpu_count"
+    assert (line.locator("path").get_attribute("d") or "").count("L") == 39
+
+
 def test_what_needs_somebody_stands_first_and_leads_to_its_page(tabs: Tabs, known: Known) -> None:
     tell(known.client, "n1", 2, cpu_free=0.5, disk_free=0.01)
     task = known.client.submit_task(TaskSpec(("a",), name="mnist"))
@@ -62,6 +86,14 @@ def test_what_needs_somebody_stands_first_and_leads_to_its_page(tabs: Tabs, know
         known.client.put_task_news(task.task_id, TaskNews(TaskState.FAILED, reason="exit code 3"))
         expect(needs).to_contain_text("1 task failed in 24 hours, at last mnist: exit code 3")
     expect(needs.get_by_role("listitem")).to_contain_text(["Error", "Warning", "Note"])
+    with Unreloaded(page):
+        idle = TaskProgress(1, running=True, idle_since=time.time() - 1380)
+        lazy = known.client.submit_task(TaskSpec(("a",), name="lazy", vcores=4))
+        known.client.put_task_progress(lazy.task_id, idle)
+        expect(needs).to_contain_text("lazy has used none of its 4 cores for 23 min")
+        expect(page.get_by_role("region", name="Running")).to_contain_text("running, idle")
+        known.client.put_task_progress(lazy.task_id, replace(idle, idle_since=None))
+        expect(needs).not_to_contain_text("lazy has used")
     needs.get_by_role("link").first.click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Node n1")
 

@@ -21,12 +21,12 @@ PREFIX = "/api/v1"
 
 @dataclass(frozen=True)
 class Route:
-    """One call: its path, its name within the group, what answers it, who may make it (None: whoever asks)."""
+    """One call: its path, its name within the group, what answers it, which roles may make it (None: whoever asks)."""
 
     rule: str
     name: str
     view: View
-    role: Role | None
+    role: Role | tuple[Role, ...] | None
     method: str = "GET"
 
 
@@ -52,5 +52,6 @@ class CallGroup:
             endpoint = f"{self.name}.{route.name}"
             if endpoint in app.view_functions:
                 raise ValueError(f"two calls have the name {endpoint}")
-            declare = open_to_all if route.role is None else needs(route.role)
+            roles = (route.role,) if isinstance(route.role, Role) else route.role
+            declare = open_to_all if roles is None else needs(*roles)
             app.add_url_rule(route.rule, endpoint, declare(route.view), methods=[route.method])

@@ -11,6 +11,7 @@ from infosvc.access.roles import about_one_node, needs
 from infosvc.core.service import components_of
 from infosvc.data import arrow
 from infosvc.data.agent_report import check_text
+from infosvc.data.cluster_hour import ClusterHours
 from infosvc.data.curves import Curves
 from infosvc.data.history import summary
 from infosvc.data.values import delete_value, put_value
@@ -44,6 +45,7 @@ values_said = answer_model(ns, answers.Values)
 many_said = answer_model(ns, answers.ManyValues)
 history_said = answer_model(ns, answers.History)
 hour_said = answer_model(ns, answers.Hour)
+cluster_hour_said = answer_model(ns, answers.ClusterHour)
 
 
 @ns.route("")
@@ -147,6 +149,28 @@ class OneHistory(Resource):
         points, cut = components_of(current_app).store.history(data_name, node_name, (since, until), most)
         since = points[0][0] if cut else since
         return summary(data_name, node_name, producer.unit, (since, until), points).to_json()
+
+
+@ns.route("/<data_name>/*/hour")
+@ns.param("data_name", "a registered name", **DATA_NAME)
+class HourOfCluster(Resource):
+    """What one number was lately on all nodes together."""
+
+    @ns.doc(security=[])
+    @ns.param("of", "answer shares of the sum of this name; of ratios, their mean weighted by it", **DATA_NAME)
+    @ns.response(200, "the last hour", cluster_hour_said)
+    @ns.response(404, "nothing is registered under one of these names")
+    @needs(Role.READER)
+    def get(self, data_name: str) -> Any:
+        """Read the last hour of a number summed over all nodes, as 120 steps of 30 s.
+
+        A node counts from its first number on, and as long as its last one is not older than the ttl. With `of`, only
+        nodes count that have both. The answer may be 5 s old.
+        """
+        configuration, of = latest().configuration, request.args.get("of")
+        hours: ClusterHours = components_of(current_app).cluster_hours
+        producer = configuration.producer(data_name)
+        return hours.hour(producer, None if of is None else configuration.producer(of)).to_json()
 
 
 @ns.route("/<data_name>/<node_name>/hour")

@@ -16,11 +16,12 @@ const EDGE = 3;
  * @param {string} label what it shows, for a screen reader and as a tooltip
  * @param {[number, number]} span Unix seconds at the left and the right edge
  * @param {number} longest seconds that two points may lie apart; farther apart, the line is broken between them
+ * @param {[number, number]} [range] numbers at the lower and the upper edge; the least and the largest if left out
  * @returns {SVGElement}
  */
-export function sparkline(points, label, span, longest) {
+export function sparkline(points, label, span, longest, range) {
   const drawn = thinned(points, WIDTH);
-  const place = placer(drawn, span);
+  const place = placer(span, range ?? rangeOf(drawn));
   const last = drawn.length ? place(drawn[drawn.length - 1]) : null;
   return svg(
     "svg",
@@ -50,9 +51,12 @@ export function thinned(points, most) {
   }).flat();
 }
 
-function placer(points, [first, last]) {
+function rangeOf(points) {
   const numbers = points.map((point) => point[1]);
-  const [low, high] = [Math.min(...numbers), Math.max(...numbers)];
+  return [Math.min(...numbers), Math.max(...numbers)];
+}
+
+function placer([first, last], [low, high]) {
   // Halves, because the ends may lie farther apart than the largest number.
   const share = (value, from, to) => (to > from ? (value / 2 - from / 2) / (to / 2 - from / 2) : 0.5);
   const x = (at) => EDGE + share(at, first, last) * (WIDTH - 2 * EDGE);

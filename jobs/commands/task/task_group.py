@@ -21,7 +21,7 @@ from jobs.commands.task.task_explain import explain
 from jobs.commands.task.task_image import image
 from jobs.commands.task.task_logs import logs
 from jobs.commands.task.task_outputs import outputs
-from jobs.commands.task.task_shown import console, json_option, print_json
+from jobs.commands.task.task_shown import console, json_option, print_json, state_text
 from jobs.commands.task.task_speeds import speeds
 from jobs.commands.task.task_submit import submit
 from jobs.commands.task.task_values import values
@@ -71,7 +71,9 @@ def list_(home: Path, /, service: ServiceAddress, as_json: bool, limit: int, **w
         table = Table(Column("task", no_wrap=True), "owner", "name", "state", "node", "since", "why", box=None)
         for one in found:
             since = moment(one.ended_at or one.changed_at)
-            table.add_row(one.task_id, *map(plain, (one.owner, one.name, one.state, one.node_name, since, one.reason)))
+            table.add_row(
+                one.task_id, *map(plain, (one.owner, one.name, state_text(one), one.node_name, since, one.reason))
+            )
         console().print(table)
 
 
@@ -185,7 +187,7 @@ def _rows(found: Task) -> list[tuple[str, Any]]:
         "task": found.task_id,
         "owner": found.owner,
         "name": found.name,
-        "state": found.state.value + (", asked to stop" if found.stop_asked and not found.state.is_final else ""),
+        "state": state_text(found),
         "why": found.reason,
         "program": json.dumps(spec.argv),
         "variables": ", ".join(sorted(spec.variables)),
@@ -205,6 +207,7 @@ def _rows(found: Task) -> list[tuple[str, Any]]:
         "exit code": found.exit_code,
         "asked for": moment(found.created_at),
         "began": moment(found.started_at, ""),
+        "idle since": moment(found.idle_since, ""),
         "ended": moment(found.ended_at, ""),
         "again of": found.again_of,
     }

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 from rich.table import Column, Table
 
+from infosvc.wire.queues import ClusterQueues, WaitingApplication
 from infosvc.wire.service_options import ServiceAddress
-from infosvc.wire.tasks import ClusterQueues, WaitingApplication
 from infosvc.wire.terminal_text import moment, plain
 from jobs.commands.service_options import service_options
 from jobs.commands.task.task_shown import console, json_option, print_json

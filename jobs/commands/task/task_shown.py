@@ -9,6 +9,8 @@ from typing import Any
 import click
 from rich.console import Console
 
+from infosvc.wire.tasks import Task
+
 PIPE_WIDTH = 200  # wide enough for every table, so that a file or pipe gets one line a row
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -21,6 +23,19 @@ def console() -> Console:
 def short(number: float | None) -> str:
     """A number with as many digits as one compares, empty for none."""
     return "" if number is None else f"{number:.6g}"
+
+
+def state_text(task: Task) -> str:
+    """How far a task is, in words.
+
+    >>> from infosvc.wire.task_spec import TaskSpec
+    >>> from infosvc.wire.tasks import TaskState
+    >>> state_text(Task("task_0", "maria", "a", TaskSpec(["a"]), TaskState.RUNNING, 1, 1, stop_asked=True))
+    'running, asked to stop'
+    """
+    more = [", asked to stop"] if task.stop_asked and not task.state.is_final else []
+    more += [", idle"] if task.idle_since is not None else []
+    return "".join([task.state.value, *more])
 
 
 def print_json(body: Any) -> None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from hadoop.rest.resourcemanager import ResourceManager
 from hadoop.rest.scheduler import CAPACITY, LeafQueue
-from infosvc.wire.tasks import ClusterQueues, ExpectedStart, QueueUser, Task, TaskState, WaitingApplication, YarnQueue
+from infosvc.wire.queues import ClusterQueues, ExpectedStart, QueueUser, WaitingApplication, YarnQueue
+from infosvc.wire.tasks import Task, TaskState
 from jobs.dashboard.queue.line import Line, Row, read_line
 from jobs.dashboard.queue.outlook import Tasks, outlook, task_of
 from jobs.dashboard.queue.reasons import waits_for

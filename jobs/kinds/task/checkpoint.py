@@ -40,6 +40,7 @@ class Checkpoint:
         self._folder = folder
         self._start = self._number = 0
         self._kept: _Seen = {}
+        self._keeping = threading.Lock()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="checkpoint", daemon=True)
 
@@ -60,8 +61,14 @@ class Checkpoint:
         """Keep what there is now, and no more after that; what HDFS does not take is told."""
         self._ended.set()
         self._thread.join()
-        if (now := _look(self._folder)) != self._kept:
-            self._keep(now)
+        self.keep_now()
+
+    def keep_now(self) -> None:
+        """Keep what there is now, as the node may be left soon; what HDFS does not take is told."""
+        now = _look(self._folder)
+        with self._keeping:
+            if now != self._kept:
+                self._keep(now)
 
     def _run(self) -> None:
         before, changed_at = self._kept, time.monotonic()
@@ -70,7 +77,7 @@ class Checkpoint:
             if now == self._kept:
                 changed_at = time.monotonic()
             elif now == before or time.monotonic() - changed_at > LONGEST_SECONDS:  # it is quiet, or never will be
-                self._keep(now)
+                self.keep_now()
                 changed_at = time.monotonic()
             before = now
 

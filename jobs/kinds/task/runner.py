@@ -1,8 +1,10 @@
 """Runs the program of a task in the application master's own container, once or until it has ended once.
 
-A task that its owner stops hears so by a call, and its program has STOP_SECONDS from SIGTERM to SIGKILL. SIGTERM to the
-runner - somebody kills the application, or YARN wants its container for others - reaches the program at once, too, but
-YARN sends SIGKILL 250 ms after SIGTERM unless the NodeManagers' site file has another
+A task that its owner stops hears so by a call, and its program has STOP_SECONDS from SIGTERM to SIGKILL. When another
+queue takes its room back, YARN says so beforehand, the program hears SIGTERM then, and the runner waits for the end
+that YARN brings: such a start does not count for YARN, where a task has more than one. If YARN does without the room
+after all, the program starts again here. SIGTERM to the runner - somebody kills the application - reaches the program
+at once, too, but YARN sends SIGKILL 250 ms after SIGTERM unless the NodeManagers' site file has another
 `yarn.nodemanager.sleep-delay-before-sigkill.ms`; nodewise's clusters leave it at that. YARN's signal goes to all
 processes of the container, so a program may hear SIGTERM twice.
 """
@@ -22,11 +24,12 @@ from typing import ClassVar, NoReturn
 import boxes
 from boxes.box import Box, BoxError, Image, Limits, Program
 from hadoop.errors import HadoopError
+from infosvc.wire.tasks import TaskProgress
 from jobs.application.calls import Request
 from jobs.application.coordinator import Attempt, NodeProgress, Outcome, Progress, Runner
 from jobs.application.journal import Record
 from jobs.errors import JobError
-from jobs.kinds.task import checkpoint, image_store, input_data, work_folder
+from jobs.kinds.task import checkpoint, image_store, input_data, service_access, taking_back, work_folder
 from jobs.kinds.task.checkpoint import Checkpoint
 from jobs.kinds.task.committing import Commit
 from jobs.kinds.task.printed import Printed
@@ -40,6 +43,7 @@ from jobs.kinds.task.settings import (
     TaskSettings,
 )
 from jobs.kinds.task.stop_signal import on_stop
+from jobs.kinds.task.telling import Telling
 from jobs.kinds.task.using import Using
 
 ENDED = "ended"
@@ -48,6 +52,7 @@ LOG_SECONDS = 150.0
 """How long HDFS may take for the last that was printed; NameNodes that are started anew take less."""
 LAST_SECONDS = 5.0
 """The same when the container is to end."""
+STARTING = "getting its files"
 UNIT = "tasks"
 ENDED_BY_SIGTERM = 143
 """What a process ends with that SIGTERM ended. YARN decides what follows: another attempt if it was a preemption."""
@@ -71,13 +76,18 @@ class Task(Runner):
         self._settings = TaskSettings.from_json(attempt.spec.settings)
         self._node_name = os.environ["NM_HOST"]
         self._result: _Result | None = None
-        self._said = "starting"
+        self._said = STARTING
         self._data: list[str] = []
         self._box: Box | None = None
         self._printed: Printed | None = None
         self._kept: Checkpoint | None = None
         self._seconds: float | None = None
+        self._goes_on = False
         self._is_stopped = self._has_to_stop = self._is_over = False
+        self._wanted_back_at: float | None = None
+        self._longest_seconds = taking_back.longest_seconds(Path(attempt.spec.conf_dir))
+        self._woken = threading.Event()
+        self._telling = self._tell()
         on_stop(self._stop)
 
     def run(self) -> Outcome:
@@ -89,6 +99,7 @@ class Task(Runner):
             raise
         finally:
             self._is_over = True
+            self._telling.close()
 
     def _run(self) -> Outcome:
         output = self._settings.output
@@ -98,7 +109,9 @@ class Task(Runner):
         if commit:
             commit.begin()
         folder = work_folder.make(self._settings, Path.cwd())
-        self._said = "fetching data" if self._settings.data else self._said
+        if self._settings.data:
+            self._said = "fetching data"
+            self._telling.change(reason=self._said)
         self._data = input_data.fetch(self._attempt.filesystem, self._settings.data, folder)
         with self._checkpoint(folder):
             result = self._run_program(folder)
@@ -111,8 +124,19 @@ class Task(Runner):
     def hear(self, call: str, request: Request) -> None:  # noqa: ARG002 there is one call, and it says nothing more
         """The owner stops the task; a program that has ended already has ended."""
         self._has_to_stop = True
-        if self._box:
-            threading.Thread(target=self._end, args=(self._box,), name="stopping", daemon=True).start()
+        self._woken.set()
+        self._end_soon(STOP_SECONDS)
+
+    def give_back(self) -> None:
+        """Let the program end by itself before YARN ends it; what it leaves in $CHECKPOINT is kept for the next start.
+
+        One that has ended already has ended.
+        """
+        print("YARN takes this place back for another queue, so the program is to end", flush=True)
+        self._wanted_back_at = time.monotonic()
+        if self._printed:
+            self._printed.hurry()
+        self._end_soon(self._longest_seconds)
 
     def progress(self) -> Progress:
         """The program, and how it ended once it has."""
@@ -121,13 +145,20 @@ class Task(Runner):
             section["Data"] = "; ".join(self._data)
         if result := self._result:
             section["Exit code"] = result.code
-        if self._seconds is not None:
+        if self._seconds is not None and not self._goes_on:  # else this was a part of its work
             section[PROGRAM_SECONDS] = round(self._seconds, 3)
         if self._printed and (speed := self._printed.steps_per_second):
             section[STEPS_PER_SECOND] = float(f"{speed:.6g}")
         done = int(result is not None and not result.failure)
         node = NodeProgress(planned=1, done=done, running=int(not self._is_over), said=self._said)
         return Progress(done, 1, UNIT, {self._node_name: node}, section=section)
+
+    def _tell(self) -> Telling:
+        """Let the service hear how far this start is, and where what it leaves is until it has ended."""
+        attempt, settings = self._attempt, self._settings
+        output = str(Path.cwd() / work_folder.NAME / work_folder.OUTPUT) if settings.output else None
+        begun = TaskProgress(attempt.number, running=False, reason=STARTING, output_folder=output)
+        return Telling(lambda now: attempt.client.put_task_progress(settings.task_id, now), begun)
 
     def _earlier(self, commit: Commit | None) -> _Result | None:
         """What an earlier attempt noted, once its output is in place; None when the program has to run (again)."""
@@ -146,6 +177,7 @@ class Task(Runner):
             return
         kept = Checkpoint(self._attempt.filesystem, self._settings.checkpoint, folder / checkpoint.FOLDER)
         if kept.begin():
+            self._goes_on = True
             print(f"it goes on from {self._settings.checkpoint}", flush=True)
         self._kept = kept
         try:
@@ -158,10 +190,17 @@ class Task(Runner):
         log_folder = f"{attempt.spec.owners_folder}/{FOLDER}/{settings.task_id}"
         printed = self._printed = Printed(attempt.filesystem, log_folder, attempt.number, Path.cwd())
         try:
-            box = boxes.create(settings.box)
-            variables = work_folder.environment(settings, folder, self._node_name, attempt.number, box.shows_machine)
+            shows_machine = boxes.create(settings.box).shows_machine
+            of_service = service_access.variables(attempt.spec.info_url, settings.task_id, Path.cwd(), folder)
+            variables = work_folder.environment(
+                settings, folder, self._node_name, attempt.number, shows_machine, of_service
+            )
             limits = Limits(settings.memory_mb, settings.vcores)
-            return self._follow(box, Program(settings.argv, variables, folder, limits, self._image()), printed)
+            program = Program(settings.argv, variables, folder, limits, self._image())
+            while (result := self._follow(boxes.create(settings.box), program, printed)) is None:
+                self._goes_on = True
+                work_folder.renew(settings, Path.cwd())
+            return result
         except BoxError as error:
             raise JobError(f"on {self._node_name}, {error.message}", error.remedy) from error
         finally:
@@ -174,24 +213,30 @@ class Task(Runner):
         folder = attempt.spec.owners_folder
         return Image(image, lambda archive: image_store.fetch(attempt.filesystem, folder, image, archive))
 
-    def _follow(self, box: Box, program: Program, printed: Printed) -> _Result:
-        """From the start of the program to its end."""
+    def _follow(self, box: Box, program: Program, printed: Printed) -> _Result | None:
+        """From the start of the program to its end; None if it ended for YARN, which did without its room."""
         box.start(program, printed.write)
         begun = time.monotonic()
         self._box, self._said = box, "running"
-        if self._is_stopped or self._has_to_stop:  # just now, when there was no box yet
+        self._telling.change(running=True, reason="", idle_since=None)
+        if self._is_stopped or self._has_to_stop or self._wanted_back_at:  # just now, when there was no box yet
             box.end(STOP_SECONDS)
         limit = self._settings.seconds_at_most
-        using = Using(box, printed.note_use)
+        using = Using(box, printed.note_use, lambda since: self._telling.change(idle_since=since))
         try:
             ended = box.wait(None if limit is None else min(limit, threading.TIMEOUT_MAX))
         finally:
             using.close()
+            self._telling.change(idle_since=None)
         self._seconds = time.monotonic() - begun
         if ended is None:
             return _Result(box.end(STOP_SECONDS).code, f"it ran longer than {limit:g} s")
         if self._is_stopped:
             self._leave()
+        if self._wanted_back_at and not self._has_to_stop:
+            self._wait_for_yarn(printed)
+            if not self._has_to_stop:
+                return None
         if self._has_to_stop:
             return _Result(ended.code, STOPPED)
         return _Result(ended.code, f"the program {ended.text}" if ended.code else "")
@@ -217,6 +262,7 @@ class Task(Runner):
     def _stop(self) -> None:
         """Pass SIGTERM on to the program; whoever waits for its end then leaves."""
         self._is_stopped = True
+        self._woken.set()
         if self._printed:
             self._printed.hurry()
         if self._box:
@@ -224,10 +270,32 @@ class Task(Runner):
         else:
             self._leave()
 
-    def _end(self, box: Box) -> None:
+    def _end_soon(self, grace: float) -> None:
+        """End the program, if it runs, while the caller goes on."""
+        if self._box:
+            threading.Thread(target=self._end, args=(self._box, grace), name="stopping", daemon=True).start()
+
+    def _end(self, box: Box, grace: float = STOP_SECONDS) -> None:
         """End the program; whoever waits for it hears how it ended, or why the box was lost."""
         with suppress(OSError):
-            box.end(STOP_SECONDS)
+            box.end(grace)
+
+    def _wait_for_yarn(self, printed: Printed) -> None:
+        """Be ended by YARN, once all that the program has left is safe.
+
+        It returns when YARN does without the room, or the owner stops the task.
+        """
+        self._said = "waiting for YARN to take its place back"
+        printed.hurry()
+        if self._kept:
+            self._kept.keep_now()
+        while self._wanted_back_at and (left := self._wanted_back_at + self._longest_seconds - time.monotonic()) > 0:
+            if self._woken.wait(left):
+                if self._has_to_stop:
+                    return
+                self._leave()
+        self._wanted_back_at = None
+        print("YARN does without this place after all, so the program starts again", flush=True)
 
     def _leave(self) -> NoReturn:
         """End as a process that SIGTERM ended, without a word to YARN: it knows why the container was to end."""

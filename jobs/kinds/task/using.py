@@ -11,16 +11,24 @@ from boxes.box import Box, Use
 from jobs.kinds.task.reported import note
 
 EVERY_SECONDS = 5.0
+IDLE_CORES, IDLE_SECONDS = 0.05, 600.0
+"""A program is idle that has used less than so many cores at each look for so long."""
 USED = "used"
 """The stream of these notes, as `values` is that of what is reported. Their step is their time in EVERY_SECONDS."""
 
 
 class Using:
-    """Looks at a box that has started until `close`; `keep` gets the notes."""
+    """Looks at a box that has started until `close`; `keep` gets the notes.
 
-    def __init__(self, box: Box, keep: Callable[[bytes], None]) -> None:
+    `mark` hears since when, in Unix seconds, the program uses none of its cores, and None as soon as it does again.
+    """
+
+    def __init__(self, box: Box, keep: Callable[[bytes], None], mark: Callable[[float | None], None]) -> None:
         self._box = box
         self._keep = keep
+        self._mark = mark
+        self._busy_at: float | None = None
+        self._is_idle = False
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="using", daemon=True)
         self._thread.start()
@@ -37,7 +45,17 @@ class Using:
                 if (now := self._box.use()) is not None:
                     at = time.monotonic()
                     self._keep(notes(before, now, at - since, time.time()))
+                    self._judge(now.cpu_seconds - before.cpu_seconds, at - since, at)
                     before, since = now, at
+
+    def _judge(self, cpu_seconds: float, seconds: float, at: float) -> None:
+        """Mark the program when it has used next to nothing for so long; by the monotonic clock."""
+        if self._busy_at is None or cpu_seconds >= IDLE_CORES * seconds:
+            self._busy_at = at
+        is_idle = at - self._busy_at >= IDLE_SECONDS
+        if is_idle != self._is_idle:
+            self._is_idle = is_idle
+            self._mark(time.time() - (at - self._busy_at) if is_idle else None)
 
 
 def notes(before: Use, now: Use, seconds: float, at: float) -> bytes:

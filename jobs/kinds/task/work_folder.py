@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from jobs.errors import JobError
-from jobs.kinds.task import checkpoint, input_data
+from jobs.kinds.task import checkpoint, input_data, service_access
 from jobs.kinds.task.settings import ENVIRONMENT, FILES, TaskSettings
 
 NAME, OUTPUT = "work", ".output"
+KEPT = (checkpoint.FOLDER, input_data.FOLDER, service_access.CA)
 OF_THE_RUNNER = (
     "CLASSPATH",
     "HADOOP_TOKEN_FILE_LOCATION",
@@ -29,6 +31,25 @@ def make(settings: TaskSettings, container: Path) -> Path:
     """A fresh folder in the container's, with the user's files; JobError when they cannot be unpacked."""
     folder = container / NAME
     folder.mkdir()
+    _fill(settings, container)
+    return folder
+
+
+def renew(settings: TaskSettings, container: Path) -> None:
+    """The same for another start in the same container: what the last one left is gone, all but data and checkpoint."""
+    folder = container / NAME
+    for one in folder.iterdir():
+        if one.name in KEPT:
+            continue
+        if one.is_dir() and not one.is_symlink():
+            shutil.rmtree(one)
+        else:
+            one.unlink()
+    _fill(settings, container)
+
+
+def _fill(settings: TaskSettings, container: Path) -> None:
+    folder = container / NAME
     if settings.has_files:
         try:
             with tarfile.open(container / FILES) as archive:
@@ -36,15 +57,20 @@ def make(settings: TaskSettings, container: Path) -> Path:
         except (tarfile.TarError, EOFError) as error:
             raise JobError(f"the files of the task cannot be unpacked: {error}", remedy="send them again") from error
     (folder / OUTPUT).mkdir(exist_ok=True)
-    return folder
 
 
 def environment(
-    settings: TaskSettings, folder: Path, node_name: str, attempt: int, shows_machine: bool
+    settings: TaskSettings,
+    folder: Path,
+    node_name: str,
+    attempt: int,
+    shows_machine: bool,
+    of_service: Mapping[str, str],
 ) -> dict[str, str]:
     """The program's environment variables; those that tell it about itself are as they are, whatever was asked for.
 
-    Where it does not see the machine's files, it has none of the machine's variables, and its home is its folder.
+    Where it does not see the machine's files, it has none of the machine's variables, and its home is its folder. One
+    that tracks its runs elsewhere has none `of_service`, whose token is for this service alone.
     """
     of_node: Mapping[str, str] = {"HOME": str(folder)}
     if shows_machine:
@@ -54,6 +80,7 @@ def environment(
     return {
         **of_node,
         "PYTHONUNBUFFERED": "1",
+        **({} if service_access.URI in settings.variables else of_service),
         **settings.variables,
         "NODE_NAME": node_name,
         "TASK_ID": settings.task_id,

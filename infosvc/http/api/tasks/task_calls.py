@@ -8,12 +8,13 @@ from typing import Any
 
 from flask import current_app, request
 
+from infosvc.access import task_token
 from infosvc.access.audit import digest
 from infosvc.access.roles import SEES_TASKS, needs, user_of
 from infosvc.core.service import components_of
 from infosvc.http.api.body import body, read
 from infosvc.http.api.call_group import CallGroup
-from infosvc.http.api.exchange import caller, latest, write
+from infosvc.http.api.exchange import caller, latest, record_call, write, write_unlogged
 from infosvc.http.api.paging import LINK, answer_part
 from infosvc.http.api.restx import Namespace, Resource
 from infosvc.http.openapi.schemas import answer_model, body_model
@@ -21,10 +22,19 @@ from infosvc.state.transaction import Transaction
 from infosvc.tasks import lifecycle, listing
 from infosvc.tasks.archives import Archives
 from infosvc.tasks.lifecycle import NewTask
-from infosvc.wire.errors import InvalidInput
+from infosvc.wire.errors import Conflict, Forbidden, InvalidInput
 from infosvc.wire.records import Role
 from infosvc.wire.task_spec import TASK_ID, TaskSpec
-from infosvc.wire.tasks import EXAMPLE_ID, MOST_TASKS_OF_ANSWER, Task, TaskList, TaskNews, TaskState
+from infosvc.wire.tasks import (
+    EXAMPLE_ID,
+    MOST_TASKS_OF_ANSWER,
+    Task,
+    TaskList,
+    TaskNews,
+    TaskProgress,
+    TaskState,
+    TaskToken,
+)
 
 ns = Namespace("tasks", "Tasks: programs that run once on the cluster", path="/tasks")
 calls = CallGroup("tasks", ns)
@@ -43,8 +53,10 @@ PLACE = {"pattern": "^[0-9]{1,12}([.][0-9]{1,9})?:task_[0-9a-f]{16}$", "x-exampl
 
 spec_body = body_model(ns, TaskSpec)
 news_body = body_model(ns, TaskNews)
+progress_body = body_model(ns, TaskProgress)
 task_said = answer_model(ns, Task)
 tasks_said = answer_model(ns, TaskList)
+token_said = answer_model(ns, TaskToken)
 
 
 @ns.route("")
@@ -181,6 +193,53 @@ class News(Resource):
         task, _ = write(
             lambda transaction: (lifecycle.take_news(transaction, task_id, news, now), False), json.dumps(said)
         )
+        return task.to_json()
+
+
+@ns.route("/<task_id>/token")
+@ns.param("task_id", "the id of the task", **ID)
+class TokenOfTask(Resource):
+    """What one of them shows to this service."""
+
+    @ns.response(201, "its token", token_said)
+    @ns.response(404, "no task has this id")
+    @ns.response(409, "it has ended")
+    @needs(Role.SUBMITTER)
+    def post(self, task_id: str) -> Any:
+        """Make the token of a task, always the same, which its runner and its program show.
+
+        It reads values, tracks runs of MLflow in the name of the task's owner, and tells how far this task is. It ends
+        with the task.
+        """
+        task = listing.find(latest().configuration, None, task_id).task
+        if task.ended_at is not None:
+            raise Conflict(f"{task_id} has ended: it is {task.state}", "task_id", remedy="there is nothing to show it")
+        record_call()
+        return TaskToken(task_id, task_token.text_of(task, components_of(current_app).settings.token)).to_json(), 201
+
+
+@ns.route("/<task_id>/progress")
+@ns.param("task_id", "the id of the task", **ID)
+class Progress(Resource):
+    """How far one of them is."""
+
+    @ns.expect(progress_body)
+    @ns.response(200, "the task as it is now", task_said)
+    @ns.response(400, "the body is not a JSON object")
+    @ns.response(403, "the token is that of another task")
+    @ns.response(404, "no task has this id")
+    @ns.response(409, "it has ended, or this is of an attempt before")
+    @ns.response(422, "a field is wrong; the answer names it")
+    @needs(Role.TASK)
+    def put(self, task_id: str) -> Any:
+        """Say how far a task is, as its runner; what is left out is as by default, whatever was said before.
+
+        A task whose program does not run yet becomes starting, else running. It leaves no line in the audit log.
+        """
+        if caller().task_id not in ("", task_id):
+            raise Forbidden(f"the token of {caller().task_id} may not tell of {task_id[:80]}")
+        progress, now = read(TaskProgress, body()), latest().clock.wall()
+        task = write_unlogged(lambda transaction: lifecycle.take_progress(transaction, task_id, progress, now))
         return task.to_json()
 
 

@@ -10,12 +10,12 @@ import json
 
 from flask import Response, current_app, jsonify
 
-from infosvc.access.roles import user_of
+from infosvc.access.roles import TRACKS, user_of
 from infosvc.core.service import Components, components_of
 from infosvc.http.api.call_group import CallGroup, Route
 from infosvc.http.api.exchange import caller, latest, write, write_unlogged
+from infosvc.http.api.tracking import tracking_answers as answers
 from infosvc.http.api.tracking import tracking_bodies as bodies
-from infosvc.http.api.tracking.tracking_answers import info_said, point_said, run_said
 from infosvc.http.api.tracking.tracking_bodies import sent
 from infosvc.state.tracked import Run
 from infosvc.state.transaction import Transaction
@@ -37,11 +37,12 @@ def _create() -> Response:
         return runs.begin(transaction, who, new, settings, now), False
 
     made, _ = write(change, json.dumps({"experiment_id": new.experiment_id, "run_name": new.name}))
-    return jsonify({"run": run_said(made)})
+    return jsonify({"run": answers.run_said(made, _artifacts())})
 
 
 def _get() -> Response:
-    return jsonify({"run": run_said(runs.find(latest().configuration, caller(), sent(bodies.OneRun).id).run)})
+    found = runs.find(latest().configuration, caller(), sent(bodies.OneRun).id)
+    return jsonify({"run": answers.run_said(found.run, _artifacts())})
 
 
 def _update() -> Response:
@@ -52,7 +53,7 @@ def _update() -> Response:
         return runs.update(transaction, who, asked.id, said, settings, now), False
 
     changed, _ = write(change, json.dumps({"run_id": asked.id, "status": said.status}))
-    return jsonify({"run_info": info_said(changed)})
+    return jsonify({"run_info": answers.info_said(changed, _artifacts())})
 
 
 def _delete() -> Response:
@@ -103,8 +104,9 @@ def _search() -> Response:
     most_bytes = _parts().settings.max_answer
     search = searches.Search(asked.filter, asked.order_by, int(asked.page_token or 0), asked.max_results, most_bytes)
     part = searches.search_runs(latest().configuration, caller(), frozenset(asked.experiment_ids), search)
-    said = {"runs": [run_said(stored.run) for stored in part.runs]}
-    return jsonify(said if part.next is None else said | {"next_page_token": str(part.next)})
+    artifacts = _artifacts()
+    said = {"runs": [answers.run_said(stored.run, artifacts) for stored in part.runs]}
+    return jsonify(answers.with_next(said, part.next))
 
 
 def _get_history() -> Response:
@@ -114,8 +116,21 @@ def _get_history() -> Response:
         return jsonify({"metrics": []})
     most = min(asked.max_results, MOST_POINTS)
     found = _parts().store.metric(asked.id, asked.metric_key, int(asked.page_token or 0), most + 1)
-    said = {"metrics": [point_said(point.name, point.value, point.timestamp, point.step) for _, point in found[:most]]}
-    return jsonify(said if len(found) <= most else said | {"next_page_token": str(found[most - 1][0])})
+    points = [point for _, point in found[:most]]
+    said = {"metrics": [answers.point_said(one.name, one.value, one.timestamp, one.step) for one in points]}
+    return jsonify(answers.with_next(said, found[most - 1][0] if len(found) > most else None))
+
+
+def _search_models() -> Response:
+    """There are none; the client asks for them wherever it lists the files of a run."""
+    return jsonify({"models": []})
+
+
+def _artifacts() -> answers.Artifacts:
+    """Where the caller may leave files: a task on its node, all others nowhere."""
+    task_id = caller().task_id
+    stored = latest().configuration.tasks.get(task_id)
+    return answers.Artifacts(task_id, stored.task.output_folder if stored else None)
 
 
 def _parts() -> Components:
@@ -126,15 +141,16 @@ _RUNS = "/api/2.0/mlflow/runs"
 calls = CallGroup(
     "mlflow_runs",
     routes=(
-        Route(f"{_RUNS}/create", "create", _create, Role.USER, "POST"),
-        Route(f"{_RUNS}/get", "get", _get, Role.USER),
-        Route(f"{_RUNS}/update", "update", _update, Role.USER, "POST"),
+        Route(f"{_RUNS}/create", "create", _create, TRACKS, "POST"),
+        Route(f"{_RUNS}/get", "get", _get, TRACKS),
+        Route(f"{_RUNS}/update", "update", _update, TRACKS, "POST"),
         Route(f"{_RUNS}/delete", "delete", _delete, Role.USER, "POST"),
-        Route(f"{_RUNS}/log-metric", "log_metric", _log_metric, Role.USER, "POST"),
-        Route(f"{_RUNS}/log-parameter", "log_parameter", _log_parameter, Role.USER, "POST"),
-        Route(f"{_RUNS}/set-tag", "set_tag", _set_tag, Role.USER, "POST"),
-        Route(f"{_RUNS}/log-batch", "log_batch", _log_batch, Role.USER, "POST"),
-        Route(f"{_RUNS}/search", "search", _search, Role.USER, "POST"),
-        Route("/api/2.0/mlflow/metrics/get-history", "get_history", _get_history, Role.USER),
+        Route(f"{_RUNS}/log-metric", "log_metric", _log_metric, TRACKS, "POST"),
+        Route(f"{_RUNS}/log-parameter", "log_parameter", _log_parameter, TRACKS, "POST"),
+        Route(f"{_RUNS}/set-tag", "set_tag", _set_tag, TRACKS, "POST"),
+        Route(f"{_RUNS}/log-batch", "log_batch", _log_batch, TRACKS, "POST"),
+        Route(f"{_RUNS}/search", "search", _search, TRACKS, "POST"),
+        Route("/api/2.0/mlflow/metrics/get-history", "get_history", _get_history, TRACKS),
+        Route("/api/2.0/mlflow/logged-models/search", "search_models", _search_models, TRACKS, "POST"),
     ),
 )

@@ -6,10 +6,9 @@ from typing import NoReturn
 
 from flask import Response, jsonify, request
 
-from infosvc.access.roles import reads_its_body
+from infosvc.access.roles import TRACKS, reads_its_body
 from infosvc.http.api.call_group import CallGroup, Route
 from infosvc.wire.errors import NotFound
-from infosvc.wire.records import Role
 
 PREFIXES = ("/api/2.0/mlflow", "/api/3.0/mlflow")
 
@@ -56,7 +55,7 @@ def _refuse(**_path: str) -> NoReturn:
 def _refuse_artifacts(**_path: str) -> NoReturn:
     raise NotSupported(
         "this service keeps no files of runs, so artifacts cannot be logged or read here",
-        remedy="run the program as a task, and write files into $OUTPUT",
+        remedy="run the program as a task that has an output; what it logs then goes into $OUTPUT",
     )
 
 
@@ -66,7 +65,7 @@ ARTIFACTS = "/api/2.0/mlflow-artifacts"
 others = CallGroup(
     "mlflow_others",
     routes=tuple(
-        Route(f"{prefix}/<path:call>", f"{name}_{method}", view, Role.USER, method)
+        Route(f"{prefix}/<path:call>", f"{name}_{method}", view, TRACKS, method)
         for method in METHODS
         for prefix, name, view in (
             (PREFIXES[0], "v2", _refuse),

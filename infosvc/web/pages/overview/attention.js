@@ -30,7 +30,7 @@ export const DAY_SECONDS = 86_400;
  * @returns {Trouble[]}
  */
 export function troubles(cluster, tasks) {
-  const found = [...nodesAway(cluster), ...full(cluster), ...failed(tasks), ...waiting(tasks)];
+  const found = [...nodesAway(cluster), ...full(cluster), ...failed(tasks), ...waiting(tasks), ...idle(tasks)];
   return found.sort((one, other) => other.weight - one.weight).slice(0, MOST);
 }
 
@@ -111,6 +111,17 @@ function waiting(tasks) {
       address: addressOf(oldest.task_id),
     },
   ];
+}
+
+function idle(tasks) {
+  return tasks
+    .filter((task) => task.idle_since !== null)
+    .map((task) => ({
+      weight: 1,
+      what: `${task.name} has used none of its ${counted(task.spec.vcores, "core")} for ${spanText(serverNow() - task.idle_since)}`,
+      remedy: "others could have its place: look at its log, and stop it if it waits for nobody",
+      address: addressOf(task.task_id),
+    }));
 }
 
 function share(ratio) {

@@ -9,13 +9,15 @@ import { watch } from "../../live.js";
 import { atMostEvery, poll } from "../../poll.js";
 import { numberParts, scaleOf, stepOf } from "../../scale.js";
 import { stateText } from "../jobs.js";
-import { addressOf, hasEnded, seesTasks, STATES, stateMark, tookText } from "../tasks/state.js";
+import { STATES, addressOf, hasEnded, hasPlace, seesTasks, stateMark, tookText } from "../tasks/state.js";
 import { DAY_SECONDS, troubles } from "./attention.js";
 import { ClusterState, NAMES } from "./cluster_state.js";
+import { Hours } from "./hours.js";
 
 const DRAW_MS = 1_000;
 const TASKS_MS = 1_000;
 const JOBS_MS = 5_000;
+const HOURS_MS = 30_000;
 const AFTER_TROUBLE_MS = 15_000;
 const MOST_TASKS = 1_000;
 const MOST_ROWS = 8;
@@ -45,6 +47,7 @@ export async function show(main, _params, signal) {
     },
   };
   watch({ types: ["node", "value", ...(seesTasks() ? ["task"] : [])], names: NAMES }, handlers, signal);
+  poll(async () => after(await loadHours(page, signal)), signal);
   await poll(async () => after(await loadJobs(page, signal)), signal); // ages grow also while nothing is heard
 }
 
@@ -55,6 +58,7 @@ async function loadCluster(page, signal) {
     const name = NAMES.filter((each) => known.has(each));
     page.cluster.takeNodes(nodes);
     if (name.length) page.cluster.takeColumns((await get("/data", { params: { name }, signal })).data);
+    page.known = known;
     page.loaded = true;
     page.problem.say(null);
     return true;
@@ -63,6 +67,12 @@ async function loadCluster(page, signal) {
     page.problem.say(error);
     return false;
   }
+}
+
+async function loadHours(page, signal) {
+  if (!page.known) return DRAW_MS;
+  await page.hours.load(page.known, signal);
+  return HOURS_MS;
 }
 
 /** All tasks that have not ended, and those that were asked for last of the others. */
@@ -100,11 +110,13 @@ class Overview {
   constructor() {
     this.problem = problemBox();
     this.cluster = new ClusterState();
+    this.hours = new Hours();
     this.tasks = null; // not known, or not to be seen
     this.isCut = false;
     this.jobs = null;
     this.hadoop = "";
     this.loaded = false;
+    this.known = null; // the names that are registered
     this.tiles = h("ul", { class: "tiles", "aria-label": "The cluster in numbers" });
     this.map = h("section", { "aria-label": "Nodes" });
     this.attention = h("section", { "aria-label": "Needs attention" });
@@ -123,7 +135,7 @@ class Overview {
   }
 
   tileList() {
-    const { cluster } = this;
+    const { cluster, hours } = this;
     const [cores, memory, disk] = ["cores", "memory", "disk"].map((what) => cluster.sum((node) => cluster[what](node)));
     const away = [
       ["silent", "stale"],
@@ -139,11 +151,16 @@ class Overview {
         String(cluster.count("ready")),
         away.filter(Boolean).join(", ") || "all that are enrolled",
         "#/cluster",
-        away.some(Boolean),
+        { isBad: away.some(Boolean) },
       ),
-      used("CPU", cores, (free) => `${free.toFixed(1)} of ${counted(Math.round(cores.all), "core")} free`),
-      used("Memory", memory, (free) => `${bytes(free)} of ${bytes(memory.all)} free`),
-      used("Disks", disk, (free) => `${bytes(free)} of ${bytes(disk.all)} free`),
+      used(
+        "CPU",
+        cores,
+        (free) => `${free.toFixed(1)} of ${counted(Math.round(cores.all), "core")} free`,
+        hours.line("cpu"),
+      ),
+      used("Memory", memory, (free) => `${bytes(free)} of ${bytes(memory.all)} free`, hours.line("memory")),
+      used("Disks", disk, (free) => `${bytes(free)} of ${bytes(disk.all)} free`, hours.line("disk")),
       received.length > 0 &&
         tile(
           "Network",
@@ -153,6 +170,7 @@ class Overview {
           ),
           "received by all nodes",
           "#/cluster?name=network_receive_bytes_per_second",
+          { line: hours.line("network") },
         ),
       ...this.taskTiles(),
       this.jobs &&
@@ -177,13 +195,15 @@ class Overview {
         `${of("waiting", "queued")} waiting`,
         "#/tasks?state=not+ended",
       ),
-      tile("Failed in 24 h", String(failed), failed ? "tasks" : "no task", "#/tasks?state=failed", failed > 0),
+      tile("Failed in 24 h", String(failed), failed ? "tasks" : "no task", "#/tasks?state=failed", {
+        isBad: failed > 0,
+      }),
     ];
   }
 
   workList() {
     const open = (this.tasks ?? []).filter((task) => !hasEnded(task)).toReversed();
-    const running = open.toSorted((one, other) => (other.state === "running") - (one.state === "running"));
+    const running = open.toSorted((one, other) => Number(hasPlace(other)) - Number(hasPlace(one)));
     const jobs = (this.jobs ?? []).filter((job) => !job.ended);
     const rows = [...jobs.map(jobRow), ...running.map(taskRow)];
     const many = this.isCut ? "more than " : "";
@@ -204,7 +224,7 @@ class Overview {
   }
 }
 
-function tile(label, number, words, address, isBad = false) {
+function tile(label, number, words, address, { isBad = false, line = false } = {}) {
   return h(
     "li",
     null,
@@ -216,15 +236,16 @@ function tile(label, number, words, address, isBad = false) {
       h("span", { class: "tile-number" }, number),
       " ",
       h("span", { class: "tile-words" }, words),
+      line,
     ),
   );
 }
 
-function used(label, { all, free, nodes }, words) {
+function used(label, { all, free, nodes }, words, line) {
   return (
     nodes > 0 &&
     all > 0 &&
-    tile(`${label} used`, numberParts(1 - free / all, "ratio").join(" "), words(free), "#/cluster")
+    tile(`${label} used`, numberParts(1 - free / all, "ratio").join(" "), words(free), "#/cluster", { line })
   );
 }
 
@@ -240,10 +261,7 @@ function mapOf(cluster, tasks) {
       h("h2", null, "Nodes"),
       h("p", null, "No node is enrolled: ", h("code", null, "nodewise node add"), " enrols one."),
     ];
-  const runs = Map.groupBy(
-    tasks.filter((task) => task.state === "running"),
-    (task) => task.node_name,
-  );
+  const runs = Map.groupBy(tasks.filter(hasPlace), (task) => task.node_name);
   const scale = scaleOf([0, 1]);
   return [
     h("h2", null, "Nodes by CPU in use"),

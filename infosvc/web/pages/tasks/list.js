@@ -141,6 +141,7 @@ class List {
     const said = JSON.stringify([
       task.state,
       task.stop_asked,
+      task.idle_since,
       task.node_name,
       task.reason,
       task.started_at,

@@ -83,6 +83,7 @@ function factsOf(task) {
     ["Took", h("span", { class: "took" }, tookText(task))],
     ["Asked for", moment(task.created_at)],
     ["Began", task.started_at !== null && moment(task.started_at)],
+    ["Idle since", task.idle_since !== null && moment(task.idle_since)],
     ["Ended", task.ended_at !== null && moment(task.ended_at)],
     ["Start", task.attempt && `${task.attempt} of ${spec.attempts}`],
     ["Exit code", task.exit_code !== null && String(task.exit_code)],

@@ -40,14 +40,24 @@ export function hasEnded(task) {
 }
 
 /**
+ * Whether a task has a node, and so holds what it asked for.
+ *
+ * @param {{state: string}} task
+ * @returns {boolean}
+ */
+export function hasPlace(task) {
+  return task.state === "starting" || task.state === "running";
+}
+
+/**
  * The state as a word with its colour.
  *
- * @param {{state: string, stop_asked: boolean}} task
+ * @param {{state: string, stop_asked: boolean, idle_since: number | null}} task
  * @returns {HTMLElement}
  */
 export function stateMark(task) {
-  const words = task.stop_asked && !hasEnded(task) ? `${task.state}, stopping` : task.state;
-  return h("span", { class: `state state-${task.state}` }, words);
+  const more = [task.stop_asked && !hasEnded(task) && "stopping", task.idle_since !== null && "idle"];
+  return h("span", { class: `state state-${task.state}` }, [task.state, ...more.filter(Boolean)].join(", "));
 }
 
 /**
