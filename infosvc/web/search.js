@@ -2,7 +2,7 @@
  * The search in the header: nodes, data names, tasks, jobs and paths of HDFS by a part of their name.
  */
 
-import { get, isAbort, path } from "./api.js";
+import { get, path } from "./api.js";
 import { announce, clear, counted, h } from "./dom.js";
 import { addressOf, seesTasks } from "./pages/tasks/state.js";
 import { latestOnly, settled } from "./poll.js";
@@ -64,11 +64,11 @@ class Search {
     this.at = -1;
     this.opensFirst = false; // Enter was pressed before anything was found
     this.names = null;
-    this.ends = new AbortController().signal; // it lives as long as the page
+    const never = new AbortController().signal; // the search lives as long as the page
     const look = settled(
       latestOnly((current) => this.look(current)),
       SETTLE_MS,
-      this.ends,
+      never,
     );
     this.field.addEventListener("input", () => {
       this.close(); // what an older text found is not meant any more
@@ -88,7 +88,7 @@ class Search {
   }
 
   async all(text) {
-    const [known, tasks] = await Promise.all([this.known(), tasksLike(text)]);
+    const [known, tasks] = await Promise.all([this.known(), tasksLike(text).catch(() => [])]);
     const paths = text.startsWith("/")
       ? [{ kind: "path", name: text, address: `#/path?${new URLSearchParams({ path: text })}` }]
       : [];
@@ -185,15 +185,10 @@ async function jobs() {
 /** Tasks that the service finds by their name, id or program: there may be too many to know them all. */
 async function tasksLike(text) {
   if (!seesTasks()) return [];
-  try {
-    const { tasks } = await get("/tasks", { params: { q: text, limit: MOST_TASKS } });
-    return tasks.slice(0, MOST_TASKS).map(({ task_id: id, name, state }) => {
-      return { kind: "task", name, address: addressOf(id), more: `${id}, ${state}` };
-    });
-  } catch (error) {
-    if (isAbort(error)) throw error;
-    return [];
-  }
+  const { tasks } = await get("/tasks", { params: { q: text, limit: MOST_TASKS } });
+  return tasks.slice(0, MOST_TASKS).map(({ task_id: id, name, state }) => {
+    return { kind: "task", name, address: addressOf(id), more: `${id}, ${state}` };
+  });
 }
 
 /**

@@ -19,7 +19,7 @@ from tests.infosvc.task_users import as_user
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Hands, Served
 
-PLACE = "/disk/container/work/.output"
+PLACE = "/disk/container/.output"
 BEGUN = TaskProgress(1, running=False, reason="fetching data", output_folder=PLACE)
 
 

@@ -9,7 +9,7 @@ import { counted, fact, fill, h, heading, problemBox, setText } from "../dom.js"
 import { watch } from "../live.js";
 import { poll, wait } from "../poll.js";
 import { numberOf, valueText } from "../scale.js";
-import { sparkline } from "../pictures/spark.js";
+import { pointsOf, sparkline } from "../pictures/spark.js";
 import { slotsSection } from "./node_slots.js";
 
 const NAMES_PER_CALL = 60; // an address must not grow too long
@@ -334,7 +334,7 @@ class Row {
   }
 
   showHour({ since, step, full }, numbers) {
-    const points = numbers.map((number, at) => [since + at * step, number]).filter(([, number]) => number !== null);
+    const points = pointsOf(since, step, numbers);
     const isText = this.reading?.text && numberOf(this.reading.text) === null;
     const why = isText ? "no line: not a number" : full ? "no line: the service holds no more" : "nothing yet";
     // Two numbers may have come a step less apart than their steps are.

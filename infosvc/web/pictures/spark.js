@@ -33,6 +33,18 @@ export function sparkline(points, label, span, longest, range) {
 }
 
 /**
+ * The points of steps that follow each other, without those that have no number.
+ *
+ * @param {number} since when the first began, in Unix seconds
+ * @param {number} step seconds
+ * @param {(number | null)[]} numbers
+ * @returns {[number, number][]}
+ */
+export function pointsOf(since, step, numbers) {
+  return numbers.map((number, at) => [since + at * step, number]).filter(([, number]) => number !== null);
+}
+
+/**
  * At most `2 * most` of the points: the lowest and the highest of each slice, so that no peak is lost.
  *
  * @param {[number, number][]} points

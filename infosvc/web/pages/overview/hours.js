@@ -3,7 +3,7 @@
  */
 
 import { get, isAbort, path } from "../../api.js";
-import { sparkline } from "../../pictures/spark.js";
+import { pointsOf, sparkline } from "../../pictures/spark.js";
 import { numberParts } from "../../scale.js";
 
 /** Per tile: the data name, of what it is the free share, and the unit of its line. */
@@ -34,10 +34,10 @@ export class Hours {
   async loadOne(what, { name, of, unit }, signal) {
     try {
       const hour = await get(`${path("data", name, "*")}/hour`, { params: { of }, signal });
-      const points = hour.numbers
-        .map((number, at) => [hour.since + at * hour.step, number])
-        .filter(([, number]) => number !== null)
-        .map(([at, number]) => [at, of ? 1 - number : number]);
+      const points = pointsOf(hour.since, hour.step, hour.numbers).map(([at, number]) => [
+        at,
+        of ? 1 - number : number,
+      ]);
       this.lines.set(what, {
         points,
         unit,

@@ -59,7 +59,6 @@ async function loadCluster(page, signal) {
     page.cluster.takeNodes(nodes);
     if (name.length) page.cluster.takeColumns((await get("/data", { params: { name }, signal })).data);
     page.known = known;
-    page.loaded = true;
     page.problem.say(null);
     return true;
   } catch (error) {
@@ -115,8 +114,7 @@ class Overview {
     this.isCut = false;
     this.jobs = null;
     this.hadoop = "";
-    this.loaded = false;
-    this.known = null; // the names that are registered
+    this.known = null; // the names that are registered; null until the cluster was loaded
     this.tiles = h("ul", { class: "tiles", "aria-label": "The cluster in numbers" });
     this.map = h("section", { "aria-label": "Nodes" });
     this.attention = h("section", { "aria-label": "Needs attention" });
@@ -126,7 +124,7 @@ class Overview {
   }
 
   draw() {
-    if (!this.loaded) return;
+    if (!this.known) return;
     refill(this.tiles, this.tileList());
     refill(this.map, mapOf(this.cluster, this.tasks ?? []));
     refill(this.attention, attentionOf(troubles(this.cluster, this.tasks ?? [])));
