@@ -13,6 +13,7 @@ from infosvc.wire.answers import ClusterHour
 from infosvc.wire.records import Producer
 
 RATIO = "ratio"
+ALL_NODES = "*"  # in place of a node's name
 KEPT_SECONDS = 5.0
 MOST_KEPT = 200  # answers
 
@@ -43,7 +44,7 @@ class ClusterHours:
         else:
             unit, numbers = RATIO, share(hour, producer, self._curves.hour_of_nodes(of.data_name), of)
         name = of.data_name if of else None
-        return ClusterHour(producer.data_name, unit, numbers, name, hour.since, STEP, hour.is_full)
+        return ClusterHour(producer.data_name, unit, numbers, ALL_NODES, hour.since, STEP, hour.is_full, name)
 
 
 def together(hour: HourOfNodes, producer: Producer) -> Numbers:

@@ -99,15 +99,13 @@ class Hour(Curve):
 
 
 @dataclass(frozen=True)
-class ClusterHour(Curve):
+class ClusterHour(Hour):
     """The last hour of one name over all nodes that have it."""
 
+    node_name: str = field(metadata=describe("in place of a node's name", limits=Limits(choices=("*",))))
     of: str | None = field(
         metadata=describe("what the numbers are shares of; null if they are sums", example="memory_total_bytes")
     )
-    since: float = field(metadata=_SINCE)
-    step: float = field(metadata=_STEP)
-    full: bool = field(metadata=_FULL)
 
 
 @dataclass(frozen=True)

@@ -190,7 +190,7 @@ def test_the_hour_of_the_cluster_is_a_sum_over_the_nodes_that_have_a_number(serv
         hands.turn(STEP)
 
     said = served.reader.cluster_hour("free")
-    assert (said.data_name, said.unit, said.of, said.step) == ("free", "bytes", None, STEP)
+    assert (said.data_name, said.node_name, said.unit, said.of, said.step) == ("free", "*", "bytes", None, STEP)
     assert said.numbers[-6:] == (10.0, 110.0, 120.0, 30.0, None, None), "a number counts for its ttl, and no longer"
     assert set(said.numbers[:-6]) == {None}
     share = served.reader.cluster_hour("free", of="all")
