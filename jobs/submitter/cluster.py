@@ -23,7 +23,7 @@ from jobs.application.submit import InfoAccess, Submitter
 from jobs.division.decision_store import JOB_ID
 from jobs.errors import JobError
 from jobs.kinds.task.image_store import owners_folder
-from jobs.kinds.task.request import check, image_id, order, task_tag
+from jobs.kinds.task.request import check, further, image_id, order, start_of, task_tag
 from jobs.kinds.task.settings import DECISION, FOLDER, STOP
 from jobs.submitter.placing import Seat, decide
 from jobs.submitter.telling import tell
@@ -61,13 +61,14 @@ class TaskCluster:
         """One application; UnknownApplication when YARN does not know it."""
         return self._submitter.yarn.application(application_id)
 
-    def submit(self, task: Task, archive: Path | None) -> str:
-        """Submit a task with its files; the id of its application."""
+    def submit(self, task: Task, archive: Path | None, starts_before: int = 0) -> str:
+        """Submit a task with its files, after so many starts in applications before; the id of its application."""
         nodes = self._submitter.yarn.running_nodes()
         env = task.spec.env and self._submitter.path(store.resolve(self._submitter.filesystem, task.spec.env))
         images = self._image_nodes(task)
         asked = order(task.spec, task.task_id, archive, nodes, None, self._access, images, env)
         check(self._submitter, asked)
+        asked = further(asked, starts_before)
         return self._submitter.submit(replace(asked, token=self._client.task_token(task.task_id)))
 
     def _image_nodes(self, task: Task) -> set[str] | None:
@@ -94,7 +95,7 @@ class TaskCluster:
         seat = Seat(
             task_id=task.task_id,
             node_name=application.host,
-            attempt=application.attempt,
+            attempt=start_of(application),
             memory_mb=asked.memory_mb,
             vcores=asked.vcores,
             hosts=asked.hosts,
@@ -106,7 +107,7 @@ class TaskCluster:
         place = f"{owners_folder(filesystem)}/{FOLDER}/{task.task_id}"
         filesystem.make_folder(place, mode=0o700)
         content = json.dumps(answer_of(decision)).encode()
-        filesystem.write(f"{place}/{DECISION}.{application.attempt}", content, mode=0o600)
+        filesystem.write(f"{place}/{DECISION}.{start_of(application)}", content, mode=0o600)
 
     def take_away(self, task_id: str) -> None:
         """Delete what a submitter that was killed has laid out for a task."""

@@ -9,6 +9,7 @@ from typing import Any
 from hadoop.client.yarn import Application
 from infosvc.wire.tasks import LONGEST_REASON, Task, TaskNews, TaskState
 from jobs.application.exits import Exit, exit_of
+from jobs.kinds.task.request import start_of
 from jobs.kinds.task.settings import STOPPED
 
 EXIT_CODE = "Exit code"
@@ -40,7 +41,7 @@ def news_of(task: Task, application: Application, section: Mapping[str, Any], sa
         None if is_heard else _reason(task, application, state, said)[:LONGEST_REASON],
         application.application_id,
         None if application.host in ("", "N/A") else application.host,
-        application.attempt or None,
+        start_of(application) or None,
         exit_code if isinstance(exit_code, int) else None,
     )
 
@@ -49,7 +50,7 @@ def _heard_state(task: Task, application: Application, now: float) -> TaskState 
     """What the runner of this start says, or is about to say; None where it is not heard."""
     if application.has_ended or application.state != "RUNNING":
         return None
-    if task.attempt != application.attempt or task.state not in (TaskState.STARTING, TaskState.RUNNING):
+    if task.attempt != start_of(application) or task.state not in (TaskState.STARTING, TaskState.RUNNING):
         return TaskState.STARTING
     is_silent = task.state is TaskState.STARTING and not task.reason  # a runner that starts says what it does
     return None if is_silent and now - task.changed_at > WORD_SECONDS else task.state
@@ -66,8 +67,22 @@ def state_of(application: Application, stop_asked: bool, said: str = "") -> Task
         return TaskState.RUNNING if application.state == "RUNNING" else TaskState.QUEUED
     if application.final == "SUCCEEDED":
         return TaskState.SUCCEEDED
-    is_stopped = stop_asked and (application.final == "KILLED" or said == STOPPED)
+    is_stopped = stop_asked and (application.final == "KILLED" or said == STOPPED or is_taken_back(application))
     return TaskState.STOPPED if is_stopped else TaskState.FAILED
+
+
+def is_taken_back(application: Application) -> bool:
+    """Whether an application has ended because another queue has taken its room back.
+
+    YARN itself starts a task again then only if that has attempts left, and more than one at all.
+    """
+    return application.final == "FAILED" and _exit_of(application) is Exit.PREEMPTED
+
+
+def _exit_of(application: Application) -> Exit | None:
+    """How the last container of a failed application ended, None if YARN does not say."""
+    status = _STATUS.search(application.diagnostics)
+    return exit_of(int(status[1])) if status else None
 
 
 def _reason(task: Task, application: Application, state: TaskState, said: str) -> str:
@@ -81,8 +96,7 @@ def _reason(task: Task, application: Application, state: TaskState, said: str) -
         return "somebody killed its application in YARN"
     if said:
         return said
-    status = _STATUS.search(application.diagnostics)
-    reason = _REASONS.get(exit_of(int(status[1]))) if status else None
-    if reason:
+    found = _exit_of(application)
+    if found and (reason := _REASONS.get(found)):
         return reason.format(memory_mb=task.spec.memory_mb)
     return application.diagnostics.partition("\n")[0] or "it left no reason; `nodewise task logs` shows its output"

@@ -16,12 +16,15 @@ from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Forbidden, InfoError, NotFound, NotReady, Unauthorized, Unreachable
 from infosvc.wire.tasks import LONGEST_REASON, Task, TaskNews, TaskState
 from jobs.errors import JobError
+from jobs.kinds.task.request import start_of
 from jobs.kinds.task.settings import STOP_SECONDS, STOPPED
-from jobs.submitter.news import is_told, news_of
+from jobs.submitter.news import is_taken_back, is_told, news_of
 from jobs.submitter.speeds import Speeds
 
 PATIENCE_SECONDS = STOP_SECONDS + 15.0
 """How long a runner may take that was asked to stop."""
+MOST_STARTS = 100
+"""Of a task; YARN may take its room back again and again."""
 OPEN = (TaskState.QUEUED, TaskState.STARTING, TaskState.RUNNING)
 """States of tasks that the submitter has to do with."""
 
@@ -38,8 +41,8 @@ class Cluster(Protocol):
     def application(self, application_id: str) -> Application:
         """One application; UnknownApplication when YARN does not know it."""
 
-    def submit(self, task: Task, archive: Path | None) -> str:
-        """Submit a task with its files; the id of its application."""
+    def submit(self, task: Task, archive: Path | None, starts_before: int = 0) -> str:
+        """Submit a task with its files, after so many starts in applications before; the id of its application."""
 
     def note_decision(self, task: Task, application: Application) -> None:
         """Keep why a start of a task runs where it runs."""
@@ -115,10 +118,10 @@ class Turns:
         else:
             self._submit(task)
 
-    def _submit(self, task: Task) -> None:
+    def _submit(self, task: Task, starts_before: int = 0) -> None:
         try:
             with tempfile.TemporaryDirectory(prefix="nodewise-task-") as folder:
-                application_id = self._cluster.submit(task, self._fetch(task, Path(folder)))
+                application_id = self._cluster.submit(task, self._fetch(task, Path(folder)), starts_before)
         except (HadoopError, JobError) as error:
             if isinstance(error, HadoopError) and not self._cluster.is_up():
                 raise
@@ -144,6 +147,9 @@ class Turns:
         except UnknownApplication:
             self._tell(task, TaskNews(TaskState.LOST, f"YARN does not know {application_id} any more"))
             return
+        if is_taken_back(application) and not task.stop_asked and start_of(application) < MOST_STARTS:
+            self._follow_on(task, application)
+            return
         if task.stop_asked and not application.has_ended:
             self._stop(application)
         section, said = self._cluster.record(application_id) if application.has_ended else ({}, "")
@@ -156,6 +162,15 @@ class Turns:
         if news.state.is_final:
             self._stopping.pop(application_id, None)
             self._cluster.clean(application_id)
+
+    def _follow_on(self, task: Task, application: Application) -> None:
+        """Another queue has taken the room of a task back: it waits again, as one more application."""
+        last = self._cluster.find(task.task_id)
+        if last and last.application_id != application.application_id:  # a submitter that was killed since did this
+            self._tell(task, TaskNews(TaskState.QUEUED, application_id=last.application_id))
+        else:
+            self._submit(task, start_of(application))
+        self._cluster.clean(application.application_id)
 
     def _note_decision(self, task: Task, application: Application) -> None:
         """Nothing waits for it, so what stands in its way is said alone."""

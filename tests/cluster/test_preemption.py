@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import psutil
 import pytest
@@ -12,8 +13,12 @@ import pytest
 from bench.distributed_shell import places, shell
 from bench.info.errors import BenchError
 from bench.stage import CAPABILITY, Stage, module_of, on_cluster, restart, until
+from infosvc.wire.errors import InfoError
+from infosvc.wire.task_spec import TaskSpec
+from infosvc.wire.tasks import TaskState
 from tests.cluster.site import add_properties
 from tests.cluster.standing import Standing
+from tests.cluster.task_platform import Platform, platform_of
 from tests.cluster.task_session import session_of
 
 PICTURES = 360
@@ -102,14 +107,40 @@ while :; do sleep 0.1; done
 """
 
 
-@pytest.mark.parametrize("is_taken", [True, False], ids=["it is taken", "YARN does without it"])
-def test_a_task_whose_room_is_wanted_back_saves_what_it_has_and_goes_on_from_there(
-    stage: Stage, is_taken: bool
+def test_a_task_whose_room_is_taken_back_goes_on_from_what_it_saved_though_it_has_one_attempt(
+    stage: Stage, tmp_path: Path
 ) -> None:
-    place = f"/checkpoints/{'taken' if is_taken else 'left'}"
+    with platform_of(stage.cluster, tmp_path) as platform:
+        specs = [
+            TaskSpec(["bash", "-c", SAVES], memory_mb=64, queue="guests", checkpoint=f"/checkpoints/taken/{number}")
+            for number in range(4)
+        ]
+        begun = [platform.user.submit_task(spec).task_id for spec in specs]
+        until(lambda: all(_printed(platform, task_id, 1) for task_id in begun), 120, "all four run")
+        with shell(stage.cluster, ["sleep", "600"], 6, 128, "-queue", "owner"):
+            until(lambda: any(len(platform.applications(task_id)) == 2 for task_id in begun), 90, "one waits again")
+        again = [task_id for task_id in begun if len(platform.applications(task_id)) == 2]
+        ended = [platform.ended(task_id) for task_id in again]
+        for task_id in set(begun) - set(again):
+            platform.user.stop_task(task_id)
+
+        for task in ended:
+            assert (task.state, task.attempt) == (TaskState.SUCCEEDED, 2), task.reason
+            assert _printed(platform, task.task_id, 1) == "ready\ngood bye\n"
+            assert _printed(platform, task.task_id, 2) == "goes on from start 1\n"
+            assert platform.user.task_decision(task.task_id, 2).node_name == task.node_name
+
+
+def _printed(platform: Platform, task_id: str, start: int) -> str:
+    with suppress(InfoError):
+        return platform.user.task_log(task_id, "stdout", attempt=start).text
+    return ""
+
+
+def test_when_yarn_does_without_the_room_the_program_goes_on_where_it_was(stage: Stage) -> None:
     with session_of(stage.cluster) as tasks:
         begun = [
-            tasks.submit("bash", "-c", SAVES, queue="guests", attempts=2, checkpoint=f"{place}/{number}")
+            tasks.submit("bash", "-c", SAVES, queue="guests", checkpoint=f"/checkpoints/left/{number}")
             for number in range(4)
         ]
 
@@ -119,20 +150,14 @@ def test_a_task_whose_room_is_wanted_back_saves_what_it_has_and_goes_on_from_the
         until(lambda: all(tasks.log(task_id, "stdout.1") for task_id, _ in begun), 120, "all four run")
         with shell(stage.cluster, ["sleep", "600"], 6, 128, "-queue", "owner"):
             until(that_have_ended, 120, "one has ended")
-            if is_taken:
-                until(
-                    lambda: any(tasks.ask("application", job_id)["attempt"] == 2 for _, job_id in begun), 60, "it went"
-                )
         ended = [(task_id, tasks.ask("wait", job_id)) for task_id, job_id in that_have_ended()]
         for task_id, job_id in begun:
             if task_id not in {each for each, _ in ended}:
                 tasks.ask("kill", job_id)
 
-    attempts = [found["attempt"] for _, found in ended]
-    assert 2 in attempts if is_taken else attempts == [1] * len(ended)
     for task_id, found in ended:
-        assert found["final"] == "SUCCEEDED", found["diagnostics"]
-        assert tasks.log(task_id, f"stdout.{found['attempt']}").endswith(b"goes on from start 1\n")
+        assert (found["final"], found["attempt"]) == ("SUCCEEDED", 1), found["diagnostics"]
+        assert tasks.log(task_id, "stdout.1") == b"ready\ngood bye\ngoes on from start 1\n"
         assert "Seconds" not in found["record"]["section"], "which would be the time of a part alone"
 
 

@@ -13,11 +13,10 @@ import urllib.request
 import venv
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -25,7 +24,6 @@ from hdfs import InsecureClient
 
 from hadoop.local.lifecycle import Cluster
 from hadoop.local.site import NODE_MEMORY_MB
-from hadoop.rest.resourcemanager import ResourceManager
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotFound
 from infosvc.wire.records import Kind, Producer, Role
@@ -33,10 +31,10 @@ from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import Task, TaskDecision, TaskState
 from jobs.kinds.task.request import RUNNER_MEMORY_MB
 from tests.cluster.site import KEPT, nodewise, succeed, until
+from tests.cluster.task_platform import ROOT, Platform, platform_of
 from tests.recipes.pages import block
 from tests.recipes.shell import Shell
 
-ROOT = Path(__file__).resolve().parents[2]
 PYTHON_WITH_MLFLOW = ROOT / ".venv-mlflow" / "bin" / "python"
 PROGRAM = """import os, signal, sys, time
 print("hello from", os.environ["TASK_ID"], "on", os.environ["NODE_NAME"], flush=True)
@@ -62,73 +60,10 @@ while attempt == 1:
 """
 
 
-@dataclass(frozen=True)
-class Platform:
-    """A service with its submitter; `home` holds its tokens and database."""
-
-    cluster: Cluster
-    home: Path
-    url: str
-    process: subprocess.Popen[str]
-    admin: InfoClient
-    user: InfoClient
-    user_file: Path
-
-    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """`nodewise task` as the user calls it."""
-        given = ["--url", self.url, "--token-file", str(self.user_file)]
-        command = [sys.executable, "-m", "nodewise", "--home", str(self.home), "task", words[0], *given, *words[1:]]
-        return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
-
-    def ended(self, task_id: str, seconds: float = 120) -> Task:
-        """A task once it has ended."""
-
-        def look() -> Task | None:
-            task = self.user.task(task_id)
-            return task if task.state.is_final else None
-
-        found: Task = until(look, seconds)
-        return found
-
-    def submitter(self) -> psutil.Process | None:
-        """The process that hands tasks over, None while there is none."""
-        for one in psutil.Process(self.process.pid).children():
-            with suppress(psutil.Error):  # it ends just now
-                if "jobs.commands.submitter" in one.cmdline():
-                    return one
-        return None
-
-    def applications(self, task_id: str) -> list[dict[str, Any]]:
-        """Those of YARN that carry the task's id."""
-        manager = ResourceManager(self.cluster.rm_http, self.cluster.user)
-        found = manager.applications("NODEWISE")
-        return [one for one in found if f"task:{task_id}" in one.get("applicationTags", "").split(",")]
-
-
 @pytest.fixture(scope="module")
 def platform(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
-    home = tmp_path_factory.mktemp("platform")
-    environment = {
-        **os.environ,
-        "HADOOP_CONF_DIR": str(cluster.home / "cluster" / "conf"),
-        "HADOOP_USER_NAME": cluster.user,
-        "PYTHONPATH": str(ROOT),
-    }
-    _, serve = block("task-serve").splitlines()
-    assert serve.startswith("nodewise serve ")
-    words = [sys.executable, "-m", "nodewise", "--home", str(home), *serve.split()[1:], "--port", "0"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment) as process:
-        try:
-            assert process.stdout is not None
-            found = re.search(r"listening on (\S+),", process.stdout.readline())
-            assert found
-            admin = InfoClient.from_token_file(found[1], home / "service" / "token")
-            _, text = admin.create_token("maria", Role.USER)
-            user_file = home / "maria.token"
-            user_file.write_text(text)
-            yield Platform(cluster, home, found[1], process, admin, InfoClient(found[1], text), user_file)
-        finally:
-            process.terminate()
+    with platform_of(cluster, tmp_path_factory.mktemp("platform")) as made:
+        yield made
 
 
 @pytest.fixture

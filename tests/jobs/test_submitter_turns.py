@@ -22,6 +22,10 @@ from jobs.submitter.waking import Waker, is_urgent
 from tests.jobs.conftest import TOKEN
 
 SPEC = TaskSpec(("true",))
+TAKEN_BACK = (
+    "Application application_1_0001 failed 1 times due to AM Container for appattempt_1_0001_000001 exited with  "
+    "exitCode: -102\nFailing this attempt.Diagnostics: Container preempted by scheduler"
+)
 
 
 class Played:
@@ -33,6 +37,9 @@ class Played:
         self.tagged: dict[str, str] = {}
         self.forgotten: set[str] = set()
         self.killed: list[str] = []
+        self.cleaned: list[str] = []
+        self.taken_back: set[str] = set()
+        self.starts_before: list[int] = []
 
     def is_up(self) -> bool:
         return self.up
@@ -43,14 +50,19 @@ class Played:
     def application(self, application_id: str) -> Application:
         if application_id in self.forgotten:
             raise UnknownApplication(f"{application_id} is not known")
+        if application_id in self.taken_back:
+            return Application(
+                application_id, "", "FAILED", "FAILED", 0.0, TAKEN_BACK, "n1", 1.0, frozenset(), attempt=1
+            )
         return Application(application_id, "", "ACCEPTED", "UNDEFINED", 0.0, "", "N/A", 1.0)
 
-    def submit(self, task: Task, archive: Path | None) -> str:
+    def submit(self, task: Task, archive: Path | None, starts_before: int = 0) -> str:
         assert archive is None
         if fault := self.fails.get(task.name):
             raise fault
-        assert task.task_id not in self.tagged, "handed over twice"
-        self.tagged[task.task_id] = f"application_1_{len(self.tagged) + 1:04}"
+        assert self.tagged.get(task.task_id, "") in {"", *self.taken_back}, "handed over twice"
+        self.starts_before.append(starts_before)
+        self.tagged[task.task_id] = f"application_1_{len(self.starts_before):04}"
         return self.tagged[task.task_id]
 
     def take_away(self, task_id: str) -> None:
@@ -63,10 +75,11 @@ class Played:
         self.killed.append(application_id)
 
     def record(self, application_id: str) -> tuple[Mapping[str, Any], str]:
-        raise NotImplementedError(application_id)
+        assert application_id in self.taken_back
+        return {}, ""
 
     def clean(self, application_id: str) -> None:
-        raise NotImplementedError(application_id)
+        self.cleaned.append(application_id)
 
     def note_decision(self, task: Task, application: Application) -> None:
         raise NotImplementedError(task.task_id)
@@ -116,8 +129,8 @@ def test_a_task_that_was_taken_is_looked_for_before_it_is_handed_over(client: In
         """As a SIGKILL between YARN's answer and the service's."""
 
     class Deadly(Played):
-        def submit(self, task: Task, archive: Path | None) -> str:
-            cluster.submit(task, archive)
+        def submit(self, task: Task, archive: Path | None, starts_before: int = 0) -> str:
+            cluster.submit(task, archive, starts_before)
             raise Killed
 
     with pytest.raises(Killed):
@@ -133,6 +146,40 @@ def test_a_task_that_was_taken_is_looked_for_before_it_is_handed_over(client: In
     cluster.forgotten.add("application_1_0001")
     turns.turn()
     assert client.task(task.task_id).state is TaskState.LOST
+
+
+def test_a_task_whose_room_was_taken_back_waits_again_as_one_more_application(
+    client: InfoClient, cluster: Played
+) -> None:
+    task = client.submit_task(SPEC)
+    turns = Turns(client, cluster, lambda _: None)
+    turns.turn()
+    first = "application_1_0001"
+    client.put_task_news(task.task_id, TaskNews(TaskState.RUNNING, "", first, "n1", 1))
+    cluster.taken_back.add(first)
+    turns.turn()
+
+    again = client.task(task.task_id)
+    assert (again.state, again.application_id, again.attempt) == (TaskState.QUEUED, "application_1_0002", 1)
+    assert (cluster.starts_before, cluster.cleaned) == ([0, 1], [first])
+    turns.turn()
+    assert client.task(task.task_id).application_id == "application_1_0002", "once"
+    client.put_task_news(task.task_id, TaskNews(TaskState.QUEUED, application_id=first))  # as if nobody had heard of it
+    turns.turn()
+    assert client.task(task.task_id).application_id == "application_1_0002"
+    assert cluster.starts_before == [0, 1], "a submitter that was killed between has handed it over"
+
+
+def test_one_that_was_to_be_stopped_then_is_stopped(client: InfoClient, cluster: Played) -> None:
+    task = client.submit_task(SPEC)
+    turns = Turns(client, cluster, lambda _: None)
+    turns.turn()
+    client.stop_task(task.task_id)
+    cluster.taken_back.add("application_1_0001")
+    turns.turn()
+
+    ended = client.task(task.task_id)
+    assert (ended.state, ended.reason, cluster.starts_before) == (TaskState.STOPPED, "it was stopped", [0])
 
 
 def test_a_task_that_was_taken_and_never_reached_yarn_can_be_stopped(client: InfoClient, cluster: Played) -> None:

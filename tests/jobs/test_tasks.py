@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hadoop.client.yarn import Application
 from infosvc.wire.client import InfoClient
 from infosvc.wire.task_spec import TaskSpec
 from jobs.application.coordinator import Attempt
@@ -18,7 +20,7 @@ from jobs.errors import JobError
 from jobs.kinds.task import runner, service_access, work_folder
 from jobs.kinds.task.committing import Commit
 from jobs.kinds.task.printed import CUT, PIECE_BYTES, Spool
-from jobs.kinds.task.request import LEAST_MEMORY_MB, RUNNER_MEMORY_MB, order
+from jobs.kinds.task.request import LEAST_MEMORY_MB, RUNNER_MEMORY_MB, further, order, start_of
 from jobs.kinds.task.runner import ENDED, Task
 from jobs.kinds.task.settings import FILES, TaskSettings
 from tests.jobs.stored import SPEC
@@ -126,6 +128,17 @@ def test_a_program_finds_the_service_by_the_token_of_its_task_unless_it_tracks_e
         settings = TaskSettings(task_id=ID, argv=["true"], variables=given)
         environment = work_folder.environment(settings, folder, "n1", 1, shows_machine=False, of_service=found)
         assert {name: text for name, text in environment.items() if name.startswith("MLFLOW")} == expected
+
+
+def test_one_more_application_of_a_task_counts_its_starts_on() -> None:
+    first = order(TaskSpec(["true"]), ID, None, ["a"])
+    assert further(first, 0) == first
+    second = further(first, 3)
+    assert second.settings["starts_before"] == 3 and set(second.tags) == {*first.tags, "starts:3"}
+    application = Application("application_1_0001", "", "RUNNING", "UNDEFINED", 0.0, "", "n1", 1.0, attempt=2)
+    assert start_of(application) == 2
+    assert start_of(replace(application, tags=frozenset(second.tags))) == 5
+    assert start_of(replace(application, tags=frozenset(second.tags), attempt=0)) == 0
 
 
 IMAGE = "sha256:" + "a" * 64

@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 
 import boxes
 from boxes.box import BoxError
+from hadoop.client.yarn import Application
 from infosvc.wire.task_spec import TaskSpec
 from jobs.application.job_spec import JobOptions
 from jobs.application.submit import InfoAccess, MasterNeeds, Order, Submitter
@@ -24,7 +25,7 @@ whose heap may grow.
 """
 LEAST_MEMORY_MB = 512
 """Of any application master, as its options have it."""
-TAG = "task:"
+TAG, STARTS = "task:", "starts:"
 
 
 def check(submitter: Submitter, order: Order) -> None:
@@ -82,6 +83,20 @@ def order(
             archives={ENVIRONMENT: environment} if environment else {},
         ),
     )
+
+
+def further(asked: Order, starts_before: int) -> Order:
+    """A task as one more application of it, after others in which it was started so often."""
+    if not starts_before:
+        return asked
+    settings = {**asked.settings, "starts_before": starts_before}
+    return replace(asked, settings=settings, tags=[*asked.tags, f"{STARTS}{starts_before}"])
+
+
+def start_of(application: Application) -> int:
+    """Which start of its task an application is at, counted over all of its applications; 0 before the first."""
+    before = next((int(tag.removeprefix(STARTS)) for tag in application.tags if tag.startswith(STARTS)), 0)
+    return before + application.attempt if application.attempt else 0
 
 
 def task_tag(task_id: str) -> str:

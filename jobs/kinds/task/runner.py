@@ -2,8 +2,8 @@
 
 A task that its owner stops hears so by a call, and its program has STOP_SECONDS from SIGTERM to SIGKILL. When another
 queue takes its room back, YARN says so beforehand, the program hears SIGTERM then, and the runner waits for the end
-that YARN brings: such a start does not count for YARN, where a task has more than one. If YARN does without the room
-after all, the program starts again here. SIGTERM to the runner - somebody kills the application - reaches the program
+that YARN brings: such a start does not count. If YARN does without the room after all, the program starts again here.
+SIGTERM to the runner - somebody kills the application - reaches the program
 at once, too, but YARN sends SIGKILL 250 ms after SIGTERM unless the NodeManagers' site file has another
 `yarn.nodemanager.sleep-delay-before-sigkill.ms`; nodewise's clusters leave it at that. YARN's signal goes to all
 processes of the container, so a program may hear SIGTERM twice.
@@ -74,6 +74,7 @@ class Task(Runner):
     def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt
         self._settings = TaskSettings.from_json(attempt.spec.settings)
+        self._start = attempt.number + self._settings.starts_before
         self._node_name = os.environ["NM_HOST"]
         self._result: _Result | None = None
         self._said = STARTING
@@ -103,7 +104,7 @@ class Task(Runner):
 
     def _run(self) -> Outcome:
         output = self._settings.output
-        commit = Commit(self._attempt.filesystem, output, self._attempt.number) if output else None
+        commit = Commit(self._attempt.filesystem, output, self._start) if output else None
         if result := self._earlier(commit):
             return self._conclude(result)
         if commit:
@@ -157,7 +158,7 @@ class Task(Runner):
         """Let the service hear how far this start is, and where what it leaves is until it has ended."""
         attempt, settings = self._attempt, self._settings
         output = str(Path.cwd() / work_folder.NAME / work_folder.OUTPUT) if settings.output else None
-        begun = TaskProgress(attempt.number, running=False, reason=STARTING, output_folder=output)
+        begun = TaskProgress(self._start, running=False, reason=STARTING, output_folder=output)
         return Telling(lambda now: attempt.client.put_task_progress(settings.task_id, now), begun)
 
     def _earlier(self, commit: Commit | None) -> _Result | None:
@@ -188,12 +189,12 @@ class Task(Runner):
     def _run_program(self, folder: Path) -> _Result:
         settings, attempt = self._settings, self._attempt
         log_folder = f"{attempt.spec.owners_folder}/{FOLDER}/{settings.task_id}"
-        printed = self._printed = Printed(attempt.filesystem, log_folder, attempt.number, Path.cwd())
+        printed = self._printed = Printed(attempt.filesystem, log_folder, self._start, Path.cwd())
         try:
             shows_machine = boxes.create(settings.box).shows_machine
             of_service = service_access.variables(attempt.spec.info_url, settings.task_id, Path.cwd(), folder)
             variables = work_folder.environment(
-                settings, folder, self._node_name, attempt.number, shows_machine, of_service
+                settings, folder, self._node_name, self._start, shows_machine, of_service
             )
             limits = Limits(settings.memory_mb, settings.vcores)
             program = Program(settings.argv, variables, folder, limits, self._image())

@@ -37,6 +37,7 @@ class TaskSettings(Settings):
     box               a name in boxes.BOXES
     image             of which a box shows the files, by its id; None for a box that shows the node's
     has_environment   whether a published Python environment lies beside the runner
+    starts_before     of the task, in applications before this one: its starts are counted on
     """
 
     task_id: str
@@ -52,3 +53,4 @@ class TaskSettings(Settings):
     box: str = "process"
     image: str | None = None
     has_environment: bool = False
+    starts_before: int = 0
