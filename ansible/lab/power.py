@@ -24,12 +24,14 @@ def create(each: Machine, image: str) -> None:
     docker(
         *("create", "--name", each.name, "--hostname", each.name, "--network", NAME, "--ip", each.address),
         *("--cap-add", "SYS_ADMIN", "--cap-add", "NET_ADMIN"),  # systemd mounts, and the lab sets the card's rate
+        *("--cap-add", "DAC_READ_SEARCH"),  # the broker of boxes opens its callers' folders
         *("--security-opt", "seccomp=unconfined", "--security-opt", "apparmor=unconfined"),
         *("--cgroupns", "private", "--tmpfs", "/run:exec", "--tmpfs", "/run/lock"),
         *("--device-cgroup-rule", "b 7:* rwm", "--device-cgroup-rule", "c 10:237 rwm"),  # loop devices, as others have
         *("--stop-signal", "SIGRTMIN+3"),  # systemd's word for an orderly end
         *("--memory", each.memory, "--memory-swap", each.memory),
         *(word for mount in mounts for word in ("--volume", mount)),
+        *("--volume", "/var/lib/docker"),  # of its own: a Docker within cannot store on what Docker without has layered
         image,
     )
 

@@ -132,20 +132,40 @@ def _one_load() -> Iterator[None]:
 
 
 def _folder(file: int | None, uid: int, settings: Settings) -> tuple[int, str]:
-    """The open folder that came with the order, and its path.
+    """The folder whose open file came with the order, opened by the broker, and its path.
 
     The caller has opened it, so it may. That it is its owner's and lies where YARN's containers work keeps a box to
     what is the caller's own.
     """
-    if file is None or not stat.S_ISDIR((found := os.fstat(file)).st_mode):
+    if file is None or not stat.S_ISDIR(os.fstat(file).st_mode):
         raise Refusal("the order comes without a folder", "send an open folder with it")
-    path = Path(f"/proc/self/fd/{file}").readlink()
+    own = _open_again(file)
+    path = _path_of(own)
     try:
         str(path).encode()
     except UnicodeEncodeError:
         raise Refusal("the folder's name is not UTF-8", "use another folder") from None
-    if found.st_uid != uid:
+    if os.fstat(own).st_uid != uid:
         raise Refusal(f"{path} is not its caller's", "send a folder of your own")
     if not any(path.is_relative_to(allowed) and path != Path(allowed) for allowed in settings.folders):
         raise Refusal(f"{path} is not where boxes may work", f"use a folder below {' or '.join(settings.folders)}")
-    return file, str(path)
+    return own, str(path)
+
+
+def _open_again(file: int) -> int:
+    """The same folder, as the broker sees it.
+
+    A NodeManager that systemd confines has mounts of its own, and the kernel mounts nothing from those elsewhere.
+    """
+    path = _path_of(file)
+    try:
+        own = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise Refusal(f"{path} cannot be opened: {error.strerror}", "use another folder") from None
+    if not os.path.samestat(os.fstat(own), os.fstat(file)):
+        raise Refusal(f"{path} is another folder outside its caller's mounts", "use a folder that all see alike")
+    return own
+
+
+def _path_of(file: int) -> Path:
+    return Path(f"/proc/self/fd/{file}").readlink()

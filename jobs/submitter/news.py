@@ -34,7 +34,7 @@ def news_of(task: Task, application: Application, section: Mapping[str, Any], sa
     """
     state = _heard_state(task, application, now) or state_of(application, task.stop_asked, said)
     exit_code = section.get(EXIT_CODE) if state.is_final else None
-    is_same = task.state is state and task.attempt == application.attempt
+    is_same = task.state is state and task.attempt == start_of(application)
     is_heard = is_same and state is TaskState.STARTING  # then the reason is its runner's
     return TaskNews(
         state,

@@ -200,14 +200,16 @@ def test_no_role_knows_a_port_that_a_variable_holds() -> None:
     assert found == []
 
 
-@pytest.mark.parametrize(("role", "unit"), [("infosvc", "nodewise-infosvc"), ("agent", "nodewise-agent")])
-def test_the_service_and_the_agent_leave_memory_and_tasks_to_others(role: str, unit: str) -> None:
+@pytest.mark.parametrize(
+    ("role", "unit", "memory"), [("infosvc", "nodewise-infosvc", "2G"), ("agent", "nodewise-agent", "1G")]
+)
+def test_the_service_and_the_agent_leave_memory_and_tasks_to_others(role: str, unit: str, memory: str) -> None:
     lines = (ROLES / role / "defaults/main.yml").read_text().splitlines()
     defaults = dict(line.split(": ", 1) for line in lines if line.startswith(f"{role}_") and ": " in line)
     text = (ROLES / role / "templates" / f"{unit}.service.j2").read_text()
     lines = Environment(autoescape=True).from_string(text).render(defaults).splitlines()
 
-    assert {"MemoryMax=1G", "TasksMax=512"} <= set(lines)
+    assert {f"MemoryMax={memory}", "TasksMax=512"} <= set(lines)
 
 
 def test_the_service_and_the_agent_see_no_ssh_key_and_write_into_their_own_folders_alone() -> None:

@@ -198,7 +198,9 @@ def test_what_is_used_counts_all_that_came_of_the_program_until_it_ends(
     box: Box, heard: Heard, program: Callable[..., Program]
 ) -> None:
     burn = "import os, time; end = time.process_time() + 0.5\nwhile time.process_time() < end: pass"
-    script = f"python3 -c '{burn}'; head -c 3000000 /dev/zero > big; sync big; setsid sleep 60 & sleep 60 & echo done; wait"
+    script = (
+        f"python3 -c '{burn}'; head -c 3000000 /dev/zero > big; sync big; setsid sleep 60 & sleep 60 & echo done; wait"
+    )
     box.start(program("bash", "-c", script), heard)
     until(lambda: heard.stdout == b"done\n")
 

@@ -121,10 +121,16 @@ def test_bytes_that_are_no_frames_end_without_an_error(content: bytes) -> None:
 
 @pytest.fixture
 def ask(docker: DockerHere, tmp_path: Path) -> Callable[..., str]:
-    """Ask the broker as another user, or as root with `uid` 0: what it says first."""
+    """Ask the broker as another user, or as root with `uid` 0: what it says first.
 
-    def as_user(order: Mapping[str, object], folder: Path | None, uid: int = STRANGER) -> str:
+    With `mounts`, lines for a shell, the caller has mounts of its own, as the units of systemd have.
+    """
+
+    def as_user(order: Mapping[str, object], folder: Path | None, uid: int = STRANGER, mounts: str = "") -> str:
+        own = ["unshare", "--mount", "sh", "-euc", f'{mounts}\nexec "$@"', "sh"] if mounts else []
         words = [
+            *own,
+            *("setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"),
             "/usr/bin/python3",
             "-c",
             CALLER,
@@ -135,9 +141,7 @@ def ask(docker: DockerHere, tmp_path: Path) -> Callable[..., str]:
         docker.socket.chmod(0o666)
         docker.folder.chmod(0o755)
         environment = {"NODEWISE_BOXES": str(docker.socket)}
-        told = subprocess.run(
-            words, capture_output=True, text=True, env=environment, user=uid, group=uid, extra_groups=[], check=False
-        )
+        told = subprocess.run(words, capture_output=True, text=True, env=os.environ | environment, check=False)
         assert told.returncode == 0, told.stderr
         return told.stdout.strip()
 
@@ -163,6 +167,22 @@ def test_a_caller_has_a_box_of_its_own_user(docker: DockerHere, ask: Callable[..
 
     until(lambda: (own / "made").exists(), 60, "the program has run")
     assert (own / "made").stat().st_uid == STRANGER
+
+
+def test_a_caller_with_mounts_of_its_own_has_a_box_in_its_folder(
+    docker: DockerHere, ask: Callable[..., str], own: Path
+) -> None:
+    assert '"started"' in ask(run_of(docker, argv=["touch", "made"]), own, mounts="mount -o bind,ro /usr /usr")
+
+    until(lambda: (own / "made").exists(), 60, "the program has run")
+
+
+def test_a_folder_that_only_its_caller_sees_is_refused(docker: DockerHere, ask: Callable[..., str], own: Path) -> None:
+    (own / "hidden").mkdir()
+    other = f"mount -t tmpfs -o uid={STRANGER} none {own}; mkdir {own}/hidden {own}/new; chown {STRANGER} {own}/*"
+
+    assert "hidden is another folder outside its caller's mounts" in ask(run_of(docker), own / "hidden", mounts=other)
+    assert "new cannot be opened: No such file or directory" in ask(run_of(docker), own / "new", mounts=other)
 
 
 def test_a_folder_of_somebody_else_is_refused(docker: DockerHere, ask: Callable[..., str], tmp_path: Path) -> None:
@@ -243,25 +263,34 @@ def test_a_caller_that_sends_anything_gets_a_refusal_or_an_end(docker: DockerHer
     assert frame is None or "refused" in json.loads(frame[1])
 
 
-def test_the_broker_of_the_page_needs_only_a_bare_python_and_two_capabilities(
+def test_the_broker_of_the_page_needs_only_a_bare_python_and_three_capabilities(
     docker: DockerHere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unit = (ROOT / "boxes/systemd/nodewise-boxes@.service").read_text()
-    assert "CapabilityBoundingSet=CAP_SYS_ADMIN CAP_KILL\n" in unit
+    assert "CapabilityBoundingSet=CAP_SYS_ADMIN CAP_KILL CAP_DAC_READ_SEARCH\n" in unit
     assert "/usr/bin/python3 -I -S /usr/local/lib/nodewise/broker.pyz\n" in unit
     shell = Shell(tmp_path / "home", tmp_path / "work")
     shell.run(block("task-broker"))
     place = shell.folder / "broker.json"
     place.write_text(json.dumps(json.loads(block("task-broker-settings")) | json.loads(docker.settings.read_text())))
-    words = ["setpriv", "--bounding-set=-all,+sys_admin,+kill", "--no-new-privs", "/usr/bin/python3", "-I", "-S"]
+    words = [
+        "setpriv",
+        "--bounding-set=-all,+sys_admin,+kill,+dac_read_search",
+        "--no-new-privs",
+        "/usr/bin/python3",
+        "-I",
+        "-S",
+    ]
     words += ["broker.pyz", "--listen", "boxes.sock", "--settings", "broker.json"]
     with subprocess.Popen(words, cwd=shell.folder, stdout=subprocess.PIPE) as broker:
         try:
             assert broker.stdout and broker.stdout.readline().startswith(b"listening")
             monkeypatch.setenv("NODEWISE_BOXES", str(shell.folder / "boxes.sock"))
             heard, box = Heard(), create("docker")
-            own = tmp_path / "own"
-            own.mkdir()
+            own = tmp_path / "closed" / "own"
+            own.mkdir(parents=True)
+            os.chown(own.parent, STRANGER, STRANGER)
+            own.parent.chmod(0o700)
             image = Image(docker.image, docker.fetch)
             box.start(Program(["bash", "-c", "echo here"], {}, own, Limits(64), image), heard)
             assert (box.wait(30), bytes(heard.stdout)) == (Ended(0), b"here\n")

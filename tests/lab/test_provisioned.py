@@ -16,9 +16,12 @@ pytestmark = [pytest.mark.usefixtures("cluster"), pytest.mark.timeout(1800)]
 
 WORKERS = ("worker1", "worker2", "worker3", "worker4")
 NAMES = ("master", *WORKERS)
+OF_WORKERS = ("nodewise-agent", "hadoop-datanode", "hadoop-nodemanager", "docker", "nodewise-boxes.socket")
 UNITS = {
     "master": ("mariadb", "nodewise-infosvc", "hadoop-namenode", "hadoop-resourcemanager"),
-    **dict.fromkeys(WORKERS, ("nodewise-agent", "hadoop-datanode", "hadoop-nodemanager")),
+    **dict.fromkeys(
+        WORKERS, ("nodewise-agent", "hadoop-datanode", "hadoop-nodemanager", "docker", "nodewise-boxes.socket")
+    ),
 }
 # A word of its command line, and as whom the program must run.
 DAEMONS = {

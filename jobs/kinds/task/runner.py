@@ -3,10 +3,10 @@
 A task that its owner stops hears so by a call, and its program has STOP_SECONDS from SIGTERM to SIGKILL. When another
 queue takes its room back, YARN says so beforehand, the program hears SIGTERM then, and the runner waits for the end
 that YARN brings: such a start does not count. If YARN does without the room after all, the program starts again here.
-SIGTERM to the runner - somebody kills the application - reaches the program
-at once, too, but YARN sends SIGKILL 250 ms after SIGTERM unless the NodeManagers' site file has another
-`yarn.nodemanager.sleep-delay-before-sigkill.ms`; nodewise's clusters leave it at that. YARN's signal goes to all
-processes of the container, so a program may hear SIGTERM twice.
+SIGTERM to the runner - somebody kills the application - reaches the program at once, too, but YARN sends SIGKILL 250 ms
+after SIGTERM unless the NodeManagers' site file has another `yarn.nodemanager.sleep-delay-before-sigkill.ms`;
+nodewise's clusters leave it at that. YARN's signal goes to all processes of the container, so a program may hear
+SIGTERM twice.
 """
 
 from __future__ import annotations
