@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import socket
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any, TypeVar
 
 from bench.info.errors import BenchError
@@ -16,6 +19,7 @@ from bench.stage import until
 from hadoop.errors import HadoopError
 from hadoop.rest.default_ports import DEFAULT_PORTS
 from hadoop.rest.pages import Limits, Pages
+from infosvc.wire.client import DEFAULT_PORT, InfoClient
 
 NAMENODE_PORT = DEFAULT_PORTS["dfs.namenode.http-address"]
 RESOURCEMANAGER_PORT = DEFAULT_PORTS["yarn.resourcemanager.webapp.address"]
@@ -24,6 +28,7 @@ T = TypeVar("T")
 MASTER, WORKERS = "master", ("worker1", "worker2", "worker3", "worker4")
 USER, SUPERUSER = "nodewise", "hdfs"
 UP = "run scripts/lab up"
+TOKEN, AUTHORITY = "/var/lib/nodewise/service/token", "/etc/nodewise/tls/ca.pem"
 REPLICAS = ("MissingBlocks", "UnderReplicatedBlocks", "PendingReplicationBlocks", "PendingDeletionBlocks")
 """Of which there are none in an HDFS that is whole and has nothing left to move."""
 CALM_SECONDS, RETURN_SECONDS = 180.0, 600.0
@@ -59,6 +64,20 @@ class Machines:
     def nodewise(self, *words: str, timeout: float = 900) -> str:
         """What nodewise prints on the master."""
         return self._try(lambda: str(self.lab.nodewise(*words, timeout=timeout)))
+
+    def write(self, name: str, path: str, text: str) -> None:
+        """Replace what a file on a machine holds; its owner and mode stay."""
+        self.run(name, "sudo", "sh", "-euc", 'printf %s "$2" > "$1"', "sh", path, text)
+
+    def admin(self, folder: Path) -> Callable[[], InfoClient]:
+        """Makes clients of the information service for its admin; what they trust is kept in `folder`.
+
+        They know the master by its name alone: see `known_by_name`.
+        """
+        authority = folder / "ca.pem"
+        authority.write_text(self.run(MASTER, "sudo", "cat", AUTHORITY))
+        token = self.run(MASTER, "sudo", "cat", TOKEN).strip()
+        return lambda: InfoClient(f"https://{MASTER}:{DEFAULT_PORT}", token, ca_file=authority)
 
     def kill(self, name: str) -> None:
         """Cut a machine's power."""
@@ -133,3 +152,18 @@ def find_machines() -> Machines:
         return Machines(carrier, {one.name: one.address for one in carrier.machines()})
     except carrier.LabError as error:
         raise BenchError(str(error)) from None
+
+
+@contextmanager
+def known_by_name(addresses: Mapping[str, str]) -> Iterator[None]:
+    """Let this process know the machines by name: certificates name them so, and HDFS and YARN hand the names on."""
+    before = socket.getaddrinfo
+
+    def find(host: Any, *words: Any, **more: Any) -> Any:
+        return before(addresses.get(host, host), *words, **more)
+
+    socket.getaddrinfo = find
+    try:
+        yield
+    finally:
+        socket.getaddrinfo = before

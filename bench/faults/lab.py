@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from hdfs import InsecureClient
 
@@ -33,12 +31,12 @@ from bench.lab import (
     WORKERS,
     Machines,
     find_machines,
+    known_by_name,
 )
 from bench.stage import PICTURES, judge, until
-from infosvc.wire.client import DEFAULT_PORT, InfoClient
+from infosvc.wire.client import InfoClient
 
 SPEEDS = (1.0, 1.0, 1.0, 2.0)
-TOKEN, AUTHORITY = "/var/lib/nodewise/service/token", "/etc/nodewise/tls/ca.pem"
 VOLUME = "/srv/bench-volume"
 UNIT, SCRIPT = "bench-volume.service", "/usr/local/sbin/bench-volume"
 FOLDERS = {MASTER: ("/var/lib/hadoop", "/var/lib/mysql"), **dict.fromkeys(WORKERS, ("/var/lib/hadoop",))}
@@ -65,11 +63,10 @@ WORKING = "pgrep -af '[-]m jobs[.](worker|kinds)' || true"
 
 @dataclass
 class Lab:
-    """The machines, an admin's token of their service with its authority, and their small volumes."""
+    """The machines, how an admin reaches their service, and their small volumes."""
 
     machines: Machines
-    token: str
-    authority: Path
+    connect: Callable[[], InfoClient]
     volumes: Sequence[Volume] = ()
     name: str = "lab"
     user: str = USER
@@ -102,7 +99,7 @@ class Lab:
 
     def client(self) -> InfoClient:
         """The information service as its admin calls it."""
-        return InfoClient(f"https://{MASTER}:{DEFAULT_PORT}", self.token, ca_file=self.authority)
+        return self.connect()
 
     def find_working(self) -> list[str]:
         """The command lines of application masters, workers and what they have forked, each with its machine."""
@@ -168,33 +165,16 @@ def lab(_home: Path | None, pictures: int) -> Iterator[Lab]:
     with ExitStack() as stack:
         stack.callback(signal.signal, signal.SIGTERM, before)
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
-        stack.enter_context(_known(found.addresses))
+        stack.enter_context(known_by_name(found.addresses))
         stack.callback(found.lab.limits)
         for name in found.addresses:
             found.limit(name, os.cpu_count() or 1)
-        authority = scratch / "ca.pem"
-        authority.write_text(found.run(MASTER, "sudo", "cat", AUTHORITY))
-        made = Lab(found, found.run(MASTER, "sudo", "cat", TOKEN).strip(), authority, _volumes(found))
+        made = Lab(found, found.admin(scratch), _volumes(found))
         stack.callback(made.mend)
         stack.enter_context(_attached(made))
         _load(made, pictures)
         judge(made.client(), WORKERS, SPEEDS)
         yield made
-
-
-@contextmanager
-def _known(addresses: Mapping[str, str]) -> Iterator[None]:
-    """Let this process know the machines by name: certificates name them so, and HDFS and YARN hand the names on."""
-    before = socket.getaddrinfo
-
-    def find(host: Any, *words: Any, **more: Any) -> Any:
-        return before(addresses.get(host, host), *words, **more)
-
-    socket.getaddrinfo = find
-    try:
-        yield
-    finally:
-        socket.getaddrinfo = before
 
 
 def _volumes(machines: Machines) -> list[Volume]:

@@ -1,0 +1,60 @@
+"""What is asked for, and when: drawn with a seed, the same for every way of placing."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+STEPS = {"conv": 900, "dense": 1800}
+"""Of a task of usual length, which takes a worker about as long with either program."""
+LENGTHS = (0.5, 1.5)
+"""The shortest and the longest task, in usual lengths."""
+TASKS = 40
+SLICES = {0.3: 4, 0.55: 2, 0.8: 2}
+"""How often the tasks of each load are cut, so that all ways of one slice take less than 40 minutes."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """One task: what it is to do, and when it is asked for.
+
+    `at` counts from the first, in the time that all nodes together take for one task of usual length.
+    """
+
+    number: int
+    at: float
+    program: str
+    length: float
+    seed: int
+
+    @property
+    def steps(self) -> int:
+        """How many steps it trains."""
+        return round(STEPS[self.program] * self.length)
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Some consecutive tasks of one load."""
+
+    load: float
+    wishes: tuple[Wish, ...]
+
+
+def draw_slices(seed: int) -> list[Slice]:
+    """All tasks of all loads; those of load 0.5 ask for half of what the nodes can do, and come as a Poisson stream.
+
+    >>> [(one.load, len(one.wishes)) for one in draw_slices(1)]
+    [(0.3, 10), (0.3, 10), (0.3, 10), (0.3, 10), (0.55, 20), (0.55, 20), (0.8, 20), (0.8, 20)]
+    """
+    return [_draw(seed, load, number) for load, count in SLICES.items() for number in range(count)]
+
+
+def _draw(seed: int, load: float, number: int) -> Slice:
+    dice = random.Random(f"{seed}/{load}/{number}")  # noqa: S311 - an experiment that can be repeated
+    size = TASKS // SLICES[load]
+    at, found = 0.0, []
+    for wish in range(number * size, (number + 1) * size):
+        found.append(Wish(wish, at, dice.choice(list(STEPS)), dice.uniform(*LENGTHS), dice.randrange(1_000_000)))
+        at += dice.expovariate(load)
+    return Slice(load, tuple(found))
