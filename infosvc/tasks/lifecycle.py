@@ -74,8 +74,6 @@ def create(transaction: Transaction, new: NewTask, settings: Settings, now: floa
         again_of=new.again_of,
     )
     transaction.put("tasks", (task.task_id,), StoredTask(task, size))
-    if task.task_id in transaction.configuration.gone_tasks:
-        transaction.put("gone_tasks", (task.task_id,), None)  # its files are this one's from now on
     return task, True
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from infosvc.settings import Settings
-from infosvc.state.configuration import StoredTask
+from infosvc.state.configuration import Configuration, StoredTask
 from infosvc.state.transaction import Transaction
 from infosvc.wire.errors import Conflict
 
@@ -63,6 +63,14 @@ def forget(transaction: Transaction, task_id: str, now: float) -> None:
         if len(gone) >= MOST_GONE:
             transaction.put("gone_tasks", (min(gone, key=gone.__getitem__),), None)
         transaction.put("gone_tasks", (task_id,), now)
+
+
+def gone(configuration: Configuration) -> Iterator[str]:
+    """The ids of forgotten tasks whose files are to go, and are no other task's now."""
+    for task_id in configuration.gone_tasks:
+        stored = configuration.tasks.get(task_id)
+        if stored is None or not stored.task.taken:
+            yield task_id
 
 
 def oldest(aged: Iterable[tuple[float, str, int]], many: int, over: int) -> list[str]:

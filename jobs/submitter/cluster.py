@@ -68,8 +68,8 @@ class TaskCluster:
         env = task.spec.env and self._submitter.path(store.resolve(self._submitter.filesystem, task.spec.env))
         images = self._image_nodes(task)
         asked = order(task.spec, task.task_id, archive, nodes, None, self._access, images, env)
-        check(self._submitter, asked)
         asked = further(asked, starts_before)
+        check(self._submitter, asked)
         return self._submitter.submit(replace(asked, token=self._client.task_token(task.task_id)))
 
     def _image_nodes(self, task: Task) -> set[str] | None:

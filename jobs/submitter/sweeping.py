@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable
 from typing import Protocol
@@ -30,15 +31,22 @@ class Sweeper:
         self._files = files
         self._say = say
         self._next = 0.0
+        self._troubles = set[str]()
 
     def sweep(self) -> None:
-        """Delete what is to go, if it is time to look. InfoError; what HDFS refuses is tried again later."""
+        """Delete what is to go, if it is time to look. InfoError; what HDFS refuses is said once and tried again."""
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + PAUSE_SECONDS
-        try:
-            for task_id in self._client.gone_tasks()[:MOST_AT_ONCE]:
+        troubles = set[str]()
+        gone = self._client.gone_tasks()
+        for task_id in random.sample(gone, min(MOST_AT_ONCE, len(gone))):  # lest the same are refused each time
+            try:
                 self._files.forget(task_id)
+            except HadoopError as error:
+                troubles.add(f"the files of a task that was forgotten are still in HDFS: {error}")
+            else:
                 self._client.confirm_gone(task_id)
-        except HadoopError as error:
-            self._say(f"files of tasks that were forgotten are still in HDFS: {error}")
+        for text in sorted(troubles - self._troubles):
+            self._say(text)
+        self._troubles = troubles

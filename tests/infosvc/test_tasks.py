@@ -246,13 +246,14 @@ def test_of_a_forgotten_task_that_a_submitter_has_had_the_files_are_to_go(servic
     assert client.gone_tasks() == ()
 
 
-def test_the_files_of_a_forgotten_task_stay_once_another_has_its_id(service: Served) -> None:
+def test_the_files_of_a_forgotten_task_stay_while_another_of_its_id_has_them(service: Served) -> None:
     client = service.client
     ended(service, client.submit_task(SPEC, "k"))
     client.remove_task(service.client.tasks()[0].task_id)
 
     same = client.submit_task(SPEC, "k")
-
+    assert client.gone_tasks() == (same.task_id,), "it has none yet"
+    client.put_task_news(same.task_id, TaskNews(QUEUED))
     assert client.gone_tasks() == ()
     ended(service, same)
     client.remove_task(same.task_id)

@@ -17,10 +17,10 @@ class Folders:
 
     def __init__(self) -> None:
         self.forgotten: list[str] = []
-        self.fails = False
+        self.refused: set[str] = set()
 
     def forget(self, task_id: str) -> None:
-        if self.fails:
+        if task_id in self.refused:
             raise HadoopError("it is in safe mode")
         self.forgotten.append(task_id)
 
@@ -36,16 +36,18 @@ def test_what_a_forgotten_task_has_left_is_deleted_once(client: InfoClient, monk
     monkeypatch.setattr(sweeping, "PAUSE_SECONDS", 0.0)
     folders, said = Folders(), list[str]()
     sweeper = Sweeper(client, folders, said.append)
-    gone = {forgotten(client), forgotten(client)}
+    first, second = forgotten(client), forgotten(client)
 
-    folders.fails = True
+    folders.refused.add(first)
     sweeper.sweep()
-    assert said == ["files of tasks that were forgotten are still in HDFS: it is in safe mode"]
-    folders.fails = False
+    sweeper.sweep()
+    assert said == ["the files of a task that was forgotten are still in HDFS: it is in safe mode"]
+    assert folders.forgotten == [second]
+    folders.refused.clear()
     sweeper.sweep()
     sweeper.sweep()
 
-    assert sorted(folders.forgotten) == sorted(gone)
+    assert folders.forgotten == [second, first]
     assert client.gone_tasks() == ()
 
 

@@ -20,7 +20,7 @@ from infosvc.http.api.paging import LINK, answer_part
 from infosvc.http.api.restx import Namespace, Resource
 from infosvc.http.openapi.schemas import answer_model, body_model
 from infosvc.state.transaction import Transaction
-from infosvc.tasks import lifecycle, listing
+from infosvc.tasks import lifecycle, listing, retention
 from infosvc.tasks.archives import Archives
 from infosvc.tasks.lifecycle import NewTask
 from infosvc.wire.errors import Conflict, Forbidden, InvalidInput
@@ -143,8 +143,11 @@ class GoneTasks(Resource):
     @ns.response(200, "some of them", gone_said)
     @needs(Role.SUBMITTER)
     def get(self) -> Any:
-        """List tasks that were forgotten and whose files are to go, at most 1,000 of them."""
-        gone = latest().configuration.gone_tasks
+        """List tasks that were forgotten and whose files are to go, at most 1,000 of them.
+
+        One whose id another task has by now is left out from when a submitter takes that, until it is forgotten, too.
+        """
+        gone = retention.gone(latest().configuration)
         return GoneTaskList(tuple(islice(gone, MOST_TASKS_OF_ANSWER))).to_json()
 
 
