@@ -139,33 +139,41 @@ def _folder(file: int | None, uid: int, settings: Settings) -> tuple[int, str]:
     """
     if file is None or not stat.S_ISDIR(os.fstat(file).st_mode):
         raise Refusal("the order comes without a folder", "send an open folder with it")
-    own = _open_again(file)
-    path = _path_of(own)
-    try:
-        str(path).encode()
-    except UnicodeEncodeError:
-        raise Refusal("the folder's name is not UTF-8", "use another folder") from None
-    if os.fstat(own).st_uid != uid:
+    path = _path_of(file)
+    if os.fstat(file).st_uid != uid:
         raise Refusal(f"{path} is not its caller's", "send a folder of your own")
+    _check_place(path, settings)
+    own = _open_again(file, path)
+    _check_place(_path_of(own), settings)
+    return own, str(_path_of(own))
+
+
+def _check_place(path: Path, settings: Settings) -> None:
     if not any(path.is_relative_to(allowed) and path != Path(allowed) for allowed in settings.folders):
         raise Refusal(f"{path} is not where boxes may work", f"use a folder below {' or '.join(settings.folders)}")
-    return own, str(path)
 
 
-def _open_again(file: int) -> int:
+def _open_again(file: int, path: Path) -> int:
     """The same folder, as the broker sees it.
 
     A NodeManager that systemd confines has mounts of its own, and the kernel mounts nothing from those elsewhere.
+    Whatever else is at that path, the caller does not learn of it.
     """
-    path = _path_of(file)
+    refused = Refusal(f"{path} is not the same for its caller and for others", "use a folder that all see alike")
     try:
         own = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError as error:
-        raise Refusal(f"{path} cannot be opened: {error.strerror}", "use another folder") from None
-    if not os.path.samestat(os.fstat(own), os.fstat(file)):
-        raise Refusal(f"{path} is another folder outside its caller's mounts", "use a folder that all see alike")
+    except OSError:
+        raise refused from None
+    stricter = os.fstatvfs(file).f_flag & ~os.fstatvfs(own).f_flag & (os.ST_RDONLY | os.ST_NOEXEC)
+    if stricter or not os.path.samestat(os.fstat(own), os.fstat(file)):
+        raise refused
     return own
 
 
 def _path_of(file: int) -> Path:
-    return Path(f"/proc/self/fd/{file}").readlink()
+    path = Path(f"/proc/self/fd/{file}").readlink()
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise Refusal("the folder's name is not UTF-8", "use another folder") from None
+    return path

@@ -63,7 +63,8 @@ class Configuration:
     """The configuration at one moment: producers by name, nodes by name, slots by node and name, tokens, tasks,
     experiments and runs by id.
 
-    `audit` holds the newest entry of the audit log under "last", `counters` what must never be counted anew.
+    `gone_tasks` holds when tasks were forgotten whose files on the cluster may still be there, in Unix seconds, `audit`
+    the newest entry of the audit log under "last", `counters` what must never be counted anew.
     """
 
     producers: dict[str, Producer] = field(default_factory=dict)
@@ -71,6 +72,7 @@ class Configuration:
     slots: dict[str, dict[str, SlotRequest]] = field(default_factory=dict)
     tokens: dict[str, StoredToken] = field(default_factory=dict)
     tasks: dict[str, StoredTask] = field(default_factory=dict)
+    gone_tasks: dict[str, float] = field(default_factory=dict)
     experiments: dict[str, Experiment] = field(default_factory=dict)
     runs: dict[str, StoredRun] = field(default_factory=dict)
     audit: dict[str, AuditEntry] = field(default_factory=dict)

@@ -158,6 +158,14 @@ def _read_task(row: Row, _shift: float, _now: float) -> tuple[Key, StoredTask]:
     return (task.task_id,), StoredTask(task, len(row["spec"].encode()))
 
 
+def _gone_row(key: Key, gone_at: float, _shift: float) -> tuple[Any, ...]:
+    return (*key, gone_at)
+
+
+def _read_gone(row: Row, _shift: float, _now: float) -> tuple[Key, float]:
+    return (row["task_id"],), row["gone_at"]
+
+
 def _experiment_row(_key: Key, experiment: Experiment, _shift: float) -> tuple[Any, ...]:
     fields = msgspec.structs.asdict(experiment) | {"tags": json.dumps(experiment.tags)}
     return tuple(fields[column.name] for column in tables.experiments.columns)
@@ -199,6 +207,7 @@ TABLES: dict[str, Mapping] = {
     "slots": Mapping(tables.slots, _slot_row, _read_slot),
     "tokens": Mapping(tables.tokens, _token_row, _read_token),
     "tasks": Mapping(tables.tasks, _task_row, _read_task),
+    "gone_tasks": Mapping(tables.gone_tasks, _gone_row, _read_gone),
     "experiments": Mapping(tables.experiments, _experiment_row, _read_experiment),
     "runs": Mapping(tables.runs, _run_row, _read_run),
     "counters": Mapping(tables.meta, _counter_row, _read_counter),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, Index, Integer, MetaData, String, Table, Text
 from sqlalchemy.dialects.mysql import LONGTEXT
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 
 metadata = MetaData()
 
@@ -146,6 +146,13 @@ tasks = _table(
     Column("again_of", String(32)),
     Column("idle_since", Double),
     Column("output_folder", Text),
+)
+
+# Tasks that were forgotten and may still have files on the cluster.
+gone_tasks = _table(
+    "t_GoneTask",
+    Column("task_id", String(32), primary_key=True),
+    Column("gone_at", Double, nullable=False),
 )
 
 # Of experiments and runs that programs track with MLflow's client. tags is a JSON object of texts, document that of a

@@ -59,7 +59,7 @@ def create(transaction: Transaction, new: NewTask, settings: Settings, now: floa
     if there is not None:
         return _same(there.task, new), False
     size = _size(new.spec)
-    retention.make_room(transaction, new.owner, size, settings)
+    retention.make_room(transaction, new.owner, size, settings, now)
     state, reason = successors.first_state(transaction, new.owner, new.spec)
     task = Task(
         task_id=new.task_id,
@@ -137,7 +137,7 @@ def take_progress(transaction: Transaction, task_id: str, progress: TaskProgress
     return change(transaction, stored, now, **told)
 
 
-def remove(transaction: Transaction, owners: frozenset[str] | None, task_id: str) -> None:
+def remove(transaction: Transaction, owners: frozenset[str] | None, task_id: str, now: float) -> None:
     """Forget a task that has ended; Conflict when it has not."""
     task = find(transaction.configuration, owners, task_id).task
     if task.ended_at is None:
@@ -146,7 +146,7 @@ def remove(transaction: Transaction, owners: frozenset[str] | None, task_id: str
             "task_id",
             remedy=f"stop it first with `nodewise task stop {task_id}`",
         )
-    transaction.put("tasks", (task_id,), None)
+    retention.forget(transaction, task_id, now)
 
 
 def _same(task: Task, new: NewTask) -> Task:

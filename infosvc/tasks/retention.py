@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from infosvc.settings import Settings
-from infosvc.state.configuration import StoredTask
+from infosvc.state.configuration import Configuration, StoredTask
 from infosvc.state.transaction import Transaction
 from infosvc.wire.errors import Conflict
 
@@ -13,10 +13,11 @@ MOST_OF_USER = 1_000  # tasks of one user that have not ended
 MOST_NOT_ENDED = 10_000  # of all users
 SHARE_OF_USER = 4  # one user's may have one of so many bytes
 MOST_AT_ONCE = 500  # removed in one commit
+MOST_GONE = 100_000  # tasks whose files wait for a submitter; of more, those of the oldest stay
 DAY = 86_400.0
 
 
-def make_room(transaction: Transaction, owner: str, size: int, settings: Settings) -> None:
+def make_room(transaction: Transaction, owner: str, size: int, settings: Settings, now: float) -> None:
     """Let a task of so many bytes in; the oldest that have ended go for it. Conflict when there are too many."""
     tasks = transaction.configuration.tasks
     not_ended = [stored for stored in tasks.values() if stored.task.ended_at is None]
@@ -33,7 +34,7 @@ def make_room(transaction: Transaction, owner: str, size: int, settings: Setting
     many = len(tasks) - len(not_ended) - settings.most_tasks
     if over > 0 or many > 0:
         for task_id in oldest(((at, key, tasks[key].size) for at, key in _ended(tasks)), many, over):
-            transaction.put("tasks", (task_id,), None)
+            forget(transaction, task_id, now)
 
 
 def overdue(tasks: Mapping[str, StoredTask], settings: Settings, now: float) -> list[str]:
@@ -49,8 +50,27 @@ def retire(transaction: Transaction, settings: Settings, now: float) -> int:
     """Remove some tasks that are kept no longer; how many."""
     late = overdue(transaction.configuration.tasks, settings, now)
     for task_id in late:
-        transaction.put("tasks", (task_id,), None)
+        forget(transaction, task_id, now)
     return len(late)
+
+
+def forget(transaction: Transaction, task_id: str, now: float) -> None:
+    """Remove a task, and note that what it has left on the cluster is to go, if a submitter has ever had it."""
+    is_on_cluster = transaction.configuration.tasks[task_id].task.taken
+    transaction.put("tasks", (task_id,), None)
+    if is_on_cluster:
+        gone = transaction.configuration.gone_tasks
+        if len(gone) >= MOST_GONE:
+            transaction.put("gone_tasks", (min(gone, key=gone.__getitem__),), None)
+        transaction.put("gone_tasks", (task_id,), now)
+
+
+def gone(configuration: Configuration) -> Iterator[str]:
+    """The ids of forgotten tasks whose files are to go, and are no other task's now."""
+    for task_id in configuration.gone_tasks:
+        stored = configuration.tasks.get(task_id)
+        if stored is None or not stored.task.taken:
+            yield task_id
 
 
 def oldest(aged: Iterable[tuple[float, str, int]], many: int, over: int) -> list[str]:

@@ -12,6 +12,7 @@ const KEPT_MS = 10_000; // names that were asked for so lately are not asked for
 const JOBS_MS = 2_000; // YARN may not answer
 const MOST = 12;
 const MOST_TASKS = 6;
+const KEY_OFF = "nodewise: / does not go to the search";
 
 /**
  * @typedef {object} Found
@@ -22,20 +23,57 @@ const MOST_TASKS = 6;
  */
 
 /**
- * Begin: `place` gets the field. `/` anywhere on the page goes to it, unless somebody types.
+ * Begin: `place` gets the field. `/` anywhere on the page goes to it, unless somebody types or has switched it off.
  *
  * @param {HTMLElement} place
  */
 export function startSearch(place) {
   const search = new Search();
-  place.append(search.field, search.list);
+  const key = keySwitch();
+  place.append(search.field, key, search.list);
   document.addEventListener("keydown", (event) => {
+    if (key.getAttribute("aria-pressed") !== "true") return;
     if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
     if (isTyping(event.target) || document.querySelector("dialog[open]")) return;
     event.preventDefault();
     search.field.focus();
     search.field.select();
   });
+}
+
+/** Who speaks to the browser says words of which none may be taken for a key, so this one can be switched off. */
+function keySwitch() {
+  const key = h(
+    "button",
+    { type: "button", title: "Whether / goes to the search", "aria-label": "Key / goes to the search" },
+    "/",
+  );
+  const show = (on) => key.setAttribute("aria-pressed", String(on));
+  show(!isKeyOff());
+  key.addEventListener("click", () => {
+    const on = key.getAttribute("aria-pressed") !== "true";
+    show(on);
+    keepKeyOff(!on);
+  });
+  return key;
+}
+
+/** As this browser was told before; some browsers keep nothing. */
+function isKeyOff() {
+  try {
+    return localStorage.getItem(KEY_OFF) !== null;
+  } catch {
+    return false;
+  }
+}
+
+function keepKeyOff(off) {
+  try {
+    if (off) localStorage.setItem(KEY_OFF, "");
+    else localStorage.removeItem(KEY_OFF);
+  } catch {
+    // then it holds until the page is loaded again
+  }
 }
 
 function isTyping(target) {
@@ -50,7 +88,7 @@ class Search {
     this.field = h("input", {
       type: "search",
       role: "combobox",
-      placeholder: "Search  /",
+      placeholder: "Search",
       "aria-label": "Search everything",
       "aria-expanded": "false",
       "aria-controls": "search-found",

@@ -18,6 +18,7 @@ from infosvc.wire.service_calls import ServiceCalls, next_path, query_of, segmen
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import (
     MOST_TASKS_OF_ANSWER,
+    GoneTaskList,
     Task,
     TaskDecision,
     TaskLogPiece,
@@ -143,6 +144,14 @@ class TaskClient(ServiceCalls):
     def put_task_progress(self, task_id: str, progress: TaskProgress) -> Task:
         """Say how far a task is, for its runner; Conflict when it has ended, or has begun anew."""
         return self._read(self._call("PUT", f"{_path(task_id)}/progress", progress.to_json()), Task.from_json)
+
+    def gone_tasks(self) -> tuple[str, ...]:
+        """Some of the tasks that were forgotten and whose files on the cluster are to go, for its submitter."""
+        return self._ask("/tasks/gone", GoneTaskList.from_json).task_ids
+
+    def confirm_gone(self, task_id: str) -> None:
+        """Say that the files of a forgotten task are gone, for its submitter."""
+        self._delete(f"/tasks/gone/{segment(task_id)}")
 
     def has_files(self, sha256: str) -> bool:
         """Whether the service has the archive with this SHA-256."""

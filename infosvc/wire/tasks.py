@@ -92,7 +92,7 @@ class TaskProgress(Record):
         metadata=describe(
             "on its node, where its program leaves its output; null if none is kept",
             limits=Limits(longest=4_096, pattern=r"^/[^\x00]*$", form="an absolute path"),
-            example="/disk/work/.output",
+            example="/var/lib/hadoop/yarn/local/work/.output",
         ),
     )
 
@@ -279,6 +279,16 @@ class TaskList(Record):
     """Tasks, newest first."""
 
     tasks: tuple[Task, ...]
+
+
+@dataclass(frozen=True)
+class GoneTaskList(Record):
+    """Tasks that were forgotten, and have files on the cluster."""
+
+    task_ids: tuple[str, ...] = field(metadata=describe("whose files are to go", example=[EXAMPLE_ID]))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "task_ids", tuple(self.task_ids))
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from jobs.commands.service_options import service_options
 from jobs.errors import JobError
 from jobs.submitter.cluster import TaskCluster
 from jobs.submitter.speeds import Speeds
+from jobs.submitter.sweeping import Sweeper
 from jobs.submitter.turns import Turns
 from jobs.submitter.waking import Waker
 
@@ -41,11 +42,12 @@ def main(home: Path, service: ServiceAddress, **hadoop: Any) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     lock = _lock(home)
     client = service.client(home)
-    turns = _turns(home, hadoop, client, InfoAccess(service.url, None, service.authority))
+    turns, sweeper = _work(home, hadoop, client, InfoAccess(service.url, None, service.authority))
     waker = Waker(service.client(home))
     while lock:
         try:
             turns.turn()
+            sweeper.sweep()
             waker.wait(PAUSE_SECONDS)
         except (Unauthorized, Forbidden) as error:  # whoever starts this again brings another token
             raise click.ClickException(str(error)) from None
@@ -69,8 +71,8 @@ def _lock(home: Path) -> TextIO:
     return lock
 
 
-def _turns(home: Path, hadoop: dict[str, Any], client: InfoClient, access: InfoAccess) -> Turns:
-    """A session with the cluster, once there is one."""
+def _work(home: Path, hadoop: dict[str, Any], client: InfoClient, access: InfoAccess) -> tuple[Turns, Sweeper]:
+    """What there is to do in a session with the cluster, once there is one."""
     while True:
         try:
             where = hadoop_home(home, **hadoop)
@@ -82,7 +84,7 @@ def _turns(home: Path, hadoop: dict[str, Any], client: InfoClient, access: InfoA
         else:
             speeds = Speeds(client, say)
             speeds.start()
-            return Turns(client, cluster, say, speeds)
+            return Turns(client, cluster, say, speeds), Sweeper(client, cluster, say)
 
 
 def say(line: str) -> None:

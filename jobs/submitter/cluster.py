@@ -16,6 +16,7 @@ from hadoop.rest.resourcemanager import ResourceManager
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotFound
 from infosvc.wire.fields import answer_of
+from infosvc.wire.task_spec import TASK_ID
 from infosvc.wire.tasks import Task
 from jobs.application import job_record
 from jobs.application.environments import store
@@ -67,8 +68,8 @@ class TaskCluster:
         env = task.spec.env and self._submitter.path(store.resolve(self._submitter.filesystem, task.spec.env))
         images = self._image_nodes(task)
         asked = order(task.spec, task.task_id, archive, nodes, None, self._access, images, env)
-        check(self._submitter, asked)
         asked = further(asked, starts_before)
+        check(self._submitter, asked)
         return self._submitter.submit(replace(asked, token=self._client.task_token(task.task_id)))
 
     def _image_nodes(self, task: Task) -> set[str] | None:
@@ -126,6 +127,13 @@ class TaskCluster:
         except (ValueError, KeyError):
             return None
         return str(found)
+
+    def forget(self, task_id: str) -> None:
+        """Delete what a task has left in HDFS but its output: what it printed and why it ran where it ran."""
+        if not TASK_ID.fullmatch(task_id):
+            raise HadoopError(f"{task_id!r} is no id of a task")
+        filesystem = self._submitter.filesystem
+        filesystem.delete(f"{owners_folder(filesystem)}/{FOLDER}/{task_id}")
 
     def ask_to_stop(self, application_id: str) -> None:
         """Have the runner of a task end its program, which has STOP_SECONDS for that."""

@@ -16,7 +16,7 @@ EXIT_CODE = "Exit code"
 """Where the section of a task's record holds the exit code of its program."""
 WORD_SECONDS = 20.0
 """How long a runner may take to be heard; one that cannot reach the service never is."""
-_STATUS = re.compile(r"exitCode: (-?\d{1,6})")
+_STATUS = re.compile(r"exited with\s+exitCode: (-?\d{1,6})")
 _REASONS = {
     Exit.MEMORY: "it took more memory than the {memory_mb} MB that it asked for, so YARN ended it",
     Exit.NODE_LOST: "its node was lost",

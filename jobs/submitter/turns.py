@@ -118,17 +118,20 @@ class Turns:
         else:
             self._submit(task)
 
-    def _submit(self, task: Task, starts_before: int = 0) -> None:
+    def _submit(self, task: Task) -> None:
         try:
-            with tempfile.TemporaryDirectory(prefix="nodewise-task-") as folder:
-                application_id = self._cluster.submit(task, self._fetch(task, Path(folder)), starts_before)
+            self._hand_over(task)
         except (HadoopError, JobError) as error:
             if isinstance(error, HadoopError) and not self._cluster.is_up():
                 raise
             self._tell(task, TaskNews(TaskState.FAILED, str(error)[:LONGEST_REASON]))
-            return
+
+    def _hand_over(self, task: Task, starts_before: int = 0) -> None:
+        """Give a task to YARN, after so many starts; HadoopError or JobError."""
+        with tempfile.TemporaryDirectory(prefix="nodewise-task-") as folder:
+            application_id = self._cluster.submit(task, self._fetch(task, Path(folder)), starts_before)
         self._say(f"{task.task_id} is {application_id}")
-        self._tell(task, TaskNews(TaskState.QUEUED, application_id=application_id))
+        self._tell(task, TaskNews(TaskState.QUEUED, "" if starts_before else None, application_id))
 
     def _fetch(self, task: Task, folder: Path) -> Path | None:
         """The archive of a task's files on this machine, None when it has none."""
@@ -147,8 +150,7 @@ class Turns:
         except UnknownApplication:
             self._tell(task, TaskNews(TaskState.LOST, f"YARN does not know {application_id} any more"))
             return
-        if is_taken_back(application) and not task.stop_asked and start_of(application) < MOST_STARTS:
-            self._follow_on(task, application)
+        if is_taken_back(application) and self._follow_on(task, application):
             return
         if task.stop_asked and not application.has_ended:
             self._stop(application)
@@ -163,14 +165,26 @@ class Turns:
             self._stopping.pop(application_id, None)
             self._cluster.clean(application_id)
 
-    def _follow_on(self, task: Task, application: Application) -> None:
-        """Another queue has taken the room of a task back: it waits again, as one more application."""
+    def _follow_on(self, task: Task, application: Application) -> bool:
+        """Another queue has taken the room of a task back: it waits again, as one more application.
+
+        Returns whether it does; it has ended if it was to be stopped, or was started too often.
+        """
         last = self._cluster.find(task.task_id)
         if last and last.application_id != application.application_id:  # a submitter that was killed since did this
             self._tell(task, TaskNews(TaskState.QUEUED, application_id=last.application_id))
+        elif task.stop_asked or start_of(application) >= MOST_STARTS:
+            return False
         else:
-            self._submit(task, start_of(application))
+            try:
+                self._hand_over(task, start_of(application))
+            except (HadoopError, JobError) as error:  # as while its nodes are away: what had begun is not given up
+                if isinstance(error, HadoopError) and not self._cluster.is_up():
+                    raise
+                self._tell(task, TaskNews(TaskState.QUEUED, str(error)[:LONGEST_REASON]))
+                return True
         self._cluster.clean(application.application_id)
+        return True
 
     def _note_decision(self, task: Task, application: Application) -> None:
         """Nothing waits for it, so what stands in its way is said alone."""

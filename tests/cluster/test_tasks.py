@@ -106,8 +106,11 @@ def test_a_program_runs_with_its_folder_and_leaves_its_log_and_output(platform: 
     hdfs = InsecureClient(platform.cluster.namenode_http, user=platform.cluster.user)
     with hdfs.read("/out/task-hello/result.txt") as file:
         assert file.read() == b"7"
-    kept = hdfs.list(f"/user/{platform.cluster.user}/.nodewise/tasks/{task.task_id}")
-    assert sorted(kept) == ["decision.1", "stderr.1", "stdout.1"], "a program that reports nothing has no file for it"
+    kept = f"/user/{platform.cluster.user}/.nodewise/tasks/{task.task_id}"
+    assert sorted(hdfs.list(kept)) == ["decision.1", "stderr.1", "stdout.1"], "what reports nothing has no file for it"
+    platform.user.remove_task(task.task_id)
+    until(lambda: hdfs.status(kept, strict=False) is None)
+    assert hdfs.list("/out/task-hello") == ["result.txt"]
     assert len(platform.applications(task.task_id)) == 1
     shown = block("task-logs").partition("#")[0].replace("task_999855bdfa6921b4", task.task_id).split()
     assert shown[:2] == ["nodewise", "task"]

@@ -118,6 +118,8 @@ def test_the_document_lists_every_call(small: Served) -> None:
         ("/tasks/{task_id}/stop", "post"),
         ("/tasks/{task_id}/again", "post"),
         ("/tasks/{task_id}/news", "put"),
+        ("/tasks/gone", "get"),
+        ("/tasks/gone/{task_id}", "delete"),
         ("/tasks/{task_id}/token", "post"),
         ("/tasks/{task_id}/progress", "put"),
         *(("/tasks/files/{sha256}", method) for method in ("get", "put")),

@@ -8,7 +8,7 @@ from sqlalchemy import create_engine, inspect, make_url, text
 
 from infosvc.wire.records import Producer
 from infosvc.wire.task_spec import TaskSpec
-from infosvc.wire.tasks import TaskProgress
+from infosvc.wire.tasks import TaskNews, TaskProgress, TaskState
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Serving
@@ -35,7 +35,7 @@ def test_tables_of_version_1_get_the_new_columns_and_keep_their_rows(database: s
         for table, columns in NEW.items():
             for column in columns:
                 connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {column}"))
-        for table in ("t_History", "t_Token", "t_Audit", "t_Forget", "t_Task", *TRACKED):
+        for table in ("t_History", "t_Token", "t_Audit", "t_Forget", "t_Task", "t_GoneTask", *TRACKED):
             connection.execute(text(f"DROP TABLE {table}"))
         connection.execute(text("UPDATE t_Meta SET value = 1 WHERE name = 'schema_version'"))
     engine.dispose()
@@ -52,7 +52,7 @@ def test_a_database_of_version_3_gets_tasks_and_keeps_its_rows(database: str, se
         service.client.put_producer(Producer("cpu", "scripts/cpu.sh", 2.0))
     engine = create_engine(make_url(database))
     with engine.begin() as connection:
-        for table in ("t_Task", *TRACKED):
+        for table in ("t_Task", "t_GoneTask", *TRACKED):
             connection.execute(text(f"DROP TABLE {table}"))
         connection.execute(text("UPDATE t_Meta SET value = 3 WHERE name = 'schema_version'"))
     for number in (1, 2):
@@ -61,7 +61,7 @@ def test_a_database_of_version_3_gets_tasks_and_keeps_its_rows(database: str, se
             service.client.submit_task(TaskSpec([f"program{number}"]))
             assert len(service.client.tasks()) == number
     with engine.connect() as connection:
-        assert connection.scalar(text("SELECT value FROM t_Meta WHERE name = 'schema_version'")) == 6
+        assert connection.scalar(text("SELECT value FROM t_Meta WHERE name = 'schema_version'")) == 7
     engine.dispose()
 
 
@@ -104,6 +104,22 @@ def test_a_database_of_version_5_keeps_its_tasks_whose_runners_have_told_nothing
         service.client.put_task_progress(task.task_id, TaskProgress(1, running=True, output_folder="/x"))
     with serve(database) as service:
         assert service.client.task(task.task_id).output_folder == "/x"
+
+
+def test_a_database_of_version_6_notes_which_tasks_are_gone(database: str, serve: Serving) -> None:
+    with serve(database) as service:
+        task = service.client.submit_task(TaskSpec(["train"], name="mnist"))
+        service.client.put_task_news(task.task_id, TaskNews(TaskState.SUCCEEDED))
+    engine = create_engine(make_url(database))
+    with engine.begin() as connection:
+        connection.execute(text("DROP TABLE t_GoneTask"))
+        connection.execute(text("UPDATE t_Meta SET value = 6 WHERE name = 'schema_version'"))
+    engine.dispose()
+    with serve(database) as service:
+        assert service.client.gone_tasks() == ()
+        service.client.remove_task(task.task_id)
+    with serve(database) as service:
+        assert service.client.gone_tasks() == (task.task_id,)
 
 
 def test_history_of_version_2_gets_the_index_for_nodes_and_keeps_its_points(database: str, serve: Serving) -> None:

@@ -233,6 +233,46 @@ def test_only_what_has_ended_can_be_removed(service: Served) -> None:
         service.client.task(task.task_id)
 
 
+def test_of_a_forgotten_task_that_a_submitter_has_had_the_files_are_to_go(service: Served) -> None:
+    client = service.client
+    untaken, taken = client.submit_task(SPEC), client.submit_task(SPEC, "k")
+    client.stop_task(untaken.task_id)
+    ended(service, taken)
+    for task in (untaken, taken):
+        client.remove_task(task.task_id)
+    assert client.gone_tasks() == (taken.task_id,)
+    client.confirm_gone(taken.task_id)
+    client.confirm_gone(taken.task_id)  # the answer to the first may have been lost
+    assert client.gone_tasks() == ()
+
+
+def test_the_files_of_a_forgotten_task_stay_while_another_of_its_id_has_them(service: Served) -> None:
+    client = service.client
+    ended(service, client.submit_task(SPEC, "k"))
+    client.remove_task(service.client.tasks()[0].task_id)
+
+    same = client.submit_task(SPEC, "k")
+    assert client.gone_tasks() == (same.task_id,), "it has none yet"
+    client.put_task_news(same.task_id, TaskNews(QUEUED))
+    assert client.gone_tasks() == ()
+    ended(service, same)
+    client.remove_task(same.task_id)
+    assert client.gone_tasks() == (same.task_id,)
+
+
+def test_tasks_that_nobody_sweeps_up_are_forgotten_from_some_number_on(
+    service: Served, monkeypatch: pytest.MonkeyPatch, hands: Hands
+) -> None:
+    monkeypatch.setattr(retention, "MOST_GONE", 2)
+    gone = []
+    for _ in range(3):
+        hands.turn(1)
+        gone.append(ended(service, service.client.submit_task(SPEC)).task_id)
+        service.client.remove_task(gone[-1])
+
+    assert set(service.client.gone_tasks()) == set(gone[1:])
+
+
 def test_the_list_is_newest_first_chosen_and_paged(service: Served, hands: Hands) -> None:
     made = []
     for number in range(5):
@@ -271,6 +311,7 @@ def test_old_tasks_go_and_of_the_rest_the_oldest(sqlite_url: str, serve: Serving
         hands.turn(2 * retention.DAY)
         upkeep.look()
         assert service.client.tasks() == [kept]
+        assert service.client.gone_tasks() == (old.task_id,)
         for number in range(6):
             hands.turn(1)
             ended(service, service.client.submit_task(TaskSpec([f"x{number}"])))

@@ -182,6 +182,42 @@ def test_one_that_was_to_be_stopped_then_is_stopped(client: InfoClient, cluster:
     assert (ended.state, ended.reason, cluster.starts_before) == (TaskState.STOPPED, "it was stopped", [0])
 
 
+def test_one_that_was_handed_over_again_and_is_to_be_stopped_is_stopped_there(
+    client: InfoClient, cluster: Played
+) -> None:
+    task = client.submit_task(SPEC)
+    turns = Turns(client, cluster, lambda _: None)
+    turns.turn()
+    first = "application_1_0001"
+    cluster.taken_back.add(first)
+    turns.turn()
+    client.put_task_news(task.task_id, TaskNews(TaskState.QUEUED, application_id=first))  # as if nobody had heard of it
+    client.stop_task(task.task_id)
+
+    turns.turn()
+    assert client.task(task.task_id).state is TaskState.QUEUED
+    turns.turn()
+
+    assert cluster.killed == ["application_1_0002"]
+
+
+def test_one_that_cannot_go_on_now_waits_with_the_reason_and_goes_on_later(client: InfoClient, cluster: Played) -> None:
+    task = client.submit_task(TaskSpec(("true",), name="pinned"))
+    turns = Turns(client, cluster, lambda _: None)
+    turns.turn()
+    cluster.taken_back.add("application_1_0001")
+    cluster.fails["pinned"] = JobError("none of the nodes that may run it accepts work")
+    turns.turn()
+    waits = client.task(task.task_id)
+    assert (waits.state, waits.reason) == (TaskState.QUEUED, "none of the nodes that may run it accepts work")
+    del cluster.fails["pinned"]
+
+    turns.turn()
+
+    again = client.task(task.task_id)
+    assert (again.state, again.reason, again.application_id) == (TaskState.QUEUED, "", "application_1_0002")
+
+
 def test_a_task_that_was_taken_and_never_reached_yarn_can_be_stopped(client: InfoClient, cluster: Played) -> None:
     task = client.submit_task(TaskSpec(("true",), name="stuck"))
     cluster.fails["stuck"] = ZeroDivisionError()

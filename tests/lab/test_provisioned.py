@@ -19,9 +19,7 @@ NAMES = ("master", *WORKERS)
 OF_WORKERS = ("nodewise-agent", "hadoop-datanode", "hadoop-nodemanager", "docker", "nodewise-boxes.socket")
 UNITS = {
     "master": ("mariadb", "nodewise-infosvc", "hadoop-namenode", "hadoop-resourcemanager"),
-    **dict.fromkeys(
-        WORKERS, ("nodewise-agent", "hadoop-datanode", "hadoop-nodemanager", "docker", "nodewise-boxes.socket")
-    ),
+    **dict.fromkeys(WORKERS, OF_WORKERS),
 }
 # A word of its command line, and as whom the program must run.
 DAEMONS = {

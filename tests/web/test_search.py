@@ -81,3 +81,19 @@ def test_who_types_a_slash_elsewhere_gets_a_slash(tabs: Tabs, known: Known) -> N
     place.click()
     page.keyboard.type("/data")
     expect(place).to_have_value("/data")
+
+
+def test_the_key_can_be_switched_off_and_stays_so(tabs: Tabs, known: Known) -> None:
+    page = tabs.open(known.url, "#/overview")
+    key = page.get_by_role("button", name="Key / goes to the search")
+    expect(key).to_have_attribute("aria-pressed", "true")
+    key.click()
+    expect(key).to_have_attribute("aria-pressed", "false")
+    page.reload()
+    expect(key).to_have_attribute("aria-pressed", "false")
+    accessible(page)
+    page.keyboard.press("/")
+    expect(field(page)).not_to_be_focused()
+    key.click()
+    page.keyboard.press("/")
+    expect(field(page)).to_be_focused()

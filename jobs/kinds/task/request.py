@@ -34,7 +34,8 @@ def check(submitter: Submitter, order: Order) -> None:
     if image := order.settings["image"]:
         image_store.check_there(submitter.filesystem, image)
     input_data.check(submitter.filesystem, order.settings["data"])
-    if output := order.settings["output"]:
+    output = order.settings["output"]
+    if output and not order.settings["starts_before"]:  # an earlier start may have put it there
         check_free(submitter.filesystem, output)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import islice
 from typing import Any
 
 from flask import current_app, request
@@ -19,7 +20,7 @@ from infosvc.http.api.paging import LINK, answer_part
 from infosvc.http.api.restx import Namespace, Resource
 from infosvc.http.openapi.schemas import answer_model, body_model
 from infosvc.state.transaction import Transaction
-from infosvc.tasks import lifecycle, listing
+from infosvc.tasks import lifecycle, listing, retention
 from infosvc.tasks.archives import Archives
 from infosvc.tasks.lifecycle import NewTask
 from infosvc.wire.errors import Conflict, Forbidden, InvalidInput
@@ -28,6 +29,7 @@ from infosvc.wire.task_spec import TASK_ID, TaskSpec
 from infosvc.wire.tasks import (
     EXAMPLE_ID,
     MOST_TASKS_OF_ANSWER,
+    GoneTaskList,
     Task,
     TaskList,
     TaskNews,
@@ -57,6 +59,7 @@ progress_body = body_model(ns, TaskProgress)
 task_said = answer_model(ns, Task)
 tasks_said = answer_model(ns, TaskList)
 token_said = answer_model(ns, TaskToken)
+gone_said = answer_model(ns, GoneTaskList)
 
 
 @ns.route("")
@@ -125,10 +128,39 @@ class OneTask(Resource):
     def delete(self, task_id: str) -> Any:
         """Forget a task that has ended.
 
-        Its archive goes some days later, unless another task names it.
+        What it printed goes with it, as soon as a submitter hears of it. Its archive goes some days later, unless
+        another task names it.
         """
-        owners = caller().owners
-        write(lambda transaction: lifecycle.remove(transaction, owners, task_id))
+        owners, now = caller().owners, latest().clock.wall()
+        write(lambda transaction: lifecycle.remove(transaction, owners, task_id, now))
+        return "", 204
+
+
+@ns.route("/gone")
+class GoneTasks(Resource):
+    """Tasks that were forgotten, and have files on the cluster."""
+
+    @ns.response(200, "some of them", gone_said)
+    @needs(Role.SUBMITTER)
+    def get(self) -> Any:
+        """List tasks that were forgotten and whose files are to go, at most 1,000 of them.
+
+        One whose id another task has by now is left out from when a submitter takes that, until it is forgotten, too.
+        """
+        gone = retention.gone(latest().configuration)
+        return GoneTaskList(tuple(islice(gone, MOST_TASKS_OF_ANSWER))).to_json()
+
+
+@ns.route("/gone/<task_id>")
+@ns.param("task_id", "the id of the task", **ID)
+class OneGoneTask(Resource):
+    """One of those."""
+
+    @ns.response(204, "not listed any more")
+    @needs(Role.SUBMITTER)
+    def delete(self, task_id: str) -> Any:
+        """Say that the files of a forgotten task are gone; one that is not listed is fine, too."""
+        write(lambda transaction: transaction.put("gone_tasks", (task_id,), None))
         return "", 204
 
 
