@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from bench.completion import total
+from bench.completion import simulate, total
 from bench.completion.draw import SLICES, Slice, draw_slices
 from bench.completion.model import Alone, find_best
 from bench.completion.scene import Scene, scene, teach
@@ -29,6 +29,8 @@ from infosvc.wire.errors import InfoError
 
 PARTS = sum(SLICES.values())
 CPUS = 0.4
+DRAWS = 200
+"""Of a simulation."""
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -37,6 +39,12 @@ CPUS = 0.4
 )
 @click.option("--seed", type=int, default=1, show_default=True, help="Of the tasks, and of how busy workers are.")
 @click.option("--way", "names", multiple=True, type=click.Choice(WAYS), help="Only these.  [default: all]")
+@click.option(
+    "--simulate",
+    "seconds",
+    type=click.FloatRange(1),
+    help="Only on a model, with programs that take so long when idle.",
+)
 @click.option("--tasks", type=click.IntRange(1), help="Only so many of each part: shows that it works.")
 @click.option("--sum", "commits", metavar="COMMITS", help="Sum up the kept parts of a range of commits: A..B, or HEAD.")
 @click.option(
@@ -49,6 +57,7 @@ def main(
     part: Part,
     seed: int,
     names: tuple[str, ...],
+    seconds: float | None,
     tasks: int | None,
     commits: str | None,
     output: Path | None,
@@ -64,8 +73,12 @@ def main(
     Examples:
       scripts/bench completion --part 1/8
       scripts/bench completion --sum HEAD
+      scripts/bench completion --simulate 200
       scripts/bench completion --part 5/8 --tasks 4 --way stock --way learned
     """
+    if seconds:
+        click.echo(simulate.markdown(seconds, DRAWS))
+        return
     try:
         if commits:
             sys.exit(_tell_sum(read_parts(output or RESULTS, "completion", commits), commits, as_json))

@@ -47,14 +47,18 @@ def draw_slices(seed: int) -> list[Slice]:
     >>> [(one.load, len(one.wishes)) for one in draw_slices(1)]
     [(0.3, 10), (0.3, 10), (0.3, 10), (0.3, 10), (0.55, 20), (0.55, 20), (0.8, 20), (0.8, 20)]
     """
-    return [_draw(seed, load, number) for load, count in SLICES.items() for number in range(count)]
+    return [
+        Slice(load, tuple(draw_tasks(f"{seed}/{number}", load, TASKS // count, number * (TASKS // count))))
+        for load, count in SLICES.items()
+        for number in range(count)
+    ]
 
 
-def _draw(seed: int, load: float, number: int) -> Slice:
-    dice = random.Random(f"{seed}/{load}/{number}")  # noqa: S311 - an experiment that can be repeated
-    size = TASKS // SLICES[load]
+def draw_tasks(seed: int | str, load: float, count: int = TASKS, first: int = 0) -> list[Wish]:
+    """So many tasks that come one after another, numbered from `first`."""
+    dice = random.Random(f"{seed}/{load}")  # noqa: S311 - an experiment that can be repeated
     at, found = 0.0, []
-    for wish in range(number * size, (number + 1) * size):
-        found.append(Wish(wish, at, dice.choice(list(STEPS)), dice.uniform(*LENGTHS), dice.randrange(1_000_000)))
+    for number in range(first, first + count):
+        found.append(Wish(number, at, dice.choice(list(STEPS)), dice.uniform(*LENGTHS), dice.randrange(1_000_000)))
         at += dice.expovariate(load)
-    return Slice(load, tuple(found))
+    return found

@@ -11,6 +11,7 @@ from bench.completion import total
 from bench.completion.__main__ import main
 from bench.completion.draw import Wish, draw_slices
 from bench.completion.model import complete, find_best
+from bench.completion.simulate import MOVED, compare, simulate
 from bench.completion.ways import DOCKER, FLOOR, LEARNED, PRESSURE, RANDOM, STOCK, WAYS
 
 ALONE = {("fast", "dense"): (2.0, 8.0), ("slow", "dense"): (4.0, 16.0)}
@@ -54,6 +55,21 @@ def test_the_search_finds_the_places_that_every_order_of_choices_would_find() ->
     found = find_best(wishes, ALONE, unit=10.0)
 
     assert sum(found) == pytest.approx(min(sum(complete(wishes, nodes, ALONE, 10.0)) for nodes in every))
+
+
+def test_a_rule_is_simulated_and_tasks_move_where_the_faster_node_is_free_again() -> None:
+    wishes = [wish(0, 0), wish(1, 0.1), wish(2, 0.2), wish(3, 0.3, 20.0)]
+
+    stays, moves = (simulate(wishes, 10.0, rule, 1) for rule in (LEARNED, MOVED))
+
+    assert stays[:3] == moves[:3] and moves[3] < stays[3]
+    assert simulate(wishes[:1], 10.0, LEARNED, 1) == pytest.approx([15.0]), "5 s to begin and 10 s of the program"
+
+
+def test_what_is_simulated_is_told_as_shares_of_stock() -> None:
+    ratios = compare(10.0, seeds=20)[0.3]
+
+    assert ratios[LEARNED] < 0.9 < 1.1 < ratios[RANDOM]
 
 
 def test_a_way_is_compared_over_the_tasks_that_both_have_done() -> None:
