@@ -92,8 +92,11 @@ def expected_of_our_own(path: str, method: str) -> set[Role] | None:
 
 def expected_of_tasks(path: str, method: str) -> set[Role]:
     """The same of the calls about tasks."""
-    if method == "OPTIONS" and path.endswith(("/stop", "/again", "/news", "/token", "/progress")):
+    writing = ("/stop", "/again", "/news", "/token", "/progress", "/gone/<task_id>")
+    if method == "OPTIONS" and path.endswith(writing):
         return set(Role)  # nothing can be read there
+    if "/gone" in path:
+        return {Role.SUBMITTER, Role.ADMIN}
     if path.endswith(("/news", "/token")) and method in ("PUT", "POST"):
         return {Role.SUBMITTER, Role.ADMIN}
     if path.endswith("/progress") and method == "PUT":

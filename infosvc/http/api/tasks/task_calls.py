@@ -159,7 +159,10 @@ class OneGoneTask(Resource):
     @ns.response(204, "not listed any more")
     @needs(Role.SUBMITTER)
     def delete(self, task_id: str) -> Any:
-        """Say that the files of a forgotten task are gone; one that is not listed is fine, too."""
+        """Say that the files of a forgotten task are gone.
+
+        It is not listed any more. One that is not listed changes nothing.
+        """
         write(lambda transaction: transaction.put("gone_tasks", (task_id,), None))
         return "", 204
 
