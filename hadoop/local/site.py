@@ -16,6 +16,7 @@ POLICY_FILE = "nodewise-policy.properties"
 ATTRIBUTES_FILE = "node_attributes.conf"
 NODE_VCORES = 2
 NODE_MEMORY_MB = 6144
+MASTERS_SHARE = 0.5  # of a queue, for application masters
 
 
 def render(cluster: Cluster) -> None:
@@ -60,6 +61,7 @@ def values(cluster: Cluster) -> dict[str, object]:
         "hadoop_user": cluster.user,
         "hadoop_replication": min(2, cluster.size),
         "hadoop_node_count": cluster.size,
+        "hadoop_masters_share": MASTERS_SHARE,
         "hadoop_node_vcores": NODE_VCORES,
         "hadoop_node_memory_mb": NODE_MEMORY_MB,
         "hadoop_rm_wait_ms": 10_000,
