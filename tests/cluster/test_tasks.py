@@ -108,9 +108,6 @@ def test_a_program_runs_with_its_folder_and_leaves_its_log_and_output(platform: 
         assert file.read() == b"7"
     kept = f"/user/{platform.cluster.user}/.nodewise/tasks/{task.task_id}"
     assert sorted(hdfs.list(kept)) == ["decision.1", "stderr.1", "stdout.1"], "what reports nothing has no file for it"
-    platform.user.remove_task(task.task_id)
-    until(lambda: hdfs.status(kept, strict=False) is None)
-    assert hdfs.list("/out/task-hello") == ["result.txt"]
     assert len(platform.applications(task.task_id)) == 1
     shown = block("task-logs").partition("#")[0].replace("task_999855bdfa6921b4", task.task_id).split()
     assert shown[:2] == ["nodewise", "task"]
@@ -119,6 +116,9 @@ def test_a_program_runs_with_its_folder_and_leaves_its_log_and_output(platform: 
     again = platform.run("submit", *given, "--wait", "--", "python3", "program.py")
     assert again.returncode == 1
     assert "/out/task-hello exists already" in again.stdout
+    platform.user.remove_task(task.task_id)
+    until(lambda: hdfs.status(kept, strict=False) is None)
+    assert hdfs.list("/out/task-hello") == ["result.txt"]
 
 
 def test_the_log_is_read_while_the_program_runs_and_stop_lets_it_end_by_itself(
