@@ -24,6 +24,7 @@ from hdfs import InsecureClient
 
 from hadoop.local.lifecycle import Cluster
 from hadoop.local.site import NODE_MEMORY_MB
+from hadoop.rest.resourcemanager import ResourceManager
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotFound
 from infosvc.wire.records import Kind, Producer, Role
@@ -275,13 +276,19 @@ def _has_no_order(hdfs: InsecureClient, folder: str) -> bool:
 
 
 def _sweep(platform: Platform) -> None:
-    """Nothing is left of what was laid out, but what had no name yet: that goes after some hours, and here at once."""
+    """Nothing is left of what never came to YARN, but what had no name yet: that goes after some hours.
+
+    Of one that YARN had, the files stay if the submitter was killed just before it took them away: they go with the
+    next job that is submitted. Here all go at once.
+    """
     hdfs = InsecureClient(platform.cluster.namenode_http, user=platform.cluster.user)
     folder = f"/user/{platform.cluster.user}/.nodewise"
-    left = [f"{folder}/{name}" for name in hdfs.list(folder) if name not in KEPT]
-    for one in left:
-        until(partial(_has_no_order, hdfs, one))
-        hdfs.delete(one, recursive=True)
+    manager = ResourceManager(platform.cluster.rm_http, platform.cluster.user)
+    known = {one["id"] for one in manager.applications("NODEWISE")}
+    for name in (name for name in hdfs.list(folder) if name not in KEPT):
+        if name not in known:
+            until(partial(_has_no_order, hdfs, f"{folder}/{name}"))
+        hdfs.delete(f"{folder}/{name}", recursive=True)
 
 
 def test_what_a_program_reports_is_a_curve_while_it_runs_and_over_its_starts(
