@@ -32,6 +32,11 @@ class Wish:
         """How many steps it trains."""
         return round(STEPS[self.program] * self.length)
 
+    @property
+    def words(self) -> tuple[str, str, str]:
+        """What train.py is told."""
+        return self.program, str(self.steps), str(self.seed)
+
 
 @dataclass(frozen=True)
 class Slice:

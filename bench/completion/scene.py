@@ -30,7 +30,9 @@ SCRIPT = Path(__file__).with_name("train.py")
 ON_NODE = "/srv/bench-train.py"
 IMAGE = "bench-empty"
 MEMORY_MB = 512
-LOOK_STEPS = 600
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+LOOK = Wish(0, 0.0, "dense", 1 / 3, 1)
+"""What a worker's speed is measured by."""
 LOOK_SECONDS = 0.5
 TASK_SECONDS = 900.0
 TTL_SECONDS = 3600.0
@@ -72,10 +74,9 @@ class Scene:
         """Ask for a task, of which speeds are learned and used or not; its id."""
         for name in WORKERS:
             self.client.put_value(DICE, name, _DICE.random())
-        argv = (WORKER_PYTHON, SCRIPT.name, wish.program, str(wish.steps), str(wish.seed))
-        variables = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        argv = (WORKER_PYTHON, SCRIPT.name, *wish.words)
         program = f"{wish.program}-{self.mark}" if learns else None
-        more: dict[str, Any] = {"program": program, "nodes": tuple(nodes), "variables": variables}
+        more: dict[str, Any] = {"program": program, "nodes": tuple(nodes), "variables": ONE_THREAD}
         made = tasks.submit(argv, folder=self.folder, client=self.client, memory_mb=MEMORY_MB, **more)
         self.asked.append(made.task_id)
         return made.task_id
@@ -170,8 +171,9 @@ def _keep(stack: ExitStack, made: Stage, path: str) -> str:
 def _speeds(made: Stage, say: Say) -> dict[str, float]:
     def look(name: str) -> float:
         begun = time.monotonic()
-        made.run(name, "env", "OMP_NUM_THREADS=1", WORKER_PYTHON, ON_NODE, "dense", str(LOOK_STEPS), "1", timeout=400)
-        return LOOK_STEPS / (time.monotonic() - begun)
+        variables = (f"{key}={value}" for key, value in ONE_THREAD.items())
+        made.run(name, "env", *variables, WORKER_PYTHON, ON_NODE, *LOOK.words, timeout=400)
+        return LOOK.steps / (time.monotonic() - begun)
 
     found = made.everywhere(look)
     say("steps/s: " + ", ".join(f"{name} {speed:.0f}" for name, speed in found.items()))

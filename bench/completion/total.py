@@ -15,6 +15,7 @@ from bench.parts import find_missing_parts
 
 Records = Sequence[Mapping[str, Any]]
 Pair = tuple[float, float]
+Value = Callable[[Mapping[str, Any]], float]
 DRAWS = 2_000
 BLOCK = 5
 """Tasks; slices are multiples of it."""
@@ -64,20 +65,19 @@ class Ratio:
 
 def compare(records: Records, load: float, way: str, other: str) -> Ratio | None:
     """Over all tasks of a load that both ways have done; None if there are none."""
-    pairs = _pairs(records, load, way, other, "completed")
+    pairs = _pairs(records, load, way, other, _completed)
     if not pairs:
         return None
     dice = random.Random(1)  # noqa: S311 - the same table each time
     blocks = [pairs[at : at + BLOCK] for at in range(0, len(pairs), BLOCK)]
     drawn = sorted(_ratio([*chain(*dice.choices(blocks, k=len(blocks)))]) for _ in range(DRAWS))
-    running = _pairs(records, load, way, other, "running")
     p95 = quantile([mine for mine, _ in pairs], 0.95) / quantile([theirs for _, theirs in pairs], 0.95)
     return Ratio(
         _ratio(pairs),
         drawn[round(0.025 * DRAWS)],
         drawn[round(0.975 * DRAWS) - 1],
         p95,
-        _ratio(running) if running else float("nan"),
+        _ratio(_pairs(records, load, way, other, _ran)),
         len(pairs),
     )
 
@@ -129,24 +129,25 @@ def _line(records: Records, load: float, way: str) -> str:
     return f"| {way} | {' | '.join(cells)} | {of_best} | {found.tasks} |"
 
 
-def _pairs(records: Records, load: float, way: str, other: str, what: str) -> list[Pair]:
+def _pairs(records: Records, load: float, way: str, other: str, value: Value) -> list[Pair]:
     pairs: list[Pair] = []
     for record in records:
         for one in record["slices"]:
             if one["load"] == load and not {way, other} - one["ways"].keys() - {BEST}:
-                pairs += zip(_values(one, way, what), _values(one, other, what), strict=True)
+                pairs += zip(_values(one, way, value), _values(one, other, value), strict=True)
     return pairs
 
 
-def _values(one: Mapping[str, Any], way: str, what: str) -> list[float]:
-    value: Callable[[Mapping[str, Any]], float] = _VALUES[what]
+def _values(one: Mapping[str, Any], way: str, value: Value) -> list[float]:
     return list(one["best"]) if way == BEST else [value(row) for row in one["ways"][way]]
 
 
-_VALUES: Mapping[str, Callable[[Mapping[str, Any]], float]] = {
-    "completed": lambda row: float(row["completed"]),
-    "running": lambda row: float(row["completed"] - row["waited"]),
-}
+def _completed(row: Mapping[str, Any]) -> float:
+    return float(row["completed"])
+
+
+def _ran(row: Mapping[str, Any]) -> float:
+    return float(row["completed"] - row["waited"])
 
 
 def _ratio(pairs: Sequence[Pair]) -> float:

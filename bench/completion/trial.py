@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from bench.completion.draw import Slice, Wish
-from bench.completion.scene import IMAGE, LABEL, MEMORY_MB, ON_NODE, Scene, seconds_of
+from bench.completion.scene import IMAGE, LABEL, MEMORY_MB, ON_NODE, ONE_THREAD, Scene, seconds_of
 from bench.completion.ways import DOCKER, LEARNED, arrange
 from bench.lab import WORKERS
 from bench.paper.stage import WORKER_PYTHON
@@ -55,23 +55,11 @@ def _docker_run(scene: Scene, wish: Wish) -> Row:
     dice = random.Random(wish.number)  # noqa: S311 - an experiment that can be repeated
     node = max(WORKERS, key=lambda name: (round(idle[name], 2), dice.random()))
     chosen = time.monotonic()
-    shown = (word for one in _FILES for word in ("--volume", f"{one}:{one}:ro"))
-    words = (
-        "sudo",
-        "docker",
-        "run",
-        "--rm",
-        "--label",
-        LABEL,
-        "--network",
-        "host",
-        "--memory",
-        f"{MEMORY_MB}m",
-        *shown,
-    )
-    words += ("--env", "OMP_NUM_THREADS=1", "--env", "OPENBLAS_NUM_THREADS=1", IMAGE)
-    program = (WORKER_PYTHON, ON_NODE, wish.program, str(wish.steps), str(wish.seed))
-    scene.stage.run(node, *words, *program, timeout=RUN_SECONDS)
+    options = ["--rm", f"--label={LABEL}", "--network=host", f"--memory={MEMORY_MB}m"]
+    options += [f"--volume={one}:{one}:ro" for one in _FILES]
+    options += [f"--env={name}={value}" for name, value in ONE_THREAD.items()]
+    argv = ("sudo", "docker", "run", *options, IMAGE, WORKER_PYTHON, ON_NODE, *wish.words)
+    scene.stage.run(node, *argv, timeout=RUN_SECONDS)
     return _row(wish, node, chosen - begun, time.monotonic() - begun)
 
 

@@ -22,6 +22,7 @@ from jobs.submitter.waking import Waker, is_urgent
 from tests.jobs.conftest import TOKEN
 
 SPEC = TaskSpec(("true",))
+FIRST = "application_1_0001"
 TAKEN_BACK = (
     "Application application_1_0001 failed 1 times due to AM Container for appattempt_1_0001_000001 exited with  "
     "exitCode: -102\nFailing this attempt.Diagnostics: Container preempted by scheduler"
@@ -148,34 +149,36 @@ def test_a_task_that_was_taken_is_looked_for_before_it_is_handed_over(client: In
     assert client.task(task.task_id).state is TaskState.LOST
 
 
+def handed_over(client: InfoClient, cluster: Played, spec: TaskSpec = SPEC) -> tuple[Task, Turns]:
+    """A task that the cluster has as application FIRST, and who looks after it."""
+    task, turns = client.submit_task(spec), Turns(client, cluster, lambda _: None)
+    turns.turn()
+    return task, turns
+
+
 def test_a_task_whose_room_was_taken_back_waits_again_as_one_more_application(
     client: InfoClient, cluster: Played
 ) -> None:
-    task = client.submit_task(SPEC)
-    turns = Turns(client, cluster, lambda _: None)
-    turns.turn()
-    first = "application_1_0001"
-    client.put_task_news(task.task_id, TaskNews(TaskState.RUNNING, "", first, "n1", 1))
-    cluster.taken_back.add(first)
+    task, turns = handed_over(client, cluster)
+    client.put_task_news(task.task_id, TaskNews(TaskState.RUNNING, "", FIRST, "n1", 1))
+    cluster.taken_back.add(FIRST)
     turns.turn()
 
     again = client.task(task.task_id)
     assert (again.state, again.application_id, again.attempt) == (TaskState.QUEUED, "application_1_0002", 1)
-    assert (cluster.starts_before, cluster.cleaned) == ([0, 1], [first])
+    assert (cluster.starts_before, cluster.cleaned) == ([0, 1], [FIRST])
     turns.turn()
     assert client.task(task.task_id).application_id == "application_1_0002", "once"
-    client.put_task_news(task.task_id, TaskNews(TaskState.QUEUED, application_id=first))  # as if nobody had heard of it
+    client.put_task_news(task.task_id, TaskNews(TaskState.QUEUED, application_id=FIRST))  # as if nobody had heard of it
     turns.turn()
     assert client.task(task.task_id).application_id == "application_1_0002"
     assert cluster.starts_before == [0, 1], "a submitter that was killed between has handed it over"
 
 
 def test_one_that_was_to_be_stopped_then_is_stopped(client: InfoClient, cluster: Played) -> None:
-    task = client.submit_task(SPEC)
-    turns = Turns(client, cluster, lambda _: None)
-    turns.turn()
+    task, turns = handed_over(client, cluster)
     client.stop_task(task.task_id)
-    cluster.taken_back.add("application_1_0001")
+    cluster.taken_back.add(FIRST)
     turns.turn()
 
     ended = client.task(task.task_id)
@@ -185,13 +188,10 @@ def test_one_that_was_to_be_stopped_then_is_stopped(client: InfoClient, cluster:
 def test_one_that_was_handed_over_again_and_is_to_be_stopped_is_stopped_there(
     client: InfoClient, cluster: Played
 ) -> None:
-    task = client.submit_task(SPEC)
-    turns = Turns(client, cluster, lambda _: None)
+    task, turns = handed_over(client, cluster)
+    cluster.taken_back.add(FIRST)
     turns.turn()
-    first = "application_1_0001"
-    cluster.taken_back.add(first)
-    turns.turn()
-    client.put_task_news(task.task_id, TaskNews(TaskState.QUEUED, application_id=first))  # as if nobody had heard of it
+    client.put_task_news(task.task_id, TaskNews(TaskState.QUEUED, application_id=FIRST))  # as if nobody had heard of it
     client.stop_task(task.task_id)
 
     turns.turn()
@@ -202,10 +202,8 @@ def test_one_that_was_handed_over_again_and_is_to_be_stopped_is_stopped_there(
 
 
 def test_one_that_cannot_go_on_now_waits_with_the_reason_and_goes_on_later(client: InfoClient, cluster: Played) -> None:
-    task = client.submit_task(TaskSpec(("true",), name="pinned"))
-    turns = Turns(client, cluster, lambda _: None)
-    turns.turn()
-    cluster.taken_back.add("application_1_0001")
+    task, turns = handed_over(client, cluster, TaskSpec(("true",), name="pinned"))
+    cluster.taken_back.add(FIRST)
     cluster.fails["pinned"] = JobError("none of the nodes that may run it accepts work")
     turns.turn()
     waits = client.task(task.task_id)
