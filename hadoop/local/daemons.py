@@ -14,7 +14,7 @@ import psutil
 
 from hadoop.client.jre import OPENS
 from hadoop.errors import HadoopError
-from hadoop.local import ports, preflight, processes, site, sshd
+from hadoop.local import class_archives, ports, preflight, processes, site, sshd
 from hadoop.local.state import MARKER, Cluster
 
 _CLASSES = {
@@ -121,6 +121,7 @@ def command(daemon: Daemon, *arguments: str) -> list[str]:
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",
         "-XX:-UsePerfData",
+        *class_archives.options(_archive_kind(daemon), cluster.java, _jars(daemon)),
         f"-XX:ErrorFile={cluster.logs}/{daemon.kind}-%p.crash",
         *OPENS,
         f"-Djava.io.tmpdir={site.scratch(cluster)}",
@@ -134,9 +135,26 @@ def command(daemon: Daemon, *arguments: str) -> list[str]:
     ]
 
 
+def archive(daemon: Daemon) -> Path:
+    """Where the archive of the classes is that such a daemon loads, or would be."""
+    return class_archives.place(_archive_kind(daemon), daemon.cluster.java, _jars(daemon))
+
+
+def _archive_kind(daemon: Daemon) -> str:
+    return f"{daemon.kind}-with-plugin" if _plugin(daemon) else daemon.kind
+
+
+def _jars(daemon: Daemon) -> list[Path]:
+    return [*sorted(daemon.cluster.jars.glob("*.jar")), *_plugin(daemon)]
+
+
 def _class_path(daemon: Daemon) -> list[Path]:
-    plugin = [site.PLUGIN_JAR] if daemon.kind == "resourcemanager" and daemon.cluster.plugin else []
-    return [site.conf_dir(daemon.cluster, daemon.node), *plugin, daemon.cluster.jars / "*"]
+    """The jars first, in which no site file lies: Java uses no archive of classes with a folder before their jars."""
+    return [daemon.cluster.jars / "*", *_plugin(daemon), site.conf_dir(daemon.cluster, daemon.node)]
+
+
+def _plugin(daemon: Daemon) -> list[Path]:
+    return [site.PLUGIN_JAR] if daemon.kind == "resourcemanager" and daemon.cluster.plugin else []
 
 
 def environment(cluster: Cluster) -> dict[str, str]:

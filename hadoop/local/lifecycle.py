@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +16,7 @@ import psutil
 from hadoop.client.jars import JARS, check_jars
 from hadoop.client.jre import find_java
 from hadoop.errors import HadoopError
-from hadoop.local import daemons, health, ports, preflight, processes, site, sshd, state
+from hadoop.local import class_archives, daemons, health, ports, preflight, processes, site, sshd, state
 from hadoop.local.daemons import Daemon
 from hadoop.local.state import Cluster, load
 
@@ -255,6 +255,7 @@ def _start(
         started[daemon] = daemons.start(daemon)
     _wait(cluster, started, say, ready_seconds)
     sshd.check_logins(cluster)
+    _archive_classes(cluster, started, say)
 
 
 def _forget_work(cluster: Cluster) -> None:
@@ -311,6 +312,18 @@ def _wait(cluster: Cluster, started: dict[Daemon, psutil.Process], say: Say, rea
             )
         say(f"Waiting for {', '.join(waiting)}")
         time.sleep(_POLL_SECONDS)
+
+
+def _archive_classes(cluster: Cluster, started: Mapping[Daemon, psutil.Process], say: Say) -> None:
+    """Let daemons of these kinds start faster from now on, unless they do so already."""
+    wanted = {
+        daemons.archive(daemon): process.pid
+        for daemon, process in started.items()
+        if class_archives.RECORD in process.cmdline()
+    }
+    if wanted:
+        say("Noting which classes the daemons load, so that they start in half the time from now on")
+        class_archives.make(cluster.java, wanted)
 
 
 def _find_silent(started: Iterable[Daemon]) -> list[str]:

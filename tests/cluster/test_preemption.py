@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -19,7 +20,7 @@ from infosvc.wire.tasks import TaskState
 from tests.cluster.site import add_properties
 from tests.cluster.standing import Standing
 from tests.cluster.task_platform import Platform, platform_of
-from tests.cluster.task_session import session_of
+from tests.cluster.task_session import Tasks, session_of
 
 PICTURES = 360
 OUTPUT = "/bench/out/preempted"
@@ -138,27 +139,35 @@ def _printed(platform: Platform, task_id: str, start: int) -> str:
 
 
 def test_when_yarn_does_without_the_room_the_program_goes_on_where_it_was(stage: Stage) -> None:
+    spared: dict[str, dict[str, Any]] = {}
     with session_of(stage.cluster) as tasks:
-        begun = [
-            tasks.submit("bash", "-c", SAVES, queue="guests", checkpoint=f"/checkpoints/left/{number}")
-            for number in range(4)
-        ]
+        for attempt in range(3):  # on a busy machine it may take all the room before the other queue needs none
+            spared = spared or _spared(stage, tasks, f"/checkpoints/left/{attempt}")
 
-        def that_have_ended() -> list[tuple[str, str]]:
-            return [each for each in begun if b"good bye" in tasks.log(each[0], "stdout.1")]
-
-        until(lambda: all(tasks.log(task_id, "stdout.1") for task_id, _ in begun), 120, "all four run")
-        with shell(stage.cluster, ["sleep", "600"], 6, 128, "-queue", "owner"):
-            until(that_have_ended, 120, "one has ended")
-        ended = [(task_id, tasks.ask("wait", job_id)) for task_id, job_id in that_have_ended()]
-        for task_id, job_id in begun:
-            if task_id not in {each for each, _ in ended}:
-                tasks.ask("kill", job_id)
-
-    for task_id, found in ended:
+    assert spared
+    for task_id, found in spared.items():
         assert (found["final"], found["attempt"]) == ("SUCCEEDED", 1), found["diagnostics"]
         assert tasks.log(task_id, "stdout.1") == b"ready\ngood bye\ngoes on from start 1\n"
         assert "Seconds" not in found["record"]["section"], "which would be the time of a part alone"
+
+
+def _spared(stage: Stage, tasks: Tasks, checkpoints: str) -> dict[str, dict[str, Any]]:
+    """What became of tasks whose programs ended because YARN was to take their room, and did without."""
+    begun = [
+        tasks.submit("bash", "-c", SAVES, queue="guests", checkpoint=f"{checkpoints}/{number}") for number in range(4)
+    ]
+
+    def that_have_ended() -> list[tuple[str, str]]:
+        return [each for each in begun if b"good bye" in tasks.log(each[0], "stdout.1")]
+
+    until(lambda: all(tasks.log(task_id, "stdout.1") for task_id, _ in begun), 120, "all four run")
+    with shell(stage.cluster, ["sleep", "600"], 6, 128, "-queue", "owner"):
+        until(that_have_ended, 120, "one has ended")
+    ended = {task_id: tasks.ask("wait", job_id) for task_id, job_id in that_have_ended()}
+    for task_id, job_id in begun:
+        if task_id not in ended:
+            tasks.ask("kill", job_id)
+    return {task_id: found for task_id, found in ended.items() if "preempted" not in found["diagnostics"]}
 
 
 def test_a_queue_that_is_not_there_is_refused(stage: Stage) -> None:

@@ -154,6 +154,8 @@ def test_a_machine_crash_keeps_the_data(own_home: Path) -> None:
     for daemon, process in daemons.find_running(again).items():
         if daemon.node:
             assert process.cpu_affinity() == [first.cpus[0]]
+        if process.name() == "java":
+            assert str(daemons.archive(daemon)) in Path("/proc", str(process.pid), "maps").read_text()
 
 
 @pytest.fixture

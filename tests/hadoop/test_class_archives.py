@@ -1,0 +1,119 @@
+"""Archives of daemons' classes: when there is one, for what it stands, and what becomes of one that is no use."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from hadoop.client.jre import find_java
+from hadoop.local import class_archives
+from hadoop.local.class_archives import RECORD, make, options, place
+
+JAVA = find_java(os.environ.get("JAVA_HOME"))
+
+
+@pytest.fixture
+def jars(tmp_path: Path) -> list[Path]:
+    folder = tmp_path / "lib"
+    folder.mkdir()
+    _write_jar(folder / "a.jar", "one")
+    return [folder / "a.jar"]
+
+
+def _write_jar(path: Path, text: str) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("some.txt", text)
+
+
+def test_an_archive_is_asked_for_until_there_is_one(jars: list[Path]) -> None:
+    assert RECORD in options("namenode", JAVA, jars)
+
+    archive = place("namenode", JAVA, jars)
+    archive.parent.mkdir()
+    archive.touch()
+
+    assert f"-XX:SharedArchiveFile={archive}" in options("namenode", JAVA, jars)
+    assert RECORD in options("datanode", JAVA, jars)
+
+
+def test_other_jars_and_another_java_have_another_archive(jars: list[Path], tmp_path: Path) -> None:
+    before = place("namenode", JAVA, jars)
+    other_java = tmp_path / "java"
+    other_java.touch()
+    assert place("namenode", other_java, jars) != before
+
+    _write_jar(jars[0], "another")
+
+    assert place("namenode", JAVA, jars) != before
+
+
+def test_without_a_jdk_or_a_folder_to_write_to_java_starts_as_ever(
+    jars: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "java").touch()
+    assert options("namenode", tmp_path / "java", jars) == []
+
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may write anywhere
+    assert options("namenode", JAVA, jars) == []
+
+
+def test_an_archive_replaces_that_of_former_jars(jars: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    former, kept = place("namenode", JAVA, jars), place("datanode", JAVA, jars)
+    former.parent.mkdir()
+    former.touch()
+    kept.touch()
+    _write_jar(jars[0], "newer")
+    archive = place("namenode", JAVA, jars)
+    with subprocess.Popen([JAVA, RECORD, "-cp", jars[0], _sleeper(jars[0].parent)]) as sleeping:
+        try:
+            _wait_until_it_hears(sleeping.pid)
+            make(JAVA, {archive: sleeping.pid})
+        finally:
+            sleeping.kill()
+
+    assert sorted(archive.parent.iterdir()) == sorted([archive, kept])
+    assert archive.stat().st_size > 100_000
+
+
+def test_what_cannot_be_made_leaves_nothing(jars: list[Path]) -> None:
+    with subprocess.Popen(["sleep", "60"]) as no_java:
+        try:
+            make(JAVA, {place("namenode", JAVA, jars): no_java.pid})
+        finally:
+            no_java.kill()
+
+    assert list((jars[0].parent.parent / class_archives.FOLDER).iterdir()) == []
+
+
+def test_java_starts_without_a_word_when_an_archive_is_no_use(jars: list[Path]) -> None:
+    archive = place("namenode", JAVA, jars)
+    archive.parent.mkdir()
+    archive.write_bytes(b"no archive" * 1000)
+
+    words = [str(JAVA), *options("namenode", JAVA, jars), "-cp", str(jars[0]), _sleeper(jars[0].parent), "0"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def _sleeper(folder: Path) -> str:
+    """A program for Java that sleeps for so many seconds, an hour if it is not told, as its source."""
+    source = folder / "Sleeper.java"
+    source.write_text(
+        "class Sleeper { public static void main(String[] words) throws Exception {"
+        " Thread.sleep(words.length > 0 ? 1000 * Integer.parseInt(words[0]) : 3600000); } }"
+    )
+    return str(source)
+
+
+def _wait_until_it_hears(pid: int) -> None:
+    """Until jcmd can speak to a Java that has just been started."""
+    jcmd = JAVA.with_name("jcmd")
+    for _ in range(100):
+        if subprocess.run([jcmd, str(pid), "VM.version"], capture_output=True, check=False).returncode == 0:
+            return
+    raise AssertionError("it does not hear")
