@@ -143,10 +143,12 @@ def test_speeds_are_written_back_and_become_the_next_judgement(site: Site, first
 
     judge = replace(client.producer("perf_history"), cmd=f"processors/perf_history.py {name}", inputs=(name,))
     client.put_producer(judge)
+    former_name = ("--engine", "mxnet_alexnet")
     report = json.loads(
-        succeed(site.submit("hdfs:///out/history", "--engine", "mxnet", "--no-steal", capability="perf_history"))
+        succeed(site.submit("hdfs:///out/history", *former_name, "--no-steal", capability="perf_history"))
     )
 
+    assert report["engine"] == "mxnet.alexnet"
     judged = {node["node_name"]: node["capability"] for node in report["nodes"]}
     assert judged == pytest.approx(speeds, rel=1e-4)
     # The job before counts 0.7 of the last one.
@@ -156,26 +158,34 @@ def test_speeds_are_written_back_and_become_the_next_judgement(site: Site, first
     assert all(0.1 < confidence < 0.9 for confidence in numbers(client, "perf_history.confidence").values())
 
 
-def test_another_capability_is_another_plan_and_no_other_code(site: Site) -> None:
+@pytest.fixture(scope="module")
+def own(site: Site, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The report of a job that is judged by a value of one's own, with own labels and a former name of its engine."""
     client = site.client()
     client.put_producer(Producer("my_own_judgement", cmd="", time_max=3600, kind=Kind.PROGRAM))
     for weight, node in enumerate(site.cluster.nodes):
         client.put_value("my_own_judgement", node, weight)
+    labels = tmp_path_factory.mktemp("own") / "labels.txt"
+    labels.write_text("\n".join(f"thing {number}" for number in range(1000)))
+    words = ("--labels", str(labels), "--engine", "onnx_alexnet", "--batch", "7")
+    report: dict[str, Any] = json.loads(succeed(site.submit("hdfs:///out/own", *words, capability="my_own_judgement")))
+    return report
 
-    report = json.loads(succeed(site.submit("hdfs:///out/own", capability="my_own_judgement")))
 
-    assert [node["planned_images"] for node in report["nodes"]] == [0, 7, 14, 21]
+def test_another_capability_is_another_plan_and_no_other_code(site: Site, own: dict[str, Any]) -> None:
+    assert [node["planned_images"] for node in own["nodes"]] == [0, 7, 14, 21]
     assert len(rows(site, "/out/own")) == PICTURES + len(BROKEN)
 
 
-def test_own_labels_name_the_classes(site: Site, tmp_path: Path) -> None:
-    labels = tmp_path / "labels.txt"
-    labels.write_text("\n".join(f"thing {number}" for number in range(1000)))
+def test_own_labels_name_the_classes(site: Site, own: dict[str, Any]) -> None:
+    named = [row for row in rows(site, "/out/own") if not row["error"]]
+    assert named and all(row["class_name"] == f"thing {row['class_id']}" for row in named)
 
-    succeed(site.submit("hdfs:///out/labels", "--labels", str(labels), "--policy", "local_only"))
 
-    named = [row for row in rows(site, "/out/labels") if not row["error"]]
-    assert all(row["class_name"] == f"thing {row['class_id']}" for row in named)
+def test_the_former_name_of_an_engine_goes_on_working(site: Site, own: dict[str, Any]) -> None:
+    assert own["engine"] == "onnx.alexnet"
+    worked = {node["node_name"] for node in own["nodes"] if node["images"]}
+    assert set(numbers(site.client(), "images_per_second:onnx.alexnet:7")) == worked
 
 
 @pytest.fixture
@@ -231,15 +241,6 @@ def test_a_model_that_does_not_fit_is_refused_before_anything_is_submitted(site:
         done.stderr.split()
     )
     assert len(json.loads(succeed(site.nodewise("job", "list", "--json")))) == len(before)
-
-
-@pytest.mark.parametrize(("former", "program"), [("onnx_alexnet", "onnx.alexnet"), ("mxnet_alexnet", "mxnet.alexnet")])
-def test_the_former_name_of_an_engine_goes_on_working(site: Site, former: str, program: str) -> None:
-    report = json.loads(succeed(site.submit(f"hdfs:///out/{former}", "--engine", former, "--batch", "7")))
-
-    assert report["engine"] == program
-    worked = {node["node_name"] for node in report["nodes"] if node["images"]}
-    assert set(numbers(site.client(), f"images_per_second:{program}:7")) == worked
 
 
 def test_weights_that_do_not_fit_are_refused_by_name(site: Site, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from jobs.queueing.scene import Hold, Node, Queue, Running, Scene, Waiting
 from tests.jobs.played_queue import PlayedCluster
 
 SETTLED_SECONDS, EVERY_SECONDS, MOST_SECONDS = 6_000, 500, 80_000
-WAITS = 60
+WAITS = 30
 STAGES: dict[str, tuple[tuple[int, int], dict[str, Any]]] = {
     "a light load": ((11, 111), {"load": 0.6}),
     "a heavy load": ((12, 112), {"load": 0.9}),
