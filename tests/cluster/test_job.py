@@ -143,12 +143,11 @@ def test_speeds_are_written_back_and_become_the_next_judgement(site: Site, first
 
     judge = replace(client.producer("perf_history"), cmd=f"processors/perf_history.py {name}", inputs=(name,))
     client.put_producer(judge)
-    former_name = ("--engine", "mxnet_alexnet")
-    report = json.loads(
-        succeed(site.submit("hdfs:///out/history", *former_name, "--no-steal", capability="perf_history"))
-    )
+    words = ("--engine", "mxnet_alexnet", "--policy", "local_only", "--no-steal")
+    report = json.loads(succeed(site.submit("hdfs:///out/history", *words, capability="perf_history")))
 
-    assert report["engine"] == "mxnet.alexnet"
+    assert (report["engine"], report["policy"]) == ("mxnet.alexnet", "local_only"), "by the engine's former name, too"
+    assert set(numbers(client, name)) == {node["node_name"] for node in report["nodes"] if node["images"]}
     judged = {node["node_name"]: node["capability"] for node in report["nodes"]}
     assert judged == pytest.approx(speeds, rel=1e-4)
     # The job before counts 0.7 of the last one.

@@ -1,4 +1,4 @@
-"""Archives of daemons' classes: when there is one, for what it stands, and what becomes of one that is no use."""
+"""Archives of daemons' classes: Java is told to use one or to prepare for one, and starts also when one is broken."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_without_a_jdk_or_a_folder_to_write_to_java_starts_as_ever(
     assert options("namenode", JAVA, jars) == []
 
 
-def test_an_archive_replaces_that_of_former_jars(jars: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_archive_replaces_that_of_former_jars(jars: list[Path]) -> None:
     former, kept = place("namenode", JAVA, jars), place("datanode", JAVA, jars)
     former.parent.mkdir()
     former.touch()
