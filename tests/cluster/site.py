@@ -56,7 +56,7 @@ def nodewise(home: Path, *words: str, url: str = "http://127.0.0.1:1") -> subpro
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=240)
 
 
-def until(condition: Callable[[], Any], seconds: float = 60) -> Any:
+def until(condition: Callable[[], Any], seconds: float = 120) -> Any:
     """What a condition gives once it holds; a daemon that is silent for now is asked again."""
     deadline = time.monotonic() + seconds
     while True:

@@ -107,7 +107,11 @@ class Placing:
     def shell(self, containers: int, *more: str) -> Iterator[Callable[[], Counter[str]]]:
         """Hadoop's distributed shell, sleeping in so many containers; gives how many of them each node has."""
         with shell(self.cluster, ["sleep", "600"], containers, 128, *more):
-            yield lambda: Counter(one.node for one in places(self.cluster) if one.state == "RUNNING")
+            try:
+                yield lambda: Counter(one.node for one in places(self.cluster) if one.state == "RUNNING")
+            except AssertionError as error:
+                error.add_note(f"containers: {places(self.cluster)}; applications: {self.applications()}")
+                raise
 
     def applications(self) -> list[dict[str, Any]]:
         """All that YARN remembers."""
