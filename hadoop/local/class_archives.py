@@ -1,4 +1,4 @@
-"""Archives of the classes that daemons load, with which Java starts others of the kind in half the time.
+"""Archives of the classes that daemons load, with which Java starts others of the kind faster.
 
 Java calls this class-data sharing. An archive is made of a daemon that runs, once for each kind and set of jars. Java
 checks that an archive fits its jars, and starts without one that does not.
@@ -47,9 +47,13 @@ def make(java: Path, wanted: Mapping[Path, int]) -> None:
 
     One that cannot be made is left out: without it daemons only start more slowly.
     """
-    under_way = [_Making(java, archive, pid) for archive, pid in wanted.items()]
+    under_way = []
+    for archive, pid in wanted.items():
+        with suppress(OSError):
+            under_way.append(_Making(java, archive, pid))
     for one in under_way:
-        one.finish()
+        with suppress(OSError):
+            one.finish()
 
 
 class _Making:

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -316,13 +316,13 @@ def _wait(cluster: Cluster, started: dict[Daemon, psutil.Process], say: Say, rea
 
 def _archive_classes(cluster: Cluster, started: Mapping[Daemon, psutil.Process], say: Say) -> None:
     """Let daemons of these kinds start faster from now on, unless they do so already."""
-    wanted = {
-        daemons.archive(daemon): process.pid
-        for daemon, process in started.items()
-        if class_archives.RECORD in process.cmdline()
-    }
+    wanted: dict[Path, int] = {}
+    for daemon, process in started.items():
+        with suppress(psutil.Error):  # it has ended
+            if class_archives.RECORD in process.cmdline():
+                wanted[daemons.archive(daemon)] = process.pid
     if wanted:
-        say("Noting which classes the daemons load, so that they start in half the time from now on")
+        say("Noting which classes the daemons load, so that they start faster from now on")
         class_archives.make(cluster.java, wanted)
 
 

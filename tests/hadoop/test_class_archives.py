@@ -89,6 +89,12 @@ def test_what_cannot_be_made_leaves_nothing(jars: list[Path]) -> None:
     assert list((jars[0].parent.parent / class_archives.FOLDER).iterdir()) == []
 
 
+def test_where_no_archive_can_lie_none_is_made(jars: list[Path]) -> None:
+    (jars[0].parent.parent / class_archives.FOLDER).write_text("no folder")
+
+    make(JAVA, {place("namenode", JAVA, jars): os.getpid()})
+
+
 def test_java_starts_without_a_word_when_an_archive_is_no_use(jars: list[Path]) -> None:
     archive = place("namenode", JAVA, jars)
     archive.parent.mkdir()
