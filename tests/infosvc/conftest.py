@@ -98,11 +98,11 @@ class MariaDB:
             self.process = None
 
     def new_database(self) -> str:
-        """The URL, password included, of an empty database."""
+        """The URL, password included, of an empty database; without TLS, which costs 20 ms for each connection."""
         self.made += 1
         name = f"infosvc_{self.made}"
         self.sql(f"CREATE DATABASE {name}", f"GRANT ALL ON {name}.* TO infosvc@localhost IDENTIFIED BY '{PASSWORD}'")
-        return f"mysql+pymysql://infosvc:s3cret%2Fof%3Athe%40tests@127.0.0.1:{self.port}/{name}"
+        return f"mysql+pymysql://infosvc:s3cret%2Fof%3Athe%40tests@127.0.0.1:{self.port}/{name}?ssl_disabled=true"
 
     def sql(self, *statements: str) -> list[Any]:
         """Run statements as root; the rows of the last."""

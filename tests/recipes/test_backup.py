@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from sqlalchemy import make_url
 
 from hadoop.local import lifecycle
 from hadoop.local.lifecycle import Cluster
@@ -172,7 +173,7 @@ def test_a_master_that_was_lost_is_restored_with_its_files_and_values(shell: She
 
 def test_mariadb_is_dumped_while_it_works_and_restored(shell: Shell, mariadb: MariaDB) -> None:
     database = mariadb.new_database()
-    name = database.rpartition("/")[2]
+    name = str(make_url(database).database)
     (shell.home / ".my.cnf").write_text(f"[client]\nsocket={mariadb.directory / 'socket'}\nuser=root\n")
     shell.program("sudo", 'exec "$@"')  # the operator of this database is whoever runs the tests
     with knowing(database) as service:

@@ -34,7 +34,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     ran = subprocess.run(
         [
             *(sys.executable, "-W", "ignore", "-m", "jobs.training", "train", folder),
-            *(f"--weights={weights}", f"--int8={int8}", "--steps=40"),
+            *(f"--weights={weights}", f"--int8={int8}", "--steps=20"),
         ],
         cwd=ROOT,
         stdout=subprocess.PIPE,
