@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from boxes.terminal import OnTerminal, Size, Terminal
+
 OnOutput = Callable[[str, bytes], None]
 """Hears which stream (a name in STREAMS) brought which bytes. It may neither raise nor take long: the program waits."""
 STREAMS = ("stdout", "stderr")
@@ -91,7 +93,10 @@ class Ended:
 
 @dataclass(frozen=True)
 class Use:
-    """What a program and all that came of it have used since its start, and what they have now."""
+    """What a program, the terminals of its box and all that came of them have used until now, and what they have now.
+
+    memory_bytes, processes    what they have now; the others never get less
+    """
 
     cpu_seconds: float
     memory_bytes: int
@@ -129,3 +134,7 @@ class Box(ABC):
     @abstractmethod
     def end(self, grace: float) -> Ended:
         """Ask it to end by SIGTERM, end it by SIGKILL after `grace` seconds, and tell how it ended."""
+
+    @abstractmethod
+    def open_terminal(self, argv: Sequence[str], size: Size, on_output: OnTerminal) -> Terminal:
+        """Start another program in the box, with the environment and the folder of the first; errors as of `start`."""

@@ -10,19 +10,19 @@ import json
 import os
 import re
 import signal
-import socket
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
+from boxes.asking import ask, next_frame
 from boxes.box import Box, BoxError, Ended, Image, OnOutput, Program, Use
-from boxes.broker.frames import HARDLY, REPORT, SOCKET, SOFTLY, STDOUT, USE, read_frame
+from boxes.broker.frames import HARDLY, REPORT, SOFTLY, STDOUT, USE
+from boxes.docker_terminal import DockerTerminal
+from boxes.terminal import OnTerminal, Size, Terminal
 
-BROKER = "NODEWISE_BOXES"
-"""Environment variable with the socket of another broker."""
 USE_SECONDS = 10.0
 _BY_SIGNAL = range(129, 129 + 64)
 """Exit codes by which Docker tells that a signal ended a program."""
@@ -60,7 +60,8 @@ class DockerBox(Box):
             "memory_mb": program.limits.memory_mb,
             "vcores": program.limits.vcores,
         }
-        self._connection, _ = _ask(order, program.folder)
+        self._connection, told = ask(order, program.folder)
+        self._container = str(told["started"])
         threading.Thread(target=self._follow, args=(on_output,), name="box", daemon=True).start()
 
     def wait(self, seconds: float | None = None) -> Ended | None:
@@ -81,6 +82,12 @@ class DockerBox(Box):
             self._done.wait()
         return self._result()
 
+    def open_terminal(self, argv: Sequence[str], size: Size, on_output: OnTerminal) -> Terminal:
+        """In the same container; a program that the image does not have says so on the terminal."""
+        if self._done.is_set():
+            raise BoxError("the program has ended")
+        return DockerTerminal(self._container, argv, size, on_output)
+
     def _result(self) -> Ended:
         if self._ended is None:
             raise OSError(errno.ECONNABORTED, self._lost)
@@ -93,7 +100,7 @@ class DockerBox(Box):
     def _follow(self, on_output: OnOutput) -> None:
         try:
             with self._connection:
-                while self._ended is None and (frame := _next(self._connection)):
+                while self._ended is None and (frame := next_frame(self._connection)):
                     self._take(*frame, on_output)
         finally:
             self._done.set()
@@ -145,56 +152,12 @@ def _check_program(program: Program) -> None:
 
 def _bring(image: Image, folder: Path) -> None:
     """Let Docker have an image; its archive lies in `folder` for a while."""
-    connection, told = _ask({"do": "look", "image": image.id})
+    connection, told = ask({"do": "look", "image": image.id})
     connection.close()
     if told["there"]:
         return
     with tempfile.TemporaryDirectory(prefix="image-", dir=folder) as place:
         archive = Path(place, "image.tar")
         image.fetch(archive)
-        connection, _ = _ask({"do": "load", "image": image.id}, archive)
+        connection, _ = ask({"do": "load", "image": image.id}, archive)
         connection.close()
-
-
-def _ask(order: Mapping[str, Any], sent: Path | None = None) -> tuple[socket.socket, Mapping[str, Any]]:
-    """Send an order with an open file or folder; the connection and the broker's first report.
-
-    BoxError when the broker refuses, OSError when it cannot do it now or there is none.
-    """
-    connection = socket.socket(socket.AF_UNIX)
-    path = os.environ.get(BROKER, SOCKET)
-    file = None if sent is None else os.open(sent, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        try:
-            connection.connect(path)
-        except OSError as error:
-            raise OSError(error.errno, "this node has no broker of boxes that answers", path) from error
-        line = memoryview(json.dumps(order).encode() + b"\n")
-        with suppress(BrokenPipeError):  # it has refused already, and what it says can still be read
-            begun = socket.send_fds(connection, [line], [] if file is None else [file])
-            if begun < len(line):
-                connection.sendall(line[begun:])
-        return connection, _first_report(connection)
-    except BaseException:
-        connection.close()
-        raise
-    finally:
-        if file is not None:
-            os.close(file)
-
-
-def _first_report(connection: socket.socket) -> Mapping[str, Any]:
-    frame = _next(connection)
-    told: Mapping[str, Any] = json.loads(frame[1]) if frame else {"failed": "the broker of boxes has hung up"}
-    if "refused" in told:
-        raise BoxError(told["refused"], told["remedy"])
-    if "failed" in told:
-        raise OSError(errno.ECONNABORTED, told["failed"])
-    return told
-
-
-def _next(connection: socket.socket) -> tuple[int, bytes] | None:
-    try:
-        return read_frame(connection.recv)
-    except ConnectionError:
-        return None

@@ -3,21 +3,24 @@
 `boxes.process` starts it as `python -c` with the text of this file: it needs only Python, wherever the code lies. The
 order comes on its standard input, as a line of JSON, and then a letter for each wish; end of file says that the owner
 is gone, however it ended. On the file descriptor `report` of the order it tells, in lines of JSON, that the program has
-started or why not, and how it ended.
+started or why not, and how it ended and what it used.
 
 The keeper has a process group of its own, so that a kill of its owner's group leaves it for a moment. Its program is in
-the owner's group, where YARN's kill reaches it. The kernel gives the keeper what the program leaves behind, in whatever
+the owner's group, where YARN's kill reaches it; one that has the file descriptor `terminal` of the order for its
+terminal leads a session of its own. The kernel gives the keeper what the program leaves behind, in whatever
 group or session, and kills the program when the keeper dies.
 """
 
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import json
 import os
 import select
 import signal
 import sys
+import termios
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -41,6 +44,7 @@ class Keeper:
         self._order = order
         self._wishes = wishes
         self._status: int | None = None
+        self._terminal: int | None = order["terminal"]
         os.set_inheritable(order["report"], False)
         _LIBC.prctl(_SET_CHILD_SUBREAPER, 1)
         self._group = os.getpgrp()
@@ -55,7 +59,7 @@ class Keeper:
     def run(self) -> None:
         """Start the program, do as the owner wishes until it has ended, and end what it left behind."""
         self._program, refused = self._start()
-        _leave_output()
+        self._leave_output()
         if refused:
             self._report(refused)
             return
@@ -63,7 +67,7 @@ class Keeper:
         while self._status is None and self._obey():
             self._reap()
         self._end_all()
-        self._report({"ended": self._status})
+        self._report({"ended": self._status, "used": _used()})
 
     def _start(self) -> tuple[int, dict[str, Any]]:
         """The program's process id, and why it does not run, if it does not."""
@@ -80,20 +84,37 @@ class Keeper:
     def _become(self, keeper: int, tell: int) -> NoReturn:
         """The program, in the new process; the pipe `tell` is closed by that."""
         try:
-            os.setpgid(0, self._group)
+            self._join_group()
             _LIBC.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
             if os.getppid() != keeper:
                 os._exit(1)
             for number in _SETTABLE:  # those that were ignored before us, too, as in the background of a shell
                 signal.signal(number, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_SETMASK, ())
-            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            self._take_input()
             os.chdir(self._order["folder"])
             argv = self._order["argv"]
             os.execvpe(argv[0], argv, self._order["environment"])  # noqa: S606 it is this process that becomes it
         except (OSError, ValueError) as error:
             os.write(tell, json.dumps({"refused": getattr(error, "errno", None), "said": str(error)}).encode())
         os._exit(127)
+
+    def _join_group(self) -> None:
+        """Be in the owner's group, or lead a session if there is a terminal."""
+        if self._terminal is None:
+            os.setpgid(0, self._group)
+            return
+        os.setsid()
+        fcntl.ioctl(self._terminal, termios.TIOCSCTTY, 0)
+
+    def _take_input(self) -> None:
+        """Read from the terminal and write to it; without one, read nothing."""
+        if self._terminal is None:
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            return
+        for stream in range(3):
+            os.dup2(self._terminal, stream)
+        os.close(self._terminal)
 
     def _obey(self) -> bool:
         """Wait for a wish or the end of a child; False when all has to end."""
@@ -123,12 +144,20 @@ class Keeper:
             time.sleep(_PAUSE_SECONDS)
             self._reap()
 
+    def _leave_output(self) -> None:
+        """Hold the program's output no longer: its end of file says that the program has closed it."""
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)
+        os.dup2(null, 2)
+        if self._terminal is not None:
+            os.close(self._terminal)
+
     def _report(self, what: Mapping[str, Any]) -> None:
         with suppress(BrokenPipeError):  # nobody is left who wants to know
             os.write(self._order["report"], json.dumps(what).encode() + b"\n")
 
 
-def _signal_all(number: int) -> set[int]:
+def _signal_all(number: int) -> list[int]:
     """Send a signal to everything below this process, and return whom it was meant for."""
     found = descendants(os.getpid())
     for pid in found:
@@ -137,28 +166,35 @@ def _signal_all(number: int) -> set[int]:
     return found
 
 
-def descendants(root: int) -> set[int]:
-    """The process ids of all children of a process, of their children, and so on."""
+def descendants(root: int) -> list[int]:
+    """The process ids of all children of a process, of their children, and so on, each behind its parent."""
     children: dict[int, list[int]] = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             with suppress(OSError, ValueError, IndexError):  # it has ended meanwhile
                 parent = int((folder / "stat").read_bytes().rpartition(b")")[2].split()[1])
                 children.setdefault(parent, []).append(int(folder.name))
-    found: set[int] = set()
+    found: dict[int, None] = {}  # in order
     waiting = [root]
     while waiting:
-        new = set(children.get(waiting.pop(), ())) - found
-        found |= new
+        new = [one for one in children.get(waiting.pop(), ()) if one not in found]
+        found |= dict.fromkeys(new)
         waiting += new
-    return found
+    return list(found)
 
 
-def _leave_output() -> None:
-    """Hold the program's output no longer: its end of file says that the program has closed it."""
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, 1)
-    os.dup2(null, 2)
+def disk_bytes(folder: Path) -> tuple[int, int]:
+    """What a process, told by its folder in /proc, and those it has waited for have read from disks and written."""
+    counted = dict(line.split(": ") for line in (folder / "io").read_text().splitlines())
+    return int(counted["read_bytes"]), int(counted["write_bytes"])
+
+
+def _used() -> dict[str, float]:
+    """What has been used by this process and all that it has waited for."""
+    read, written = 0, 0
+    with suppress(OSError):  # a kernel that does not count it
+        read, written = disk_bytes(Path("/proc/self"))
+    return {"cpu_seconds": sum(os.times()[:4]), "read_bytes": read, "written_bytes": written}
 
 
 def _read_order() -> tuple[Mapping[str, Any], bytes]:

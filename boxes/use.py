@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
 from boxes.box import Use
-from boxes.keeper import descendants
+from boxes.keeper import descendants, disk_bytes
+
+NOTHING = Use(0.0, 0, 0, 0, 0)
 
 _TICK = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -18,6 +21,7 @@ _TIMES, _RESIDENT = slice(11, 15), 21
 def of_children(root: int) -> Use:
     """What all processes below one have used, those that have ended included, whose time their parents have.
 
+    Parents are looked at first: what a child that ends meanwhile has used is missed then, and not counted twice.
     Memory is what YARN counts: the resident pages of each process.
     """
     seconds, memory, read, written = 0.0, 0, 0, 0
@@ -28,7 +32,38 @@ def of_children(root: int) -> Use:
             fields = (folder / "stat").read_bytes().rpartition(b")")[2].split()
             seconds += sum(map(int, fields[_TIMES])) / _TICK
             memory += int(fields[_RESIDENT]) * _PAGE if pid != root else 0
-            counted = dict(line.split(": ") for line in (folder / "io").read_text().splitlines())
-            read += int(counted["read_bytes"])
-            written += int(counted["write_bytes"])
+            own_read, own_written = disk_bytes(folder)
+            read += own_read
+            written += own_written
     return Use(seconds, memory, read, written, len(found))
+
+
+def together(uses: Iterable[Use]) -> Use:
+    """What several have used.
+
+    >>> together([Use(1.5, 10, 0, 7, 1), Use(2.0, 20, 5, 0, 2)])
+    Use(cpu_seconds=3.5, memory_bytes=30, read_bytes=5, written_bytes=7, processes=3)
+    """
+    found = list(uses)
+    return Use(
+        sum(one.cpu_seconds for one in found),
+        sum(one.memory_bytes for one in found),
+        sum(one.read_bytes for one in found),
+        sum(one.written_bytes for one in found),
+        sum(one.processes for one in found),
+    )
+
+
+def not_less(now: Use, before: Use) -> Use:
+    """What is used now, where a look may have missed what ended during it: what was counted before has been used.
+
+    >>> not_less(Use(1.0, 10, 8, 0, 1), before=Use(2.0, 20, 5, 3, 2))
+    Use(cpu_seconds=2.0, memory_bytes=10, read_bytes=8, written_bytes=3, processes=1)
+    """
+    return Use(
+        max(now.cpu_seconds, before.cpu_seconds),
+        now.memory_bytes,
+        max(now.read_bytes, before.read_bytes),
+        max(now.written_bytes, before.written_bytes),
+        now.processes,
+    )

@@ -29,6 +29,7 @@ COMMANDS = {
     "locality": "jobs.commands.locality.group:locality",
     "env": "jobs.commands.environment:env",
     "job": "jobs.commands.job:job",
+    "notebook": "jobs.commands.notebook:notebook",
     "task": "jobs.commands.task.task_group:task",
     "queue": "jobs.commands.task.task_queue:queue",
     "doctor": "nodewise.doctor.command:doctor",

@@ -61,17 +61,26 @@ class Engine:
 
     def attach(self, container: str) -> socket.socket:
         """A connection that brings what the container prints, in frames, from now on."""
+        query = {"stream": "1", "stdout": "1", "stderr": "1"}
+        return self._upgrade(self._target(f"/containers/{quote(container)}/attach", query), b"")
+
+    def start_terminal(self, exec_id: str) -> socket.socket:
+        """Start a program that was laid out to have a terminal; the connection is the other end of that."""
+        return self._upgrade(self._target(f"/exec/{quote(exec_id)}/start", {}), b'{"Detach": false, "Tty": true}')
+
+    def _upgrade(self, target: str, body: bytes) -> socket.socket:
+        """What the connection of a call is once Docker has answered it."""
         connection = _connect(self._path, self._seconds)
-        target = self._target(f"/containers/{quote(container)}/attach", {"stream": "1", "stdout": "1", "stderr": "1"})
-        request = f"POST {target} HTTP/1.1\r\nHost: docker\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n"
-        connection.sendall(request.encode())
-        head = b""
-        while not head.endswith(b"\r\n\r\n"):
+        head = f"POST {target} HTTP/1.1\r\nHost: docker\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n"
+        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n" if body else ""
+        connection.sendall(head.encode() + b"\r\n" + body)
+        said = b""
+        while not said.endswith(b"\r\n\r\n"):
             if not (byte := connection.recv(1)):  # one by one: what follows is the container's
                 raise ConnectionError("Docker has hung up")
-            head += byte
-        if not head.startswith((b"HTTP/1.1 101 ", b"HTTP/1.1 200 ")):
-            raise EngineError(int(head.split()[1]), "Docker does not let its broker follow the container")
+            said += byte
+        if not said.startswith((b"HTTP/1.1 101 ", b"HTTP/1.1 200 ")):
+            raise EngineError(int(said.split()[1]), "Docker does not let its broker follow the container")
         connection.settimeout(None)
         return connection
 

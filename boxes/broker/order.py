@@ -8,7 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from boxes.broker.frames import LONGEST_SIDE
+
 IMAGE = re.compile(r"sha256:[0-9a-f]{64}")
+BOX = re.compile(r"nodewise-[0-9a-f]{16}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 LEAST_MEMORY_MB = 16
 MOST_ARGUMENTS = 10_000
@@ -48,8 +51,18 @@ class Run:
     vcores: int
 
 
-Order = Look | Load | Run
-_KINDS: Mapping[str, type[Look | Load | Run]] = {"look": Look, "load": Load, "run": Run}
+@dataclass(frozen=True)
+class Open:
+    """Run another program in a box that runs already, by a terminal; `box` is the name that its caller was told."""
+
+    box: str
+    argv: Sequence[str]
+    columns: int
+    rows: int
+
+
+Order = Look | Load | Run | Open
+_KINDS: Mapping[str, type[Order]] = {"look": Look, "load": Load, "run": Run, "open": Open}
 
 
 def parse(line: bytes) -> Order:
@@ -96,14 +109,17 @@ def _is_environment(value: Any) -> bool:
     return isinstance(value, dict) and all(_VARIABLE.fullmatch(name) and _is_text(value[name]) for name in value)
 
 
-def _is_count(value: Any, least: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= 10**7
+def _is_count(value: Any, least: int, most: int = 10**7) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
 _CHECKS: Mapping[str, Callable[[Any], bool]] = {
+    "box": lambda value: isinstance(value, str) and BOX.fullmatch(value) is not None,
+    "columns": lambda value: _is_count(value, 1, LONGEST_SIDE),
     "image": lambda value: isinstance(value, str) and IMAGE.fullmatch(value) is not None,
     "argv": _is_argv,
     "environment": _is_environment,
     "memory_mb": lambda value: _is_count(value, LEAST_MEMORY_MB),
+    "rows": lambda value: _is_count(value, 1, LONGEST_SIDE),
     "vcores": lambda value: _is_count(value, 1),
 }

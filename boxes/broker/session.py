@@ -16,9 +16,10 @@ from boxes.broker import images
 from boxes.broker.engine import NOT_FOUND, Engine, EngineError
 from boxes.broker.frames import MOST_ORDER_BYTES, report
 from boxes.broker.guard import sweep
-from boxes.broker.order import Load, Look, Order, Refusal, Run, parse
+from boxes.broker.order import Load, Look, Open, Refusal, Run, parse
 from boxes.broker.running import Caller, Running
 from boxes.broker.settings import Settings
+from boxes.broker.terminal import OpenTerminal
 
 ORDER_SECONDS = 10.0
 LOADING = Path("/run/nodewise/loading")
@@ -43,8 +44,11 @@ def _serve(connection: socket.socket, settings: Settings) -> None:
     uid, gid = _who(connection, settings)
     line, file = _read_order(connection)
     order = parse(line)
-    _check(order, settings)
     engine = Engine(settings.docker)
+    if isinstance(order, Open):
+        OpenTerminal(engine, order, connection, f"{uid}:{gid}").run()
+        return
+    _check(order, settings)
     if isinstance(order, Look):
         connection.sendall(report({"there": _is_there(engine, order.image)}))
     elif isinstance(order, Load):
@@ -88,7 +92,7 @@ def _read_order(connection: socket.socket) -> tuple[bytes, int | None]:
     return line, file
 
 
-def _check(order: Order, settings: Settings) -> None:
+def _check(order: Look | Load | Run, settings: Settings) -> None:
     if order.image not in settings.allowed_images():
         raise Refusal(f"the image {order.image} is not allowed here", f"an operator allows it in {settings.images}")
     if isinstance(order, Run):

@@ -28,6 +28,7 @@ from infosvc.state.database import Database, parse_url
 from infosvc.state.views import Latest
 from infosvc.state.writer import Writer
 from infosvc.tasks.archives import Archives
+from infosvc.tasks.tunnels import Tunnels
 from infosvc.tasks.upkeep import Upkeep
 from infosvc.tracking.recording import Turns
 from infosvc.tracking.upkeep import upkeep
@@ -58,6 +59,7 @@ class Components:
     watchdog: Watchdog
     archives: Archives
     tasks: Upkeep
+    tunnels: Tunnels
     turns: Turns  # of calls with points of metrics
 
     @classmethod
@@ -100,12 +102,14 @@ class Components:
             watchdog,
             archives,
             Upkeep(latest, writer, archives, settings, upkeep(latest, writer, settings)),
+            Tunnels(clock, settings.threads),
             Turns(),
         )
 
     def close(self) -> None:
         """End what watches and works, then store what waits."""
         self.broker.close()
+        self.tunnels.close()
         self.sources.close()
         self.watchdog.close()
         self.tasks.close()

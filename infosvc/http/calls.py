@@ -22,7 +22,7 @@ from infosvc.http.api import (
 )
 from infosvc.http.api.call_group import PREFIX, CallGroup
 from infosvc.http.api.restx import Api
-from infosvc.http.api.tasks import file_calls, task_calls
+from infosvc.http.api.tasks import file_calls, task_calls, tunnel_calls
 from infosvc.http.api.tracking import experiment_calls, run_calls, tracking_refusals
 
 CALLS: tuple[CallGroup, ...] = (
@@ -33,6 +33,7 @@ CALLS: tuple[CallGroup, ...] = (
     tokens.calls,
     task_calls.calls,
     file_calls.calls,
+    tunnel_calls.calls,
     experiment_calls.calls,
     run_calls.calls,
     tracking_refusals.others,

@@ -94,6 +94,7 @@ class Server:
             self._ending.recv(1)
         finally:
             self._signal.set()
+            components_of(self.app).tunnels.close()  # or callers who wait for one would hold up the drain
             self._lane.drain(DRAIN_SECONDS)
             self._connections.close()
             close_app(self.app)

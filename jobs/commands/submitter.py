@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -17,6 +18,7 @@ from hadoop.errors import HadoopError
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Forbidden, InfoError, Unauthorized
 from infosvc.wire.service_options import ServiceAddress
+from infosvc.wire.tunnel.tunnel_end import TunnelCalls
 from jobs.application.submit import InfoAccess, Submitter
 from jobs.commands.options import hadoop_home, hadoop_options
 from jobs.commands.service_options import service_options
@@ -24,6 +26,7 @@ from jobs.errors import JobError
 from jobs.submitter.cluster import TaskCluster
 from jobs.submitter.speeds import Speeds
 from jobs.submitter.sweeping import Sweeper
+from jobs.submitter.tunnels import TunnelCaller
 from jobs.submitter.turns import Turns
 from jobs.submitter.waking import Waker
 
@@ -42,12 +45,13 @@ def main(home: Path, service: ServiceAddress, **hadoop: Any) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     lock = _lock(home)
     client = service.client(home)
-    turns, sweeper = _work(home, hadoop, client, InfoAccess(service.url, None, service.authority))
-    waker = Waker(service.client(home))
+    steps = _work(home, hadoop, client, InfoAccess(service.url, None, service.authority))
+    waking = service.client(home)
+    waker = Waker(waking, TunnelCalls(waking))
     while lock:
         try:
-            turns.turn()
-            sweeper.sweep()
+            for step in steps:
+                step()
             waker.wait(PAUSE_SECONDS)
         except (Unauthorized, Forbidden) as error:  # whoever starts this again brings another token
             raise click.ClickException(str(error)) from None
@@ -71,8 +75,8 @@ def _lock(home: Path) -> TextIO:
     return lock
 
 
-def _work(home: Path, hadoop: dict[str, Any], client: InfoClient, access: InfoAccess) -> tuple[Turns, Sweeper]:
-    """What there is to do in a session with the cluster, once there is one."""
+def _work(home: Path, hadoop: dict[str, Any], client: InfoClient, access: InfoAccess) -> Sequence[Callable[[], object]]:
+    """What there is to do again and again in a session with the cluster, once there is one."""
     while True:
         try:
             where = hadoop_home(home, **hadoop)
@@ -84,7 +88,8 @@ def _work(home: Path, hadoop: dict[str, Any], client: InfoClient, access: InfoAc
         else:
             speeds = Speeds(client, say)
             speeds.start()
-            return Turns(client, cluster, say, speeds), Sweeper(client, cluster, say)
+            turns = Turns(client, cluster, say, speeds)
+            return turns.turn, TunnelCaller(client, cluster, say).call, Sweeper(client, cluster, say).sweep
 
 
 def say(line: str) -> None:

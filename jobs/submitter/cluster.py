@@ -25,7 +25,7 @@ from jobs.division.decision_store import JOB_ID
 from jobs.errors import JobError
 from jobs.kinds.task.image_store import owners_folder
 from jobs.kinds.task.request import check, further, image_id, order, start_of, task_tag
-from jobs.kinds.task.settings import DECISION, FOLDER, STOP
+from jobs.kinds.task.settings import DECISION, FOLDER, STOP, TUNNEL
 from jobs.submitter.placing import Seat, decide
 from jobs.submitter.telling import tell
 
@@ -138,6 +138,10 @@ class TaskCluster:
     def ask_to_stop(self, application_id: str) -> None:
         """Have the runner of a task end its program, which has STOP_SECONDS for that."""
         tell(self._submitter.filesystem, self._submitter.staging(application_id), STOP)
+
+    def call_for_tunnels(self, application_id: str) -> None:
+        """Have the runner of a task join the tunnels that wait for it; HadoopError when it does not hear."""
+        tell(self._submitter.filesystem, self._submitter.staging(application_id), TUNNEL)
 
     def kill(self, application_id: str) -> None:
         """End an application."""

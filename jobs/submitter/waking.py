@@ -4,27 +4,35 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError
 from infosvc.wire.tasks import TaskState
+from infosvc.wire.tunnel.tunnel_end import TunnelCalls
 
 AGAIN_SECONDS = 5.0
 """Between two attempts at hearing events; meanwhile nothing wakes the submitter but its own clock."""
+TUNNEL_SECONDS = 5.0
+"""How long one call waits for a tunnel."""
+ASK_SECONDS = 1.0
+"""Between two such calls: one is answered at once while a tunnel waits, or too many callers."""
 LEAST_SECONDS = 0.1
 """Between two turns, however much happens."""
 
 
 class Waker:
-    """Hears what happens to tasks, in a thread of its own."""
+    """Hears what happens to tasks, in threads of its own."""
 
-    def __init__(self, client: InfoClient) -> None:
-        """`client` is for this thread alone."""
+    def __init__(self, client: InfoClient, calls: TunnelCalls) -> None:
+        """`client` and its `calls` are for its threads alone."""
         self._client = client
+        self._calls = calls
         self._due = threading.Event()
-        threading.Thread(target=self._keep, name="waking", daemon=True).start()
+        self._seen: set[str] = set()
+        for hear in (self._hear_of_tasks, self._hear_of_tunnels):
+            threading.Thread(target=self._keep, args=(hear,), name="waking", daemon=True).start()
 
     def wait(self, seconds: float) -> None:
         """Until something is to be done for a task, at most so many seconds."""
@@ -32,15 +40,26 @@ class Waker:
         self._due.wait(seconds - LEAST_SECONDS)
         self._due.clear()
 
-    def _keep(self) -> None:
+    def _keep(self, hear: Callable[[], None]) -> None:
         while True:
             try:
-                with self._client.events(types=["task"]) as events:
-                    for event in events:
-                        if event.type != "task" or is_urgent(event.data):  # else events were missed
-                            self._due.set()
+                hear()
             except InfoError:
                 time.sleep(AGAIN_SECONDS)
+
+    def _hear_of_tasks(self) -> None:
+        with self._client.events(types=["task"]) as events:
+            for event in events:
+                if event.type != "task" or is_urgent(event.data):  # else events were missed
+                    self._due.set()
+
+    def _hear_of_tunnels(self) -> None:
+        begun = time.monotonic()
+        waiting = {tunnel.tunnel_id for tunnel in self._calls.waiting(seconds=TUNNEL_SECONDS)}
+        if waiting - self._seen:  # others the submitter knows; its clock has it call their runners again
+            self._due.set()
+        self._seen = waiting
+        time.sleep(max(0.0, begun + ASK_SECONDS - time.monotonic()))
 
 
 def is_urgent(task: Mapping[str, Any]) -> bool:

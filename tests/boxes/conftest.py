@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from bench.docker_here import DockerHere
 from bench.stage import until
-from boxes.docker import BROKER
+from boxes import BOXES, create
+from boxes.asking import BROKER
+from boxes.box import Box, Image, Limits, Program
 
 
 @pytest.fixture(scope="session")
@@ -31,3 +33,32 @@ def docker(_docker: DockerHere, monkeypatch: pytest.MonkeyPatch) -> Iterator[Doc
     monkeypatch.setitem(os.environ, BROKER, str(_docker.socket))
     yield _docker
     until(lambda: _docker.containers() == [], 60, "no box is left")
+
+
+@pytest.fixture(params=sorted(BOXES))
+def kind(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    if name == "docker":
+        request.getfixturevalue("docker")
+    return name
+
+
+@pytest.fixture
+def box(kind: str) -> Box:
+    return create(kind)
+
+
+@pytest.fixture
+def image(kind: str, request: pytest.FixtureRequest) -> Image | None:
+    if kind != "docker":
+        return None
+    docker: DockerHere = request.getfixturevalue("docker")
+    return Image(docker.image, docker.fetch)
+
+
+@pytest.fixture
+def program(tmp_path: Path, image: Image | None) -> Callable[..., Program]:
+    def made(*argv: str, **environment: str) -> Program:
+        return Program(argv, {"PATH": "/usr/bin:/bin", **environment}, tmp_path, Limits(64), image)
+
+    return made

@@ -14,9 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from bench.docker_here import DockerHere
-from boxes import BOXES, create
-from boxes.box import Box, BoxError, Ended, Image, Limits, Program
+from boxes import create
+from boxes.box import Box, BoxError, Ended, Image, Program
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 30.0
@@ -52,38 +51,9 @@ class Heard:
         getattr(self, stream).extend(content)
 
 
-@pytest.fixture(params=sorted(BOXES))
-def kind(request: pytest.FixtureRequest) -> str:
-    name: str = request.param
-    if name == "docker":
-        request.getfixturevalue("docker")
-    return name
-
-
-@pytest.fixture
-def box(kind: str) -> Box:
-    return create(kind)
-
-
 @pytest.fixture
 def heard() -> Heard:
     return Heard()
-
-
-@pytest.fixture
-def image(kind: str, request: pytest.FixtureRequest) -> Image | None:
-    if kind != "docker":
-        return None
-    docker: DockerHere = request.getfixturevalue("docker")
-    return Image(docker.image, docker.fetch)
-
-
-@pytest.fixture
-def program(tmp_path: Path, image: Image | None) -> Callable[..., Program]:
-    def made(*argv: str, **environment: str) -> Program:
-        return Program(argv, {"PATH": "/usr/bin:/bin", **environment}, tmp_path, Limits(64), image)
-
-    return made
 
 
 def until(condition: Callable[[], object], seconds: float = SECONDS) -> None:

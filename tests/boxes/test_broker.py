@@ -42,10 +42,10 @@ STRANGER = 54321
 CALLER = """
 import json, os, sys
 sys.path.insert(0, sys.argv[1])
-import boxes.docker as docker
+from boxes.asking import ask
 folder = None if sys.argv[3] == "none" else sys.argv[3]
 try:
-    connection, told = docker._ask(json.loads(sys.argv[2]), folder)
+    connection, told = ask(json.loads(sys.argv[2]), folder)
     print(json.dumps(told))
 except Exception as error:
     print(f"{type(error).__name__}: {error}")
@@ -112,11 +112,17 @@ def test_whatever_comes_is_an_order_or_refused(said: Any) -> None:
 
 
 @given(st.binary(max_size=300))
-def test_bytes_that_are_no_frames_end_without_an_error(content: bytes) -> None:
+def test_bytes_that_are_no_frames_are_an_end_or_the_error_of_a_connection(content: bytes) -> None:
     read = io.BytesIO(content).read
 
-    while (frame := read_frame(read)) is not None:
-        assert len(frame[1]) <= len(content)
+    with suppress(ConnectionError):  # a frame that would be too large
+        while (frame := read_frame(read)) is not None:
+            assert len(frame[1]) <= len(content)
+
+
+def test_a_frame_that_would_be_too_large_is_not_waited_for() -> None:
+    with pytest.raises(ConnectionError, match="a frame of 65537 bytes"):
+        read_frame(io.BytesIO(HEADER.pack(REPORT, 65537)).read, most=65536)
 
 
 @pytest.fixture

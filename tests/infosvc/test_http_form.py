@@ -140,6 +140,8 @@ def test_the_document_lists_every_call(small: Served) -> None:
         ("/events", "get"),
         *(("/tokens", method) for method in ("get", "post")),
         ("/tokens/{token_id}", "delete"),
+        *(("/tunnels", method) for method in ("get", "post")),
+        *(("/tunnels/{tunnel_id}", method) for method in ("get", "post", "delete")),
         *(("/audit", method) for method in ("get", "delete")),
         *(("/session", method) for method in ("get", "post", "delete")),
     }

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 METHODS = ("GET", "HEAD", "OPTIONS", "PUT", "POST", "DELETE")
 READING = ("GET", "HEAD", "OPTIONS")
 TASK = {"task_id": "task_0123456789abcdef", "sha256": "0" * 64}
-NAMES = {"data_name": "cpu", "node_name": "n1", "filename": "swagger-ui.css", "call": "x"} | TASK
+OTHERS = {"filename": "swagger-ui.css", "call": "x", "tunnel_id": "0f" * 16}
+NAMES = {"data_name": "cpu", "node_name": "n1"} | OTHERS | TASK
 SPEC = TaskSpec(["train"])
 MLFLOW = ("/api/2.0/mlflow", "/api/3.0/mlflow")
 
@@ -79,6 +80,8 @@ def expected_of_our_own(path: str, method: str) -> set[Role] | None:
         return {Role.ADMIN}
     if path.startswith("/api/v1/tasks"):
         return expected_of_tasks(path, method)
+    if path.startswith("/api/v1/tunnels"):
+        return expected_of_tunnels(path, method)
     if method in READING:
         return set(Role)
     if method == "POST" and path.endswith("/report"):
@@ -102,6 +105,13 @@ def expected_of_tasks(path: str, method: str) -> set[Role]:
     if path.endswith("/progress") and method == "PUT":
         return {Role.TASK, Role.ADMIN}
     return {Role.USER, Role.ADMIN} | ({Role.SUBMITTER} if method in READING else set())
+
+
+def expected_of_tunnels(path: str, method: str) -> set[Role]:
+    """The same of the calls about tunnels."""
+    if path.endswith("<tunnel_id>"):
+        return {Role.USER, Role.TASK, Role.ADMIN}
+    return {Role.SUBMITTER, Role.TASK, Role.ADMIN} if method in READING else {Role.USER, Role.ADMIN}
 
 
 def calls(app: Flask) -> list[tuple[str, str]]:
@@ -181,8 +191,10 @@ def allowed(service: Served, holder: Holder, path: str, method: str) -> bool:
         return bool(settings.open_reading) and roles == set(Role)
     if holder.name == "agent of another node" and roles == {Role.AGENT, Role.ADMIN}:
         return False
-    if holder.name == "another task" and roles == {Role.TASK, Role.ADMIN}:
-        return False
+    if holder.name == "another task" and (
+        roles == {Role.TASK, Role.ADMIN} or (path == "/api/v1/tunnels" and method != "OPTIONS")
+    ):
+        return False  # the runner of a task asks for its own tunnels
     if holder.name.startswith("reader of"):
         return holder.name == "reader of n1" and method in READING and path in OF_ONE_NODE
     return holder.role in roles
@@ -204,7 +216,7 @@ def test_every_wrong_caller_is_refused_and_changes_nothing(service: Served, hold
 
 def test_every_right_caller_is_let_in(service: Served, holders: list[Holder]) -> None:
     # Names that are not there, for what is there must stay until the last call.
-    gone = {"data_name": "gone", "node_name": "n1", "token_id": "gone", "filename": "gone", "call": "x"} | TASK
+    gone = {"data_name": "gone", "node_name": "n1", "token_id": "gone"} | OTHERS | TASK | {"filename": "gone"}
     wrong = []
     for path, method in calls(service.server.app):
         names = gone | {"node_name": "gone"} if (method, path) == ("DELETE", "/api/v1/nodes/<node_name>") else gone

@@ -16,6 +16,7 @@ from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Unreachable
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import Task, TaskNews, TaskState
+from infosvc.wire.tunnel.tunnel_end import TunnelCalls
 from jobs.errors import JobError
 from jobs.submitter.turns import Turns
 from jobs.submitter.waking import Waker, is_urgent
@@ -234,7 +235,8 @@ def test_a_service_that_is_away_ends_the_turn(cluster: Played) -> None:
 
 
 def test_a_new_task_and_one_that_is_to_be_stopped_wake_the_submitter(client: InfoClient) -> None:
-    waker = Waker(InfoClient(client.url, TOKEN))
+    waking = InfoClient(client.url, TOKEN)
+    waker = Waker(waking, TunnelCalls(waking))
 
     def waits() -> float:
         begun = time.monotonic()

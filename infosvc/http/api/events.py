@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import time
-import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import msgspec
-from flask import Response, current_app, g, request
+from flask import current_app, g, request
 
 from infosvc.access.roles import SEES_TASKS, needs
 from infosvc.core.service import components_of
 from infosvc.data.events import TYPES, Broker, Filter, Watcher
 from infosvc.http.api.call_group import CallGroup
 from infosvc.http.api.restx import Namespace, Resource
+from infosvc.http.api.stream import stream
 from infosvc.wire.answers import Event
 from infosvc.wire.errors import InvalidInput
 from infosvc.wire.records import Role
@@ -81,21 +81,8 @@ class Events(Resource):
         watcher = broker.watch(
             replace(wanted, owners=caller.owners), _last_id(), caller.token_id or request.remote_addr or ""
         )
-        answer = Response(_Stream(watcher, lambda: authenticator.still_valid(caller)), mimetype="text/event-stream")
-        answer.headers["Cache-Control"] = "no-store"
-        answer.headers["X-Accel-Buffering"] = "no"  # proxies that collect answers would hold events back
-        return answer
-
-
-class _Stream(Iterator[bytes]):
-    """The answer's body; leaves the broker when the server closes it or forgets it, begun or not."""
-
-    def __init__(self, watcher: Watcher, valid: Callable[[], bool]) -> None:
-        self._parts = _parts(watcher, valid)
-        self.close = weakref.finalize(self, watcher.close)
-
-    def __next__(self) -> bytes:
-        return next(self._parts)
+        parts = _parts(watcher, lambda: authenticator.still_valid(caller))
+        return stream(parts, "text/event-stream", watcher.close)
 
 
 def _parts(watcher: Watcher, valid: Callable[[], bool]) -> Iterator[bytes]:

@@ -53,17 +53,19 @@ _OF_BODIES = {
 
 
 ARCHIVE = "application/x-tar"
+MEDIA_TYPE = "x-media-type"
 FILE = {"type": "file"}
 """Schema of an answer that is not JSON."""
 
 
 def name_media_types(document: dict[str, Any]) -> None:
-    """Say of each call whose body is a file that it is not JSON."""
+    """Say of each call whose body is bytes that it is not JSON: an archive, unless its parameter names another type."""
     if "error" in document:  # it could not be made
         return
     for call in _calls(document["paths"]):
-        if any(one.get("schema", {}).get("format") == "binary" for one in call.get("parameters", ())):
-            call["consumes"] = [ARCHIVE]
+        for one in call.get("parameters", ()):
+            if one.get("schema", {}).get("format") == "binary":
+                call["consumes"] = [one.pop(MEDIA_TYPE, ARCHIVE)]
 
 
 def add_described(document: dict[str, Any], calls: Iterable[Mapping[str, Any]]) -> None:

@@ -40,10 +40,12 @@ from jobs.kinds.task.settings import (
     STOP,
     STOP_SECONDS,
     STOPPED,
+    TUNNEL,
     TaskSettings,
 )
 from jobs.kinds.task.stop_signal import on_stop
 from jobs.kinds.task.telling import Telling
+from jobs.kinds.task.tunnels import Tunnels
 from jobs.kinds.task.using import Using
 
 ENDED = "ended"
@@ -69,7 +71,7 @@ class _Result:
 class Task(Runner):
     """One attempt at one task, made by the main thread; JobError tells how its program failed."""
 
-    calls: ClassVar[Mapping[str, int]] = {STOP: 0}
+    calls: ClassVar[Mapping[str, int]] = {STOP: 0, TUNNEL: 0}
 
     def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt
@@ -89,6 +91,7 @@ class Task(Runner):
         self._longest_seconds = taking_back.longest_seconds(Path(attempt.spec.conf_dir))
         self._woken = threading.Event()
         self._telling = self._tell()
+        self._tunnels = Tunnels(attempt.client, self._settings.task_id, Path.cwd() / work_folder.NAME)
         on_stop(self._stop)
 
     def run(self) -> Outcome:
@@ -122,8 +125,11 @@ class Task(Runner):
             self._attempt.journal.append(Record(ENDED, asdict(result)))
         return self._conclude(result)
 
-    def hear(self, call: str, request: Request) -> None:  # noqa: ARG002 there is one call, and it says nothing more
-        """The owner stops the task; a program that has ended already has ended."""
+    def hear(self, call: str, request: Request) -> None:  # noqa: ARG002 the calls say nothing more
+        """The owner stops the task, of which one that has ended hears nothing; or somebody opens a tunnel to it."""
+        if call == TUNNEL:
+            self._tunnels.join()
+            return
         self._has_to_stop = True
         self._woken.set()
         self._end_soon(STOP_SECONDS)
@@ -219,6 +225,7 @@ class Task(Runner):
         box.start(program, printed.write)
         begun = time.monotonic()
         self._box, self._said = box, "running"
+        self._tunnels.enter(box)
         self._telling.change(running=True, reason="", idle_since=None)
         if self._is_stopped or self._has_to_stop or self._wanted_back_at:  # just now, when there was no box yet
             box.end(STOP_SECONDS)

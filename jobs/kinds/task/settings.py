@@ -18,6 +18,8 @@ DECISION = "decision"
 STOP = "/stop"
 """The call by which the owner of a task has its program ended: by SIGTERM, and after STOP_SECONDS by SIGKILL."""
 STOP_SECONDS = 30.0
+TUNNEL = "/tunnel"
+"""The call by which the submitter tells that somebody has opened a tunnel to the task."""
 STEPS_PER_SECOND, PROGRAM_SECONDS = "Steps per second", "Seconds"
 """In the record of a task: how fast its program went by the steps that it reported, if it did, and how long it ran."""
 STOPPED = "it was stopped"
