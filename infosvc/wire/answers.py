@@ -272,6 +272,7 @@ class Part(Record):
 class Condition(Record):
     """What must hold of a node, or it goes last."""
 
+    data_name: str = field(metadata=describe("what it is about", example="cpu_free_ratio"))
     condition: str = field(metadata=describe(example="cpu_free_ratio >= 0.1"))
     holds: bool = field(metadata=describe(example=True))
 
@@ -286,6 +287,12 @@ class ScoredNode(Record):
     parts: tuple[Part, ...]
     conditions: tuple[Condition, ...]
 
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Self:
+        """Build from a JSON object with what the score is made of."""
+        parts, conditions = map(Part.from_json, body["parts"]), map(Condition.from_json, body["conditions"])
+        return super().from_json({**body, "parts": tuple(parts), "conditions": tuple(conditions)})
+
 
 @dataclass(frozen=True)
 class ExplainedPolicy(Record):
@@ -294,9 +301,26 @@ class ExplainedPolicy(Record):
     policy: str = field(metadata=describe(example="first"))
     nodes: tuple[ScoredNode, ...] = field(metadata=describe("from best to worst"))
 
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Self:
+        """Build from a JSON object with its nodes."""
+        return super().from_json({**body, "nodes": tuple(map(ScoredNode.from_json, body["nodes"]))})
+
 
 @dataclass(frozen=True)
 class Explained(Record):
     """Every policy of the settings file."""
 
     policies: tuple[ExplainedPolicy, ...]
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Self:
+        """Build from a JSON object with its policies."""
+        return super().from_json({**body, "policies": tuple(map(ExplainedPolicy.from_json, body["policies"]))})
+
+    @property
+    def data_names(self) -> set[str]:
+        """All that scores are worked out from."""
+        nodes = [node for policy in self.policies for node in policy.nodes[:1]]
+        parts = {one.data_name for node in nodes for one in node.parts}
+        return parts | {one.data_name for node in nodes for one in node.conditions}

@@ -13,7 +13,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from infosvc.wire.answers import AuditEntry, AuditPruned, ClusterHour, History, Hour, NodeHour, PastRun, Token
+from infosvc.wire.answers import (
+    AuditEntry,
+    AuditPruned,
+    ClusterHour,
+    Explained,
+    History,
+    Hour,
+    NodeHour,
+    PastRun,
+    Token,
+)
 from infosvc.wire.connection import Call
 from infosvc.wire.errors import Unauthorized
 from infosvc.wire.event_stream import EventStream
@@ -218,6 +228,13 @@ class InfoClient(TaskClient):
         """The last hour of every number of a node, in few calls."""
         first, *others = self._list(f"/nodes/{segment(node_name)}/hour", lambda reply: [NodeHour.from_json(reply)])
         return replace(first, curves=(*first.curves, *(curve for other in others for curve in other.curves)))
+
+    def explain(self, program: str | None = None) -> Explained:
+        """How YARN's plug-in judges nodes now: every policy of its settings file, or the order of a program.
+
+        NotFound when the service does not know that file, or the file says nothing of the program.
+        """
+        return self._ask("/explain" + query_of(program=program), Explained.from_json)
 
     def events(self, types: Sequence[str] = (), names: Sequence[str] = (), nodes: Sequence[str] = ()) -> EventStream:
         """Events from now on, of all types, data names and nodes or only of some; the stream is open on return."""

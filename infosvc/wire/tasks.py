@@ -252,6 +252,17 @@ class ConsideredNode(Record):
 
 
 @dataclass(frozen=True)
+class NotedValue(Record):
+    """A value of a node as the service knew it when a decision was noted."""
+
+    data_name: str = field(metadata=describe(example="cpu_free_ratio"))
+    node_name: str = field(metadata=describe(example="127.0.1.11"))
+    data_value: str | None = field(metadata=describe("null without any", example="0.93"))
+    age: float | None = field(metadata=describe("since it was true", unit="seconds", example=1.5))
+    is_fresh: bool = field(metadata=describe("whether it counted", example=True))
+
+
+@dataclass(frozen=True)
 class TaskDecision(Record):
     """Why a task runs where it runs: what was known of the nodes when it was seen there first."""
 
@@ -267,11 +278,15 @@ class TaskDecision(Record):
     )
     nodes: tuple[ConsideredNode, ...] = field(metadata=describe("those that took work, by score"))
     said: str = field(metadata=describe("in words", example="2 of 2 nodes may run it, of which 1 had room."))
+    values: tuple[NotedValue, ...] = field(
+        default=(), metadata=describe("of those nodes, by which any order of the service's --policy-file judges them")
+    )
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Self:
-        """Build from a JSON object with its nodes."""
-        return super().from_json({**body, "nodes": tuple(ConsideredNode.from_json(one) for one in body["nodes"])})
+        """Build from a JSON object with its nodes, and their values if it has some."""
+        nodes, values = map(ConsideredNode.from_json, body["nodes"]), map(NotedValue.from_json, body.get("values", ()))
+        return super().from_json({**body, "nodes": tuple(nodes), "values": tuple(values)})
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ from hadoop.errors import HadoopError
 from hadoop.rest.addresses import resourcemanager_http
 from hadoop.rest.resourcemanager import ResourceManager
 from infosvc.wire.client import InfoClient
-from infosvc.wire.errors import NotFound
+from infosvc.wire.errors import InvalidInput, NotFound
 from infosvc.wire.fields import answer_of
+from infosvc.wire.records import Datum
 from infosvc.wire.task_spec import TASK_ID
 from infosvc.wire.tasks import Task
 from jobs.application import job_record
@@ -27,10 +29,9 @@ from jobs.kinds.task.image_store import owners_folder
 from jobs.kinds.task.request import check, further, image_id, order, start_of, task_tag
 from jobs.kinds.task.settings import DECISION, FOLDER, STOP, TUNNEL
 from jobs.submitter.placing import Seat, decide
+from jobs.submitter.replaying import USUAL_ORDER
 from jobs.submitter.telling import tell
 
-USUAL_ORDER = "first"
-"""Of the plug-in, where it has none for the task's program."""
 ALLOWED = "box_images"
 """Data name of the ids of the images that a node's operator allows in its boxes, with blanks between."""
 
@@ -103,12 +104,24 @@ class TaskCluster:
             has_ended=application.has_ended,
         )
         known = orders.get(f"program.{task.spec.program}") or orders.get(USUAL_ORDER)
-        decision = decide(seat, rooms, known, time.time())
+        decision = decide(seat, rooms, known, time.time(), self._values(task.spec.program))
         filesystem = self._submitter.filesystem
         place = f"{owners_folder(filesystem)}/{FOLDER}/{task.task_id}"
         filesystem.make_folder(place, mode=0o700)
         content = json.dumps(answer_of(decision)).encode()
         filesystem.write(f"{place}/{DECISION}.{start_of(application)}", content, mode=0o600)
+
+    def _values(self, program: str | None) -> list[Datum]:
+        """What nodes are judged by, none if the service does not know how the plug-in judges them."""
+        names: set[str] = set()
+        for one in (None, program):
+            with suppress(NotFound, InvalidInput):
+                names |= self._client.explain(one).data_names
+        found = []
+        for name in sorted(names):
+            with suppress(NotFound):  # nothing is registered under it
+                found += self._client.data(name)
+        return found
 
     def take_away(self, task_id: str) -> None:
         """Delete what a submitter that was killed has laid out for a task."""

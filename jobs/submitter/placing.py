@@ -6,11 +6,12 @@ submitter; what the task itself took of its node is given back to it here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hadoop.rest.resourcemanager import NodeOrder, NodeRoom
-from infosvc.wire.tasks import ConsideredNode, TaskDecision
+from infosvc.wire.records import Datum, State
+from infosvc.wire.tasks import ConsideredNode, NotedValue, TaskDecision
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,14 @@ class Seat:
     has_ended: bool = False
 
 
-def decide(seat: Seat, rooms: Sequence[NodeRoom], order: NodeOrder | None, at: float) -> TaskDecision:
-    """Why a task sits there, by what nodes have left and how they are ordered; `at` is the moment in Unix seconds."""
+def decide(
+    seat: Seat, rooms: Sequence[NodeRoom], order: NodeOrder | None, at: float, known: Iterable[Datum] = ()
+) -> TaskDecision:
+    """Why a task sits there, by what nodes have left and how they are ordered; `at` is the moment in Unix seconds.
+
+    `known` are the values that orders are made from, of all nodes.
+    """
+    names = {room.node_name for room in rooms}
     scores = dict(order.first) if order and order.age_seconds is not None else {}
     nodes = [_considered(room, seat, scores) for room in rooms]
     nodes.sort(key=lambda one: (one.score is None, -(one.score or 0.0), one.node_name))
@@ -40,7 +47,13 @@ def decide(seat: Seat, rooms: Sequence[NodeRoom], order: NodeOrder | None, at: f
         age_seconds=order.age_seconds if order else None,
         nodes=tuple(nodes),
         said=_sentence(seat.node_name, nodes, order),
+        values=tuple(_noted(one) for one in known if one.node_name in names),
     )
+
+
+def _noted(datum: Datum) -> NotedValue:
+    is_fresh = datum.state is State.FRESH
+    return NotedValue(datum.data_name, datum.node_name, datum.data_value, datum.age, is_fresh)
 
 
 def _considered(room: NodeRoom, seat: Seat, scores: Mapping[str, float]) -> ConsideredNode:

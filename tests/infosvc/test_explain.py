@@ -16,8 +16,9 @@ from urllib.request import ProxyHandler, build_opener
 import pytest
 
 from infosvc.wire.client import InfoClient
+from infosvc.wire.fields import answer_of
 from infosvc.wire.records import Outcome, Producer, Report, Role, Run
-from infosvc.yarn_score import KEYS, parse
+from infosvc.wire.scoring.yarn_score import KEYS, parse
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Hands, Served, Serving
@@ -87,9 +88,24 @@ def test_a_node_for_which_the_filter_does_not_hold_keeps_its_score_and_goes_last
 
     assert order(service) == [("n1", 0.2, False), ("n2", 0.9, True), ("n3", 0.5, True)]
     assert [one["conditions"] for one in nodes(service)] == [
-        [{"condition": "load < 8", "holds": holds}, {"condition": "free >= 0.1", "holds": True}]
+        [
+            {"data_name": "load", "condition": "load < 8", "holds": holds},
+            {"data_name": "free", "condition": "free >= 0.1", "holds": True},
+        ]
         for holds in (True, False, False)
     ]
+
+
+def test_the_client_reads_the_same_and_names_all_that_nodes_are_judged_by(service: Served, policy: Path) -> None:
+    policy.write_text(f"{FREE}\nfirst.filter = load < 8\nprogram.score = speed:{{program}} higher 0..1\n")
+    give(service, "free", n1=0.2)
+    service.client.put_producer(Producer("speed:net", "x", 5.0))
+
+    found = service.client.explain()
+
+    assert answer_of(found) == service.ask("GET", API, token=None).json
+    assert found.data_names == {"free", "load"}
+    assert service.client.explain("net").data_names == {"speed:net"}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from infosvc.wire.errors import InvalidInput, NotFound
 from infosvc.wire.records import Datum, Outcome, State
-from infosvc.yarn_score import parse, parse_program
+from infosvc.wire.scoring.yarn_score import parse, parse_program
 from tests.recipes.pages import block
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -16,7 +16,7 @@ from hadoop.local import lifecycle
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Unreachable
 from infosvc.wire.records import Kind, Producer
-from infosvc.yarn_score import parse
+from infosvc.wire.scoring.yarn_score import parse
 from tests.infosvc.conftest import TOKEN, serving
 from tests.recipes.pages import ROOT, block
 from tests.recipes.shell import Shell, changed, stop

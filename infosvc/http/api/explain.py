@@ -22,7 +22,7 @@ from infosvc.wire.answers import Condition, Explained, ExplainedPolicy, Part, Sc
 from infosvc.wire.errors import InvalidInput, NotFound
 from infosvc.wire.fields import PROGRAM_NAME
 from infosvc.wire.records import Datum, Role
-from infosvc.yarn_score import Scored, ScoringPolicy, Term, Values, parse, parse_program
+from infosvc.wire.scoring.yarn_score import Scored, ScoringPolicy, Term, Values, parse, parse_program
 
 ns = Namespace("explain", "Explain: how YARN's plug-in judges nodes", path="/explain")
 
@@ -92,7 +92,8 @@ def _node(policy: ScoringPolicy, scored: Scored, values: Values) -> ScoredNode:
         for term, part in zip(policy.terms, scored.parts, strict=True)
     )
     conditions = tuple(
-        Condition(str(condition), holds) for condition, holds in zip(policy.conditions, scored.holds, strict=True)
+        Condition(condition.data_name, str(condition), holds)
+        for condition, holds in zip(policy.conditions, scored.holds, strict=True)
     )
     return ScoredNode(scored.node_name, scored.score, scored.last, parts, conditions)
 

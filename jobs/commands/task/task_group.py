@@ -21,6 +21,7 @@ from jobs.commands.task.task_explain import explain
 from jobs.commands.task.task_image import image
 from jobs.commands.task.task_logs import logs
 from jobs.commands.task.task_outputs import outputs
+from jobs.commands.task.task_replay import replay
 from jobs.commands.task.task_shell import shell
 from jobs.commands.task.task_shown import console, json_option, print_json, state_text
 from jobs.commands.task.task_speeds import speeds
@@ -179,6 +180,7 @@ task.add_command(compare)
 task.add_command(explain)
 task.add_command(image)
 task.add_command(outputs)
+task.add_command(replay)
 task.add_command(shell)
 task.add_command(speeds)
 

@@ -16,6 +16,7 @@ from infosvc.wire.client import InfoClient
 from infosvc.wire.service_options import ServiceAddress
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import TaskState
+from infosvc.wire.terminal_text import plain
 from jobs.commands.made_options import collect, made_options
 from jobs.commands.service_options import service_options
 from jobs.commands.task.folder_origin import origin_of
@@ -76,7 +77,7 @@ def submit(
     for place, task in enumerate(tasks):
         tasks[place] = follow(client, task.task_id) if wait else task
         if not as_json:
-            click.echo(sentence(tasks[place]) if wait else f"{task.task_id} {task.state}")
+            click.echo(plain(sentence(tasks[place])) if wait else f"{task.task_id} {task.state}")
     if as_json:
         said = [task.to_json() for task in tasks]
         click.echo(json.dumps(said if array else said[0], indent=1))

@@ -6,9 +6,10 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
@@ -214,7 +215,15 @@ def test_two_programs_have_opposite_orders_of_the_same_nodes_at_the_same_time(pl
     assert [line.split(":")[0] for line in shown] == list(reversed(placing.cluster.nodes))
 
 
-def test_tasks_of_two_programs_go_where_each_was_seen_to_be_faster(placing: Placing) -> None:
+def replayed(placing: Placing, tasks: Iterable[Task], policy: Path) -> list[str]:
+    """Where this policy would have had each of them run."""
+    url = f"http://{placing.cluster.master}:8400"
+    words = ["--policy-file", str(policy), "--json"]
+    said = [nodewise(placing.cluster.home, "task", "replay", one.task_id, *words, url=url) for one in tasks]
+    return [json.loads(succeed(one))["first"] for one in said]
+
+
+def test_tasks_of_two_programs_go_where_each_was_seen_to_be_faster(placing: Placing, tmp_path: Path) -> None:
     one, *_, other = placing.cluster.nodes
     placing.stop()
     policy = placing.cluster.conf_dir / site.POLICY_FILE
@@ -245,6 +254,10 @@ def test_tasks_of_two_programs_go_where_each_was_seen_to_be_faster(placing: Plac
     free = [ask(program) for program in programs]
     until(lambda: all(placing.client.task(task.task_id).state is TaskState.SUCCEEDED for task in free), 120)
     assert [placing.client.task(task.task_id).node_name for task in free] == [one, other]
+    assert replayed(placing, free, policy) == [one, other]
+    slowest = tmp_path / "slowest.properties"
+    slowest.write_text(policy.read_text().replace("higher", "lower"))
+    assert replayed(placing, free, slowest) == [other, one]
     policy.write_text(before)
     placing.stop()
     placing.serve()
