@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -19,6 +20,8 @@ from boxes.broker.images import pieces
 
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS = 60.0
+CLAIM_SECONDS = 400.0
+"""How long another Docker of benches or tests may have the socket, of which runners know one alone."""
 
 
 class DockerHere:
@@ -49,7 +52,9 @@ class DockerHere:
         self.settings.write_text(json.dumps({**own, **kept, **changes}))
 
     def start(self) -> None:
-        """Start both; Docker has the image."""
+        """Start both, once no other has the socket; Docker has the image."""
+        self._claim = os.open(f"{self.socket}.lock", os.O_CREAT | os.O_WRONLY)  # given back when this process ends
+        until(self._is_claimed, CLAIM_SECONDS, f"{self.socket} is free")
         self.start_docker()
         with self.archive.open("rb") as archive:
             self.engine.load(pieces(archive))
@@ -94,6 +99,7 @@ class DockerHere:
         for mount in sorted((one for one in mounts if one.startswith(f"{self.folder}/")), reverse=True):
             subprocess.run(["umount", "--lazy", mount], check=True)
         shutil.rmtree(self.folder)
+        os.close(self._claim)
 
     def containers(self) -> list[str]:
         """All there are, by id, those that have ended too."""
@@ -106,6 +112,12 @@ class DockerHere:
     def forget_image(self) -> None:
         """Have Docker lose the image."""
         self.engine.ask("DELETE", f"/images/{self.image}", force="1")
+
+    def _is_claimed(self) -> bool:
+        with suppress(BlockingIOError):
+            fcntl.flock(self._claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        return False
 
     def _docker_settings(self) -> dict[str, object]:
         namespace = "".join(filter(str.isalnum, self.folder.name))  # containerd takes no other names

@@ -73,7 +73,7 @@ def _run(scene: Scene, kinds: Sequence[str], chance: random.Random, outcome: Out
     for one in outputs:
         scene.made.hdfs().delete(one, recursive=True)
     tasks = [watched.ask(scene, f"hdfs://{one}", RUN_SECONDS, place % 2 == 1) for place, one in enumerate(outputs)]
-    watched.await_begin(tasks)
+    watched.await_begin(scene, tasks)
     cuts: list[Cut] = []
     fallible: set[str] = set()
     for kind in kinds:

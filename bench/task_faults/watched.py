@@ -27,7 +27,7 @@ with open(os.path.join(os.environ["OUTPUT"], "result"), "w") as file:
     file.write(str(number))
 """
 PRINT_SECONDS = 0.1
-ATTEMPTS = 8
+ATTEMPTS = 4
 BEGIN_SECONDS = 180.0
 
 
@@ -52,10 +52,17 @@ def ask(scene: Scene, output: str, seconds: float, in_docker: bool) -> Task:
     )
 
 
-def await_begin(tasks: list[Task]) -> None:
-    """Until the programs of all of them run; BenchError when that takes too long."""
+def await_begin(scene: Scene, tasks: list[Task]) -> None:
+    """Until the programs of all of them run; BenchError when that takes too long, or one has ended before."""
     wanted = {task.task_id for task in tasks}
-    until(lambda: wanted <= set(find_programs().values()), BEGIN_SECONDS, "all programs run")
+
+    def begun() -> bool:
+        for task in map(scene.client.task, wanted):
+            if task.state.is_final:
+                raise BenchError(f"{task.task_id} is {task.state} before any fault: {task.reason}")
+        return wanted <= set(find_programs().values())
+
+    until(begun, BEGIN_SECONDS, "all programs run")
 
 
 def find_programs() -> dict[int, str]:
