@@ -78,6 +78,22 @@ def find_missing_parts(records: Sequence[dict[str, Any]]) -> list[str]:
     ]
 
 
+def trials_of(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The trials of all parts."""
+    return [trial for record in records for trial in record["trials"]]
+
+
+def list_wrong(records: Sequence[dict[str, Any]], what: str) -> list[str]:
+    """A line for each trial, called `what` there, that went wrong, with its faults and why."""
+    return [
+        f"- seed {record['seed']}, part {record['part'][0]}/{record['part'][1]}, {what} {one['number']} "
+        f"({', '.join(one['faults'])}): {'; '.join(one['wrong'])}"
+        for record in records
+        for one in record["trials"]
+        if one["wrong"]
+    ]
+
+
 def _git(*words: str) -> str:
     done = subprocess.run(["git", *words], cwd=HERE, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -10,8 +10,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -138,6 +138,13 @@ def module_of(process: psutil.Process) -> str:
     if line[:1] and "python" in line[0] and line[1:2] == ["-m"] and line[2].startswith("jobs."):
         return line[2]
     return ""
+
+
+def signal_all(found: Iterable[psutil.Process], number: int) -> None:
+    """Send a signal to processes; those that have ended are passed over."""
+    for one in found:
+        with suppress(psutil.NoSuchProcess):
+            one.send_signal(number)
 
 
 def until(condition: Callable[[], Any], seconds: float, what: str) -> Any:

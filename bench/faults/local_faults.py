@@ -11,6 +11,7 @@ import psutil
 from bench.faults import service_faults
 from bench.faults.local import Local
 from bench.faults.place import Trial
+from bench.stage import signal_all
 from hadoop.local import daemons
 from hadoop.local.daemons import Daemon
 from hadoop.local.processes import family
@@ -61,13 +62,13 @@ def zombie_master(trial: LocalTrial) -> bool:
     if manager is None:
         return False
     before = family(chosen[0])
-    _signal([manager, *before], signal.SIGSTOP)
+    signal_all([manager, *before], signal.SIGSTOP)
     try:
         _wait_for_successor(trial, {one.pid for one in before})
-        _signal(before, signal.SIGCONT)
+        signal_all(before, signal.SIGCONT)
         time.sleep(ZOMBIE_SECONDS)  # its NodeManager would end it at once
     finally:
-        _signal([*before, manager], signal.SIGCONT)
+        signal_all([*before, manager], signal.SIGCONT)
     return True
 
 
@@ -100,14 +101,14 @@ def node(trial: LocalTrial) -> bool:
     running = daemons.find_running(cluster)
     for kind in ("nodemanager", "datanode"):
         if found := running.get(Daemon(cluster, kind, name)):
-            _signal([found], signal.SIGKILL)
-    _signal([one for one in trial.place.stage.working() if _node_of(one) == name], signal.SIGKILL)
+            signal_all([found], signal.SIGKILL)
+    signal_all([one for one in trial.place.stage.working() if _node_of(one) == name], signal.SIGKILL)
     return True
 
 
 def datanode(trial: LocalTrial) -> bool:
     """A DataNode is killed."""
-    _signal([daemons.find_running(trial.place.stage.cluster)[_daemon(trial, "datanode")]], signal.SIGKILL)
+    signal_all([daemons.find_running(trial.place.stage.cluster)[_daemon(trial, "datanode")]], signal.SIGKILL)
     return True
 
 
@@ -152,7 +153,7 @@ def _daemon(trial: LocalTrial, kind: str) -> Daemon:
 
 def _restart(trial: LocalTrial, kind: str, seconds: float) -> None:
     chosen = _daemon(trial, kind)
-    _signal([daemons.find_running(trial.place.stage.cluster)[chosen]], signal.SIGKILL)
+    signal_all([daemons.find_running(trial.place.stage.cluster)[chosen]], signal.SIGKILL)
     time.sleep(seconds)
     daemons.start(chosen)
 
@@ -177,21 +178,13 @@ def _choose(chance: random.Random, found: list[psutil.Process]) -> list[psutil.P
 
 def _kill(chance: random.Random, found: list[psutil.Process]) -> bool:
     chosen = _choose(chance, found)
-    _signal(chosen, signal.SIGKILL)
+    signal_all(chosen, signal.SIGKILL)
     return bool(chosen)
 
 
 def _freeze(found: list[psutil.Process]) -> None:
-    _signal(found, signal.SIGSTOP)
+    signal_all(found, signal.SIGSTOP)
     try:
         time.sleep(FROZEN_SECONDS)
     finally:
-        _signal(found, signal.SIGCONT)
-
-
-def _signal(found: list[psutil.Process], number: int) -> None:
-    for one in found:
-        try:
-            one.send_signal(number)
-        except psutil.NoSuchProcess:
-            continue
+        signal_all(found, signal.SIGCONT)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bench.faults.kinds import FAULTS
-from bench.parts import find_missing_parts
+from bench.parts import find_missing_parts, list_wrong, trials_of
 
 MOST_WANTED = 1000
 OF_EACH = 30
@@ -44,13 +44,13 @@ def find_missing_goals(records: Records) -> list[str]:
     missing = [f"not measured: {part}" for part in find_missing_parts(records)]
     missing += [f"{hit} of {MOST_WANTED} faults were done"] if hit < MOST_WANTED else []
     missing += [f"{kind}: {one.times} of {OF_EACH}" for kind, one in counted.items() if one.times < OF_EACH]
-    wrong = sum(bool(trial["wrong"]) for record in records for trial in record["trials"])
+    wrong = sum(bool(trial["wrong"]) for trial in trials_of(records))
     return missing + ([f"{wrong} jobs went wrong"] if wrong else [])
 
 
 def markdown(records: Records, commits: str) -> str:
     """One line for each kind, then what is missing, then each job that went wrong."""
-    trials = [trial for record in records for trial in record["trials"]]
+    trials = trials_of(records)
     lines = [
         f"# Faults in the middle of jobs, {len(records)} parts at {commits}",
         "",
@@ -65,11 +65,5 @@ def markdown(records: Records, commits: str) -> str:
         where = ", ".join(f"{on} {times}" for on, times in sorted(one.on.items()))
         lines.append(f"| {kind} | {one.times} | {one.wrong} | {where} |")
     lines += ["", *(f"- {goal}" for goal in find_missing_goals(records))]
-    lines += [
-        f"- seed {record['seed']}, part {record['part'][0]}/{record['part'][1]}, job {one['number']} "
-        f"({', '.join(one['faults'])}): {'; '.join(one['wrong'])}"
-        for record in records
-        for one in record["trials"]
-        if one["wrong"]
-    ]
+    lines += list_wrong(records, "job")
     return "\n".join([*lines, ""])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import signal
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -58,7 +57,6 @@ def main(
       scripts/bench task_faults --only node --faults 2
       scripts/bench task_faults --sum HEAD
     """
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that everything that was started is ended
     try:
         if commits:
             sys.exit(_tell_sum(read_parts(output or RESULTS, "task_faults", commits), commits, as_json))

@@ -6,12 +6,11 @@ import random
 import signal
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 
 import psutil
 
-from bench.stage import module_of
+from bench.stage import module_of, signal_all
 from bench.task_faults.watched import application_of, find_programs
 from bench.tasks.scene import Scene
 from hadoop.local import daemons, lifecycle
@@ -133,6 +132,4 @@ def _restart(scene: Scene, daemon: Daemon, chance: random.Random) -> None:
 def _kill(victims: list[psutil.Process]) -> None:
     """As one as can be: each stands still before the first is gone."""
     for number in (signal.SIGSTOP, signal.SIGKILL):
-        for one in victims:
-            with suppress(psutil.NoSuchProcess):
-                one.send_signal(number)
+        signal_all(victims, number)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from bench.parts import find_missing_parts
+from bench.parts import find_missing_parts, list_wrong, trials_of
 from bench.task_faults.faults import FAULTS
 
 MOST_WANTED = 100
@@ -19,7 +19,7 @@ Records = Sequence[dict[str, Any]]
 
 def find_missing_goals(records: Records) -> list[str]:
     """What was not measured, or came out wrong, a sentence each."""
-    trials = _trials(records)
+    trials = trials_of(records)
     done = Counter(kind for trial in trials for kind in trial["faults"])
     missing = [f"not measured: {part}" for part in find_missing_parts(records)]
     missing += [f"{done.total()} of {MOST_WANTED} faults were done"] if done.total() < MOST_WANTED else []
@@ -32,7 +32,7 @@ def find_missing_goals(records: Records) -> list[str]:
 
 def markdown(records: Records, commits: str) -> str:
     """One line for each kind of fault, then what is missing, then each trial that went wrong."""
-    trials = _trials(records)
+    trials = trials_of(records)
     done = Counter(kind for trial in trials for kind in trial["faults"])
     wrong = Counter(kind for trial in trials if trial["wrong"] for kind in trial["faults"])
     losses = _losses(trials)
@@ -55,18 +55,8 @@ def markdown(records: Records, commits: str) -> str:
         most = f"{max(losses[kind]):.1f}" if losses[kind] else ""
         lines.append(f"| {kind}: {fault.__doc__} | {done[kind]} | {wrong[kind]} | {len(losses[kind])} | {most} |")
     lines += ["", *(f"- {goal}" for goal in find_missing_goals(records))]
-    lines += [
-        f"- seed {record['seed']}, part {record['part'][0]}/{record['part'][1]}, trial {one['number']} "
-        f"({', '.join(one['faults'])}): {'; '.join(one['wrong'])}"
-        for record in records
-        for one in record["trials"]
-        if one["wrong"]
-    ]
+    lines += list_wrong(records, "trial")
     return "\n".join([*lines, ""])
-
-
-def _trials(records: Records) -> list[dict[str, Any]]:
-    return [trial for record in records for trial in record["trials"]]
 
 
 def _losses(trials: Sequence[dict[str, Any]]) -> dict[str, list[float]]:
