@@ -40,11 +40,16 @@ socket = create_connection(f"ws://{parts.netloc}/api/kernels/{kernel}/channels?{
 head = {"msg_id": uuid.uuid4().hex, "msg_type": "execute_request", "username": "", "session": "s", "version": "5.3"}
 content = {"code": code, "silent": False, "store_history": False, "user_expressions": {}, "allow_stdin": False}
 socket.send(json.dumps({"header": head, "parent_header": {}, "metadata": {}, "content": content, "channel": "shell"}))
-while (said := json.loads(socket.recv()))["msg_type"] != "execute_reply":
+is_idle = False  # what is printed comes before this, but may come after the reply
+while not is_idle:
+    said = json.loads(socket.recv())
+    if said["parent_header"].get("msg_id") != head["msg_id"]:
+        continue
     if said["msg_type"] == "stream":
         print(said["content"]["text"], end="")
     elif said["msg_type"] == "error":
         sys.exit(str(said["content"]))
+    is_idle = said["msg_type"] == "status" and said["content"]["execution_state"] == "idle"
 """
 
 
