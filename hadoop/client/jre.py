@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 from hadoop.errors import HadoopError
@@ -22,6 +23,7 @@ OPENS = tuple(
 )  # fmt: skip
 
 _INSTALL = "`apt-get install openjdk-17-jre-headless`"
+_RELEASE = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)[^"]*"')
 
 
@@ -56,6 +58,9 @@ def _check_version(java: Path, origin: str) -> Path:
 
 
 def _version(java: Path) -> int | None:
+    with suppress(OSError):  # most installations have this file, which is read sooner than Java starts
+        if found := _RELEASE.search((java.resolve().parents[1] / "release").read_text()):
+            return int(found[1])
     try:
         answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):

@@ -14,9 +14,14 @@ from typing import Any
 import jpype
 import jpype.imports
 
+from hadoop.client import class_archives
 from hadoop.client.jars import check_jars
 from hadoop.client.jre import OPENS, find_java
 from hadoop.errors import HadoopError
+
+
+_ARCHIVE = "client"
+"""Of the classes that Python's processes load, commands and application masters alike."""
 
 
 @dataclass(frozen=True)
@@ -40,28 +45,51 @@ class HadoopHome:
         return self
 
 
-def start(home: HadoopHome, heap_mb: int = 256) -> None:
-    """Start the JVM; later calls do nothing. The process must not fork afterwards."""
+def start(home: HadoopHome, heap_mb: int = 256, notes_classes: bool = False) -> None:
+    """Start the JVM; later calls do nothing. The process must not fork afterwards.
+
+    With `notes_classes`, which takes time, it is ready for `archive_classes`.
+    """
     if jpype.isJVMStarted():
         return
     home.check()
     # Hadoop reads the user from the environment of the process, not from its configuration.
     os.environ["HADOOP_USER_NAME"] = home.user
-    library = find_java(os.environ.get("JAVA_HOME")).parents[1] / "lib" / "server" / "libjvm.so"
+    program = find_java(os.environ.get("JAVA_HOME"))
+    jars = _jars(home)
+    archive = class_archives.options(_ARCHIVE, program, jars)
+    if class_archives.RECORD in archive and not notes_classes:
+        archive = []
     jpype.startJVM(
-        str(library),
+        str(program.parents[1] / "lib" / "server" / "libjvm.so"),
         f"-Xmx{heap_mb}m",
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",
+        *archive,
         f"-DHADOOP_USER_NAME={home.user}",
         *OPENS,
         interrupt=False,  # Python handles Ctrl-C, because it has to clean up
-        classpath=[str(home.conf_dir), *map(str, sorted(home.jars.glob("*.jar")))],
+        classpath=[*map(str, jars), str(home.conf_dir)] if archive else [str(home.conf_dir), *map(str, jars)],
         convertStrings=False,
     )
     _keep_signals()
     # The daemons' log settings write to the console, where the command shows progress.
     jpype.JClass("org.apache.log4j.Logger").getRootLogger().setLevel(jpype.JClass("org.apache.log4j.Level").FATAL)
+
+
+def archive_classes(home: HadoopHome) -> None:
+    """Let processes that speak to Hadoop start faster from now on, unless they do so already or cannot.
+
+    For one that has done all it had to do: it has loaded most classes, and stands still for some seconds.
+    """
+    program = find_java(os.environ.get("JAVA_HOME"))
+    if class_archives.RECORD in class_archives.options(_ARCHIVE, program, jars := _jars(home)):
+        class_archives.make(program, {class_archives.place(_ARCHIVE, program, jars): os.getpid()})
+
+
+def _jars(home: HadoopHome) -> list[Path]:
+    """Hadoop's, and the one that JPype puts behind them."""
+    return [*sorted(home.jars.glob("*.jar")), Path(jpype.__file__).parents[1] / "org.jpype.jar"]
 
 
 def _keep_signals() -> None:

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import psutil
 
+from hadoop.client import class_archives
 from hadoop.client.jre import OPENS
 from hadoop.errors import HadoopError
-from hadoop.local import class_archives, ports, preflight, processes, site, sshd
+from hadoop.local import ports, preflight, processes, site, sshd
 from hadoop.local.state import MARKER, Cluster
 
 _CLASSES = {

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import psutil
 
+from hadoop.client import class_archives
 from hadoop.client.jars import JARS, check_jars
 from hadoop.client.jre import find_java
 from hadoop.errors import HadoopError
-from hadoop.local import class_archives, daemons, health, ports, preflight, processes, site, sshd, state
+from hadoop.local import daemons, health, ports, preflight, processes, site, sshd, state
 from hadoop.local.daemons import Daemon
 from hadoop.local.state import Cluster, load
 

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from jobs.application.coordinator import Attempt, Coordinator, Runner
 from jobs.errors import JobError
+
+if TYPE_CHECKING:  # whoever reads a kind's settings needs nothing of an application master
+    from jobs.application.coordinator import Attempt, Coordinator, Runner
 
 KINDS: Mapping[str, str] = {
     "classify": "jobs.kinds.classify.coordinator:Classify",

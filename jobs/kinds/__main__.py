@@ -38,7 +38,8 @@ def main(spec_file: str) -> int:
     """
     spec = JobSpec.from_json(json.loads(Path(spec_file).read_text()))
     attempt = attempt_of(os.environ["CONTAINER_ID"])
-    jvm.start(jvm.HadoopHome(Path(spec.conf_dir), Path(spec.jars), spec.user))
+    hadoop = jvm.HadoopHome(Path(spec.conf_dir), Path(spec.jars), spec.user)
+    jvm.start(hadoop, notes_classes=True)
     filesystem = FileSystem(HDFS_PATIENCE_SECONDS)
     session = MasterSession(filesystem)
     host = os.environ["NM_HOST"]
@@ -65,6 +66,7 @@ def main(spec_file: str) -> int:
     if not is_kept:
         clean(filesystem, spec.staging)  # only now: until here another attempt might have needed it
     listener.close()
+    jvm.archive_classes(hadoop)
     return 0 if succeeded else 1
 
 

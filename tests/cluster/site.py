@@ -18,6 +18,7 @@ from hdfs import InsecureClient
 from hadoop.local.lifecycle import Cluster
 from hadoop.rest.pages import NoAnswer
 from infosvc.wire.client import InfoClient
+from tests.cluster.small_network import small_network
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 PICTURES = 40
@@ -38,9 +39,10 @@ class Site:
         return nodewise(self.cluster.home, *words, url=self.url)
 
     def submit(self, output: str, *words: str, capability: str = "perf_even") -> subprocess.CompletedProcess[str]:
-        """A job of the engine that starts in half the CPU, unless another is named."""
+        """A job with a small network, unless an engine is named."""
         given = ("--input", "hdfs:///data/images", "--capability", capability, "--output", output, "--batch", "8")
-        return self.nodewise("job", "submit", *given, "--engine", "onnx", *words, "--wait", "--json")
+        network = () if "--engine" in words else small_network(self.cluster.home)
+        return self.nodewise("job", "submit", *given, *network, *words, "--wait", "--json")
 
     def client(self) -> InfoClient:
         return InfoClient.from_token_file(self.url, self.token_file)

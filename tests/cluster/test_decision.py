@@ -159,7 +159,7 @@ def test_a_record_that_is_no_longer_kept_is_found_at_the_job_s_output(site: Site
 
 
 def test_a_job_that_failed_can_still_be_explained(site: Site, report: dict[str, Any]) -> None:
-    failed = submit(site, TOO_LONG_FOR_A_TAG, "--worker-python", "/bin/false")
+    failed = submit(site, TOO_LONG_FOR_A_TAG, "--engine", "onnx", "--worker-python", "/bin/false")
 
     assert failed.returncode == 1
     job_id = named_job(failed.stderr)

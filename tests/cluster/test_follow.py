@@ -24,6 +24,7 @@ import pytest
 from bench.stage import module_of
 from hadoop.local import processes
 from jobs.division.decision_store import UNKNOWN_SECONDS
+from tests.cluster.small_network import small_network
 from tests.cluster.site import KEPT, Site, succeed, until
 
 MANY = 160
@@ -69,7 +70,7 @@ def begin(site: Site, folder: Path, *words: str, terminal: int | None = None) ->
     return Command(process, out, err)
 
 
-def submitting(output: str) -> tuple[str, ...]:
+def submitting(site: Site, output: str) -> tuple[str, ...]:
     """The words that submit a job whose processes may stand still for a while."""
     given = (
         "--input",
@@ -80,8 +81,7 @@ def submitting(output: str) -> tuple[str, ...]:
         output,
         "--batch",
         "4",
-        "--engine",
-        "onnx",
+        *small_network(site.cluster.home),
     )
     return ("job", "submit", *given, "--no-steal", "--picture-seconds", "600", "--lease-seconds", "120", "--wait")
 
@@ -170,7 +170,7 @@ def site(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Site:
 @pytest.fixture(scope="module")
 def work(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Work]:
     """One job for the tests that look on; `go_on` lets it end."""
-    made = Work(site, begin(site, tmp_path_factory.mktemp("client"), *submitting("/out/seen")), "/out/seen")
+    made = Work(site, begin(site, tmp_path_factory.mktemp("client"), *submitting(site, "/out/seen")), "/out/seen")
     try:
         made.hold()
         yield made
@@ -184,7 +184,7 @@ def doomed(site: Site, tmp_path: Path) -> Iterator[Callable[..., Work]]:
     begun: list[Work] = []
 
     def start(output: str, terminal: int | None = None) -> Work:
-        client = begin(site, tmp_path / "client", *submitting(output), terminal=terminal)
+        client = begin(site, tmp_path / "client", *submitting(site, output), terminal=terminal)
         begun.append(Work(site, client, output))
         begun[-1].hold()
         return begun[-1]

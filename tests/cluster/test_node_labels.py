@@ -20,6 +20,7 @@ from hadoop.local.lifecycle import Cluster
 from hadoop.local.site import NODE_MEMORY_MB, NODE_VCORES
 from hadoop.rest.pages import NotKnown, Pages
 from hadoop.rest.resourcemanager import ResourceManager
+from tests.cluster.small_network import small_network
 from tests.cluster.site import add_properties, nodewise, succeed, until
 from tests.cluster.standing import Standing
 from tests.recipes.checkout import Checkout
@@ -123,7 +124,7 @@ def test_copies_get_the_resource_and_the_priority_that_were_asked_for(special: C
 
 def test_workers_that_classify_get_the_resource(stage: Stage) -> None:
     asked = ("--input", "/bench/pictures", "--output", "/bench/out/widgets", "--capability", CAPABILITY, "--batch", "8")
-    how = ("--engine", "onnx", "--node-label", LABEL, "--resource", f"{WIDGET}=1", "--wait", "--json")
+    how = (*small_network(stage.cluster.home), "--node-label", LABEL, "--resource", f"{WIDGET}=1", "--wait", "--json")
 
     report = json.loads(stage.nodewise("job", "submit", *asked, *how))
 

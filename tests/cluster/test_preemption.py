@@ -17,6 +17,7 @@ from bench.stage import CAPABILITY, Stage, module_of, on_cluster, restart, until
 from infosvc.wire.errors import InfoError
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import TaskState
+from tests.cluster.small_network import small_network
 from tests.cluster.site import add_properties
 from tests.cluster.standing import Standing
 from tests.cluster.task_platform import Platform, platform_of
@@ -56,7 +57,7 @@ def stage(standing: Standing) -> Iterator[Stage]:
 
 def test_what_another_queue_takes_back_is_done_elsewhere_and_speaks_against_no_node(stage: Stage) -> None:
     asked = ("--input", "/bench/pictures", "--output", OUTPUT, "--capability", CAPABILITY, "--batch", "8")
-    how = ("--queue", "guests", "--lease-seconds", "120", "--wait", "--json")
+    how = (*small_network(stage.cluster.home), "--queue", "guests", "--lease-seconds", "120", "--wait", "--json")
     with stage.begin("job", "submit", *asked, *how) as client:
         try:
             with standing(stage):

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from hadoop.client.jre import find_java
-from hadoop.local import class_archives
-from hadoop.local.class_archives import RECORD, make, options, place
+from hadoop.client import class_archives
+from hadoop.client.class_archives import RECORD, make, options, place
 
 JAVA = find_java(os.environ.get("JAVA_HOME"))
 

@@ -13,6 +13,7 @@ from playwright.sync_api import expect
 
 from infosvc.wire.records import State
 from tests.cluster.site import BROKEN, PICTURES, Site, succeed, until
+from tests.cluster.small_network import small_network
 from tests.cluster.standing import NODES, Standing
 from tests.web.browser import WIDTH, Tabs, Unreloaded, accessible, press_until
 
@@ -59,7 +60,7 @@ def test_a_path_shows_the_holders_of_its_blocks(tabs: Tabs, dashboard: Dashboard
 
 def test_a_job_is_followed_to_its_report(tabs: Tabs, dashboard: Dashboard) -> None:
     page = tabs.open(dashboard.site.url, "#/jobs")
-    job_id = dashboard.submit("hdfs:///out/dashboard/seen")
+    job_id = dashboard.submit("hdfs:///out/dashboard/seen", *small_network(dashboard.site.cluster.home))
     page.get_by_role("link", name=job_id).click(timeout=SLOW_MS)
     with Unreloaded(page):
         report = page.get_by_role("region", name="Report")

@@ -1,6 +1,6 @@
-"""Archives of the classes that daemons load, with which Java starts others of the kind faster.
+"""Archives of the classes that a kind of process loads, with which Java starts others of the kind faster.
 
-Java calls this class-data sharing. An archive is made of a daemon that runs, once for each kind and set of jars. Java
+Java calls this class-data sharing. An archive is made of a process that runs, once for each kind and set of jars. Java
 checks that an archive fits its jars, and starts without one that does not.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
+import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -23,14 +24,15 @@ _QUIET = "-Xlog:cds=off", "-Xlog:cds+dynamic=off"
 
 
 def options(kind: str, java: Path, jars: Sequence[Path]) -> list[str]:
-    """What Java is told: to use the archive of this kind of daemon, or to be ready for one to be made of it.
+    """What Java is told: to use the archive of this kind of process, or to be ready for one to be made of it.
 
-    The class path has to begin with the jars: Java uses no archive with a folder before them.
+    Where it is told anything, the class path has to begin with the jars, in this order: Java uses no archive with a
+    folder before them. It is told nothing where a jar holds site files, which would then come before the cluster's.
     """
     archive = place(kind, java, jars)
     if archive.exists():
         return [f"-XX:SharedArchiveFile={archive}", *_QUIET]
-    return [RECORD, *_QUIET] if _can_make(archive, java) else []
+    return [RECORD, *_QUIET] if _can_make(archive, java) and not any(map(_has_site_file, jars)) else []
 
 
 def place(kind: str, java: Path, jars: Sequence[Path]) -> Path:
@@ -45,7 +47,7 @@ def place(kind: str, java: Path, jars: Sequence[Path]) -> Path:
 def make(java: Path, wanted: Mapping[Path, int]) -> None:
     """Make archives of processes that run with `options`, by their pids; they stand still for some seconds.
 
-    One that cannot be made is left out: without it daemons only start more slowly.
+    One that cannot be made is left out: without it processes only start more slowly.
     """
     under_way = []
     for archive, pid in wanted.items():
@@ -94,6 +96,14 @@ def _of_same_kind(archive: Path) -> Iterable[Path]:
 
 def _can_make(archive: Path, java: Path) -> bool:
     return _jcmd(java).exists() and os.access(archive.parent.parent, os.W_OK)
+
+
+def _has_site_file(jar: Path) -> bool:
+    try:
+        with zipfile.ZipFile(jar) as found:
+            return any("/" not in name and name.endswith("-site.xml") for name in found.namelist())
+    except (OSError, zipfile.BadZipFile):  # Java has its own word for it
+        return True
 
 
 def _jcmd(java: Path) -> Path:
