@@ -1,4 +1,7 @@
-"""The two flows that planning needs: as much as possible, and everything as cheaply as possible. Solved by OR-tools."""
+"""The two flows that planning needs: as much as possible, and everything as cheaply as possible.
+
+Solved by OR-tools, which is imported by whoever asks for a flow: reports and records know of flows, too.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from ortools.graph.python import max_flow, min_cost_flow
 
 from locality.types import PlanError
 
@@ -36,6 +38,8 @@ class Arcs:
 
 def largest(arcs: Arcs, source: int, sink: int) -> Ints:
     """What each arc carries when as much as possible gets from `source` to `sink`."""
+    from ortools.graph.python import max_flow
+
     solver = max_flow.SimpleMaxFlow()
     numbers = solver.add_arcs_with_capacity(arcs.tail.astype(np.int32), arcs.head.astype(np.int32), arcs.capacity)
     status = solver.solve(source, sink)
@@ -50,6 +54,8 @@ def cheapest(arcs: Arcs, costs: Ints, supplies: Ints) -> Ints:
 
     `costs` are of one unit, 0 to `dearest(len(supplies))`. There must be a way for everything.
     """
+    from ortools.graph.python import min_cost_flow
+
     solver = min_cost_flow.SimpleMinCostFlow()
     numbers = solver.add_arcs_with_capacity_and_unit_cost(
         arcs.tail.astype(np.int32), arcs.head.astype(np.int32), arcs.capacity, costs

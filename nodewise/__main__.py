@@ -12,7 +12,7 @@ from hadoop.errors import HadoopError
 from infosvc.wire.errors import InfoError
 from jobs.errors import JobError
 from locality.types import PlanError
-from nodewise.lazy import LazyGroup
+from nodewise.front_door import FrontDoor
 
 DEFAULT_HOME = Path("~/.nodewise")
 COMMANDS = {
@@ -28,7 +28,7 @@ COMMANDS = {
     "images": "jobs.commands.images:images",
     "locality": "jobs.commands.locality.group:locality",
     "env": "jobs.commands.environment:env",
-    "job": "jobs.commands.job:job",
+    "job": "jobs.commands.job.job_group:job",
     "notebook": "jobs.commands.notebook:notebook",
     "task": "jobs.commands.task.task_group:task",
     "queue": "jobs.commands.task.task_queue:queue",
@@ -54,7 +54,7 @@ WATCHED = {
 """The listings of these groups, or commands, that can be shown again and again: they get --watch."""
 
 
-@click.group(cls=LazyGroup, places=COMMANDS, watched=WATCHED, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=FrontDoor, places=COMMANDS, watched=WATCHED, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="nodewise")
 @click.option(
     "--home",

@@ -71,6 +71,9 @@ def test_bash_completes_after_a_real_tab(tmp_path: Path) -> None:
     assert "\n2" in done.stdout.replace("\r", "")
 
 
+JOB_GROUP = "jobs.commands.job.job_group"
+
+
 def imported(*words: str) -> set[str]:
     """The modules that completing the last of the words imports."""
     done = subprocess.run(
@@ -92,11 +95,14 @@ def imported(*words: str) -> set[str]:
 
 def test_completing_imports_only_the_group_that_it_is_in() -> None:
     every_group = imported("")
-    assert "nodewise.lazy" in every_group
-    assert not every_group & {"infosvc.commands.node", "hadoop.local.command", "jobs.commands.job", "rich.console"}
+    assert "nodewise.front_door" in every_group
+    assert not every_group & {"infosvc.commands.node", "hadoop.local.command", JOB_GROUP, "rich.console"}
     one_group = imported("node", "li")
     assert "infosvc.commands.node" in one_group
-    assert not one_group & {"infosvc.commands.data", "hadoop.local.command", "jobs.commands.job", "paramiko"}
+    assert not one_group & {"infosvc.commands.data", "hadoop.local.command", JOB_GROUP, "paramiko"}
+    one_command = imported("job", "kill", "--u")
+    assert JOB_GROUP in one_command
+    assert not one_command & {"jobs.commands.job.job_submit", "jobs.commands.train", "ortools"}
 
 
 @pytest.mark.parametrize(("shell", "line"), [("zsh", "compdef _nodewise_completion nodewise"), ("fish", "complete")])

@@ -8,31 +8,41 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import subprocess
+import time
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 FOLDER = "class-archives"
-"""Beside the folder of the jars, as all clusters that have these can use them."""
+"""Beside the folder of the jars, for all who use these."""
 MAKE_SECONDS = 120.0
 RECORD = "-XX:+RecordDynamicDumpInfo"
 """What Java is told so that an archive can be made of it."""
 _QUIET = "-Xlog:cds=off", "-Xlog:cds+dynamic=off"
 """Say nothing of an archive that does not fit."""
+_SETTINGS = {
+    *("capacity-scheduler.xml", "hadoop-policy.xml", "log4j.properties", "node-resources.xml", "resource-types.xml"),
+    *("ssl-client.xml", "ssl-server.xml"),
+}
 
 
-def options(kind: str, java: Path, jars: Sequence[Path]) -> list[str]:
-    """What Java is told: to use the archive of this kind of process, or to be ready for one to be made of it.
+def options(kind: str, java: Path, jars: Sequence[Path], notes_classes: bool = True) -> list[str]:
+    """What Java is told: to use the archive of this kind of process, or with `notes_classes` to be ready for one.
 
     Where it is told anything, the class path has to begin with the jars, in this order: Java uses no archive with a
-    folder before them. It is told nothing where a jar holds site files, which would then come before the cluster's.
+    folder before them. No archive is made of jars that hold settings, which would then come before the cluster's.
     """
-    archive = place(kind, java, jars)
-    if archive.exists():
-        return [f"-XX:SharedArchiveFile={archive}", *_QUIET]
-    return [RECORD, *_QUIET] if _can_make(archive, java) and not any(map(_has_site_file, jars)) else []
+    try:
+        archive = place(kind, java, jars)
+        if _is_trusted(archive):
+            return [f"-XX:SharedArchiveFile={archive}", *_QUIET]
+        is_wanted = notes_classes and _can_make(archive, java) and not any(map(_has_settings, jars))
+    except (OSError, zipfile.BadZipFile):  # Java has its own word for it
+        return []
+    return [RECORD, *_QUIET] if is_wanted else []
 
 
 def place(kind: str, java: Path, jars: Sequence[Path]) -> Path:
@@ -44,10 +54,10 @@ def place(kind: str, java: Path, jars: Sequence[Path]) -> Path:
     return jars[0].parent.parent / FOLDER / f"{kind}-{known.hexdigest()[:16]}.jsa"
 
 
-def make(java: Path, wanted: Mapping[Path, int]) -> None:
+def make(java: Path, wanted: Mapping[Path, int], seconds: float = MAKE_SECONDS) -> None:
     """Make archives of processes that run with `options`, by their pids; they stand still for some seconds.
 
-    One that cannot be made is left out: without it processes only start more slowly.
+    One that cannot be made in that time is left out: without it processes only start more slowly.
     """
     under_way = []
     for archive, pid in wanted.items():
@@ -55,7 +65,7 @@ def make(java: Path, wanted: Mapping[Path, int]) -> None:
             under_way.append(_Making(java, archive, pid))
     for one in under_way:
         with suppress(OSError):
-            one.finish()
+            one.finish(seconds)
 
 
 class _Making:
@@ -63,8 +73,9 @@ class _Making:
 
     def __init__(self, java: Path, archive: Path, pid: int) -> None:
         self._archive = archive
+        self._kind = archive.name.rpartition("-")[0]
         self._begun = archive.with_name(f".{archive.name}-{pid}")
-        archive.parent.mkdir(exist_ok=True)
+        archive.parent.mkdir(mode=0o755, exist_ok=True)
         self._asking = subprocess.Popen(
             [str(_jcmd(java)), str(pid), "VM.cds", "dynamic_dump", str(self._begun)],
             stdin=subprocess.DEVNULL,
@@ -72,38 +83,47 @@ class _Making:
             stderr=subprocess.DEVNULL,
         )
 
-    def finish(self) -> None:
+    def finish(self, seconds: float) -> None:
         """Put it in place once it is whole, and those of other jars or of another Java away."""
         try:
-            is_made = self._asking.wait(MAKE_SECONDS) == 0 and self._begun.exists()
+            is_made = self._asking.wait(seconds) == 0 and self._begun.exists()
         except subprocess.TimeoutExpired:
             self._asking.kill()
             self._asking.wait()
             is_made = False
-        if not is_made:
-            self._begun.unlink(missing_ok=True)
-            return
-        self._begun.replace(self._archive)
-        for other in _of_same_kind(self._archive):
+        if is_made:
+            self._begun.replace(self._archive)
+            self._remove(f"{self._kind}-*.jsa", than=0.0)
+        self._begun.unlink(missing_ok=True)
+        self._remove(f".{self._kind}-*", than=MAKE_SECONDS)
+
+    def _remove(self, pattern: str, than: float) -> None:
+        """What others have left, older than so many seconds."""
+        for other in self._archive.parent.glob(pattern):
             with suppress(FileNotFoundError):
-                other.unlink()
+                if other != self._archive and time.time() - other.stat().st_mtime > than:
+                    other.unlink()
 
 
-def _of_same_kind(archive: Path) -> Iterable[Path]:
-    kind = archive.name.rpartition("-")[0]
-    return (one for one in archive.parent.glob(f"{kind}-*.jsa") if one != archive)
+def _is_trusted(archive: Path) -> bool:
+    """Whether it is there, and nobody but root and this user can have written it: it holds code."""
+    try:
+        found = archive.lstat(), archive.parent.lstat()
+    except OSError:
+        return False
+    return stat.S_ISREG(found[0].st_mode) and all(
+        one.st_uid in (0, os.getuid()) and not one.st_mode & (stat.S_IWGRP | stat.S_IWOTH) for one in found
+    )
 
 
 def _can_make(archive: Path, java: Path) -> bool:
-    return _jcmd(java).exists() and os.access(archive.parent.parent, os.W_OK)
+    folder = archive.parent if archive.parent.exists() else archive.parent.parent
+    return _jcmd(java).exists() and folder.is_dir() and os.access(folder, os.W_OK)
 
 
-def _has_site_file(jar: Path) -> bool:
-    try:
-        with zipfile.ZipFile(jar) as found:
-            return any("/" not in name and name.endswith("-site.xml") for name in found.namelist())
-    except (OSError, zipfile.BadZipFile):  # Java has its own word for it
-        return True
+def _has_settings(jar: Path) -> bool:
+    with zipfile.ZipFile(jar) as found:
+        return any(name in _SETTINGS or ("/" not in name and name.endswith("-site.xml")) for name in found.namelist())
 
 
 def _jcmd(java: Path) -> Path:

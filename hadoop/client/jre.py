@@ -59,7 +59,7 @@ def _check_version(java: Path, origin: str) -> Path:
 
 def _version(java: Path) -> int | None:
     with suppress(OSError):  # most installations have this file, which is read sooner than Java starts
-        if found := _RELEASE.search((java.resolve().parents[1] / "release").read_text()):
+        if found := _RELEASE.search((java.resolve().parent.parent / "release").read_text(errors="replace")):
             return int(found[1])
     try:
         answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)

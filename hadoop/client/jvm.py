@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,12 @@ from hadoop.client.jars import check_jars
 from hadoop.client.jre import OPENS, find_java
 from hadoop.errors import HadoopError
 
-
-_ARCHIVE = "client"
-"""Of the classes that Python's processes load, commands and application masters alike."""
+_ARCHIVE_SECONDS = 30.0
+"""How long a process waits for its archive: it stands still, and has nothing else to do."""
+_SUPPORT = Path(jpype.__file__).resolve().parents[1] / "org.jpype.jar"
+"""What JPype puts behind all jars."""
+_ARCHIVE = f"client-{hashlib.sha256(str(_SUPPORT).encode()).hexdigest()[:8]}"
+"""Of the classes that processes of this Python load, commands and application masters alike."""
 
 
 @dataclass(frozen=True)
@@ -57,21 +61,22 @@ def start(home: HadoopHome, heap_mb: int = 256, notes_classes: bool = False) -> 
     os.environ["HADOOP_USER_NAME"] = home.user
     program = find_java(os.environ.get("JAVA_HOME"))
     jars = _jars(home)
-    archive = class_archives.options(_ARCHIVE, program, jars)
-    if class_archives.RECORD in archive and not notes_classes:
-        archive = []
-    jpype.startJVM(
-        str(program.parents[1] / "lib" / "server" / "libjvm.so"),
-        f"-Xmx{heap_mb}m",
-        "-XX:+UseSerialGC",
-        "-XX:TieredStopAtLevel=1",
-        *archive,
-        f"-DHADOOP_USER_NAME={home.user}",
-        *OPENS,
-        interrupt=False,  # Python handles Ctrl-C, because it has to clean up
-        classpath=[*map(str, jars), str(home.conf_dir)] if archive else [str(home.conf_dir), *map(str, jars)],
-        convertStrings=False,
-    )
+    # For other paths JPype has a way of its own, which knows no archives.
+    is_plain = all(str(path).isascii() for path in (home.conf_dir, *jars))
+    archive = class_archives.options(_ARCHIVE, program, jars, notes_classes) if is_plain else []
+    with _java_that_starts(program):
+        jpype.startJVM(
+            str(program.parents[1] / "lib" / "server" / "libjvm.so"),
+            f"-Xmx{heap_mb}m",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            *archive,
+            f"-DHADOOP_USER_NAME={home.user}",
+            *OPENS,
+            interrupt=False,  # Python handles Ctrl-C, because it has to clean up
+            classpath=[*map(str, jars), str(home.conf_dir)] if archive else [str(home.conf_dir), *map(str, jars)],
+            convertStrings=False,
+        )
     _keep_signals()
     # The daemons' log settings write to the console, where the command shows progress.
     jpype.JClass("org.apache.log4j.Logger").getRootLogger().setLevel(jpype.JClass("org.apache.log4j.Level").FATAL)
@@ -80,16 +85,29 @@ def start(home: HadoopHome, heap_mb: int = 256, notes_classes: bool = False) -> 
 def archive_classes(home: HadoopHome) -> None:
     """Let processes that speak to Hadoop start faster from now on, unless they do so already or cannot.
 
-    For one that has done all it had to do: it has loaded most classes, and stands still for some seconds.
+    For one that was started to note its classes and has done all it had to do: it stands still for some seconds.
     """
-    program = find_java(os.environ.get("JAVA_HOME"))
-    if class_archives.RECORD in class_archives.options(_ARCHIVE, program, jars := _jars(home)):
-        class_archives.make(program, {class_archives.place(_ARCHIVE, program, jars): os.getpid()})
+    jars = _jars(home)
+    with suppress(OSError, HadoopError):  # the jars or Java have been replaced since
+        program = find_java(os.environ.get("JAVA_HOME"))
+        if class_archives.RECORD in class_archives.options(_ARCHIVE, program, jars):
+            class_archives.make(program, {class_archives.place(_ARCHIVE, program, jars): os.getpid()}, _ARCHIVE_SECONDS)
 
 
 def _jars(home: HadoopHome) -> list[Path]:
-    """Hadoop's, and the one that JPype puts behind them."""
-    return [*sorted(home.jars.glob("*.jar")), Path(jpype.__file__).parents[1] / "org.jpype.jar"]
+    return [*sorted(home.jars.glob("*.jar")), _SUPPORT]
+
+
+@contextmanager
+def _java_that_starts(program: Path) -> Iterator[None]:
+    """Turn what JPype says of a Java that cannot be loaded into a HadoopError."""
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        said = str(error).split("\n", maxsplit=1)[0]
+        raise HadoopError(
+            f"Java cannot be started from {program.parents[1]} ({said})", remedy="point JAVA_HOME at one that works"
+        ) from error
 
 
 def _keep_signals() -> None:

@@ -66,7 +66,8 @@ def main(spec_file: str) -> int:
     if not is_kept:
         clean(filesystem, spec.staging)  # only now: until here another attempt might have needed it
     listener.close()
-    jvm.archive_classes(hadoop)
+    if succeeded:
+        jvm.archive_classes(hadoop)
     return 0 if succeeded else 1
 
 

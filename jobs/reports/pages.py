@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from functools import cache
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from typing import TYPE_CHECKING
 
 from jobs.errors import JobError
 from jobs.reports.report import JobReport
 from jobs.reports.texts import byte_scale, bytes_text, number_text, ratio_text
 from jobs.reports.timeline import KINDS, timeline
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 def html(report: JobReport) -> str:
@@ -58,6 +60,8 @@ def remarks(report: JobReport) -> list[str]:
 @cache
 def pages() -> Environment:
     """The templates of all pages of a job, with what they need to draw."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # whoever draws no page starts sooner
+
     environment = Environment(
         loader=PackageLoader("jobs.reports", ""),
         autoescape=True,

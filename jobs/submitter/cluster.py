@@ -114,7 +114,7 @@ class TaskCluster:
     def _values(self, program: str | None) -> list[Datum]:
         """What nodes are judged by, none if the service does not know how the plug-in judges them."""
         names: set[str] = set()
-        for one in (None, program):
+        for one in dict.fromkeys((None, program)):
             with suppress(NotFound, InvalidInput):
                 names |= self._client.explain(one).data_names
         found = []

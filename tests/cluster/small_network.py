@@ -1,4 +1,4 @@
-"""A network that is there in a tenth of a second, where AlexNet takes two, for jobs whose rows are not what is tested."""
+"""A network that is there in a tenth of a second, where AlexNet takes two, for jobs whose rows no test reads."""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ import pytest
 from bench.stage import module_of
 from hadoop.local import processes
 from jobs.division.decision_store import UNKNOWN_SECONDS
-from tests.cluster.small_network import small_network
 from tests.cluster.site import KEPT, Site, succeed, until
+from tests.cluster.small_network import small_network
 
 MANY = 160
 """So many images that no node has done its part before its processes are found and stopped."""

@@ -20,8 +20,8 @@ from hadoop.local.lifecycle import Cluster
 from hadoop.local.site import NODE_MEMORY_MB, NODE_VCORES
 from hadoop.rest.pages import NotKnown, Pages
 from hadoop.rest.resourcemanager import ResourceManager
-from tests.cluster.small_network import small_network
 from tests.cluster.site import add_properties, nodewise, succeed, until
+from tests.cluster.small_network import small_network
 from tests.cluster.standing import Standing
 from tests.recipes.checkout import Checkout
 from tests.recipes.pages import block

@@ -17,8 +17,8 @@ from bench.stage import CAPABILITY, Stage, module_of, on_cluster, restart, until
 from infosvc.wire.errors import InfoError
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import TaskState
-from tests.cluster.small_network import small_network
 from tests.cluster.site import add_properties
+from tests.cluster.small_network import small_network
 from tests.cluster.standing import Standing
 from tests.cluster.task_platform import Platform, platform_of
 from tests.cluster.task_session import Tasks, session_of

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from hadoop.client.jre import find_java
 from hadoop.client import class_archives
 from hadoop.client.class_archives import RECORD, make, options, place
+from hadoop.client.jars import JARS
+from hadoop.client.jre import find_java
 
 JAVA = find_java(os.environ.get("JAVA_HOME"))
 
@@ -77,6 +79,80 @@ def test_an_archive_replaces_that_of_former_jars(jars: list[Path]) -> None:
 
     assert sorted(archive.parent.iterdir()) == sorted([archive, kept])
     assert archive.stat().st_size > 100_000
+
+
+def test_an_archive_that_others_can_write_is_not_used(jars: list[Path]) -> None:
+    archive = place("namenode", JAVA, jars)
+    archive.parent.mkdir()
+    archive.touch()
+    for path, mode in ((archive, 0o664), (archive.parent, 0o777)):
+        usual = path.stat().st_mode
+        path.chmod(mode)
+        assert f"-XX:SharedArchiveFile={archive}" not in options("namenode", JAVA, jars)
+        path.chmod(usual)
+    assert f"-XX:SharedArchiveFile={archive}" in options("namenode", JAVA, jars)
+
+    os.chown(archive, 65534, 65534)
+
+    assert f"-XX:SharedArchiveFile={archive}" not in options("namenode", JAVA, jars)
+
+
+@pytest.mark.parametrize("name", ["core-site.xml", "log4j.properties"])
+def test_jars_with_settings_get_no_archive(jars: list[Path], name: str) -> None:
+    with zipfile.ZipFile(jars[0].with_name("b.jar"), "w") as jar:
+        jar.writestr(name, "")
+
+    assert options("namenode", JAVA, [*jars, jars[0].with_name("b.jar")]) == []
+
+
+def test_jars_that_are_gone_or_damaged_are_left_to_java(jars: list[Path]) -> None:
+    damaged = jars[0].with_name("damaged.jar")
+    damaged.write_text("no jar")
+
+    assert options("namenode", JAVA, [*jars, damaged]) == []
+    assert options("namenode", JAVA, [*jars, jars[0].with_name("gone.jar")]) == []
+
+
+def test_a_process_that_does_not_note_its_classes_only_uses_an_archive(jars: list[Path]) -> None:
+    assert options("namenode", JAVA, jars, notes_classes=False) == []
+
+    place("namenode", JAVA, jars).parent.mkdir()
+    place("namenode", JAVA, jars).touch()
+
+    assert options("namenode", JAVA, jars, notes_classes=False) != []
+
+
+START = """
+import sys
+from pathlib import Path
+from hadoop.client import jvm
+
+home = jvm.HadoopHome(Path(sys.argv[1]), Path(sys.argv[2]), "me")
+jvm.start(home, notes_classes=True)
+assert jvm.configuration().get("fs.defaultFS") == "hdfs://ours", "the site files count"
+print("class-archives" in Path("/proc/self/maps").read_text(), flush=True)
+jvm.archive_classes(home)
+"""
+
+
+def test_a_process_of_python_leaves_an_archive_with_which_others_start(tmp_path: Path) -> None:
+    conf, lib = tmp_path / "conf", tmp_path / "lib"
+    conf.mkdir()
+    lib.mkdir()
+    for jar in JARS.glob("*.jar"):
+        (lib / jar.name).symlink_to(jar)
+    value = "<property><name>fs.defaultFS</name><value>hdfs://ours</value></property>"
+    (conf / "core-site.xml").write_text(f"<configuration>{value}</configuration>")
+
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", START, conf, lib], capture_output=True, text=True, timeout=120, check=True
+        ).stdout.split()[0]
+        for _ in range(2)
+    ]
+
+    assert said == ["False", "True"]
+    assert [file.suffix for file in (tmp_path / "class-archives").iterdir()] == [".jsa"]
 
 
 def test_what_cannot_be_made_leaves_nothing(jars: list[Path]) -> None:

@@ -21,7 +21,7 @@ from infosvc.wire.records import Role
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import Task, TaskNews, TaskProgress, TaskState
 from infosvc.wire.tunnel.described import Tunnel
-from infosvc.wire.tunnel.frames import CLOSE, DATA, IDLE, LONGEST_CONTENT, Frame, told
+from infosvc.wire.tunnel.frames import CLOSE, DATA, IDLE, LONGEST_CONTENT, Frame, line_frame
 from infosvc.wire.tunnel.tunnel_end import TunnelCalls, TunnelEnd
 from tests.infosvc.conftest import TOKEN
 from tests.infosvc.task_users import as_user
@@ -80,7 +80,7 @@ def test_what_one_end_sends_the_other_hears_in_order(service: Served) -> None:
 
 def test_what_is_sent_before_the_runner_comes_waits_for_it(service: Served) -> None:
     with running(service, service.client) as (task, runner), TunnelCalls(service.client).open(task.task_id) as near:
-        near.send([told(CLOSE, 3, {"code": 1})])
+        near.send([line_frame(CLOSE, 3, {"code": 1})])
 
         with TunnelCalls(runner).join(TunnelCalls(runner).waiting(task.task_id)[0]) as far:
             assert next(frames_of(far)) == Frame(CLOSE, 3, b'{"code": 1}')

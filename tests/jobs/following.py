@@ -100,7 +100,7 @@ def main(job_id: str, note: str) -> None:
     import click
     from rich.console import Console
 
-    from jobs.commands.attend import attend
+    from jobs.commands.job.attend import attend
 
     os.close(os.open(os.ttyname(0), os.O_RDWR))  # whoever leads a session and opens a terminal gets its Ctrl-C
     master = Master(STATUS)

@@ -22,8 +22,8 @@ from hadoop.client.yarn import Application
 from hadoop.errors import HadoopError
 from jobs.application.following import ASK_SECONDS, PATIENCE_SECONDS, Sight, Watch, ask, follow
 from jobs.application.status import JobStatus
-from jobs.commands.attend import INTERRUPTED, attend, watch
-from jobs.commands.bars import Bars, Lines, duration, line, new_lines, snapshot
+from jobs.commands.job.attend import INTERRUPTED, attend, watch
+from jobs.commands.job.bars import Bars, Lines, duration, line, new_lines, snapshot
 from jobs.errors import JobError
 from tests.jobs.following import JOB, NODES, RUNNING, STATUS, SUCCEEDED, WAITING, Master, Script
 

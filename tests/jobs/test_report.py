@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console
 
-from jobs.commands.tables import comparison
+from jobs.commands.job.tables import comparison
 from jobs.errors import JobError
 from jobs.reports.pages import comparison_html, html, remarks
 from jobs.reports.report import Failure, JobReport, LeaseReport, NodeReport

@@ -16,9 +16,10 @@ from infosvc.wire.service_options import ServiceAddress
 from jobs.application.job_spec import JobOptions
 from jobs.application.options import options_of
 from jobs.application.submit import InfoAccess
-from jobs.commands.job import job, submit
+from jobs.commands.job.job_group import job
+from jobs.commands.job.job_submit import submit
+from jobs.commands.job.tables import accuracy_table
 from jobs.commands.request_options import request
-from jobs.commands.tables import accuracy_table
 from jobs.errors import JobError
 from jobs.images.accuracy import Accuracy
 from jobs.images.result import accuracy_json

@@ -22,7 +22,7 @@ from tests.recipes.pages import block
 from tests.recipes.shell import Shell, stop
 
 CATALOGUE = "collectors/catalog.toml"
-COMMAND_LIST = "KIND_COMMANDS: Mapping[str, str] = {"
+COMMAND_LIST = "JOB_COMMANDS = {"
 COMMAND = """import click
 
 
@@ -53,16 +53,16 @@ def until(condition: Callable[[], Any], seconds: float = 60) -> Any:
 def test_a_kind_s_command_is_a_file_and_a_line_and_is_imported_when_it_is_asked_for(
     checkout: Checkout, tmp_path: Path
 ) -> None:
-    file, registry = "jobs/commands/job_count.py", "jobs/commands/kind_commands.py"
+    file, registry = "jobs/commands/job/job_count.py", "jobs/commands/job/job_group.py"
     checkout.write(file, COMMAND)
-    checkout.add_line(registry, '"count": "jobs.commands.job_count:count",', below=COMMAND_LIST)
-    assert checkout.changes() == [file, f'{registry}: +     "count": "jobs.commands.job_count:count",']
+    checkout.add_line(registry, '"count": "jobs.commands.job.job_count:count",', below=COMMAND_LIST)
+    assert checkout.changes() == [file, f'{registry}: +     "count": "jobs.commands.job.job_count:count",']
     shell = checkout.shell(tmp_path / "home")
 
     assert "counts to 7" in shell.run("nodewise job count --to 7")
     assert "count " in shell.run("nodewise job --help")
-    kinds = "{'jobs.commands.job_count', 'jobs.commands.job_run'}"
-    loaded = f"import sys, jobs.commands.job; print(set(sys.modules) & {kinds})"
+    kinds = "{'jobs.commands.job.job_count', 'jobs.commands.job.job_run'}"
+    loaded = f"import sys, jobs.commands.job.job_group; print(set(sys.modules) & {kinds})"
     assert shell.run(f'python -c "{loaded}"').strip() == "set()"
 
 

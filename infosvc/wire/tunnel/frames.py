@@ -38,7 +38,7 @@ class Frame(NamedTuple):
 IDLING = Frame(IDLE).encode()
 
 
-def told(kind: int, line: int, said: Mapping[str, Any]) -> Frame:
+def line_frame(kind: int, line: int, said: Mapping[str, Any]) -> Frame:
     """A frame OPEN or CLOSE; InvalidInput when it would be too long."""
     content = json.dumps(said).encode()
     if len(content) > LONGEST_CONTENT:
@@ -50,8 +50,8 @@ def told(kind: int, line: int, said: Mapping[str, Any]) -> Frame:
     return Frame(kind, line, content)
 
 
-def saying(frame: Frame) -> Mapping[str, Any]:
-    """What a frame OPEN or CLOSE says; nothing if that is no JSON object."""
+def content_of(frame: Frame) -> Mapping[str, Any]:
+    """What a frame OPEN or CLOSE says: an empty mapping where it holds no JSON object."""
     try:
         found = json.loads(frame.content)
     except (ValueError, RecursionError):

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from infosvc.wire.errors import InfoError, NotFound
-from infosvc.wire.tunnel.frames import CLOSE, COUNT, DATA, SIDES, SIZE, TAKEN, Frame, told
+from infosvc.wire.tunnel.frames import CLOSE, COUNT, DATA, SIDES, SIZE, TAKEN, Frame, line_frame
 
 WINDOW = 1 << 18
 """Bytes of a line on their way in one direction."""
@@ -75,7 +75,7 @@ class Line:
         """End it, and let the other end hear how; nothing more is heard of it here."""
         why = {"why": str(how["why"])[:LONGEST_WHY]} if "why" in how else {}
         with suppress(InfoError):
-            self._send([told(CLOSE, self._number, how | why)])
+            self._send([line_frame(CLOSE, self._number, how | why)])
         self.end({})
 
     def hear(self, frame: Frame) -> None:

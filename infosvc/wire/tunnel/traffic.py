@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from infosvc.wire.tunnel.frames import CLOSE, IDLE, OPEN, Frame, saying
+from infosvc.wire.tunnel.frames import CLOSE, IDLE, OPEN, Frame, content_of
 from infosvc.wire.tunnel.lines import Line, LineUser
 from infosvc.wire.tunnel.tunnel_end import TunnelEnd
 
@@ -52,9 +52,9 @@ class Traffic:
     def _hear(self, frame: Frame) -> None:
         self._has_heard = self._has_heard or frame.kind != IDLE
         if frame.kind == OPEN:
-            self._on_open(frame.line, saying(frame))
+            self._on_open(frame.line, content_of(frame))
         elif line := self._lines.get(frame.line):
-            line.end(saying(frame)) if frame.kind == CLOSE else line.hear(frame)
+            line.end(content_of(frame)) if frame.kind == CLOSE else line.hear(frame)
 
 
 class _Forgetting:

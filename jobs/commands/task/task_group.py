@@ -15,22 +15,22 @@ from infosvc.wire.errors import InfoError
 from infosvc.wire.service_options import ServiceAddress
 from infosvc.wire.tasks import Task, TaskState
 from infosvc.wire.terminal_text import moment, plain
+from jobs.commands.lazy_group import LazyGroup
 from jobs.commands.service_options import service_options
-from jobs.commands.task.task_compare import compare
-from jobs.commands.task.task_explain import explain
-from jobs.commands.task.task_image import image
-from jobs.commands.task.task_logs import logs
-from jobs.commands.task.task_outputs import outputs
-from jobs.commands.task.task_replay import replay
-from jobs.commands.task.task_shell import shell
 from jobs.commands.task.task_shown import console, json_option, print_json, state_text
-from jobs.commands.task.task_speeds import speeds
-from jobs.commands.task.task_submit import submit
-from jobs.commands.task.task_values import values
 from jobs.commands.task.task_waiting import follow, sentence
 
+TASK_COMMANDS = {
+    name: f"jobs.commands.task.task_{name}:{name}"
+    for name in (
+        *("compare", "explain", "image", "logs", "outputs"),
+        *("replay", "shell", "speeds", "submit", "values"),
+    )
+}
+"""Those with a file of their own: the name after `nodewise task`  ->  module:command."""
 
-@click.group()
+
+@click.group(cls=LazyGroup, places=TASK_COMMANDS)
 def task() -> None:
     """Run programs once on the cluster, each in a container of its own, in any order or one after another.
 
@@ -171,18 +171,6 @@ def rm(home: Path, /, service: ServiceAddress, task_ids: Sequence[str]) -> None:
         return "forgotten"
 
     _for_each(task_ids, forget)
-
-
-task.add_command(submit)
-task.add_command(logs)
-task.add_command(values)
-task.add_command(compare)
-task.add_command(explain)
-task.add_command(image)
-task.add_command(outputs)
-task.add_command(replay)
-task.add_command(shell)
-task.add_command(speeds)
 
 
 def _rows(found: Task) -> list[tuple[str, Any]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError
-from infosvc.wire.tunnel.frames import MOST_LINES, OPEN, told
+from infosvc.wire.tunnel.frames import MOST_LINES, OPEN, line_frame
 from infosvc.wire.tunnel.lines import Line, LineUser
 from infosvc.wire.tunnel.traffic import HEARD, Traffic
 from infosvc.wire.tunnel.tunnel_end import TunnelCalls
@@ -43,7 +43,7 @@ class UserTunnel:
         """
         with self._opening:
             self._count_on()
-            opening = told(OPEN, self._next, asked)
+            opening = line_frame(OPEN, self._next, asked)
             line = self._traffic.add(self._next, user)
         try:
             self._end.send([opening])

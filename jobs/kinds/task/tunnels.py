@@ -19,7 +19,7 @@ from boxes.terminal import Size
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Conflict, InfoError, NotFound
 from infosvc.wire.tunnel.described import Tunnel
-from infosvc.wire.tunnel.frames import CLOSE, told
+from infosvc.wire.tunnel.frames import CLOSE, line_frame
 from infosvc.wire.tunnel.lines import LONGEST_WHY, Line
 from infosvc.wire.tunnel.traffic import Traffic
 from infosvc.wire.tunnel.tunnel_end import TunnelCalls, TunnelEnd
@@ -111,7 +111,7 @@ class _Served:
             self._open_line(number, asked)
         except Exception as error:  # whatever is asked, other lines go on
             with suppress(InfoError):
-                self._end.send([told(CLOSE, number, {"why": str(error)[:LONGEST_WHY]})])
+                self._end.send([line_frame(CLOSE, number, {"why": str(error)[:LONGEST_WHY]})])
 
     def _open_line(self, number: int, asked: Mapping[str, Any]) -> None:
         if number in self._traffic:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from typing import Any
+
 from rich.table import Table
 
+from hadoop.client.yarn import Application
 from jobs.application import job_record
 from jobs.application.job_record import JobRecord
 from jobs.application.submit import Submitter
@@ -42,3 +46,8 @@ def table(record: JobRecord) -> Table:
     found.title = f"{status.job_id}, {status.kind}: {status.state}, {status.done} of {status.of} {status.unit}"
     found.caption = "\n".join(text for text in (record.said, *status.section_lines(), *status.news) if text)
     return found
+
+
+def application_json(application: Application) -> dict[str, Any]:
+    """What --json tells of a job as YARN knows it."""
+    return asdict(application) | {"tags": sorted(application.tags), "kind": job_record.kind_of(application.tags)}

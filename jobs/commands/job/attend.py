@@ -10,7 +10,7 @@ from rich.console import Console
 
 from hadoop.client.yarn import Application
 from jobs.application.following import Following, Watch, follow
-from jobs.commands.bars import view
+from jobs.commands.job.bars import view
 from jobs.errors import JobError
 
 INTERRUPTED = 130

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -14,30 +14,29 @@ WHOLE = 1000
 
 
 class LazyGroup(click.Group):
-    """Knows for each command where it is: name -> `module:attribute`, and which get --watch, of a group some."""
+    """Knows for each command where it is: name -> `module:attribute`. It may have commands of its own beside them."""
 
-    def __init__(
-        self, *arguments: Any, places: Mapping[str, str], watched: Mapping[str, Sequence[str]], **options: Any
-    ) -> None:
+    def __init__(self, *arguments: Any, places: Mapping[str, str], **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._places = dict(places)
-        self._watched = dict(watched)
+        self._changes: dict[str, Callable[[click.Command], None]] = {}
 
-    def list_commands(self, _ctx: click.Context) -> list[str]:
-        """All names, in the order of the listing."""
-        return list(self._places)
+    def change(self, name: str, change: Callable[[click.Command], None]) -> None:
+        """Have this done to a command as soon as it is imported."""
+        self._changes[name] = change
 
-    def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names: in the order of the listing, or of the alphabet where there are commands of its own."""
+        own = super().list_commands(ctx)
+        return sorted([*own, *self._places]) if own else list(self._places)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """One command, None when there is none of this name."""
         if cmd_name not in self._places:
-            return None
+            return super().get_command(ctx, cmd_name)
         found: click.Command = _at(self._places[cmd_name])
-        if cmd_name in self._watched:
-            from nodewise.watch import watchable
-
-            names = self._watched[cmd_name]
-            for each in [found.commands[name] for name in names] if isinstance(found, click.Group) else [found]:
-                watchable(each)
+        if cmd_name in self._changes:
+            self._changes[cmd_name](found)
         for each in (found, *(found.commands.values() if isinstance(found, click.Group) else ())):
             each.short_help = each.get_short_help_str(WHOLE)  # else click cuts sentences off where a line ends
         return found
@@ -49,11 +48,13 @@ class LazyGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.exceptions.NoSuchCommand as error:
-            raise click.exceptions.NoSuchCommand(error.command_name, possibilities=self._places, ctx=ctx) from None
+            raise click.exceptions.NoSuchCommand(
+                error.command_name, possibilities=self.list_commands(ctx), ctx=ctx
+            ) from None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
-        """Names come from the list, so that completing one imports none; what they do is told by --help."""
-        names = [CompletionItem(name) for name in self._places if name.startswith(incomplete)]
+        """Names come from the list, so that completing one imports no other; what they do is told by --help."""
+        names = [CompletionItem(name) for name in self.list_commands(ctx) if name.startswith(incomplete)]
         return names + click.Command.shell_complete(self, ctx, incomplete)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from jobs.application.job_spec import JobOptions
-from jobs.commands import attend
+from jobs.commands.job import attend
 from jobs.commands.made_options import collect, made_options
 from jobs.commands.options import hadoop_options, progress_console, session, show
 from jobs.commands.request_options import access

@@ -1,0 +1,1 @@
+"""`nodewise job`: work of any kind on YARN."""

@@ -1,0 +1,55 @@
+"""`nodewise job logs`: what the processes of a job have written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hadoop.rest.addresses import namenode_http, resourcemanager_http
+from hadoop.rest.webhdfs import WebHdfs
+from jobs.application import following, job_record
+from jobs.application import logs as job_logs
+from jobs.application.status import ContainerStatus
+from jobs.commands.job import attend
+from jobs.commands.options import hadoop_home, hadoop_options, progress_console
+
+
+@click.command()
+@click.argument("job_id")
+@click.option("-f", "--follow", "follows", is_flag=True, help="Go on until the job ends.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object per line.")
+@hadoop_options
+@click.pass_obj
+def logs(home: Path, /, job_id: str, follows: bool, as_json: bool, **hadoop: Any) -> None:
+    """Print what the application masters and the workers of a job wrote, each line after the name of its node.
+
+    A line of stdout follows a |, one of stderr a !, and what nodewise itself says a -.
+
+    \b
+    Example:
+      nodewise job logs application_1700000000000_0001 -f
+    """
+    where = hadoop_home(home, **hadoop)
+    rm_http = resourcemanager_http(where.conf_dir)
+
+    def list_containers(alive: bool) -> Sequence[ContainerStatus]:
+        seen = following.ask_proxy(rm_http, job_id) if alive else None
+        if alive:
+            return seen.containers if seen else ()
+        record = job_record.load(WebHdfs(namenode_http(where.conf_dir), where.user), job_id)
+        return record.status.containers if record else ()
+
+    found = job_logs.JobLogs(rm_http, job_id, where.user, list_containers)
+    try:
+        for line in job_logs.follow(found) if follows else job_logs.printed_lines(found):
+            if isinstance(line, str):
+                progress_console.print(line, style="dim", soft_wrap=True)
+            else:
+                click.echo(json.dumps(asdict(line)) if as_json else line)
+    except KeyboardInterrupt:
+        raise click.exceptions.Exit(attend.INTERRUPTED) from None
