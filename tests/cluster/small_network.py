@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-WORKER_PYTHON = Path(__file__).resolve().parents[2] / ".venv-worker" / "bin" / "python"
+from jobs.application.package import WORKER_PYTHON
+
 PROGRAM = """
 import sys
 import numpy as np

@@ -20,6 +20,7 @@ import pytest
 from hadoop.local import daemons
 from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Kind, Producer, Role
+from jobs.application.package import WORKER_PYTHON
 from jobs.division import speed_history
 from jobs.division.readings import Program
 from tests.cluster.site import BROKEN, EXAMPLES, KEPT, PICTURES, Site, succeed, until
@@ -27,8 +28,6 @@ from tests.recipes.pages import block
 
 pytestmark = pytest.mark.cluster
 
-ROOT = Path(__file__).resolve().parents[2]
-WORKER_PYTHON = ROOT / ".venv-worker" / "bin" / "python"
 
 REPORT_KEYS = {
     *("job_id", "application_id", "engine", "policy", "capability", "images", "errors", "started_at"),

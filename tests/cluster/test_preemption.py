@@ -163,7 +163,7 @@ def _spared(stage: Stage, tasks: Tasks, checkpoints: str) -> dict[str, dict[str,
 
     try:
         until(lambda: all(tasks.log(task_id, "stdout.1") for task_id, _ in begun), 120, "all four run")
-    except BenchError:  # YARN took one back before its program began, for what the test before had asked for
+    except BenchError:  # as when YARN took one back before its program began, which is not started again then
         for _, job_id in begun:
             tasks.ask("kill", job_id)
         return {}

@@ -105,8 +105,10 @@ class Invented:
         return _answer(replace(shown, report=report, no_report=none, record=record, ending=ending))
 
     def queue(self) -> ResponseReturnValue:
-        """GET /queue."""
-        return _answer(replace(self.queues, time=time.time()))
+        """GET /queue: what is expected stays as far away as it was when it was invented."""
+        now = time.time()
+        waiting = tuple(_later(one, now - self.queues.time) for one in self.queues.waiting)
+        return _answer(replace(self.queues, time=now, waiting=waiting))
 
     def logs(self, job_id: str) -> ResponseReturnValue:
         """GET /jobs/ID/logs."""
@@ -195,6 +197,11 @@ def _queues() -> ClusterQueues:
     unknown = "not known: fewer than 10 ended tasks and applications are remembered"
     waiting = (first, WaitingApplication(queue="root.default", position=2), replace(last, no_start=unknown))
     return ClusterQueues(now, "capacity", "", (default, small), waiting, True, 1)
+
+
+def _later(one: WaitingApplication, seconds: float) -> WaitingApplication:
+    start = one.start and ExpectedStart(one.start.earliest + seconds, one.start.latest + seconds)
+    return replace(one, start=start)
 
 
 def _status(done: int) -> JobStatus:
