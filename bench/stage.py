@@ -125,8 +125,18 @@ def restart(cluster: Cluster, kind: str) -> None:
     process = daemons.find_running(cluster)[daemon]
     process.kill()
     process.wait()
-    daemons.start(daemon)
-    until(lambda: health.running_nodemanagers(cluster) == nodes, 120, "all nodes have come back")
+    begun = daemons.start(daemon)
+
+    def are_back() -> bool:
+        if not processes.is_alive(begun):
+            raise daemons.failure(daemon, "ended while starting")
+        return health.running_nodemanagers(cluster) == nodes
+
+    try:
+        until(are_back, 120, "all nodes have come back")
+    except BenchError as error:
+        said = daemons.failure(daemon, f"counts {health.running_nodemanagers(cluster)}, and said last")
+        raise BenchError(f"{error}: {said}") from error
 
 
 def module_of(process: psutil.Process) -> str:
