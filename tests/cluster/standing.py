@@ -27,6 +27,9 @@ from tests.cluster.site import BROKEN, EXAMPLES, PICTURES, Site, nodewise, succe
 
 NODES = 4
 LOADED = "/data/images"
+USUAL_SECONDS = 60.0
+STILL_RUN = {"cpu_free_ratio", "load_1m"}
+"""Of what ships, the only values that are measured more often: the others would take a twentieth of the machine."""
 Catalogue = tuple[dict[str, Producer], dict[str, dict[str, tuple[bool, float]]]]
 
 
@@ -109,6 +112,7 @@ class Standing:
         where = ["--directory", str(self.home / "agents" / "{node}"), "--allow", str(EXAMPLES)]
         config = str(self.home / "cluster" / "ssh" / "config")
         succeed(nodewise(self.home, "node", "add", "-F", config, *where, *made.cluster.nodes, url=made.url))
+        _calm(made)
         self._first = _catalogue(made)
 
     def _serve(self, made: Site) -> None:
@@ -164,6 +168,16 @@ def _catalogue(made: Site) -> Catalogue:
             for node in client.nodes()
         }
     return producers, slots
+
+
+def _calm(made: Site) -> None:
+    """Stop what measures often."""
+    _, slots = _catalogue(made)
+    with made.client() as client:
+        for node, found in slots.items():
+            for name, (is_running, interval) in found.items():
+                if is_running and interval < USUAL_SECONDS and name not in STILL_RUN:
+                    client.put_slot(node, name, running=False)
 
 
 def _restore(made: Site, producers: dict[str, Producer], slots: dict[str, dict[str, tuple[bool, float]]]) -> None:

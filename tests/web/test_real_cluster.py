@@ -95,7 +95,9 @@ def test_a_job_is_ended_by_keyboard(tabs: Tabs, dashboard: Dashboard) -> None:
 def test_pictures_for_the_documentation(tabs: Tabs, dashboard: Dashboard, tmp_path: Path) -> None:
     nodewise = dashboard.site.nodewise
     node = dashboard.site.cluster.nodes[0]
-    succeed(nodewise("slot", "start", "access_cost"))
+    stopped = [slot.data_name for slot in dashboard.site.client().slots(node).slots if not slot.running]
+    for name in ("access_cost", *stopped):
+        succeed(nodewise("slot", "start", name))
     succeed(nodewise("images", "make", str(tmp_path), "-n", "400"))
     succeed(nodewise("images", "load", str(tmp_path), "hdfs:///data/many"))
     given = ("--input", "hdfs:///data/many", "--policy", "maxflow", "--batch", "32", "--wait")
