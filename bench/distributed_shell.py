@@ -11,13 +11,15 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 from bench.programs import output
-from bench.stage import until
+from bench.stage import PATIENT, until
 from hadoop.local import daemons, ports
 from hadoop.local.lifecycle import Cluster
 from hadoop.rest.pages import Pages
 
 CLIENT = "org.apache.hadoop.yarn.applications.distributedshell.Client"
 MASTER_MB = 256
+NAME = "shell-"
+RUNNING = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
 
 
 class Place(NamedTuple):
@@ -43,7 +45,7 @@ def shell(
     cluster: Cluster, command: Sequence[str], containers: int, memory_mb: int, *more: str
 ) -> Iterator[subprocess.Popen[bytes]]:
     """The client of an application that runs a command in so many containers of one core; both end with the block."""
-    name = f"shell-{uuid4().hex}"
+    name = f"{NAME}{uuid4().hex}"
     jar = next(cluster.jars.glob("hadoop-yarn-applications-distributedshell-*.jar"))
     words = {
         "-jar": str(jar),
@@ -74,26 +76,39 @@ def containers(cluster: Cluster) -> list[Place]:
     """The containers of every node."""
     found = []
     for node in cluster.nodes:
-        manager = Pages("NodeManager", f"http://{node}:{ports.NODEMANAGER_HTTP}")
+        manager = Pages("NodeManager", f"http://{node}:{ports.NODEMANAGER_HTTP}", PATIENT)
         answer = manager.read_json("/ws/v1/node/containers", "the containers")
         rows = (answer["containers"] or {}).get("container", [])
         found += [Place(one["id"], node, one["state"]) for one in rows]
     return found
 
 
+def running_shells(cluster: Cluster) -> list[str]:
+    """The ids of those that have not ended."""
+    return _named(cluster, NAME, RUNNING)
+
+
 def _end(cluster: Cluster, name: str) -> None:
-    """Kill what still runs under a name, and wait until it is gone."""
-    for application in _running(cluster, name):
+    """Kill what still runs under a name, and wait until its nodes, too, have none of it any more.
+
+    For a heartbeat or more after its end they list its containers as if they ran.
+    """
+    for application in _named(cluster, name, RUNNING):
         argv = [sys.executable, "-m", "nodewise", "--home", str(cluster.home), "job", "kill", application]
         output(argv, f"the end of {application}")
-    until(lambda: not _running(cluster, name), 60, f"{name} has ended")
+    until(lambda: not _named(cluster, name, RUNNING), 180, f"{name} has ended")
+    ended = {one.removeprefix("application_") for one in _named(cluster, name)}
+    until(
+        lambda: not any(one.application in ended for one in containers(cluster)), 180, f"{name} has left all its nodes"
+    )
 
 
-def _running(cluster: Cluster, name: str) -> list[str]:
-    path = "/ws/v1/cluster/apps?states=NEW,NEW_SAVING,SUBMITTED,ACCEPTED,RUNNING"
-    answer = Pages("ResourceManager", cluster.rm_http).read_json(path, "the applications")
+def _named(cluster: Cluster, begin: str, states: Sequence[str] = ()) -> list[str]:
+    """The ids of the applications in these states, or of all that YARN remembers, whose name begins so."""
+    path = f"/ws/v1/cluster/apps?states={','.join(states)}" if states else "/ws/v1/cluster/apps"
+    answer = Pages("ResourceManager", cluster.rm_http, PATIENT).read_json(path, "the applications")
     found = (answer["apps"] or {}).get("app", [])
-    return [one["id"] for one in found if one["name"] == name]
+    return [one["id"] for one in found if one["name"].startswith(begin)]
 
 
 def first_order(cluster: Cluster) -> dict[str, Any]:
@@ -104,6 +119,6 @@ def first_order(cluster: Cluster) -> dict[str, Any]:
 def order_named(cluster: Cluster, name: str) -> dict[str, Any]:
     """What the plug-in tells of an order by JMX; nothing where there is none."""
     path = f"/jmx?qry=Hadoop:service=ResourceManager,name=NodewiseOrder-{name}"
-    answer = Pages("ResourceManager", cluster.rm_http).read_json(path, "the plug-in")
+    answer = Pages("ResourceManager", cluster.rm_http, PATIENT).read_json(path, "the plug-in")
     beans: list[dict[str, Any]] = answer["beans"]
     return beans[0] if beans else {}

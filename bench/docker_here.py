@@ -19,7 +19,7 @@ from boxes.broker.engine import Engine, EngineError
 from boxes.broker.images import pieces
 
 ROOT = Path(__file__).resolve().parents[1]
-SECONDS = 60.0
+SECONDS = 180.0
 CLAIM_SECONDS = 400.0
 """How long another Docker of benches or tests may have the socket, of which runners know one alone."""
 

@@ -24,6 +24,7 @@ from bench.info.errors import BenchError
 from hadoop.local import daemons, health, lifecycle, ports, processes, state
 from hadoop.local.daemons import Daemon
 from hadoop.local.lifecycle import Cluster
+from hadoop.rest.pages import Limits
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError
 from infosvc.wire.records import Kind, Producer
@@ -32,6 +33,10 @@ NODEWISE = (sys.executable, "-m", "nodewise")
 CAPABILITY = "bench_capability"
 """A value that is put by hand, so that no collector has to run."""
 PICTURES = "/bench/pictures"
+START_SECONDS = 400.0
+"""How long a cluster may take to start; beside much other work it takes ten times as long as alone."""
+PATIENT = Limits(connect=60.0, silence=60.0, seconds=120.0)
+"""Of a daemon that has to wait for its turn before it answers."""
 MASTERS_SHARE = re.compile(r"(maximum-am-resource-percent</name><value>)[0-9.]+(</value>)")
 
 
@@ -70,7 +75,7 @@ class Stage:
         words = ("serve", "--host", self.cluster.master, *more)
         null, variables = subprocess.DEVNULL, os.environ | daemons.environment_of_machine(None)
         self.service = subprocess.Popen(self._argv(words), stdout=null, stderr=null, env=variables)
-        until(self._answers, 60, "the information service answers")
+        until(self._answers, 180, "the information service answers")
 
     def set_masters_share(self, share: float) -> None:
         """Let application masters take so much of the cluster, and start the ResourceManager anew."""
@@ -133,10 +138,15 @@ def restart(cluster: Cluster, kind: str) -> None:
         return health.running_nodemanagers(cluster) == nodes
 
     try:
-        until(are_back, 120, "all nodes have come back")
+        until(are_back, 300, "all nodes have come back")
     except BenchError as error:
-        said = daemons.failure(daemon, f"counts {health.running_nodemanagers(cluster)}, and said last")
-        raise BenchError(f"{error}: {said}") from error
+        counted = health.running_nodemanagers(cluster)
+        said = [str(daemons.failure(daemon, f"counts {counted}, and said last"))]
+        for node in sorted(nodes - (counted or set())):
+            away = Daemon(cluster, "nodemanager", node)
+            state = "runs" if away in daemons.find_running(cluster) else "has ended"
+            said.append(str(daemons.failure(away, f"{state}, and said last")))
+        raise BenchError(f"{error}: {'; '.join(said)}") from error
 
 
 def module_of(process: psutil.Process) -> str:
@@ -182,7 +192,8 @@ def stage(
         if recorded and daemons.find_running(recorded):
             raise BenchError(f"a cluster runs in {where}: `nodewise --home {where} cluster down`, or name another home")
         try:
-            with on_cluster(lifecycle.up(where, nodes=nodes, cpus=cpus), pictures, serve) as made:
+            cluster = lifecycle.up(where, nodes=nodes, cpus=cpus, ready_seconds=START_SECONDS)
+            with on_cluster(cluster, pictures, serve) as made:
                 yield made
         finally:
             lifecycle.down(where)
@@ -202,7 +213,7 @@ def on_cluster(cluster: Cluster, pictures: int, serve: Sequence[str] = ()) -> It
     finally:
         if made.service:
             made.service.terminate()
-            made.service.wait(30)
+            made.service.wait(120)
 
 
 def _load(made: Stage, scratch: Path, pictures: int) -> None:
@@ -224,13 +235,13 @@ def cluster_of(home: Path | None) -> Iterator[Cluster]:
         recorded = state.read(home.absolute())
         ran = recorded is not None and bool(daemons.find_running(recorded))
         try:
-            yield lifecycle.up(home)
+            yield lifecycle.up(home, ready_seconds=START_SECONDS)
         finally:
             if not ran:
                 lifecycle.down(home)
         return
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         try:
-            yield lifecycle.up(Path(directory), nodes=4)
+            yield lifecycle.up(Path(directory), nodes=4, ready_seconds=START_SECONDS)
         finally:
             lifecycle.down(Path(directory))

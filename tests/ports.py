@@ -5,14 +5,16 @@ from __future__ import annotations
 import random
 import socket
 from contextlib import suppress
+from itertools import cycle, islice
 
 # Below those that the kernel gives to connections, so that none of these takes a port before it is listened on.
 RANGE = range(20_000, 32_000)
+_ORDER = cycle(random.sample(RANGE, len(RANGE)))  # so that no port is told twice before somebody listens on it
 
 
 def free_port(host: str = "127.0.0.1") -> int:
     """A port of this address that nobody listens on now."""
-    for port in random.sample(RANGE, 100):
+    for port in islice(_ORDER, 100):
         with suppress(OSError), socket.create_server((host, port)):
             return port
     raise AssertionError(f"none of a hundred ports of {host} between {RANGE.start} and {RANGE.stop} is free")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +23,20 @@ from bench.kept import RESULTS, tell
 
 @dataclass(frozen=True)
 class Size:
-    """How many nodes send how many values each every `interval` seconds, and how long the page is watched live."""
+    """How many nodes send how many values each every `interval` seconds, and how long the page is watched live.
+
+    `late` as bench.info has it.
+    """
 
     nodes: int = 1000
     names: int = 10
     interval: float = 5.0
     live_seconds: float = 10.0
     rounds: int = 5
+    late: float = 2.0
 
 
-QUICK = Size(nodes=50, names=3, interval=1.0, live_seconds=1.0, rounds=1)
+QUICK = Size(nodes=50, names=3, interval=1.0, live_seconds=1.0, rounds=1, late=60.0)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -57,7 +61,7 @@ def main(nodes: int | None, rounds: int | None, quick: bool, output: Path | None
     """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that everything that was started is ended
     usual = QUICK if quick else Size()
-    size = Size(nodes or usual.nodes, usual.names, usual.interval, usual.live_seconds, rounds or usual.rounds)
+    size = replace(usual, nodes=nodes or usual.nodes, rounds=rounds or usual.rounds)
     try:
         record = _measure(size)
     except BenchError as error:
@@ -67,7 +71,7 @@ def main(nodes: int | None, rounds: int | None, quick: bool, output: Path | None
 
 
 def _measure(size: Size) -> dict[str, Any]:
-    scale = Scale(nodes=size.nodes, names=size.names, interval=size.interval)
+    scale = Scale(nodes=size.nodes, names=size.names, interval=size.interval, late=size.late)
     since, found = machine.Since(), []
     with tempfile.TemporaryDirectory(prefix="bench-dashboard-") as home, serving(Path(home) / "home") as service:
         enrol(service, scale)

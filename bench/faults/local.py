@@ -17,7 +17,7 @@ from bench.clocks import jumping_clocks
 from bench.faults.volumes import Volume
 from bench.info.errors import BenchError
 from bench.programs import output
-from bench.stage import Stage, module_of, stage
+from bench.stage import START_SECONDS, Stage, module_of, stage
 from hadoop.local import daemons, lifecycle, state
 from infosvc.wire.client import InfoClient
 
@@ -101,7 +101,7 @@ class Local:
         """Start again whatever is missing, and set all clocks right."""
         if self.stage.clocks:
             self.stage.clocks.put_right()
-        lifecycle.up(self.stage.cluster.home)
+        lifecycle.up(self.stage.cluster.home, ready_seconds=START_SECONDS)
         if not self.is_serving():
             self.stage.serve()
 

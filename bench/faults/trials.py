@@ -27,10 +27,10 @@ from infosvc.wire.errors import InfoError
 
 OUTPUT = "/bench/out"
 LIMITS = Limits(connect=3.0, silence=3.0)
-BEGIN_SECONDS = 120.0
+BEGIN_SECONDS = 240.0
 JOB_SECONDS = 300.0
 """After its last fault, and for each fault."""
-QUIET_SECONDS = 40.0
+QUIET_SECONDS = 120.0
 NEW_NODEMANAGER = frozenset({"nodemanager", "node", "machine"})
 """Faults after which YARN may end an application master while it takes its files away; the next submit does that."""
 ENDED = ("FINISHED", "FAILED", "KILLED")

@@ -24,6 +24,7 @@ from infosvc.shipping.bundle import build
 VALUES = 50
 EMITTED = 10
 FRESH_SECONDS = 30.0
+PATIENCE_SECONDS = 120.0
 EXPORTER = "prometheus-node-exporter"
 PYTHON = "/usr/bin/python3"  # a node's own
 
@@ -170,7 +171,7 @@ def _agent_alone(pid: int) -> Usage:
 
 def _await_values(service: Service, names: list[str]) -> None:
     """Wait until every name has a fresh value."""
-    deadline = time.monotonic() + FRESH_SECONDS
+    deadline = time.monotonic() + PATIENCE_SECONDS
     query = "&".join(f"name={name}" for name in names)
     while True:
         answers = ask_json(service.address, request("GET", f"/api/v1/data?{query}", service.token))["data"]

@@ -50,7 +50,7 @@ def mariadb(directory: Path) -> Iterator[str]:
 def _install(options: list[str]) -> None:
     command = str(shutil.which("mariadb-install-db", path=_WHERE))
     more = ["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"]
-    done = subprocess.run([command, *more, *options], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([command, *more, *options], capture_output=True, text=True, timeout=300, check=False)
     if done.returncode:
         raise BenchError(f"mariadb-install-db failed: {done.stderr[-600:]}")
 
@@ -62,7 +62,7 @@ def _answers(port: int) -> bool:
 
 
 def _make(database_socket: Path) -> None:
-    connection = pymysql.connect(unix_socket=str(database_socket), user="root", connect_timeout=10)
+    connection = pymysql.connect(unix_socket=str(database_socket), user="root", connect_timeout=60)
     with connection, connection.cursor() as cursor:
         cursor.execute("CREATE DATABASE infosvc")
         cursor.execute("CREATE USER infosvc@localhost")

@@ -64,7 +64,7 @@ class _Flood:
         self._acknowledged: dict[str, str] = {}
 
     def run(self, seconds: float) -> int:
-        """Send for so long; how many reports were acknowledged in time."""
+        """Send for so long; how many reports were acknowledged in time, of which the first is one in any case."""
         until = time.monotonic() + seconds
         count = 0
 
@@ -76,7 +76,7 @@ class _Flood:
 
         def done(line: Line, _seconds: float) -> None:
             nonlocal count
-            count += time.monotonic() < until
+            count += time.monotonic() < until or not count
             self._acknowledged.update([self._open[line]])
 
         drive(self._lines, turn, done)

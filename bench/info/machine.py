@@ -92,6 +92,6 @@ def _file_system(directory: Path) -> str:
 def _version_of(program: str | None, pattern: str) -> str:
     if program is None:
         return ""
-    said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=20, check=False)
+    said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=120, check=False)
     found = re.search(pattern, said.stdout + said.stderr)
     return found[1] if found else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -17,8 +18,10 @@ import psutil
 
 from bench.info.errors import BenchError
 
-START_SECONDS = 60.0
-END_SECONDS = 20.0
+START_SECONDS = 240.0
+END_SECONDS = 60.0
+PORTS = range(20_000, 32_000)
+"""Below those that the kernel gives to connections: none of these takes a port before it is listened on."""
 ENDING = (signal.SIGTERM, signal.SIGINT)
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -110,8 +113,10 @@ def usage(pid: int) -> Usage:
 
 def free_port() -> int:
     """A loopback port that nobody listens on now."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
+    for port in random.sample(PORTS, 100):
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    raise BenchError(f"none of a hundred ports between {PORTS.start} and {PORTS.stop} is free")
 
 
 def clean_environment() -> dict[str, str]:

@@ -27,15 +27,19 @@ def measure(address: Address, messages: Sequence[bytes], seconds: float) -> Foun
 
 
 def time_reads(address: Address, messages: Sequence[bytes], clients: int, seconds: float) -> list[float]:
-    """Seconds that each read took which ended in time, from the first byte sent to the last received."""
+    """Seconds that each read took which ended in time, from the first byte sent to the last received.
+
+    The first one counts also when it ended later.
+    """
     lines = [Line(address) for _ in range(clients)]
     for line in lines:
         line.ask(messages[0])  # so that buffers have grown and connections are warm
-    asked, took = cycle(messages), []
+    asked = cycle(messages)
+    took: list[float] = []
     until = time.monotonic() + seconds
 
     def note(_line: Line, lasted: float) -> None:
-        if time.monotonic() < until:
+        if time.monotonic() < until or not took:
             took.append(lasted)
 
     try:

@@ -15,7 +15,7 @@ from bench.info.server import Service
 from bench.info.simulate import sending
 from bench.info.wire import Line
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 120.0
 PARTS = frozenset({"read", "server", "visible"})
 
 
@@ -39,7 +39,7 @@ def of_prometheus(side: Prometheus, scale: Scale, parts: Collection[str]) -> Fou
     side.go_on()
     try:
         time.sleep(2 * scale.interval)
-        _check_scraped(side, scale)
+        _await_scraped(side, scale)
         queries = [prometheus.query(name) for name in scale.data_names]
         return _measure(
             parts,
@@ -61,10 +61,12 @@ def _measure(
 
 
 def usage_of(pid: int, seconds: float) -> Found:
-    """CPU and memory of a server, over so long."""
-    before = usage(pid)
-    time.sleep(seconds)
-    after = usage(pid)
+    """CPU and memory of a server, over so long; and longer where it never had its turn in that time."""
+    before = after = usage(pid)
+    until = time.monotonic() + PATIENCE_SECONDS
+    while after.cpu == before.cpu and time.monotonic() < until:
+        time.sleep(seconds)
+        after = usage(pid)
     return {"server_cores": after.cores(before), "server_rss_bytes": float(after.rss)}
 
 
@@ -81,14 +83,20 @@ def _fresh_nodes(service: Service, scale: Scale) -> set[str]:
     return {row["node_name"] for row in service.values(scale.data_names[0]) if row["state"] == "fresh"}
 
 
-def _check_scraped(side: Prometheus, scale: Scale) -> None:
+def _await_scraped(side: Prometheus, scale: Scale) -> None:
+    """Wait until it has scraped every node lately; BenchError when that takes too long."""
+    until = time.monotonic() + PATIENCE_SECONDS
     line = Line(side.address)
     try:
-        measured = prometheus.values(line.ask(prometheus.query(scale.data_names[0])))
+        while True:
+            measured = prometheus.values(line.ask(prometheus.query(scale.data_names[0])))
+            old = [node for node, value in measured.items() if time.monotonic() - value > 2 * scale.interval]
+            if not old and len(measured) == scale.nodes:
+                return
+            if time.monotonic() > until:
+                raise BenchError(
+                    f"Prometheus has {len(measured)} of {scale.nodes} nodes, {len(old)} of them not scraped lately"
+                )
+            time.sleep(0.1)
     finally:
         line.close()
-    old = [node for node, value in measured.items() if time.monotonic() - value > 2 * scale.interval]
-    if old or len(measured) != scale.nodes:
-        raise BenchError(
-            f"Prometheus has {len(measured)} of {scale.nodes} nodes, {len(old)} of them not scraped lately"
-        )

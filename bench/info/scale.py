@@ -22,6 +22,7 @@ class Scale:
     agent         for each round with a real agent
     flood         connections over which nodes send as fast as they can; else each node has one of its own
     pages         targets of Prometheus, among which the nodes are spread
+    late          so much of what nodes send may be unanswered when they end; more, and the service fell behind
     """
 
     nodes: int = 1000
@@ -37,6 +38,7 @@ class Scale:
     agent: float = 20.0
     flood: int = 64
     pages: int = 20
+    late: float = 2.0
 
     @property
     def data_names(self) -> list[str]:
@@ -63,4 +65,5 @@ QUICK = Scale(
     agent=2.0,
     flood=16,
     pages=5,
+    late=60.0,  # how busy the machine is besides is no matter here
 )

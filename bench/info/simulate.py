@@ -23,8 +23,6 @@ from infosvc.wire.records import Outcome, Report, Run
 # Spawned, so that the child carries nothing of ours along.
 processes = multiprocessing.get_context("spawn")
 
-LATE_SECONDS = 2.0  # so much of what is sent may be unanswered
-
 Tokens = dict[str, str]  # by node name
 
 _STAMP = "@stamp@"
@@ -198,5 +196,5 @@ def _hear(talk: Connection) -> dict[str, Any]:
 def _check(said: dict[str, Any], scale: Scale) -> None:
     if "error" in said:
         raise BenchError(f"the simulated nodes could not report: {said['error']}")
-    if said.get("unanswered", 0.0) > LATE_SECONDS * scale.nodes / scale.interval:
+    if said.get("unanswered", 0.0) > scale.late * scale.nodes / scale.interval:
         raise BenchError(f"the service fell behind: {said['unanswered']:g} reports were still unanswered")

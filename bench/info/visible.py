@@ -19,6 +19,7 @@ from bench.info.wire import Line
 LONGEST_PAUSE_SECONDS = 0.04  # at random between two probes, so that they keep no step with anything
 READ_EVERY_SECONDS = 0.2
 LOST_SECONDS = 10.0
+PATIENCE_SECONDS = 60.0  # until something was seen, where so little time is asked for that nothing was
 
 
 def of_service(service: Service, scale: Scale, probe: str) -> Found:
@@ -38,7 +39,7 @@ def of_service(service: Service, scale: Scale, probe: str) -> Found:
         return [float(row["data_value"]) for row in rows if row["node_name"] != probe]
 
     try:
-        ages = _for(scale.probing, report_and_see, read)
+        ages = _for(scale.probing, delays, report_and_see, read)
     finally:
         close((writer, reader))
     return _quantiles(delays, ages)
@@ -54,23 +55,25 @@ def of_prometheus(side: Prometheus, scale: Scale) -> Found:
 
     def see() -> None:
         for node_name, measured in prometheus.values(line.ask(some)).items():
-            if measured != before[node_name]:
-                before[node_name] = measured
+            known, before[node_name] = before.get(node_name), measured
+            if known is not None and known != measured:
                 delays.append(time.monotonic() - measured)
         time.sleep(0.001)
 
     try:
-        ages = _for(scale.probing, see, lambda: prometheus.values(line.ask(whole)).values())
+        ages = _for(scale.probing, delays, see, lambda: prometheus.values(line.ask(whole)).values())
     finally:
         line.close()
     return _quantiles(delays, ages)
 
 
-def _for(seconds: float, probe: Callable[[], None], read: Callable[[], Iterable[float]]) -> list[float]:
-    """Probe all the time, and now and then read everything; the ages of what was read."""
+def _for(
+    seconds: float, delays: list[float], probe: Callable[[], None], read: Callable[[], Iterable[float]]
+) -> list[float]:
+    """Probe all the time, which adds to `delays`, and now and then read everything; the ages of what was read."""
     ages: list[float] = []
     begun = last = time.monotonic()
-    while time.monotonic() < begun + seconds:
+    while time.monotonic() < begun + (seconds if delays and ages else max(seconds, PATIENCE_SECONDS)):
         probe()
         if time.monotonic() >= last + READ_EVERY_SECONDS:
             last = time.monotonic()

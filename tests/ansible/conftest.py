@@ -75,5 +75,5 @@ def ansible(program: str, *arguments: str) -> Answer:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
     environment |= {"LC_ALL": "C.UTF-8", "ANSIBLE_NOCOLOR": "1", "COLUMNS": "200"}
     return subprocess.run(
-        argv, cwd=ROOT / "ansible", env=environment, capture_output=True, text=True, timeout=120, check=False
+        argv, cwd=ROOT / "ansible", env=environment, capture_output=True, text=True, timeout=240, check=False
     )

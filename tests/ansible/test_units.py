@@ -16,6 +16,7 @@ from jinja2 import Environment, meta
 from hadoop.client import jre
 from hadoop.local import site
 from tests.ansible.conftest import ROOT, played
+from tests.ports import free_port
 
 ROLES = ROOT / "ansible" / "roles"
 DEFAULTS = [ROLES / room for room in ("nodewise/defaults/main.yml", "hadoop/defaults/main.yml", "hadoop/vars/main.yml")]
@@ -239,10 +240,8 @@ def check(name: str, *arguments: str) -> list[str]:
 
 
 def test_taken_ports_are_found() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        taken, free = server.getsockname()[1], other.getsockname()[1]
-        other.close()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        taken, free = server.getsockname()[1], free_port("")
 
         assert check("taken_ports.py", str(taken), str(free)) == [str(taken)]
 

@@ -112,7 +112,8 @@ def test_a_volume_is_filled_slowed_and_gives_back_what_it_holds(tmp_path: Path) 
         if not find_obstacle():
             with volume.slowed(100_000):
                 assert seconds_to_store(folder / "slow", 100_000) > 0.5
-            assert seconds_to_store(folder / "quick", 100_000) < 0.5
+            # Others may keep the disk busy; what is still held back would take a second each time.
+            assert any(seconds_to_store(folder / "quick", 100_000) < 0.5 for _ in range(30))
     finally:
         volume.detach()
 

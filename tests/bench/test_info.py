@@ -29,7 +29,7 @@ from bench.info.table import Row, rows
 from bench.info.wire import Address, Line, request
 from bench.kept import keep
 
-pytestmark = pytest.mark.timeout(900)  # a quick run takes minutes on a busy machine
+pytestmark = pytest.mark.timeout(1800)  # a quick run takes minutes on a busy machine
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -100,13 +100,13 @@ def test_nothing_is_left_behind(run: tuple[Path, dict[str, Any]]) -> None:
 def test_a_bench_that_is_told_to_end_leaves_nothing_behind(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "bench.info", "--quick", "--only", "ingest", "--rounds", "50"]
     with subprocess.Popen(command, cwd=ROOT, env=environment(tmp_path), stderr=subprocess.DEVNULL) as process:
-        deadline = time.monotonic() + 240
+        deadline = time.monotonic() + 600
         # The last of the programs that the bench starts.
         while not any("on-mariadb" in word for words in at_work(tmp_path) for word in words):
             assert time.monotonic() < deadline, "the bench started nothing"
             time.sleep(0.02)
         process.terminate()
-        assert process.wait(120) == 143
+        assert process.wait(400) == 143
 
     assert list(tmp_path.iterdir()) == []
     assert at_work(tmp_path) == []
@@ -163,7 +163,7 @@ def test_a_service_that_refuses_reports_ends_the_bench_with_its_answer(overloade
         pytest.raises(BenchError, match="503"),
         sending(overloaded, dict.fromkeys(QUICK.node_names, "token"), QUICK, QUICK.node_names),
     ):
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while multiprocessing.active_children():
             assert time.monotonic() < deadline, "the simulated nodes went on"
             time.sleep(0.02)

@@ -33,7 +33,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]
 
 
 @pytest.mark.cluster
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_every_way_is_measured_and_the_cluster_is_gone(run: tuple[Path, dict[str, Any]]) -> None:
     place, record = run
     found = {figure["name"]: figure["nodewise"] for figure in record["figures"]}
@@ -49,7 +49,7 @@ def test_every_way_is_measured_and_the_cluster_is_gone(run: tuple[Path, dict[str
 
 
 @pytest.mark.cluster
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_a_cluster_of_a_home_is_left_as_it_was(tmp_path: Path) -> None:
     cluster = lifecycle.up(tmp_path, nodes=1)
     try:

@@ -35,7 +35,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, standing: Standing) -> tuple[P
 
 
 @pytest.mark.cluster
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_both_ways_are_measured_and_nothing_is_left_here(run: tuple[Path, dict[str, Any]]) -> None:
     place, record = run
     found = {figure["name"]: figure for figure in record["figures"]}

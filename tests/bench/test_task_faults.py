@@ -54,15 +54,18 @@ def test_a_log_with_a_gap_or_a_line_twice_is_not_whole(numbers: list[int], whole
 
 
 def test_programs_that_run_are_found_with_their_tasks(tmp_path: Any) -> None:
+    """A pipe in the place of its output keeps the program until that is read, however long it is looked for."""
+    os.mkfifo(tmp_path / "result")
     variables = {**os.environ, "TASK_ID": "task_of_this_test", "OUTPUT": str(tmp_path)}
     with subprocess.Popen(
         [sys.executable, "-c", PROGRAM, MARK, "1"], env=variables, stdout=subprocess.PIPE, text=True
     ) as program:
         assert program.stdout and program.stdout.readline().startswith("0 ")
         assert find_programs()[program.pid] == "task_of_this_test"
+        left = (tmp_path / "result").read_text()
         printed = 1 + len(program.stdout.readlines())
 
-    assert (tmp_path / "result").read_text() == str(printed)
+    assert left == str(printed)
     assert program.pid not in find_programs()
 
 

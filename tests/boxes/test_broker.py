@@ -301,7 +301,7 @@ def test_the_broker_of_the_page_needs_only_a_bare_python_and_three_capabilities(
             own.parent.chmod(0o700)
             image = Image(docker.image, docker.fetch)
             box.start(Program(["bash", "-c", "echo here"], {}, own, Limits(64), image), heard)
-            assert (box.wait(30), bytes(heard.stdout)) == (Ended(0), b"here\n")
+            assert (box.wait(90), bytes(heard.stdout)) == (Ended(0), b"here\n")
         finally:
             broker.kill()
 

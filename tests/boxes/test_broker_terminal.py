@@ -23,7 +23,7 @@ from boxes.broker.session import serve
 from boxes.broker.settings import Settings
 from boxes.terminal import Size
 
-SECONDS = 30.0
+SECONDS = 90.0
 
 
 @pytest.fixture
@@ -88,6 +88,9 @@ def test_a_caller_that_does_not_take_all_output_reads_nothing_else_in_it(
     while len(left) >= HEADER.size:
         kind, length = HEADER.unpack(left[: HEADER.size])
         content, left = left[HEADER.size : HEADER.size + length], left[HEADER.size + length :]
+        if kind == REPORT and not left:  # there was room yet: somebody paused while this stood still
+            assert json.loads(content).keys() <= {"ended", "failed"}
+            break
         assert kind == STDOUT
         assert set(content) <= set(b"output\r\n")
 

@@ -19,7 +19,7 @@ from boxes.box import Box, BoxError, Ended, Image, Limits, Program
 from boxes.broker.guard import end_by_group
 from tests.boxes.test_boxes import Heard, of_folder, until
 
-SECONDS = 30.0
+SECONDS = 90.0
 Run = Callable[..., tuple[Box, Heard]]
 
 
@@ -143,6 +143,7 @@ def test_a_broker_that_is_killed_takes_the_box_along(
 ) -> None:
     box, heard = started("bash", "-c", "trap '' TERM; (sleep 3600) & echo ready; sleep 3600")
     until(lambda: heard.stdout == b"ready\n")
+    until(lambda: len(broker_of(docker)) == 2)  # whoever looked for the image may not have ended yet
     follower, guard = broker_of(docker)
 
     for one in {"broker": [follower], "guard": [guard], "both at once": [follower, guard]}[victim]:
@@ -205,7 +206,7 @@ def test_an_owner_that_is_killed_while_docker_stands_still_leaves_nothing(docker
         docker.dockerd.send_signal(signal.SIGSTOP)
         try:
             owner.kill()
-            until(lambda: of_folder(tmp_path) == [], 5.0)
+            until(lambda: of_folder(tmp_path) == [], 20.0)  # less than a call to Docker waits
         finally:
             with suppress(ProcessLookupError):
                 docker.dockerd.send_signal(signal.SIGCONT)
@@ -223,7 +224,7 @@ def test_a_box_is_ended_while_docker_stands_still_and_its_use_is_asked_for(
         asking.start()
         ending = threading.Thread(target=box.end, args=(0.1,))
         ending.start()
-        until(lambda: of_folder(tmp_path) == [], 15.0)
+        until(lambda: of_folder(tmp_path) == [], 30.0)  # less than a call to Docker waits
     finally:
         docker.dockerd.send_signal(signal.SIGCONT)
     ending.join(SECONDS)

@@ -13,8 +13,9 @@ import pytest
 from bench.stage import until
 from boxes.box import Box, BoxError, Program, Use
 from boxes.terminal import Size
+from tests.boxes.test_boxes import of_folder
 
-SECONDS = 30.0
+SECONDS = 90.0
 INTERACTIVE = ["bash", "-i"]
 QUIETLY = (
     "import hashlib, os, sys, termios, time; mode = termios.tcgetattr(0); mode[3] &= ~termios.ECHO; "
@@ -91,8 +92,9 @@ def test_a_size_arrives_also_when_nobody_types(running: Box, screen: Screen) -> 
 
 def test_control_c_reaches_what_runs_in_the_foreground(running: Box, screen: Screen) -> None:
     shell = running.open_terminal(INTERACTIVE, Size(), screen)
-    shell.write(b"echo be''gun; sleep 3600\n")
+    shell.write(b"echo be''gun; sleep 3600.125\n")
     screen.wait_for("begun\r\n")
+    until(lambda: sleeping("3600.125"), SECONDS, "it is in the foreground")
 
     shell.write(b"\x03")
     shell.write(b"echo go''ne on\n")
@@ -152,11 +154,15 @@ def test_the_size_that_is_wished_during_a_write_arrives(
     assert (program().folder / "all").read_bytes() == typed
 
 
-def test_what_a_terminal_uses_counts_as_the_box_s_also_after_its_end(running: Box, screen: Screen) -> None:
+def test_what_a_terminal_uses_counts_as_the_box_s_also_after_its_end(
+    running: Box, screen: Screen, program: Callable[..., Program]
+) -> None:
     burn = (
         "import os, time; file = open('big', 'wb'); file.write(b'x' * 3_000_000); file.flush(); os.fsync(file)\n"
         "while time.process_time() < 1.0: pass\nprint('burnt', flush=True); time.sleep(3600)"
     )
+    asleep = ["sleep", "3600"]
+    until(lambda: asleep in map(cmdline, of_folder(program().folder)), SECONDS, "all of the box have come")
     looks = [used(running)]
     shell = running.open_terminal(["python3", "-c", burn], Size(), screen)
     screen.wait_for("burnt")
@@ -238,13 +244,12 @@ def in_background(do: Callable[[], None]) -> threading.Thread:
 def at_once(do: Callable[[], None]) -> None:
     """Do what may not wait."""
     doing = in_background(do)
-    doing.join(5.0)
+    doing.join(SECONDS)  # it would wait for ever
     assert not doing.is_alive(), "it waits"
 
 
 def used(box: Box) -> Use:
-    found = box.use()
-    assert found
+    found: Use = until(box.use, SECONDS, "it is told what is used")  # a Docker that is busy does not
     return found
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hadoop.local import lifecycle
+from bench.stage import PATIENT
+from hadoop.local import health, lifecycle
 from hadoop.local.lifecycle import Cluster
 from hadoop.rest.pages import NoAnswer
 from tests.cluster.site import Site
@@ -72,10 +73,16 @@ def own_home(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A daemon that answers slowly does its work all the same."""
+    monkeypatch.setattr(health, "_LIMITS", PATIENT)
+
+
+@pytest.fixture
 def eventually() -> Eventually:
     """Wait until a condition holds, or fail in time; a daemon that is silent for now is asked again."""
 
-    def wait(condition: Callable[[], object], seconds: float = 60.0) -> None:
+    def wait(condition: Callable[[], object], seconds: float = 240.0) -> None:
         deadline = time.monotonic() + seconds
         while True:
             with suppress(NoAnswer):

@@ -41,8 +41,9 @@ class Site:
     def submit(self, output: str, *words: str, capability: str = "perf_even") -> subprocess.CompletedProcess[str]:
         """A job with a small network, unless an engine is named."""
         given = ("--input", "hdfs:///data/images", "--capability", capability, "--output", output, "--batch", "8")
+        wait = ("--capability-wait", "120")
         network = () if "--engine" in words else small_network(self.cluster.home)
-        return self.nodewise("job", "submit", *given, *network, *words, "--wait", "--json")
+        return self.nodewise("job", "submit", *given, *wait, *network, *words, "--wait", "--json")
 
     def client(self) -> InfoClient:
         return InfoClient.from_token_file(self.url, self.token_file)
@@ -55,10 +56,10 @@ def nodewise(home: Path, *words: str, url: str = "http://127.0.0.1:1") -> subpro
     environment = {**os.environ, "NODEWISE_URL": url}
     environment.pop("HADOOP_CONF_DIR", None)
     command = [sys.executable, "-m", "nodewise", "--home", str(home), *words]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=240)
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600)
 
 
-def until(condition: Callable[[], Any], seconds: float = 120) -> Any:
+def until(condition: Callable[[], Any], seconds: float = 240) -> Any:
     """What a condition gives once it holds; a daemon that is silent for now is asked again."""
     deadline = time.monotonic() + seconds
     while True:

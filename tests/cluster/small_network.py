@@ -34,5 +34,5 @@ def small_network(folder: Path) -> tuple[str, ...]:
     """The words that have a job use it; its file is made in the folder when it is first asked for."""
     file = folder / "small.onnx"
     if not file.exists():
-        subprocess.run([WORKER_PYTHON, "-c", PROGRAM, file], check=True, timeout=60)
+        subprocess.run([WORKER_PYTHON, "-c", PROGRAM, file], check=True, timeout=300)
     return "--engine", "onnx", "--model", str(file)

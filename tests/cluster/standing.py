@@ -16,6 +16,7 @@ from typing import Any
 
 import psutil
 
+from bench.stage import START_SECONDS
 from hadoop.errors import HadoopError
 from hadoop.local import daemons, lifecycle, processes
 from hadoop.local.lifecycle import Cluster
@@ -48,10 +49,10 @@ class Standing:
         """The cluster with all its daemons at work by the usual settings, and no application left."""
         try:
             self._end_changed()
-            cluster = lifecycle.up(self.home, nodes=NODES)
+            cluster = lifecycle.up(self.home, nodes=NODES, ready_seconds=START_SECONDS)
         except HadoopError:
             lifecycle.down(self.home)
-            cluster = lifecycle.up(self.home, nodes=NODES)
+            cluster = lifecycle.up(self.home, nodes=NODES, ready_seconds=START_SECONDS)
         _end_applications(cluster)
         return cluster
 

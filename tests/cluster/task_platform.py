@@ -14,6 +14,7 @@ from typing import Any
 
 import psutil
 
+from bench.stage import PATIENT
 from hadoop.local.lifecycle import Cluster
 from hadoop.rest.resourcemanager import ResourceManager
 from infosvc.wire.client import InfoClient
@@ -41,9 +42,9 @@ class Platform:
         """`nodewise task` as the user calls it."""
         given = ["--url", self.url, "--token-file", str(self.user_file)]
         command = [sys.executable, "-m", "nodewise", "--home", str(self.home), "task", words[0], *given, *words[1:]]
-        return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+        return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
 
-    def ended(self, task_id: str, seconds: float = 120) -> Task:
+    def ended(self, task_id: str, seconds: float = 240) -> Task:
         """A task once it has ended."""
 
         def look() -> Task | None:
@@ -63,7 +64,7 @@ class Platform:
 
     def applications(self, task_id: str) -> list[dict[str, Any]]:
         """Those of YARN that carry the task's id."""
-        manager = ResourceManager(self.cluster.rm_http, self.cluster.user)
+        manager = ResourceManager(self.cluster.rm_http, self.cluster.user, PATIENT)
         found = manager.applications("NODEWISE")
         return [one for one in found if f"task:{task_id}" in one.get("applicationTags", "").split(",")]
 

@@ -30,7 +30,7 @@ def test_every_entry_of_the_matrix_is_measured_on_a_real_cluster_and_young(site:
     client, nodes = site.client(), set(site.cluster.nodes)
     # As shipped they run once a minute; here it may be more often.
     for name, cmd in COLLECTORS.items():
-        succeed(site.nodewise("producer", "put", name, "--cmd", cmd, "--time-max", "2"))
+        succeed(site.nodewise("producer", "put", name, "--cmd", cmd, "--time-max", "2", "--ttl", "60"))
     rack = f"processors/rack_name.py {site.cluster.namenode_http}"
     succeed(site.nodewise("producer", "put", "rack_name", "--cmd", rack))
     succeed(site.nodewise("slot", "start", "rack_name"))
@@ -38,8 +38,8 @@ def test_every_entry_of_the_matrix_is_measured_on_a_real_cluster_and_young(site:
     succeed(site.nodewise("slot", "start", "access_cost"))
 
     for name in (DISK, PEERS, "rack_name"):
-        until(lambda name=name: measured_by(client, name) == nodes, 120)  # type: ignore[misc]
-    until(lambda: len(found := entries(site)) == 16 and {entry["basis"] for entry in found} == {"measured"}, 120)
+        until(lambda name=name: measured_by(client, name) == nodes)  # type: ignore[misc]
+    until(lambda: len(found := entries(site)) == 16 and {entry["basis"] for entry in found} == {"measured"})
 
     assert {datum.data_value for datum in client.data("rack_name")} == {DEFAULT_RACK}
     found = {(entry["reader"], entry["holder"]): entry for entry in entries(site)}
@@ -57,7 +57,7 @@ def test_the_disk_that_is_measured_is_the_one_that_was_named(site: Site) -> None
     data = site.cluster.home / "a DataNode's disk"
     data.mkdir()
     cmd = f'{COLLECTORS[DISK]} "{data}"'
-    succeed(site.nodewise("producer", "put", DISK, "--cmd", cmd, "--time-max", "2"))
+    succeed(site.nodewise("producer", "put", DISK, "--cmd", cmd, "--time-max", "2", "--ttl", "60"))
 
     # The nodes of one machine share the folder; each writes a file of its own and renames it when it is whole.
     until(lambda: {file.name for file in data.iterdir()} == {".nodewise_read_rate"})

@@ -17,8 +17,10 @@ import pytest
 from hdfs import InsecureClient
 
 from hadoop.local.lifecycle import Cluster
+from hadoop.rest.webhdfs import WebHdfs
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError
+from tests.cluster.site import until
 
 MEGABYTE = 1 << 20
 FOLDER = "/tests/block distribution"
@@ -31,13 +33,16 @@ def hdfs(cluster: Cluster) -> Iterator[InsecureClient]:
     """Three files with two replicas of each block, in a folder with a blank in its name."""
     client = InsecureClient(cluster.namenode_http, user=cluster.user)
     for name, size in FILES.items():
-        write(client, name, size)
+        write(cluster, client, name, size)
     yield client
     client.delete(FOLDER, recursive=True)
 
 
-def write(client: InsecureClient, name: str, size: int) -> None:
-    client.write(f"{FOLDER}/{name}", b"x" * size, blocksize=MEGABYTE, replication=2, overwrite=True)
+def write(cluster: Cluster, client: InsecureClient, name: str, size: int) -> None:
+    """With its replicas, which the NameNode hears of a moment after they are written."""
+    file, known = f"{FOLDER}/{name}", WebHdfs(cluster.namenode_http, cluster.user)
+    client.write(file, b"x" * size, blocksize=MEGABYTE, replication=2, overwrite=True)
+    until(lambda: not size or all(len(block["hosts"]) == 2 for block in known.block_locations(file)))
 
 
 @pytest.fixture
@@ -47,7 +52,7 @@ def service(cluster: Cluster, tmp_path: Path, eventually: Callable[..., None]) -
     serve = [sys.executable, "-m", "nodewise", "--home", str(tmp_path), "serve"]
     with subprocess.Popen([*serve, "--host", cluster.master, "--port", "8477"], stdout=subprocess.DEVNULL) as process:
         try:
-            eventually(lambda: answers(url), 60)
+            eventually(lambda: answers(url))
             client = InfoClient.from_token_file(url, tmp_path / "service" / "token")
             for number, node in enumerate(cluster.nodes[:-1]):
                 client.put_node(node, f"{node}:{8410 + number}")
@@ -73,7 +78,7 @@ def command(cluster: Cluster, home: Path, *words: str, url: str = "http://127.0.
 def run(cluster: Cluster, home: Path, *words: str, url: str = "http://127.0.0.1:1") -> subprocess.CompletedProcess[str]:
     argv = command(cluster, home, *words, url=url)
     environment = {**os.environ, "COLUMNS": "200"}
-    return subprocess.run(argv, capture_output=True, text=True, timeout=240, check=False, env=environment)
+    return subprocess.run(argv, capture_output=True, text=True, timeout=600, check=False, env=environment)
 
 
 def shown(done: subprocess.CompletedProcess[str]) -> Any:
@@ -96,7 +101,7 @@ def test_every_replica_is_counted_on_its_node(cluster: Cluster, hdfs: InsecureCl
 def test_a_second_call_asks_only_for_what_changed(cluster: Cluster, hdfs: InsecureClient, tmp_path: Path) -> None:
     first = shown(run(cluster, tmp_path, FOLDER, "--json"))
     second = shown(run(cluster, tmp_path, FOLDER, "--json"))
-    write(hdfs, "below/c", 1)
+    write(cluster, hdfs, "below/c", 1)
     third = shown(run(cluster, tmp_path, FOLDER, "--json"))
     fresh = shown(run(cluster, tmp_path, FOLDER, "--json", "--fresh"))
 
@@ -145,16 +150,14 @@ def test_what_each_node_holds_is_published_and_kept_true(
     argv = command(cluster, tmp_path, FOLDER, "--publish", "--every", "1", url=service.url)
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as publisher:
         try:
-            eventually(lambda: set(published(service)) == known, 120)
+            eventually(lambda: set(published(service)) == known)
             before = published(service)
             # One replica on every node, so that each node's value has to change.
             hdfs.write(f"{FOLDER}/all", b"x", replication=len(cluster.nodes))
-            eventually(
-                lambda: all(now["blocks"] == before[n]["blocks"] + 1 for n, now in published(service).items()), 120
-            )
+            eventually(lambda: all(now["blocks"] == before[n]["blocks"] + 1 for n, now in published(service).items()))
         finally:
             publisher.send_signal(signal.SIGINT)
-        _, said = publisher.communicate(timeout=60)
+        _, said = publisher.communicate(timeout=240)
 
     assert publisher.returncode == 0
     assert said.splitlines()[-1].startswith("stopped publishing")

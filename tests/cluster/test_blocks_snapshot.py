@@ -38,7 +38,7 @@ def content(snapshot):
 
 def settled(path="/snap"):
     # Replicas are reported a moment after a file is closed.
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 200
     snapshot = take(listing, path)
     while not all(folder.settled for folder in snapshot.folders.values()):
         assert time.monotonic() < deadline, snapshot.folders
@@ -155,7 +155,7 @@ writing.hflush()
 hidden = [take(Listing(fs), "/coded rest").hidden]
 writing.close()
 hidden.append(take(Listing(fs), "/coded rest").hidden)
-deadline = time.monotonic() + 60
+deadline = time.monotonic() + 200
 while not (whole := take(Listing(fs), "/coded rest").folders["/coded rest"].settled):
     assert time.monotonic() < deadline
 lossy = take(Lossy(fs), "/coded rest")
@@ -166,7 +166,7 @@ print(json.dumps(found))
 
 def _found(cluster: Cluster, script: str, conf_dir: Path | None = None, user: str = "") -> Any:
     argv = [sys.executable, "-c", script, str(conf_dir or cluster.conf_dir), str(cluster.jars), user or cluster.user]
-    return json.loads(subprocess.run(argv, stdout=subprocess.PIPE, check=True, timeout=240).stdout)
+    return json.loads(subprocess.run(argv, stdout=subprocess.PIPE, check=True, timeout=700).stdout)
 
 
 @pytest.fixture(scope="module")

@@ -40,7 +40,7 @@ def ask(site: Site, where: str, method: str = "GET", token: bool = True, **query
     shown = {"Authorization": f"Bearer {site.token_file.read_text().strip()}"} if token else {}
     url = f"{site.url}/api/v1{where}" + (f"?{urlencode(query)}" if query else "")
     try:
-        with urlopen(Request(url, method=method, headers=shown), timeout=30) as answer:
+        with urlopen(Request(url, method=method, headers=shown), timeout=120) as answer:
             return answer.status, json.load(answer)
     except HTTPError as error:
         with error:
@@ -108,12 +108,12 @@ def test_logs_come_from_every_container(site: Site, job: dict[str, Any]) -> None
 def test_a_running_job_is_shown_live_and_ended_by_an_admin(site: Site, tmp_path: Path) -> None:
     # One that does not end of itself meanwhile.
     job_id = json.loads(succeed(site.nodewise("job", "run", "--json", "--", "sleep", "600")))["job_id"]
-    until(lambda: ask(site, f"/jobs/{job_id}")[1].get("status"), 120)
+    until(lambda: ask(site, f"/jobs/{job_id}")[1].get("status"))
 
     assert ask(site, f"/jobs/{job_id}", "DELETE", token=False)[0] in (401, 403)
     status, body = ask(site, f"/jobs/{job_id}", "DELETE")
     assert (status, body["ending"]["state"]) == (202, "asked")
-    ended = until(lambda: found if (found := ask(site, f"/jobs/{job_id}")[1])["ended"] else None, 120)
+    ended = until(lambda: found if (found := ask(site, f"/jobs/{job_id}")[1])["ended"] else None)
     assert ended["final"] == "KILLED"
     until(lambda: ask(site, f"/jobs/{job_id}")[1]["ending"]["state"] == "done")
     assert any(f"/jobs/{job_id}" in entry.call for entry in site.client().audit())

@@ -30,7 +30,20 @@ def refusal(doing):
     except HadoopError as error:
         return str(error)
 """
-LISTED = BEGIN + "found = {path: [f._asdict() | {'hosts': f.hosts()} for f in list_files(fs, path)] for path in PATHS}"
+LISTED = (
+    BEGIN
+    + """
+import time
+deadline = time.monotonic() + 200
+while True:
+    found = {path: [f._asdict() | {'hosts': f.hosts()} for f in list_files(fs, path)] for path in PATHS}
+    blocks = [block for files in found.values() for file in files for block in file['blocks']]
+    # Replicas are reported a moment after they are written.
+    if all(len(block.hosts) == 2 for block in blocks) or time.monotonic() > deadline:
+        break
+    time.sleep(0.05)
+"""
+)
 MISSING = BEGIN + "found = refusal(lambda: list(list_files(fs, '/nowhere')))"
 RENAMED = BEGIN + "found = [refusal(lambda: fs.rename('/move/a', target)) for target in TARGETS]"
 WRITTEN = BEGIN + "found = [fs.write('/write/file', b'new', 0o600), fs.read('/write/file').decode()]"
@@ -62,7 +75,7 @@ def _found(cluster: Cluster, script: str, **values: list[str]) -> Any:
     known = "".join(f"{name} = {value!r}\n" for name, value in values.items())
     argv = [sys.executable, "-c", f"{known}{script}\nprint(json.dumps(found))"]
     argv += [str(cluster.conf_dir), str(cluster.jars), cluster.user]
-    return json.loads(subprocess.run(argv, stdout=subprocess.PIPE, check=True, timeout=120).stdout)
+    return json.loads(subprocess.run(argv, stdout=subprocess.PIPE, check=True, timeout=400).stdout)
 
 
 def test_files_are_listed_with_their_blocks_nodes_and_hidden_ones_passed_over(

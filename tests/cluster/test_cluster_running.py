@@ -37,6 +37,7 @@ yarn.close()
 """
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_second_up_changes_nothing(cluster: Cluster) -> None:
     before = {daemon: process.pid for daemon, process in daemons.find_running(cluster).items()}
     news: list[str] = []
@@ -50,6 +51,7 @@ def test_status_names_prints_node_names_and_nothing_else(cluster: Cluster) -> No
     assert result.output.split("\n") == [*cluster.nodes, ""]
 
 
+@pytest.mark.usefixtures("patient")
 def test_status_as_json_shows_every_daemon_at_work(cluster: Cluster) -> None:
     found = json.loads(CliRunner().invoke(command.cluster, ["status", "--json"], obj=cluster.home).output)
     assert found["state"] == "running"
@@ -58,6 +60,7 @@ def test_status_as_json_shows_every_daemon_at_work(cluster: Cluster) -> None:
     assert [node["node_name"] for node in found["nodes"]] == list(cluster.nodes)
 
 
+@pytest.mark.usefixtures("patient")
 def test_status_for_people_names_the_ways_in(cluster: Cluster) -> None:
     output = CliRunner().invoke(command.cluster, ["status"], obj=cluster.home).output
     assert "running" in output
@@ -95,6 +98,8 @@ def test_each_node_lets_in_only_who_knows_its_host_key_and_has_the_key(cluster: 
                 username=entry["user"],
                 look_for_keys=False,
                 allow_agent=False,
+                banner_timeout=120,
+                auth_timeout=120,
             )
             with pytest.raises(paramiko.SSHException, match="not found in known_hosts"):
                 connect(key_filename=entry["identityfile"])
@@ -165,16 +170,16 @@ def _marks(cluster: Cluster, argument: str) -> set[str | None]:
 
 
 def test_a_process_started_over_ssh_belongs_to_the_cluster(cluster: Cluster, eventually: Callable[..., None]) -> None:
-    argv = ["ssh", "-F", str(cluster.ssh_config), cluster.nodes[0], "setsid sleep 60.25 > /dev/null 2>&1 &"]
+    argv = ["ssh", "-F", str(cluster.ssh_config), cluster.nodes[0], "setsid sleep 600.25 > /dev/null 2>&1 &"]
     subprocess.run(argv, check=True)
     # The shell that started it may end just now.
-    eventually(lambda: _marks(cluster, "sleep 60.25") == {cluster.id})
-    processes.end(lambda: _with_argument(cluster, "sleep 60.25"))
+    eventually(lambda: _marks(cluster, "sleep 600.25") == {cluster.id})
+    processes.end(lambda: _with_argument(cluster, "sleep 600.25"))
 
 
 def test_what_runs_in_a_container_belongs_to_the_cluster(cluster: Cluster, eventually: Callable[..., None]) -> None:
-    argv = [sys.executable, "-c", SUBMIT, str(cluster.conf_dir), str(cluster.jars), cluster.user, "sleep", "60.5"]
+    argv = [sys.executable, "-c", SUBMIT, str(cluster.conf_dir), str(cluster.jars), cluster.user, "sleep", "600.5"]
     subprocess.run(argv, check=True)
-    eventually(lambda: any(_words(p)[:1] == ["sleep"] for p in _with_argument(cluster, "sleep 60.5")))
-    assert _marks(cluster, "sleep 60.5") == {cluster.id}
-    processes.end(lambda: _with_argument(cluster, "sleep 60.5"))
+    eventually(lambda: any(_words(p)[:1] == ["sleep"] for p in _with_argument(cluster, "sleep 600.5")))
+    assert _marks(cluster, "sleep 600.5") == {cluster.id}
+    processes.end(lambda: _with_argument(cluster, "sleep 600.5"))

@@ -205,7 +205,7 @@ def test_the_newest_records_are_kept(site: Site, most: int, most_bytes: int, lef
     conf = str(site.cluster.home / "cluster" / "conf")
     words = [conf, str(JARS), site.cluster.user, str(most), str(most_bytes), *(f"application_{id_}" for id_ in ids)]
     try:
-        subprocess.run([sys.executable, "-c", KEEPING, *words], check=True, timeout=240)
+        subprocess.run([sys.executable, "-c", KEEPING, *words], check=True, timeout=600)
         found = site.hdfs().list("/kept/decisions")
     finally:
         site.hdfs().delete("/kept", recursive=True)

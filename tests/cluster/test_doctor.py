@@ -21,7 +21,7 @@ def doctor(home: Path, **environment: str) -> dict[str, Any]:
         [sys.executable, "-m", "nodewise", "--home", str(home), "doctor", "--json"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         env=KEPT | environment,
         check=False,
     )

@@ -61,7 +61,7 @@ def test_a_write_that_was_acknowledged_and_is_gone_is_found(place: Local) -> Non
     writer.register()
     place.back_up()
     writer.start()
-    until(lambda: writer.count > 3, 20, "something is acknowledged")
+    until(lambda: writer.count > 3, 120, "something is acknowledged")
     writer.stop()
     forgetful = Writer(place.client)
 

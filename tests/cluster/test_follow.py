@@ -44,7 +44,7 @@ class Command:
         """What it wrote to stdout so far."""
         return self.out.read_text().splitlines()
 
-    def ended(self, seconds: float = 120) -> int:
+    def ended(self, seconds: float = 240) -> int:
         return self.process.wait(seconds)
 
     def end(self) -> None:
@@ -105,7 +105,7 @@ class Work:
     def hold(self) -> None:
         """Wait until each node works, and stop what works there."""
         self.job_id = until(self._running)
-        until(self._all_held, 90)
+        until(self._all_held)
         until(self._all_working)
 
     def go_on(self) -> None:
@@ -119,7 +119,7 @@ class Work:
         """What the application master says, through the ResourceManager's proxy."""
 
         def ask() -> Any:
-            with urlopen(f"{self.proxy}status", timeout=10) as answer:
+            with urlopen(f"{self.proxy}status", timeout=60) as answer:
                 return json.load(answer)
 
         found: dict[str, Any] = until(ask)
@@ -132,7 +132,7 @@ class Work:
 
     def _running(self) -> str | None:
         assert self.client.process.poll() is None, self.client.err.read_text()
-        with urlopen(f"{self.site.cluster.rm_http}/ws/v1/cluster/apps?states=RUNNING", timeout=10) as answer:
+        with urlopen(f"{self.site.cluster.rm_http}/ws/v1/cluster/apps?states=RUNNING", timeout=60) as answer:
             found = (json.load(answer)["apps"] or {}).get("app", [])
         return found[0]["id"] if found else None
 
@@ -218,7 +218,7 @@ def test_the_list_of_jobs_tells_how_often_the_application_master_was_started(
 
 
 def test_the_resourcemanager_shows_the_application_master_s_page(work: Work) -> None:
-    with urlopen(work.proxy, timeout=10) as answer:
+    with urlopen(work.proxy, timeout=60) as answer:
         page = answer.read().decode()
 
     assert f"<h1>{work.job_id}</h1>" in page
@@ -301,7 +301,7 @@ def test_ctrl_c_and_k_take_the_job_and_its_token_away(site: Site, doomed: Callab
     until(lambda: not left(work))
 
 
-def read(terminal: int, words: str, seconds: float = 60) -> None:
+def read(terminal: int, words: str, seconds: float = 240) -> None:
     """Read what a program writes on its terminal until `words` come."""
     text, deadline = "", time.monotonic() + seconds
     while words not in text:

@@ -132,7 +132,7 @@ def test_a_job_that_runs_can_be_looked_at_and_killed(
     with followed(cluster, job_id) as logs:
         assert any("says: hello" in line for line in logs.stdout or ())
         assert "killed" in succeed(nodewise(cluster.home, "job", "kill", job_id))
-        assert logs.wait(60) == 0
+        assert logs.wait(240) == 0
     report = json.loads(succeed(nodewise(cluster.home, "job", "report", job_id, "--json")))
     assert (report["state"], {node["state"] for node in report["nodes"]}) == ("killed", {"ended"})
     listed = json.loads(succeed(nodewise(cluster.home, "job", "list", "--json")))
@@ -161,7 +161,7 @@ def test_the_recipe_runs_a_program_on_the_best_nodes(cluster: Cluster, client: I
 
     succeed(
         subprocess.run(
-            ["bash", "-ec", call + recipe], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240
+            ["bash", "-ec", call + recipe], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600
         )
     )
 

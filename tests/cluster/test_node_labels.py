@@ -74,7 +74,7 @@ def administer(cluster: Cluster, *words: str) -> None:
     java = cluster.java_home / "bin" / "java"
     line = [str(java), "-cp", f"{cluster.conf_dir}:{cluster.jars}/*", ADMIN, *words]
     environment = {"HADOOP_USER_NAME": cluster.user}
-    done = subprocess.run(line, capture_output=True, text=True, env=environment, timeout=120)
+    done = subprocess.run(line, capture_output=True, text=True, env=environment, timeout=400)
     assert done.returncode == 0, done.stderr
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from bench.stage import PATIENT
 from hadoop.local.lifecycle import Cluster
 from hadoop.rest.resourcemanager import ResourceManager
 from infosvc.wire.queues import WaitingApplication
@@ -20,7 +21,7 @@ QUEUE = "root.default"
 
 @pytest.fixture
 def manager(cluster: Cluster) -> ResourceManager:
-    return ResourceManager(cluster.rm_http, cluster.user)
+    return ResourceManager(cluster.rm_http, cluster.user, PATIENT)
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def test_masters_at_their_limit_hold_up_others_until_one_ends(
     memory_mb = limit // 4 - RUNNER_MB
     jobs = [tasks.submit("sleep", "600", memory_mb=memory_mb)[1] for _ in range(6)]
     try:
-        until(lambda: [one.job_id for one in waiting()] == jobs[4:], 120)
+        until(lambda: [one.job_id for one in waiting()] == jobs[4:])
         first, second = waiting()
 
         assert [(one.queue, one.position) for one in (first, second)] == [(QUEUE, 1), (QUEUE, 2)]
@@ -54,7 +55,7 @@ def test_masters_at_their_limit_hold_up_others_until_one_ends(
         assert (told.running, told.waiting) == (4, 2)
 
         end_all(tasks, jobs[0])
-        until(lambda: [(one.job_id, one.position) for one in waiting()] == [(jobs[5], 1)], 120)
+        until(lambda: [(one.job_id, one.position) for one in waiting()] == [(jobs[5], 1)])
     finally:
         end_all(tasks, *jobs[1:])
 
@@ -65,23 +66,23 @@ def test_a_task_waits_for_room_on_the_only_node_that_it_may_use(
     node, total_mb = manager.rooms()[0].node_name, manager.rooms()[0].total_mb
     memory_mb = int(total_mb * 0.6)
     _, seated = tasks.submit("sleep", "600", memory_mb=memory_mb, nodes=[node])
-    until(lambda: seated in {row.job_id for row in read_line(manager).seated}, 120)
+    until(lambda: seated in {row.job_id for row in read_line(manager).seated})
     _, job = tasks.submit("sleep", "600", memory_mb=memory_mb, nodes=[node])
     try:
-        (one,) = until(waiting, 60)
+        (one,) = until(waiting)
         assert one.job_id == job
         asks = f"room on {node}, the only node that it may use: it asks for {one.memory_mb:,} MB and 1 vcore"
-        assert until(lambda: asks in str(waiting()[0].waits_for), 60)
+        assert until(lambda: asks in str(waiting()[0].waits_for))
 
         end_all(tasks, seated)
-        until(lambda: waiting() == [], 120)
+        until(lambda: waiting() == [])
     finally:
         end_all(tasks, job)
 
 
 def test_one_that_ended_is_remembered_with_the_time_that_it_ran(tasks: Tasks, manager: ResourceManager) -> None:
     _, job = tasks.submit("sleep", "3")
-    until(lambda: tasks.ask("application", job)["final"] == "SUCCEEDED", 240)
+    until(lambda: tasks.ask("application", job)["final"] == "SUCCEEDED")
 
     (known,) = [one for one in read_ended(manager) if one.job_id == job]
 

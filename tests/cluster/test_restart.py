@@ -14,6 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
+from bench.stage import PATIENT, START_SECONDS
 from hadoop.local import daemons, health, lifecycle, ports, processes
 from hadoop.local.daemons import Daemon
 from hadoop.local.lifecycle import Cluster
@@ -56,7 +57,7 @@ class Sleepers:
         return [rest for first, *rest in map(str.split, noted.splitlines()) if first == word]
 
     def application(self) -> dict[str, Any]:
-        return ResourceManager(self.cluster.rm_http).application(self.application_id)
+        return ResourceManager(self.cluster.rm_http, limits=PATIENT).application(self.application_id)
 
     def processes(self) -> dict[str, psutil.Process]:
         """The sleeping process of each container."""
@@ -79,7 +80,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A cluster of two nodes for the tests here, which break it."""
     home = tmp_path_factory.mktemp("restart")
     try:
-        yield lifecycle.up(home, nodes=2)
+        yield lifecycle.up(home, nodes=2, ready_seconds=START_SECONDS)
     finally:
         lifecycle.down(home)
 
@@ -87,7 +88,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture
 def sleepers(pair: Cluster, tmp_path: Path, eventually: Eventually) -> Sleepers:
     """An application that sleeps on both nodes of a cluster that is whole."""
-    lifecycle.up(pair.home)
+    lifecycle.up(pair.home, ready_seconds=START_SECONDS)
     return _sleep(pair, tmp_path, eventually)
 
 
@@ -96,7 +97,7 @@ def _sleep(cluster: Cluster, folder: Path, eventually: Eventually) -> Sleepers:
     submit = [sys.executable, "-c", SUBMIT, str(ROOT), *argv, *cluster.nodes]
     done = subprocess.run(submit, check=True, capture_output=True, text=True, cwd=ROOT)
     started = Sleepers(cluster, done.stdout.strip(), folder)
-    eventually(lambda: len(started.processes()) == 2, 60)
+    eventually(lambda: len(started.processes()) == 2)
     return started
 
 
@@ -120,20 +121,22 @@ def test_an_application_goes_on_when_the_resourcemanager_is_killed_and_started_a
 ) -> None:
     before = sleepers.processes()
     _kill(sleepers.cluster, "resourcemanager")
-    lifecycle.up(sleepers.cluster.home)
-    eventually(lambda: sleepers.application()["state"] == "RUNNING", 60)
-    eventually(lambda: sleepers.application()["runningContainers"] == 3, 60)
+    lifecycle.up(sleepers.cluster.home, ready_seconds=START_SECONDS)
+    eventually(lambda: sleepers.application()["state"] == "RUNNING")
+    eventually(lambda: sleepers.application()["runningContainers"] == 3)
     assert sleepers.processes() == before
     assert sleepers.events("ended") == []
     assert sleepers.end(eventually) == "SUCCEEDED"
-    assert len(ResourceManager(sleepers.cluster.rm_http).master_containers(sleepers.application_id)) == 1
+    assert (
+        len(ResourceManager(sleepers.cluster.rm_http, limits=PATIENT).master_containers(sleepers.application_id)) == 1
+    )
 
 
 def test_a_container_outlives_its_nodemanager(sleepers: Sleepers, eventually: Eventually) -> None:
     before = sleepers.processes()
     node = sleepers.cluster.nodes[0]
     _kill(sleepers.cluster, "nodemanager", node)
-    lifecycle.up(sleepers.cluster.home)
+    lifecycle.up(sleepers.cluster.home, ready_seconds=START_SECONDS)
     kept = {container for container, where in sleepers.events("started") if where == node}
     eventually(lambda: kept <= _containers(node))
     assert sleepers.processes() == before
@@ -143,7 +146,7 @@ def test_a_container_outlives_its_nodemanager(sleepers: Sleepers, eventually: Ev
 
 def _containers(node: str) -> set[str]:
     """The containers that the NodeManager of a node has running."""
-    manager = Pages("NodeManager", f"http://{node}:{ports.NODEMANAGER_HTTP}")
+    manager = Pages("NodeManager", f"http://{node}:{ports.NODEMANAGER_HTTP}", PATIENT)
     found = manager.read_json("/ws/v1/node/containers", "the containers")["containers"] or {}
     return {one["id"] for one in found.get("container", []) if one["state"] == "RUNNING"}
 
@@ -162,7 +165,7 @@ def test_the_loss_of_a_node_is_noticed_within_fifteen_seconds(sleepers: Sleepers
 
 
 def test_the_loss_of_a_datanode_is_noticed_within_twenty_seconds(pair: Cluster, eventually: Eventually) -> None:
-    lifecycle.up(pair.home)
+    lifecycle.up(pair.home, ready_seconds=START_SECONDS)
     killed = _kill(pair, "datanode", pair.nodes[0])
     recheck = _site_number(pair, "hdfs", "dfs.namenode.heartbeat.recheck-interval") / 1000
     # The NameNode looks every five seconds.
@@ -189,11 +192,13 @@ def test_the_containers_of_an_application_master_that_died_go_on_in_the_next_att
     masters = [p for p in running if str(SLEEPER) in _words(p)[1:2] and str(sleepers.folder) in _words(p)]
     assert len(masters) == 1
     # YARN keeps only those of which it has heard that they run; the others it ends and forgets.
-    eventually(lambda: all(_is_known_to_run(sleepers.cluster, container) for container in before), 60)
+    eventually(lambda: all(_is_known_to_run(sleepers.cluster, container) for container in before))
     masters[0].kill()
-    eventually(lambda: len(sleepers.events("kept")) == 2, 60)
+    eventually(lambda: len(sleepers.events("kept")) == 2)
     assert sleepers.processes() == before
-    assert len(ResourceManager(sleepers.cluster.rm_http).master_containers(sleepers.application_id)) == 2
+    assert (
+        len(ResourceManager(sleepers.cluster.rm_http, limits=PATIENT).master_containers(sleepers.application_id)) == 2
+    )
     assert sleepers.end(eventually) == "SUCCEEDED"
 
 
@@ -204,7 +209,7 @@ def test_what_runs_when_the_cluster_is_stopped_is_ended_and_not_begun_again(
     _kill(cluster, "nodemanager", cluster.nodes[0])
     lifecycle.down(cluster.home)
     assert processes.of_cluster(cluster.home, cluster.subnet) == []
-    lifecycle.up(cluster.home)
-    manager = Pages("ResourceManager", cluster.rm_http)
+    lifecycle.up(cluster.home, ready_seconds=START_SECONDS)
+    manager = Pages("ResourceManager", cluster.rm_http, PATIENT)
     assert not manager.read_json("/ws/v1/cluster/apps", "the applications")["apps"]
     assert sleepers.processes() == {}

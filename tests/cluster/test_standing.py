@@ -10,10 +10,11 @@ from hadoop.local import daemons, health
 from hadoop.local.daemons import Daemon
 from infosvc.wire.errors import NotFound
 from infosvc.wire.records import Kind, Producer
-from tests.cluster.site import BROKEN, PICTURES, Site
+from tests.cluster.site import BROKEN, PICTURES, Site, until
 from tests.cluster.standing import LOADED, Standing
 
 
+@pytest.mark.usefixtures("patient")
 def test_what_was_killed_registered_changed_and_deleted_is_as_before(site: Site, standing: Standing) -> None:
     cluster, client, node = site.cluster, site.client(), site.cluster.nodes[0]
     before = {one.data_name: replace(one, version=0) for one in client.producers()}
@@ -44,5 +45,5 @@ def test_a_site_that_cannot_be_mended_is_replaced(site: Site, standing: Standing
 
     again = standing.site()
 
-    assert {node.state for node in again.client().nodes()} == {"ready"}
+    until(lambda: {node.state for node in again.client().nodes()} == {"ready"})
     assert [node.node_name for node in again.client().nodes()] == list(site.cluster.nodes)

@@ -108,7 +108,8 @@ def test_a_program_runs_with_its_folder_and_leaves_its_log_and_output(platform: 
     with hdfs.read("/out/task-hello/result.txt") as file:
         assert file.read() == b"7"
     kept = f"/user/{platform.cluster.user}/.nodewise/tasks/{task.task_id}"
-    assert sorted(hdfs.list(kept)) == ["decision.1", "stderr.1", "stdout.1"], "what reports nothing has no file for it"
+    left = set(hdfs.list(kept)) - {"used.1"}  # which one that runs for some seconds has, too
+    assert left == {"decision.1", "stderr.1", "stdout.1"}, "what reports nothing has no file for it"
     assert len(platform.applications(task.task_id)) == 1
     shown = block("task-logs").partition("#")[0].replace("task_999855bdfa6921b4", task.task_id).split()
     assert shown[:2] == ["nodewise", "task"]
@@ -235,7 +236,7 @@ def test_the_python_of_the_page_runs_a_task(platform: Platform, tmp_path: Path) 
     told = {"NODEWISE_URL": platform.url, "NODEWISE_TOKEN_FILE": str(platform.user_file), "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", block("task-python")]
 
-    done = subprocess.run(command, cwd=tmp_path, env=os.environ | told, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(command, cwd=tmp_path, env=os.environ | told, capture_output=True, text=True, timeout=600)
 
     assert succeed(done) == "succeeded ['--epochs', '3']\n\n"
 
@@ -265,7 +266,7 @@ def test_a_submitter_that_is_killed_again_and_again_hands_each_task_over_once(pl
             kills += 1
         time.sleep(0.1)
 
-    assert {platform.ended(task_id, 180).state for task_id in tasks} == {TaskState.SUCCEEDED}
+    assert {platform.ended(task_id, 400).state for task_id in tasks} == {TaskState.SUCCEEDED}
     assert [len(platform.applications(task_id)) for task_id in tasks] == [1] * len(tasks)
     assert kills >= 2
     _sweep(platform)
@@ -305,7 +306,7 @@ def test_what_a_program_reports_is_a_curve_while_it_runs_and_over_its_starts(
     task_id = json.loads(succeed(platform.run("submit", *words)))["task_id"]
 
     until(lambda: [one.count for one in platform.user.task_values(task_id).curves] == [30, 30])
-    assert platform.user.task_values(task_id).state is TaskState.RUNNING
+    until(lambda: platform.user.task_values(task_id).state is TaskState.RUNNING)
     (application,) = platform.applications(task_id)
     _runner_of(application["id"]).kill()
 
@@ -385,7 +386,7 @@ def test_a_script_that_tracks_runs_does_so_as_a_task_and_its_files_are_the_outpu
         assert file.read() == b"weights"
     headers = {"Authorization": f"Bearer {platform.user_file.read_text().strip()}"}
     asked = urllib.request.Request(f"{platform.url}/api/2.0/mlflow/runs/get?run_id={task_id}", headers=headers)
-    with urllib.request.urlopen(asked, timeout=30) as answer:
+    with urllib.request.urlopen(asked, timeout=120) as answer:
         assert json.load(answer)["run"]["info"]["status"] == "FINISHED"
 
 

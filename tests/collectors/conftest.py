@@ -42,6 +42,9 @@ TOKEN = "a-token-of-the-tests"
 OWN = "the hash of the agent's own token"
 HOST = "127.0.78.11"
 DEADLINE_SECONDS = 90.0
+CALL_SECONDS = 60.0
+PATIENT = {"lost_after": 600.0, "patience": CALL_SECONDS, "notice_timeout": 20.0}
+"""Settings of a service that takes no agent for lost, and gives up no call, because the machine is busy."""
 
 Collect = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -85,7 +88,8 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
 @contextmanager
 def serving(directory: Path, port: int = 0, **settings: Any) -> Iterator[str]:
     """A real information service on the database in a directory; its URL."""
-    server = Server(Settings(database=f"sqlite:///{directory}/infosvc.db", token=TOKEN, **settings), "127.0.0.1", port)
+    given = PATIENT | settings
+    server = Server(Settings(database=f"sqlite:///{directory}/infosvc.db", token=TOKEN, **given), "127.0.0.1", port)
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
@@ -103,7 +107,7 @@ def serving_fixture() -> Callable[..., AbstractContextManager[str]]:
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[InfoClient]:
     """A real information service, spoken to with its token."""
-    with serving(tmp_path) as url, InfoClient(url, TOKEN) as client:
+    with serving(tmp_path) as url, InfoClient(url, TOKEN, CALL_SECONDS) as client:
         yield client
 
 
@@ -147,7 +151,7 @@ class Node:
     def launch(self, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, str(self.program), "--settings", str(self.file), *(options or ["--detach"])]
         surroundings = {"PATH": os.environ["PATH"], "SECRET_OF_THE_LOGIN": "x"} | environment
-        return subprocess.run(command, env=surroundings, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(command, env=surroundings, capture_output=True, text=True, timeout=120, check=False)
 
     def call(
         self,

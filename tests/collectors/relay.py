@@ -26,6 +26,11 @@ class Relay:
         """What was said in connections whose callers asked for a path with this word."""
         return [said for said in self.said if word.encode() in said.partition(b" HTTP/")[0]]
 
+    def is_answered(self, word: str) -> bool:
+        """Whether something came back in each of these connections."""
+        pairs = zip(self.said, self.heard, strict=False)  # a connection may come meanwhile
+        return all(heard for said, heard in pairs if word.encode() in said.partition(b" HTTP/")[0])
+
     def _listen(self) -> None:
         with suppress(OSError):
             while True:
@@ -34,7 +39,7 @@ class Relay:
                 self.said.append(b"")
                 self.heard.append(b"")
                 try:
-                    target = socket.create_connection(self._target, timeout=10)
+                    target = socket.create_connection(self._target, timeout=60)
                 except OSError:
                     caller.close()
                     continue
@@ -54,6 +59,6 @@ def _pass_on(kept: list[bytes], place: int, source: socket.socket, sink: socket.
 
 def send(address: tuple[str, int], request: bytes) -> int:
     """Say exactly these bytes; the status of the answer."""
-    with socket.create_connection(address, timeout=10) as connection:
+    with socket.create_connection(address, timeout=60) as connection:
         connection.sendall(request)
         return int(connection.makefile("rb").readline().split()[1])

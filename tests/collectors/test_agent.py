@@ -39,7 +39,8 @@ def number_in(file: Path) -> int | None:
 
 
 def register(service: InfoClient, name: str, cmd: str, **more: Any) -> None:
-    service.put_producer(Producer(data_name=name, cmd=cmd, time_max=more.pop("time_max", 0.2), **more))
+    usual = {"time_max": 0.2, "timeout": 60.0, "ttl": 60.0}  # fresh also when a report takes long
+    service.put_producer(Producer(data_name=name, cmd=cmd, **(usual | more)))
     service.put_slot("n1", name, running=True)
 
 
@@ -99,9 +100,10 @@ def test_a_run_that_emits_several_values_brings_each_of_them(node: Any, service:
 def test_every_way_a_run_can_end_reaches_the_service_with_its_reason(
     node: Any, service: InfoClient, wait_for: Wait
 ) -> None:
-    register(service, "failing", node.script("fail.sh", "echo why >&2; exit 2"))
+    seldom = 1.0  # else they may be in quarantine before they are looked at
+    register(service, "failing", node.script("fail.sh", "echo why >&2; exit 2"), time_max=seldom)
     register(service, "silent", node.script("silent.sh", "exit 3"))
-    register(service, "slow", node.script("slow.sh", "sleep 600"), timeout=0.3)
+    register(service, "slow", node.script("slow.sh", "sleep 600"), time_max=seldom, timeout=0.3)
     register(service, "foreign", "/bin/date")
     register(service, "wrong", node.script("wrong.sh", "echo 1"), sha256="0" * 64)
     node.launch()

@@ -99,7 +99,7 @@ def test_with_certificates_both_sides_speak_tls_and_check_each_other(
     cert, key = map(str, certificate)
     trusting = ssl.create_default_context(cafile=cert)
     with serving(tmp_path, tls_cert=cert, tls_key=key, agent_ca=cert) as url:
-        service = InfoClient(url, "a-token-of-the-tests", ca_file=cert)
+        service = InfoClient(url, "a-token-of-the-tests", 60, ca_file=cert)
         service.put_node("n1", "127.0.0.1:1")
         node = make_node(url, service.create_token("agent of n1", Role.AGENT, node_name="n1")[1])
         service.put_node("n1", f"127.0.78.11:{node.port}")

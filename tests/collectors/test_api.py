@@ -25,6 +25,7 @@ def server() -> Iterator[AgentServer]:
     """A server that is asked, to which nothing is new."""
     calls = Calls(lambda: {"node_name": "n1"}, lambda: None, lambda _: [])
     made = AgentServer(("127.0.0.1", 0), "a-token", calls)
+    made.patience = 60
     thread = threading.Thread(target=made.serve_forever)
     thread.start()
     yield made
@@ -34,7 +35,7 @@ def server() -> Iterator[AgentServer]:
 
 
 def caller(server: AgentServer, said: bytes = b"") -> socket.socket:
-    connection = socket.create_connection(server.server_address[:2], timeout=20)  # type: ignore[arg-type]
+    connection = socket.create_connection(server.server_address[:2], timeout=60)  # type: ignore[arg-type]
     connection.sendall(said)
     return connection
 

@@ -21,9 +21,9 @@ TOKEN = "a-token-of-the-tests"
 
 
 def ship(service: InfoClient, name: str, **changed: Any) -> None:
-    """Register a producer as it ships, but to run often."""
+    """Register a producer as it ships, but to run often, and for as long as it takes on a busy machine."""
     [shipped] = [entry.producer for entry in catalog() if entry.producer.data_name == name]
-    service.put_producer(replace(shipped, **({"time_max": 0.5, "ttl": 60.0} | changed)))
+    service.put_producer(replace(shipped, **({"time_max": 0.5, "timeout": 60.0, "ttl": 60.0} | changed)))
 
 
 def program(service: InfoClient, name: str, **values: float) -> None:
@@ -63,7 +63,8 @@ def test_a_line_of_its_own_name_is_the_value_and_without_it_the_count_is(
     node: Any, service: InfoClient, wait_for: Wait
 ) -> None:
     for name, script in {"own": "echo own 0.7; echo own.part 3", "counted": "echo counted.part 3"}.items():
-        service.put_producer(Producer(name, node.script(f"{name}.sh", script), 0.5, emits=(f"{name}.part",), keep=60))
+        kept = Producer(name, node.script(f"{name}.sh", script), 0.5, emits=(f"{name}.part",), keep=60, ttl=60.0)
+        service.put_producer(kept)
         service.put_slot("n1", name, running=True)
     node.launch()
 
@@ -86,7 +87,7 @@ def test_configured_and_measured_capabilities_carry_their_confidence(
     capability, confidence = wait_for(lambda: told(service, "perf_cpu", "perf_cpu.confidence"))
     assert capability == 0.4
     assert 0 < confidence <= 1
-    wait_for(lambda: told(service, "perf_cpu.confidence")[0] < confidence)  # what it read grows old
+    wait_for(lambda: (now := told(service, "perf_cpu.confidence")) and now[0] < confidence)  # what it read grows old
 
 
 def test_a_program_registered_under_another_name_answers_under_that(
@@ -118,8 +119,8 @@ def test_a_new_node_is_judged_on_the_scale_of_the_others_and_then_by_itself(
     judging.put_value(SPEEDS, "n6", 1000)  # ran it, but tells nothing of its CPU
     judging.put_value("perf_cpu", "n1", 0.5)
 
-    # 20, 40 and 12 images per second for a whole CPU: half of 20, by three nodes.
-    assert wait_for(lambda: told(judging, *HISTORY)) == [10, 0.075, 0]
+    # 20, 40 and 12 images per second for a whole CPU: half of 20, by three nodes. The first run may have seen fewer.
+    wait_for(lambda: told(judging, *HISTORY) == [10, 0.075, 0])
     [spread] = on_n1(judging, "perf_history.spread")
     assert spread is not None and (spread.outcome, spread.data_value) == (Outcome.NO_DATA, None)
 

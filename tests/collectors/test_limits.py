@@ -34,7 +34,7 @@ def confinement(request: pytest.FixtureRequest, tmp_path: Path) -> Confinement:
 
 def printed(confinement: Confinement, *command: str, timeout: float = 10) -> subprocess.CompletedProcess[str]:
     argv, before = confinement.start(list(command), timeout)
-    return subprocess.run(argv, preexec_fn=before, capture_output=True, text=True, timeout=30, check=False)
+    return subprocess.run(argv, preexec_fn=before, capture_output=True, text=True, timeout=120, check=False)
 
 
 def test_every_limit_reaches_the_command(confinement: Confinement) -> None:
@@ -85,7 +85,7 @@ def test_what_the_login_may_have_at_most_is_not_exceeded_and_no_reason_to_fail(p
         f"argv, before = Confinement(Limits(), {path!r}).start(['sh', '-c', 'ulimit -n'], 1)\n"
         "subprocess.run(argv, preexec_fn=before, check=True); print(before is None)"
     )
-    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, timeout=120, check=False)
 
     assert (done.stdout.split(), done.stderr) == (["50", str(path != "/no/tools")], "")
 

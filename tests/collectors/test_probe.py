@@ -22,9 +22,11 @@ TOKEN = "a-token-of-the-tests"
 
 
 @pytest.fixture
-def server() -> Iterator[AgentServer]:
-    """A server that is asked, to which nothing is new."""
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[AgentServer]:
+    """A server that is asked, to which nothing is new; it hangs up on nobody because the machine is busy."""
+    monkeypatch.setattr(probe, "SLOWEST_BYTES_PER_SECOND", 1000)
     made = AgentServer(("127.0.0.1", 0), TOKEN, Calls(dict, lambda: None, lambda _: []))
+    made.patience = 60
     thread = threading.Thread(target=made.serve_forever, args=(0.02,))
     thread.start()
     yield made

@@ -21,7 +21,7 @@ PROCESSORS = Path(__file__).resolve().parents[2] / "collectors" / "processors"
 def run(name: str, *arguments: str, url: str = "http://127.0.0.1:9") -> subprocess.CompletedProcess[str]:
     environment = {"PATH": os.environ["PATH"], "NODE_NAME": "n1", "INFOSVC_URL": url}
     command = [sys.executable, str(PROCESSORS / f"{name}.py"), *arguments]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=False)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
 
 @pytest.mark.parametrize(

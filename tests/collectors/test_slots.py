@@ -23,11 +23,12 @@ Wait = Callable[[Callable[[], Any]], Any]
 
 
 @pytest.fixture
-def slots(shell: Any) -> Iterator[tuple[Slots, list[Run]]]:
+def slots(shell: Any, wait_for: Wait) -> Iterator[tuple[Slots, list[Run]]]:
     runs: list[Run] = []
     made = Slots(shell, lambda ended: runs.append(ended.run))
     yield made, runs
     made.end()
+    wait_for(lambda: all(slot.is_gone() for slot in made._leaving))  # an agent would not wait for so long
 
 
 def test_only_a_few_runs_are_under_way_at_once_and_the_others_follow(

@@ -32,10 +32,11 @@ class Service:
 
     def __init__(self, directory: Path, open_reading: bool) -> None:
         self.now = 1000.0
-        settings = Settings(f"sqlite:///{directory / 'infosvc.db'}", TOKEN, open_reading=open_reading)
+        url = f"sqlite:///{directory / 'infosvc.db'}"
+        settings = Settings(url, TOKEN, open_reading=open_reading, patience=60.0)
         self.server = Server(settings, "127.0.0.1", 0, Clock(lambda: self.now, lambda: self.now))
         self.url = self.server.url
-        self.client = InfoClient(self.url, TOKEN)
+        self.client = InfoClient(self.url, TOKEN, timeout=60.0)
 
     def give(self, **values: str | float) -> None:
         """Write values of the node; they count for 10 s."""
@@ -55,7 +56,7 @@ def running(directory: Path, open_reading: bool = True) -> Iterator[Service]:
         yield service
     finally:
         service.server.stop()
-        thread.join(30)
+        thread.join(120)
         assert not thread.is_alive()
 
 

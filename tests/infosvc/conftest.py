@@ -25,12 +25,16 @@ import pytest
 
 from infosvc.http.server import Server
 from infosvc.settings import Clock, Settings
+from infosvc.state import database as database_module
 from infosvc.wire.client import InfoClient
 from infosvc.wire.signature import Signature
 from tests.ports import free_port
 
 TOKEN = "a-token-for-the-tests"
 PASSWORD = "s3cret/of:the@tests"
+PATIENCE_SECONDS = 60.0
+"""Of the services and clients of tests that are not about patience: on a busy machine anybody may stand still a while,
+and a call that is given up too soon fails, or is made twice."""
 SBIN = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])
 
 
@@ -77,7 +81,7 @@ class MariaDB:
                 stdout=log,
                 stderr=log,
             )
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while not self._answers():
             if self.process.poll() is not None or time.monotonic() > deadline:
                 pytest.fail("mariadbd did not start:\n" + (self.directory / "log").read_text()[-2000:])
@@ -87,7 +91,7 @@ class MariaDB:
         """End it as an administrator would."""
         if self.process is not None:
             self.process.terminate()
-            self.process.wait(60)
+            self.process.wait(120)
             self.process = None
 
     def kill(self) -> None:
@@ -106,7 +110,7 @@ class MariaDB:
 
     def sql(self, *statements: str) -> list[Any]:
         """Run statements as root; the rows of the last."""
-        connection = pymysql.connect(unix_socket=str(self.directory / "socket"), user="root", connect_timeout=5)
+        connection = pymysql.connect(unix_socket=str(self.directory / "socket"), user="root", connect_timeout=60)
         with connection, connection.cursor() as cursor:
             for statement in statements:
                 cursor.execute(statement)
@@ -147,10 +151,13 @@ def mariadb() -> Iterator[MariaDB]:
             ],
             check=True,
             capture_output=True,
-            timeout=120,
+            timeout=240,
         )
         server.start()
-        yield server
+        with pytest.MonkeyPatch.context() as patient:
+            waits = dict.fromkeys(database_module._CONNECT["mysql"], int(PATIENCE_SECONDS))
+            patient.setitem(database_module._CONNECT, "mysql", waits)
+            yield server
     finally:
         server.stop()
         shutil.rmtree(directory)
@@ -203,8 +210,8 @@ class Served:
     reader: InfoClient = field(init=False)
 
     def __post_init__(self) -> None:
-        self.client = InfoClient(self.url, TOKEN)
-        self.reader = InfoClient(self.url)
+        self.client = InfoClient(self.url, TOKEN, timeout=PATIENCE_SECONDS)
+        self.reader = InfoClient(self.url, timeout=PATIENCE_SECONDS)
 
     def ask(
         self, method: str, path: str, body: Any = None, token: str | None = TOKEN, headers: dict[str, str] | None = None
@@ -229,6 +236,7 @@ Serving = Callable[..., Any]
 def serving(database: str, hands: Hands | None = None, port: int = 0, **settings: Any) -> Iterator[Served]:
     """A service on a database, on a free port if none is given, until the block ends."""
     clock = hands.clock() if hands else None
+    settings = {"patience": PATIENCE_SECONDS} | settings
     server = Server(Settings(database=database, token=TOKEN, **settings), "127.0.0.1", port, clock)
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -236,7 +244,7 @@ def serving(database: str, hands: Hands | None = None, port: int = 0, **settings
         yield Served(server.url, server)
     finally:
         server.stop()
-        thread.join(30)
+        thread.join(120)
         assert not thread.is_alive()
 
 
@@ -261,12 +269,12 @@ def service(database: str, hands: Hands) -> Iterator[Served]:
 
 @pytest.fixture
 def eventually() -> Callable[[Callable[[], bool]], None]:
-    """eventually(CONDITION): wait until it holds, at most a minute."""
+    """eventually(CONDITION): wait until it holds, at most two minutes."""
 
     def wait(condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while not condition():
-            assert time.monotonic() < deadline, "the condition did not come true within 60 s"
+            assert time.monotonic() < deadline, "the condition did not come true within 120 s"
             time.sleep(0.02)
 
     return wait

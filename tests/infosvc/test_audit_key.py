@@ -209,9 +209,10 @@ def _command(service: Served, tmp_path: Path, *words: str) -> subprocess.Complet
     token.write_text("a-token-for-the-tests\n")
     front = [sys.executable, "-m", "nodewise", "--home", str(tmp_path / "home"), "audit"]
     where = ["--url", service.url, "--token-file", str(token)]
-    return subprocess.run([*front, *words, *where], capture_output=True, text=True, timeout=60)
+    return subprocess.run([*front, *words, *where], capture_output=True, text=True, timeout=240)
 
 
+@pytest.mark.timeout(900)  # on a busy machine each command takes many seconds
 def test_the_commands_prune_and_verify_with_the_key(
     sqlite_url: str, serve: Serving, file: Path, hands: Hands, tmp_path: Path
 ) -> None:

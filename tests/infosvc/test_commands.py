@@ -27,6 +27,8 @@ from infosvc.wire.terminal_text import sparkline
 if TYPE_CHECKING:
     from tests.infosvc.conftest import MariaDB, Served, Serving
 
+pytestmark = pytest.mark.timeout(900)  # on a busy machine each command takes many seconds
+
 Done = subprocess.CompletedProcess[str]
 Command = Callable[..., Done]
 
@@ -50,9 +52,9 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def served(sqlite_url: str, serve: Serving) -> Iterator[Served]:
-    """A running service with one node that has reported."""
-    with serve(sqlite_url) as service:
-        service.client.put_producer(Producer("cpu", "scripts/cpu.sh", 2.0, unit="ratio"))
+    """A running service with one node that has reported, which it takes for ready however long commands take."""
+    with serve(sqlite_url, heartbeat=1000.0, lost_after=4000.0) as service:
+        service.client.put_producer(Producer("cpu", "scripts/cpu.sh", 2.0, ttl=3600.0, unit="ratio"))
         service.client.put_node("n1", "127.0.0.1:9")
         service.client.put_slot("n1", "cpu", True)
         runs = (Run("cpu", Outcome.OK, 0.1, "0.5"), Run("cpu", Outcome.FAILED, 0.1, None, "[red]no\x1b[31m file"))
@@ -71,7 +73,7 @@ def command(home: Path, served: Served) -> Command:
     def run(*words: str, **environment: str) -> Done:
         settings = {"NODEWISE_URL": served.url, "NODEWISE_HOME": str(home), "COLUMNS": "80"} | environment
         return subprocess.run(
-            [*NODEWISE, *words], capture_output=True, text=True, timeout=60, env=os.environ | settings, check=False
+            [*NODEWISE, *words], capture_output=True, text=True, timeout=240, env=os.environ | settings, check=False
         )
 
     return run
@@ -156,7 +158,7 @@ def test_a_watch_shows_the_present_values_and_then_each_new_one(command: Command
         present = process.stdout.readline()  # what comes before it is read may be shown twice
         for number in (1, 2):
             served.client.put_value("cpu", "n2", number)
-        said, complaint = process.communicate(timeout=60)
+        said, complaint = process.communicate(timeout=240)
     rows = [json.loads(line) for line in (present + said).splitlines()]
     assert (process.returncode, complaint) == (0, "")
     assert [(row["node_name"], row["data_value"], row["outcome"]) for row in rows] == [
@@ -172,7 +174,7 @@ def test_a_watch_ends_well_at_ctrl_c_and_shows_only_the_nodes_asked_for(command:
         assert process.stdout is not None
         line = process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        assert process.communicate(timeout=60)[1] == ""
+        assert process.communicate(timeout=240)[1] == ""
     assert process.returncode == 0
     assert line.split()[1:] == ["cpu", "n2", "two\N{REPLACEMENT CHARACTER}[31m", "ok"]
     assert "close to it: cpu" in _refused(command("data", "watch", "cpus"))
@@ -255,9 +257,10 @@ def test_without_the_token_commands_read_and_say_what_writing_needs(command: Com
 
 
 def test_a_service_that_is_not_there_is_one_sentence(command: Command) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    assert "nodewise serve" in _refused(command("data", "get", "cpu", NODEWISE_URL=url))
+    with socket.socket() as taken:  # nobody listens there, and nobody else can
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        assert "nodewise serve" in _refused(command("data", "get", "cpu", NODEWISE_URL=url))
     assert "http://HOST:PORT" in _refused(command("data", "get", "cpu", "--url", "ftp://x"))
 
 
@@ -278,12 +281,12 @@ class Running:
 
     def __exit__(self, *_: object) -> None:
         self.process.kill()
-        self.process.communicate(timeout=30)
+        self.process.communicate(timeout=120)
 
     def end(self, number: int = signal.SIGTERM) -> tuple[int, str]:
         """Exit status and stderr after a signal."""
         self.process.send_signal(number)
-        _, said = self.process.communicate(timeout=30)
+        _, said = self.process.communicate(timeout=120)
         return self.process.returncode, said
 
 
@@ -342,7 +345,7 @@ def test_serve_takes_the_databases_password_from_a_file_or_the_environment(
 def test_serve_refuses_what_it_cannot_use_in_one_sentence(home: Path, tmp_path: Path, mariadb: MariaDB) -> None:
     def refused(*words: str) -> str:
         done = subprocess.run(
-            [*NODEWISE, "--home", str(home), "serve", *words], capture_output=True, text=True, timeout=60, check=False
+            [*NODEWISE, "--home", str(home), "serve", *words], capture_output=True, text=True, timeout=240, check=False
         )
         return _refused(done)
 

@@ -22,6 +22,8 @@ from infosvc.wire.records import Kind, Outcome, Producer, Report, Run, Scope
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Heard, Served, Serving
 
+pytestmark = pytest.mark.timeout(900)  # on a busy machine each command takes many seconds
+
 Done = subprocess.CompletedProcess[str]
 Command = Callable[..., Done]
 
@@ -31,7 +33,7 @@ NODEWISE = (sys.executable, "-m", "nodewise")
 @pytest.fixture
 def served(sqlite_url: str, serve: Serving, agent: Heard) -> Iterator[Served]:
     """A running service with one slot on a node that listens and has reported."""
-    with serve(sqlite_url) as service:
+    with serve(sqlite_url, notice_timeout=30.0) as service:
         service.client.put_producer(Producer("cpu", "scripts/cpu.sh", 2.0, unit="ratio"))
         service.client.put_node("n1", agent.address)
         service.client.put_slot("n1", "cpu", True)
@@ -50,7 +52,7 @@ def command(tmp_path: Path, served: Served) -> Command:
 
     def run(*words: str) -> Done:
         return subprocess.run(
-            [*NODEWISE, *words], capture_output=True, text=True, timeout=60, env=os.environ | settings, check=False
+            [*NODEWISE, *words], capture_output=True, text=True, timeout=240, env=os.environ | settings, check=False
         )
 
     return run

@@ -117,7 +117,7 @@ def test_many_writers_at_once_lose_nothing(database: str, serve: Serving) -> Non
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(60)
+            thread.join()
         assert failed == []
         expected = {(f"n{index}", "24", 25) for index in range(12)}
         assert set(_rows(database, "SELECT node_name, data_value, sequence FROM t_Data")) == expected
@@ -139,7 +139,7 @@ def test_of_many_conditional_updates_one_wins(database: str, serve: Serving) -> 
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(60)
+            thread.join()
         assert [service.reader.producer("cpu").cmd] == won
 
 

@@ -37,7 +37,7 @@ CPU = Producer("cpu", "scripts/cpu.sh", 2.0)
 @pytest.fixture
 def served(sqlite_url: str, serve: Serving) -> Iterator[Served]:
     """A service that knows two names and one node."""
-    with serve(sqlite_url) as service:
+    with serve(sqlite_url, heartbeat=30.0, lost_after=120.0) as service:
         service.client.put_producer(CPU)
         service.client.put_producer(Producer("load", "scripts/load.sh", 2.0))
         service.client.put_node("n1", "127.0.0.1:9")
@@ -58,7 +58,7 @@ def test_values_are_told_as_they_come(served: Served) -> None:
         runs = (Run("cpu", Outcome.OK, 0.1, "0.5"), Run("load", Outcome.FAILED, 0.1, reason="no file"))
         served.client.report("n1", Report("b", 1, "", runs))
         cpu, load = sorted(_told(stream, 2), key=lambda said: str(said["data_name"]))
-    assert abs(cpu.pop("time") - time.time()) < 20
+    assert abs(cpu.pop("time") - time.time()) < 60
     assert cpu == {"data_name": "cpu", "node_name": "n1", "data_value": "0.5", "outcome": "ok"}
     assert (load["data_value"], load["outcome"]) == (None, "failed")
 
@@ -149,7 +149,7 @@ def test_a_restarted_service_tells_that_something_was_missed(sqlite_url: str, se
 
 def _first_block(served: Served, last_id: str) -> dict[str, str]:
     """The first event after an id."""
-    connection = http.client.HTTPConnection(str(urlsplit(served.url).hostname), urlsplit(served.url).port, timeout=20)
+    connection = http.client.HTTPConnection(str(urlsplit(served.url).hostname), urlsplit(served.url).port, timeout=60)
     try:
         connection.request("GET", "/api/v1/events", headers={"Last-Event-ID": last_id})
         response = connection.getresponse()
@@ -301,7 +301,7 @@ def test_a_source_that_fails_is_looked_at_again(monkeypatch: pytest.MonkeyPatch,
     broker = Broker(Clock(), 1)
     reader = event_sources.SourceReader(broker)
     reader.start(event_sources.EventSource("job", look))
-    first = next(iter(broker.watch(Filter(frozenset({"job"}))).events(20)))
+    first = next(iter(broker.watch(Filter(frozenset({"job"}))).events(60)))
     broker.close()
     reader.close()
     assert (first.type, first.data) == ("job", {"job_id": "application_1_1"})
@@ -323,7 +323,7 @@ def test_many_watchers_see_everything_in_order_while_others_publish() -> None:
     for number in range(2000):
         broker.publish("node", {"number": number})
     for thread in threads:
-        thread.join(30)
+        thread.join(120)
     assert seen == [list(range(2000))] * 8
 
 

@@ -368,10 +368,10 @@ def test_serve_explains_the_file_that_it_is_given(tmp_path: Path, policy: Path) 
             client = InfoClient.from_token_file(url, home / "service" / "token")
             client.put_producer(Producer("free", "x", 60))
             client.put_value("free", "n1", 0.25)
-            with build_opener(ProxyHandler({})).open(url + API, timeout=20) as answer:
+            with build_opener(ProxyHandler({})).open(url + API, timeout=60) as answer:
                 said = json.load(answer)
             process.send_signal(signal.SIGTERM)
-            assert process.communicate(timeout=60)[1] == ""
+            assert process.communicate(timeout=240)[1] == ""
         finally:
             process.kill()
 
@@ -388,7 +388,7 @@ def test_serve_refuses_a_file_that_it_cannot_read_in_one_sentence(
         file.write_bytes(written)
 
     with serving(tmp_path / "home", "--policy-file", str(file)) as process:
-        said, complaint = process.communicate(timeout=60)
+        said, complaint = process.communicate(timeout=240)
 
     assert (process.returncode, said) == (1, "")
     assert len(complaint.splitlines()) == 1

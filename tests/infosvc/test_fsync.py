@@ -67,7 +67,7 @@ def watched(tmp_path: Path) -> Iterator[Watched]:
     """A service on SQLite, as `nodewise serve` starts it."""
     made = Watched(tmp_path)
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while not made.is_ready():
             assert time.monotonic() < deadline, (tmp_path / "log").read_text()
             time.sleep(0.05)

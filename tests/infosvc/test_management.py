@@ -11,6 +11,8 @@ from infosvc.access.roles import sha256
 from infosvc.core.service import components_of
 from infosvc.management.agent_client import NOTICE
 from infosvc.management.nodes import split_address
+from infosvc.management.notifier import Notifier
+from infosvc.state.configuration import Configuration
 from infosvc.state.transaction import Commit
 from infosvc.wire.errors import Conflict, NotFound
 from infosvc.wire.records import Kind, Outcome, Producer, Report, Role, Run
@@ -237,8 +239,19 @@ def test_the_master_signs_with_what_it_keeps_of_the_agent_s_token_and_shows_neit
 
 
 def test_a_forgotten_node_s_agent_is_told_to_ask_unless_another_node_has_its_address(
-    service: Served, agent: Heard, eventually: Callable[[Callable[[], bool]], None]
+    service: Served,
+    agent: Heard,
+    eventually: Callable[[Callable[[], bool]], None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    looked_at: list[str] = []
+    stop_one = Notifier._stop_one
+
+    def look(notifier: Notifier, before: Configuration, node_name: str) -> None:
+        stop_one(notifier, before, node_name)
+        looked_at.append(node_name)
+
+    monkeypatch.setattr(Notifier, "_stop_one", look)
     tokens = {}
     for name in ("old", "new"):
         _, tokens[name] = service.client.create_token(f"agent of {name}", Role.AGENT, name)
@@ -246,8 +259,9 @@ def test_a_forgotten_node_s_agent_is_told_to_ask_unless_another_node_has_its_add
     eventually(lambda: len(agent.calls) == 2)
     agent.calls.clear()
     service.client.delete_node("old")
+    eventually(lambda: looked_at == ["old"])  # which happens in the background, and while the other is there
     service.client.delete_node("new")
-    eventually(lambda: bool(agent.calls))
+    eventually(lambda: looked_at == ["old", "new"] and bool(agent.calls))
 
     assert [call.is_signed_with(sha256(tokens["new"])) for call in agent.calls] == [True]
 

@@ -111,7 +111,7 @@ def test_a_file_that_has_not_changed_is_not_sent_again(closed: Served) -> None:
 def _raw(service: Served, path: str) -> tuple[int, bytes]:
     """A path as it stands, which no client has tidied up."""
     where = urlsplit(service.url)
-    connection = http.client.HTTPConnection(str(where.hostname), where.port, timeout=20)
+    connection = http.client.HTTPConnection(str(where.hostname), where.port, timeout=60)
     try:
         connection.putrequest("GET", path)
         connection.endheaders()

@@ -128,7 +128,7 @@ def filled(path: str, names: dict[str, str]) -> str:
 def status(service: Served, method: str, path: str, token: str | None, body: Any) -> int:
     """What a call is answered with; the rest of the answer is left unread, for some of them never end."""
     sent = {"Authorization": f"Bearer {token}"} if token else {}
-    connection = http.client.HTTPConnection(str(urlsplit(service.url).hostname), urlsplit(service.url).port, timeout=20)
+    connection = http.client.HTTPConnection(str(urlsplit(service.url).hostname), urlsplit(service.url).port, timeout=60)
     try:
         connection.request(method, path, None if method in READING else json.dumps(body), sent)
         return connection.getresponse().status

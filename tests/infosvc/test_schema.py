@@ -294,7 +294,7 @@ def make_calls(service: Served, address: str, tag: str, number: int, seed: int, 
     def call(case: Case[Any]) -> None:
         if seen.cases % 50 == 0:
             fill(service, address, seen.cases + 2)  # what was deleted comes back, or most calls would lead nowhere soon
-        answer = case.call(session=session, headers={"Authorization": f"Bearer {token}"}, timeout=20)
+        answer = case.call(session=session, headers={"Authorization": f"Bearer {token}"}, timeout=120)
         seen.cases += 1
         seen.statuses[case.operation.label, answer.status_code] += 1
         if tag != "all" or not CASES.keys() & set(case.operation.tags):

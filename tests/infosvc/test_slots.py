@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import ipaddress
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from infosvc.wire.errors import InvalidInput, NotFound, NotReady
 from infosvc.wire.records import Outcome, Producer, Report, Role, Run, Slot
 
 if TYPE_CHECKING:
-    from tests.infosvc.conftest import Heard, Hearing, Served, Serving
+    from tests.infosvc.conftest import Hands, Heard, Hearing, Served, Serving
 
 CPU = Producer("cpu", "scripts/cpu.sh", 2.0)
 LOG = "/api/v1/slots/cpu/log"
@@ -31,6 +31,13 @@ RUNS = [
     PastRun(1_700_000_002.5, Outcome.FAILED, 0.25, 1, None, "no such file"),
     PastRun(1_700_000_000.5, Outcome.OK, 0.5, 0, "0.93"),
 ]
+
+
+@pytest.fixture
+def service(database: str, hands: Hands, serve: Serving) -> Iterator[Served]:
+    """A service that waits for agents also on a busy machine."""
+    with serve(database, hands, notice_timeout=60.0) as served:
+        yield served
 
 
 @pytest.fixture
@@ -135,7 +142,7 @@ def test_an_agent_that_refuses_or_is_away_is_one_sentence(running: Served, agent
 @pytest.fixture
 def sqlite_service(sqlite_url: str, serve: Serving) -> Any:
     """A service where the kind of database plays no part."""
-    with serve(sqlite_url) as served:
+    with serve(sqlite_url, notice_timeout=60.0) as served:
         yield served
 
 

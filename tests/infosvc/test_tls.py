@@ -106,7 +106,7 @@ def secure(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> It
         yield Secure(url, (home / "service" / "token").read_text().strip())
     finally:
         process.send_signal(signal.SIGTERM)
-        _, error = process.communicate(timeout=30)
+        _, error = process.communicate(timeout=120)
     assert (process.returncode, error) == (0, "")
 
 
@@ -115,7 +115,7 @@ def test_agents_that_are_spoken_to_in_plain_are_warned_of(authority: Authority, 
     process = _start(tmp_path, "--tls-cert", cert, "--tls-key", key)
     assert process.stdout and process.stdout.readline()
     process.send_signal(signal.SIGTERM)
-    _, warned = process.communicate(timeout=30)
+    _, warned = process.communicate(timeout=120)
     assert "plain http with the agents: give it --agent-ca" in warned
 
 
@@ -123,7 +123,7 @@ def test_the_sessions_cookie_is_of_this_very_host(secure: Secure, authority: Aut
     context = ssl.create_default_context(cafile=authority.file)
 
     def ask(method: str, body: str | None, cookie: str) -> tuple[str, dict[str, Any]]:
-        connection = http.client.HTTPSConnection(urlsplit(secure.url).netloc, context=context, timeout=20)
+        connection = http.client.HTTPSConnection(urlsplit(secure.url).netloc, context=context, timeout=60)
         connection.request(method, "/api/v1/session", body, {"Cookie": cookie})
         answer = connection.getresponse()
         said = json.loads(answer.read() or b"{}")
@@ -141,7 +141,7 @@ def _nodewise(*words: str, **environment: str) -> subprocess.CompletedProcess[st
         [sys.executable, "-m", "nodewise", *words],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         env=os.environ | environment,
     )
 
@@ -159,7 +159,7 @@ def test_a_client_that_trusts_the_authority_reads_and_writes(secure: Secure, aut
 def test_a_client_refuses_a_service_of_another_authority(secure: Secure, tmp_path: Path) -> None:
     other = Authority(tmp_path / "other")
     for ca_file in (other.file, None):
-        with InfoClient(secure.url, secure.token, ca_file=ca_file, retries=0) as client:
+        with InfoClient(secure.url, secure.token, ca_file=ca_file, timeout=60, retries=0) as client:
             with pytest.raises(Unreachable, match="certificate") as caught:
                 client.nodes()
             assert "\n" not in str(caught.value)
@@ -178,7 +178,7 @@ def test_the_command_says_in_one_sentence_what_is_wrong(secure: Secure, authorit
 
 def test_plain_http_gets_no_answer_from_it(secure: Secure) -> None:
     where = urlsplit(secure.url)
-    connection = http.client.HTTPConnection(str(where.hostname), where.port, timeout=20)
+    connection = http.client.HTTPConnection(str(where.hostname), where.port, timeout=60)
     try:
         with pytest.raises((http.client.HTTPException, OSError)):
             connection.request("GET", "/healthz")
@@ -194,7 +194,7 @@ def test_it_speaks_both_versions_of_tls_that_are_sound(
     where = urlsplit(secure.url)
     context = ssl.create_default_context(cafile=authority.file)
     context.minimum_version = context.maximum_version = version
-    connection = http.client.HTTPSConnection(str(where.hostname), where.port, timeout=20, context=context)
+    connection = http.client.HTTPSConnection(str(where.hostname), where.port, timeout=60, context=context)
     connection.request("GET", "/healthz")
     assert connection.getresponse().status == 200
     connection.close()
@@ -266,6 +266,6 @@ def test_files_that_cannot_be_used_are_refused_before_it_listens(
 
 def test_the_command_says_which_file_is_refused(authority: Authority, tmp_path: Path) -> None:
     process = _start(tmp_path / "home", *_mixed(authority, tmp_path))
-    out, error = process.communicate(timeout=30)
+    out, error = process.communicate(timeout=120)
     assert (process.returncode, out) == (1, "")
     assert error.startswith("Error: ") and error.count("\n") == 1, error

@@ -31,8 +31,8 @@ REPORT = {"boot": "b", "sequence": 1, "runs": []}
 
 @pytest.fixture
 def lite(sqlite_url: str, serve: Serving, hands: Hands) -> Iterator[Served]:
-    """A service on SQLite with one node, whose clock tests turn."""
-    with serve(sqlite_url, hands) as service:
+    """A service on SQLite with one node, whose clock tests turn, and which waits for agents also on a busy machine."""
+    with serve(sqlite_url, hands, notice_timeout=60.0) as service:
         service.client.put_node("n1", "127.0.0.1:9")
         yield service
 

@@ -202,10 +202,10 @@ def test_a_value_that_becomes_stale_is_dim_on_the_terminal(
     terminal: Callable[..., Terminal], served: Served, hands: Hands
 ) -> None:
     shown = terminal(served.url, "--filter", "n2")
-    fresh = shown.until(lambda drawing: "0.93" in drawing)
-    assert "(" not in STYLE.sub("", fresh)
+    # A look that is drawn late on a busy machine has grown old meanwhile: others follow.
+    shown.until(lambda drawing: "0.93" in drawing and "(" not in drawing)
     hands.turn(10)
-    stale = shown.until(lambda drawing: "0.93 (" in drawing)
+    stale = shown.until(lambda drawing: "0.93 (1" in drawing)
 
     assert re.search(r"\x1b\[2m *0\.93 \(1\d\.\d s\)", stale)
     assert not re.search(r"\x1b\[2m *8\.1 GB", stale)
@@ -233,13 +233,14 @@ def test_while_the_service_is_away_the_table_stays_and_goes_on_when_it_is_back(
         service.client.put_producer(Producer("rack", "x", 2.0, ttl=600.0))
         service.client.put_value("rack", "n1", "r7")
         shown = terminal(service.url, "rack")
-        assert "nothing came" not in shown.until(lambda drawing: "r7" in drawing)
-    away = STYLE.sub("", shown.until(lambda drawing: "nothing came since" in drawing))
+        # On a busy machine a look may be drawn so late that nothing seems to have come since.
+        shown.until(lambda drawing: "r7" in drawing and "nothing came" not in drawing)
+    away = STYLE.sub("", shown.until(lambda drawing: " ago: " in drawing))
     assert re.search(r"nothing came since \d\d:\d\d:\d\d, .* s ago: the information service at .* does not", away)
     assert re.search(r"n1 +- +r7", away)
     with serve(sqlite_url, port=port) as service:
         service.client.put_value("rack", "n1", "r8")
-        assert "nothing came" not in shown.until(lambda drawing: "r8" in drawing)
+        shown.until(lambda drawing: "r8" in drawing and "nothing came" not in drawing)
 
 
 def test_a_name_that_is_forgotten_meanwhile_ends_it_in_one_sentence(

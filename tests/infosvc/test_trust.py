@@ -103,7 +103,7 @@ def _send(service: Served, method: str, path: str, parts: list[bytes], chunked: 
     """A call of a body of any size; the service may answer before it has read all of it."""
     where = urlsplit(service.url)
     length = ("Transfer-Encoding", "chunked") if chunked else ("Content-Length", str(sum(map(len, parts))))
-    connection = http.client.HTTPConnection(str(where.hostname), where.port, timeout=20)
+    connection = http.client.HTTPConnection(str(where.hostname), where.port, timeout=60)
     try:
         connection.putrequest(method, path)
         connection.putheader("Authorization", "Bearer a-token-for-the-tests")
@@ -269,7 +269,7 @@ def _serve(tmp_path: Path, *words: str) -> subprocess.Popen[str]:
 
 
 def _ask(port: int, token: str | None) -> int:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     try:
         connection.request("GET", "/api/v1/nodes", headers={"Authorization": f"Bearer {token}"} if token else {})
         return connection.getresponse().status
@@ -293,13 +293,13 @@ def test_only_a_service_that_no_other_machine_reaches_is_read_without_a_token(
         assert _ask(port, (tmp_path / "service" / "token").read_text().strip()) == 200
     finally:
         process.send_signal(signal.SIGTERM)
-        _, warnings = process.communicate(timeout=30)
+        _, warnings = process.communicate(timeout=120)
     assert process.returncode == 0
     assert ("travel unencrypted" in warnings) == ("0.0.0.0" in words)
 
 
 def test_reading_cannot_be_opened_to_other_machines(tmp_path: Path) -> None:
     process = _serve(tmp_path, "--host", "0.0.0.0", "--open-reading")
-    said, error = process.communicate(timeout=30)
+    said, error = process.communicate(timeout=120)
     assert (process.returncode, said) == (1, "")
     assert error.startswith("Error: 0.0.0.0 can be reached from other machines") and error.count("\n") == 1

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from infosvc.http import server
 from infosvc.http.api.tasks import tunnel_calls
 from infosvc.settings import Clock
 from infosvc.tasks import tunnels
@@ -20,6 +21,7 @@ from infosvc.wire.errors import Conflict, Forbidden, InfoError, InvalidInput, No
 from infosvc.wire.records import Role
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import Task, TaskNews, TaskProgress, TaskState
+from infosvc.wire.tunnel import tunnel_end
 from infosvc.wire.tunnel.described import Tunnel
 from infosvc.wire.tunnel.frames import CLOSE, DATA, IDLE, LONGEST_CONTENT, Frame, line_frame
 from infosvc.wire.tunnel.tunnel_end import TunnelCalls, TunnelEnd
@@ -132,6 +134,8 @@ def test_a_moment_without_room_costs_no_second_each_time(service: Served, monkey
         write(self, end, begin, content)
 
     monkeypatch.setattr(OpenTunnel, "write", write_at_second_try)
+    # Whoever counted all failures, and not those in a row, would wait for long from the fourth piece on.
+    monkeypatch.setattr(tunnel_end, "AGAIN_SECONDS", (*tunnel_end.AGAIN_SECONDS[:3], 10.0))
     with joined(service, service.client) as (near, far):
         begun, came, frames = time.monotonic(), 0, frames_of(far)
         near.send(data(bytes(3_000_000)))
@@ -139,7 +143,7 @@ def test_a_moment_without_room_costs_no_second_each_time(service: Served, monkey
             came += len(next(frames).content)
 
         assert next(tries) > 20
-        assert time.monotonic() - begun < 9
+        assert time.monotonic() - begun < 60
 
 
 def test_the_same_call_again_sends_nothing_twice(service: Served) -> None:
@@ -200,7 +204,8 @@ def test_submitters_hear_of_all_that_wait_as_soon_as_there_is_one(service: Serve
         opened: list[TunnelEnd] = []
         opening.start()
 
-        found = TunnelCalls(submitter).waiting(seconds=10)
+        while not (found := TunnelCalls(submitter).waiting(seconds=5)):
+            pass  # on a busy machine it is opened later
         opening.join()
 
         assert [one.task_id for one in found] == [task.task_id]
@@ -320,7 +325,7 @@ def test_only_so_many_calls_wait(threads: int, most: int, eventually: Eventually
     assert all_of_them.waiting("", 0) == []
     all_of_them.close()
     for one in waiting:
-        one.join(5)
+        one.join(60)
         assert not one.is_alive()
 
 
@@ -342,28 +347,41 @@ def test_none_is_opened_or_waited_for_when_the_service_ends() -> None:
     with pytest.raises(NotReady, match=f"the service ends: there is no tunnel to {TASK}: try again later"):
         open_one(all_of_them, "maria")
     begun = time.monotonic()
-    assert all_of_them.waiting("", 10) == []
-    assert time.monotonic() - begun < 5
+    assert all_of_them.waiting("", 60) == []
+    assert time.monotonic() - begun < 30
 
 
 def test_the_service_ends_at_once_while_tunnels_are_open_and_waited_for(
-    serve: Serving, sqlite_url: str, stack: ExitStack, eventually: Eventually
+    serve: Serving,
+    sqlite_url: str,
+    stack: ExitStack,
+    eventually: Eventually,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # So long would the end take if anybody were waited for, which a busy machine is not mistaken for.
+    for module, name in (
+        (tunnels, "HEARTBEAT_SECONDS"),
+        (tunnel_end, "SILENCE_SECONDS"),
+        (tunnel_calls, "LONGEST_WAIT"),
+        (server, "DRAIN_SECONDS"),
+    ):
+        monkeypatch.setattr(module, name, 40.0)
     found: list[list[Tunnel]] = []
     with serve(sqlite_url, threads=32) as service:
-        submitter = stack.enter_context(as_user(service, "hands", Role.SUBMITTER))
+        _, token = service.client.create_token("hands", Role.SUBMITTER)
+        submitter = stack.enter_context(InfoClient(service.url, token, timeout=120))
         ends = [stack.enter_context(end) for end in stack.enter_context(joined(service, service.client))]
-        poll = threading.Thread(target=lambda: found.append(TunnelCalls(submitter).waiting(seconds=10)))
+        poll = threading.Thread(target=lambda: found.append(TunnelCalls(submitter).waiting(seconds=40)))
         poll.start()
         eventually(lambda: service.ask("GET", "/api/v1/tunnels?seconds=0.001").status == 503)
         begun = time.monotonic()
         service.server.stop()
         assert [list(frames_of(end)) for end in ends] == [[], []]
-        poll.join(20)
+        poll.join(60)
     took = time.monotonic() - begun
 
     assert found == [[]]
-    assert took < 1, f"{took:.1f} s: somebody was waited for"
+    assert took < 30, f"{took:.1f} s: somebody was waited for"
 
 
 @pytest.mark.parametrize("end", End)
@@ -439,5 +457,6 @@ def test_a_tunnel_whose_runner_has_not_come_ends_with_the_task(service: Served) 
     with running(service, service.client) as (task, _), TunnelCalls(service.client).open(task.task_id) as near:
         service.client.put_task_news(task.task_id, TaskNews(TaskState.FAILED, exit_code=127))
         begun = time.monotonic()
-        assert list(near) == [[Frame(IDLE)]]
-        assert time.monotonic() - begun < 20, "JOIN_SECONDS are more"
+        # One for every five seconds: on a busy machine there may have been more than the first.
+        assert {frame for frames in near for frame in frames} == {Frame(IDLE)}
+        assert time.monotonic() - begun < tunnels.JOIN_SECONDS

@@ -82,7 +82,7 @@ def _lines(stream: IO[str] | None, fits: Callable[[str], bool]) -> list[str]:
 
 def _interrupted(process: subprocess.Popen[str]) -> int:
     os.kill(process.pid, signal.SIGINT)
-    process.communicate(timeout=30)
+    process.communicate(timeout=120)
     return process.returncode
 
 
@@ -189,7 +189,7 @@ def test_with_json_each_look_is_one_more_document(started: Started, served: Serv
 
 @pytest.mark.parametrize("seconds", ["0", "2h", "often"])
 def test_too_often_and_too_seldom_are_refused(started: Started, served: Served, seconds: str) -> None:
-    said, complaint = started(served.url, "node", "list", "--watch", seconds).communicate(timeout=60)
+    said, complaint = started(served.url, "node", "list", "--watch", seconds).communicate(timeout=120)
 
     assert said == ""
     assert "--watch" in complaint
@@ -211,7 +211,7 @@ def test_following_starts_after_a_number_and_ends_after_so_many(started: Started
     served.client.put_node("n2", "127.0.0.1:9")
     first = _lines(following.stdout, lambda line: True)
     served.client.put_node("n3", "127.0.0.1:9")
-    said, complaint = following.communicate(timeout=30)
+    said, complaint = following.communicate(timeout=120)
 
     found = [json.loads(line) for line in (*first, *said.splitlines())]
     assert [(entry["sequence"], entry["call"]) for entry in found] == [

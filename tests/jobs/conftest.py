@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from os import environ
 from pathlib import Path
@@ -24,6 +25,7 @@ from infosvc.wire.records import Datum, Outcome, Role, State
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import EXAMPLE_ID, Task, TaskState
 from jobs.dashboard import make_board
+from jobs.dashboard.sources import yarn
 from jobs.dashboard.sources.site import Place, Site
 from nodewise.board import board_calls
 from tests.jobs.decisions import WEIGHTS
@@ -66,7 +68,9 @@ class Values:
 
 
 @pytest.fixture
-def hadoop() -> Iterator[Hadoop]:
+def hadoop(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hadoop]:
+    patient = replace(yarn.STATUS_LIMITS, silence=60.0, seconds=60.0)
+    monkeypatch.setattr(yarn, "STATUS_LIMITS", patient)  # 2 s may be too little for a busy machine
     made = Hadoop()
     yield made
     made.close()

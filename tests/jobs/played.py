@@ -94,7 +94,7 @@ class Hadoop:
     def wait_for_lists(self, number: int) -> None:
         """Wait until the list of applications was asked for so many times."""
         with self._asked:
-            assert self._asked.wait_for(lambda: self.lists >= number, 20)
+            assert self._asked.wait_for(lambda: self.lists >= number, 60)
 
     def answer(self, path: str, query: dict[str, list[str]]) -> tuple[int, bytes]:
         if path.startswith("/webhdfs/v1"):

@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import pairwise
 from typing import Any
 from urllib.parse import urlencode
 
@@ -30,7 +29,7 @@ class Worker:
     """One connection that is kept, as a worker's."""
 
     def __init__(self, listener: Listener, container: str = "a1") -> None:
-        self._connection = http.client.HTTPConnection("127.0.0.1", listener.port, timeout=10)
+        self._connection = http.client.HTTPConnection("127.0.0.1", listener.port, timeout=60)
         self._who = {"node_name": "a", "container_id": container}
 
     def request(self, method: str, path: str, body: bytes, token: str = "secret") -> tuple[int, bytes]:
@@ -226,7 +225,7 @@ def test_nonsense_is_refused_in_a_sentence_and_the_listener_lives_on(
 
 @pytest.mark.parametrize("head", ["Content-Length: -1\r\n", "Content-Length: x\r\n", "", "Content-Length: \xb2\r\n"])
 def test_a_body_without_a_length_is_refused(listener: Listener, head: str) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", listener.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", listener.port, timeout=60)
     connection.connect()
     said = f"POST /take HTTP/1.1\r\nAuthorization: Bearer secret\r\n{head}\r\n{{}}"
     connection.sock.sendall(said.encode("latin-1"))
@@ -305,7 +304,7 @@ def test_a_page_that_cannot_be_shown_does_not_end_the_job(
 def test_a_body_that_does_not_come_ends_its_connection_and_no_other_one(job: Job) -> None:
     listener = Listener("127.0.0.1", "secret", body_seconds=2.0)
     listener.serve(Answering(job.dealer), lambda: STATUS, lambda: "")
-    slow = http.client.HTTPConnection("127.0.0.1", listener.port, timeout=20)
+    slow = http.client.HTTPConnection("127.0.0.1", listener.port, timeout=60)
     slow.putrequest("POST", "/take")
     slow.putheader("Authorization", "Bearer secret")
     slow.putheader("Content-Length", "100")
@@ -320,7 +319,7 @@ def test_a_body_that_does_not_come_ends_its_connection_and_no_other_one(job: Job
 
 
 def connect(listener: Listener, said: bytes = b"") -> socket.socket:
-    stranger = socket.create_connection(("127.0.0.1", listener.port), timeout=20)
+    stranger = socket.create_connection(("127.0.0.1", listener.port), timeout=60)
     stranger.sendall(said)
     return stranger
 
@@ -336,7 +335,7 @@ def test_idle_strangers_take_a_few_threads_and_no_worker_s_place(listener: Liste
     assert worker("/heartbeat")[0] == 200
     late = Worker(listener)
     assert late("/heartbeat")[0] == 200
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while threading.active_count() > threads + MOST_STRANGERS + 1:
         assert time.monotonic() < deadline, "those that were hung up on have threads still"
         time.sleep(0.02)
@@ -350,7 +349,7 @@ def test_a_head_that_drips_is_ended(job: Job) -> None:
     listener.serve(Answering(job.dealer), lambda: STATUS, lambda: "")
     stranger = connect(listener)
     stranger.settimeout(0.05)
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     answer = None
     while answer is None and time.monotonic() < until:
         try:
@@ -367,10 +366,10 @@ def test_a_head_that_drips_is_ended(job: Job) -> None:
 
 
 def test_the_heads_and_bodies_of_many_calls_on_one_connection_are_not_delayed(worker: Worker) -> None:
-    moments = [time.monotonic()]
-    for _ in range(50):
+    seconds: list[float] = []
+    while len(seconds) < 50 or (min(seconds) >= 0.02 and len(seconds) < 500):  # a busy machine has a free moment, too
+        begun = time.monotonic()
         worker("/heartbeat")
-        moments.append(time.monotonic())
+        seconds.append(time.monotonic() - begun)
 
-    seconds = min(later - earlier for earlier, later in pairwise(moments))
-    assert seconds < 0.02, "40 ms for each would be Nagle's algorithm"
+    assert min(seconds) < 0.02, "40 ms for each would be Nagle's algorithm"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
@@ -138,12 +139,15 @@ def test_names_and_types_are_those_that_callers_know(known: FlaskClient, hadoop:
 
 
 def test_a_path_that_is_being_listed_is_answered_by_its_schema(
-    known: FlaskClient, document: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    known: FlaskClient, hadoop: Hadoop, document: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("jobs.dashboard.calls.LISTING_WAIT_SECONDS", 0.0)
+    may_answer, hdfs = threading.Event(), hadoop.hdfs
+    monkeypatch.setattr(hadoop, "hdfs", lambda *asked: may_answer.wait(60) and hdfs(*asked))
 
     answer = known.get("/api/v1/path?path=/data")
 
+    may_answer.set()
     assert answer.status_code == 202
     check(document, "/path", "get", 202, answer.get_json())
 

@@ -92,15 +92,15 @@ def test_while_one_asks_again_others_get_the_answer_before() -> None:
 
     def slow() -> str:
         begun.set()
-        assert go_on.wait(10)
+        assert go_on.wait(60)
         return "new"
 
     asking = threading.Thread(target=briefly.get, args=("a", 2, slow))
     asking.start()
-    assert begun.wait(10)
+    assert begun.wait(60)
     assert briefly.get("a", 2, lambda: "never") == "old"
     go_on.set()
-    asking.join(10)
+    asking.join(60)
     assert briefly.get("a", 2, lambda: "never") == "new"
 
 
@@ -109,19 +109,19 @@ def test_a_hadoop_that_hangs_holds_up_only_so_many_calls(monkeypatch: pytest.Mon
     room, begun, go_on = threading.BoundedSemaphore(2), threading.Barrier(3), threading.Event()
 
     def hanging() -> str:
-        begun.wait(10)
-        assert go_on.wait(10)
+        begun.wait(60)
+        assert go_on.wait(60)
         return "found"
 
     threads = [threading.Thread(target=translate_errors(hanging, room)) for _ in range(2)]
     for thread in threads:
         thread.start()
-    begun.wait(10)
+    begun.wait(60)
     with pytest.raises(NotReady, match="2 calls wait for Hadoop"):
         translate_errors(lambda: "never", room)()
     go_on.set()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
 
     assert translate_errors(lambda: "again", room)() == "again"
 
@@ -141,7 +141,7 @@ def test_what_becomes_of_ending_a_job_is_told(tmp_path: Path) -> None:
     endings.begin(place, JOB)
     for thread in threading.enumerate():
         if thread.name == "board-ending":
-            thread.join(10)
+            thread.join(60)
 
     assert endings.of(JOB) == Ending("failed", "it would not end")
 
@@ -164,7 +164,7 @@ def test_what_the_command_prints_leaves_no_wish_open(tmp_path: Path) -> None:
     endings.begin(Place(tmp_path, "", "", "me"), JOB)
     for thread in threading.enumerate():
         if thread.name == "board-ending":
-            thread.join(10)
+            thread.join(60)
 
     assert endings.of(JOB) == Ending("done", "\N{REPLACEMENT CHARACTER}")
 

@@ -202,7 +202,7 @@ def test_threads_that_wait_share_a_flush_and_each_is_durable_when_it_goes_on(dis
 
     def hold() -> None:
         first_is_writing.set()
-        assert go_on.wait(20)
+        assert go_on.wait(60)
 
     disk.before_flush = hold
     missing: list[int] = []
@@ -214,15 +214,16 @@ def test_threads_that_wait_share_a_flush_and_each_is_durable_when_it_goes_on(dis
 
     threads = [threading.Thread(target=append, args=(n,)) for n in range(20)]
     threads[0].start()
-    assert first_is_writing.wait(20)
+    assert first_is_writing.wait(60)
     for thread in threads[1:]:
         thread.start()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while len(journal._waiting) < 19:
         assert time.monotonic() < deadline
+        time.sleep(0.01)
     go_on.set()
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
 
     assert (disk.flushes, missing) == (2, [])
     assert sorted(record.body["n"] for record in recorded(disk)) == list(range(20))

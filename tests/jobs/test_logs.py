@@ -16,6 +16,7 @@ from hadoop.rest.container_logs import OVERLAP_BYTES, Piece, parse_tail, read_si
 from jobs.application.following import PATIENCE_SECONDS
 from jobs.application.logs import AWAY_SECONDS, NOTE, JobLogs, Line, follow, parse_started, printed_lines
 from jobs.application.status import ContainerStatus
+from tests.ports import free_port
 
 JOB = "application_17_0001"
 MASTER = "container_17_0001_01_000001"
@@ -37,7 +38,7 @@ class Daemon:
         self.state = "RUNNING"
         self.job = JOB
         self.sent = 0
-        self._serve(0)
+        self._serve(free_port())  # which no connection takes while it is away
 
     def _serve(self, port: int) -> None:
         daemon = self

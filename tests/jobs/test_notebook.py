@@ -17,6 +17,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from infosvc.core.service import components_of
 from infosvc.http.server import Server
 from infosvc.settings import Settings
 from infosvc.tasks import tunnels
@@ -69,13 +70,16 @@ class Site:
         self._stop()
 
     def free_places(self) -> int:
-        """How many tunnels the user may open now."""
+        """How many tunnels the user may open now; one that is over keeps its place until its readers have gone."""
+        known = components_of(self._server.app).tunnels._known
+        until(lambda: not any(one.is_over for one in list(known.values())))
         found: list[TunnelEnd] = []
         with suppress(Conflict):
             while True:
                 found.append(TunnelCalls(self.client).open(self.task_id))
         for one in found:
             one.close()
+        until(lambda: not any(one.is_over for one in list(known.values())))
         return len(found)
 
     @contextmanager
@@ -130,8 +134,8 @@ def jupyter(site: Site) -> Iterator[None]:
         yield
 
 
-def passage_to(site: Site, say: Callable[[str], None] = print, unused_seconds: float = 60) -> Passage:
-    return Passage(site.client, site.task_id, SOCKET, say, unused_seconds)
+def passage_to(site: Site, say: Callable[[str], None] = print) -> Passage:
+    return Passage(site.client, site.task_id, SOCKET, say, unused_seconds=60)
 
 
 def asked(passage: Passage) -> bytes:
@@ -140,7 +144,7 @@ def asked(passage: Passage) -> bytes:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         threading.Thread(target=passage.serve, args=(listener,), daemon=True).start()
-        with socket.create_connection(listener.getsockname(), timeout=20) as browser:
+        with socket.create_connection(listener.getsockname(), timeout=60) as browser:
             browser.sendall(b"GET / HTTP/1.0\r\n\r\n")
             with suppress(ConnectionError):
                 return b"".join(iter(lambda: browser.recv(1 << 12), b""))
@@ -154,7 +158,7 @@ def test_a_browser_comes_back_when_the_service_was_started_again(site: Site) -> 
 
         site.restart()
 
-        until(lambda: asked(passage) == ANSWER, seconds=30)
+        until(lambda: asked(passage) == ANSWER)
 
 
 def test_a_passage_that_is_left_keeps_no_place(site: Site) -> None:
@@ -167,11 +171,14 @@ def test_a_passage_that_is_left_keeps_no_place(site: Site) -> None:
 
 def test_a_passage_that_leads_nothing_gives_its_place_back_and_leads_again(site: Site) -> None:
     site.call_runner()
-    with jupyter(site), passage_to(site, unused_seconds=0.5) as passage:
+    with jupyter(site), passage_to(site) as passage:
         for _ in range(2):
             assert asked(passage) == ANSWER
             assert site.free_places() == tunnels.MOST_OF_ONE - 1
-            until(lambda: site.free_places() == tunnels.MOST_OF_ONE, seconds=10)
+            passage._unused_seconds = 0.2  # a busy machine may need longer than that for the look before
+            assert asked(passage) == ANSWER
+            until(lambda: site.free_places() == tunnels.MOST_OF_ONE)
+            passage._unused_seconds = 60
 
 
 def test_why_connections_fail_is_said_once(site: Site) -> None:
@@ -230,11 +237,11 @@ def test_a_notebook_is_waited_for_and_reached_and_told_how_it_ended(site: Site) 
         with jupyter(site):
             address = process.stdout.readline().strip()
             assert address.endswith("/?token=a%2Fb")
-            with urlopen(address, timeout=20) as answer:
+            with urlopen(address, timeout=60) as answer:
                 assert answer.read() == b"it is Jupyter"
         site.client.put_task_news(site.task_id, TaskNews(TaskState.FAILED, attempt=1, reason="it broke\x1b]0;mine\a"))
         assert process.stderr.readline() == f"{site.task_id} failed: it broke�]0;mine�\n"
-        assert process.wait(20) == 1
+        assert process.wait(60) == 1
 
 
 @pytest.mark.parametrize("state", [TaskState.STOPPED, TaskState.SUCCEEDED])
@@ -243,7 +250,7 @@ def test_a_notebook_that_ended_as_it_should_is_no_failure(site: Site, state: Tas
     with jupyter(site), site.command(site.task_id) as process:
         assert process.stdout and process.stdout.readline()
         site.client.put_task_news(site.task_id, TaskNews(state, attempt=1))
-        _, said = process.communicate(timeout=20)
+        _, said = process.communicate(timeout=60)
 
     assert process.returncode == 0
     assert said.endswith(f"{site.task_id} {state}\n")
@@ -255,7 +262,7 @@ def test_control_c_gives_the_place_back_and_leaves_the_notebook(site: Site) -> N
         assert process.stdout and process.stderr and process.stdout.readline()
         assert site.free_places() == tunnels.MOST_OF_ONE - 1
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
 
     assert site.free_places() == tunnels.MOST_OF_ONE
     assert site.client.task(site.task_id).state is TaskState.RUNNING
@@ -279,7 +286,7 @@ def test_a_new_notebook_ends_what_is_idle_although_a_page_is_open(site: Site) ->
         assert "waiting for its program: task_" in process.stderr.readline()
         (task,) = site.client.tasks(text="mine")
         site.client.stop_task(task.task_id)
-        assert process.wait(20) == 1, "it has not run"
+        assert process.wait(60) == 1, "it has not run"
 
     assert {
         "--ServerApp.shutdown_no_activity_timeout=300",

@@ -71,6 +71,7 @@ def test_a_task_that_succeeded_leaves_its_speed_and_what_is_learned_is_on_every_
     speeds.note(ran("net"), "n2", {STEPS_PER_SECOND: 2.0})
     until(lambda: "training_speed:net" in [one.data_name for one in submitter.producers()])
     until(lambda: numbers(submitter, "training_speed:net").get("n2") == 0.25)  # its thread writes, when it has paused
+    until(lambda: numbers(submitter, "training_speed:net").get("n3", 1.0) < 1.0)  # one node after the other
 
     assert numbers(submitter, "steps_per_second:net") == {"n1": 8.0, "n2": 2.0}
     learned = numbers(submitter, "training_speed:net")

@@ -51,7 +51,8 @@ def test_what_a_forgotten_task_has_left_is_deleted_once(client: InfoClient, monk
     assert client.gone_tasks() == ()
 
 
-def test_it_looks_now_and_then_alone(client: InfoClient) -> None:
+def test_it_looks_now_and_then_alone(client: InfoClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweeping, "PAUSE_SECONDS", 600.0)
     folders = Folders()
     sweeper = Sweeper(client, folders, print)
     sweeper.sweep()

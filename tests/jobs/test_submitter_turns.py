@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from hadoop.client.yarn import Application
 from hadoop.errors import HadoopError, UnknownApplication
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Unreachable
+from infosvc.wire.event_stream import EventStream
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import Task, TaskNews, TaskState
 from infosvc.wire.tunnel.tunnel_end import TunnelCalls
@@ -235,21 +236,34 @@ def test_a_service_that_is_away_ends_the_turn(cluster: Played) -> None:
 
 
 def test_a_new_task_and_one_that_is_to_be_stopped_wake_the_submitter(client: InfoClient) -> None:
-    waking = InfoClient(client.url, TOKEN)
+    hears = threading.Event()
+
+    class Hearing(InfoClient):
+        """A client that tells when it hears events: those before are not told."""
+
+        def events(self, *asked: Any, **more: Any) -> EventStream:
+            found = super().events(*asked, **more)
+            hears.set()
+            return found
+
+    waking = Hearing(client.url, TOKEN)
     waker = Waker(waking, TunnelCalls(waking))
+    assert hears.wait(60)
 
-    def waits() -> float:
-        begun = time.monotonic()
-        waker.wait(20.0)
-        return time.monotonic() - begun
+    def waits_for(what: Callable[[], object]) -> float:
+        """Until a second after it was told to wait, something happens."""
+        happening, begun = threading.Timer(1.0, what), time.monotonic()
+        happening.start()
+        waker.wait(100.0)
+        seconds = time.monotonic() - begun
+        happening.join()
+        return seconds
 
-    threading.Timer(1.0, lambda: client.submit_task(SPEC)).start()
-    assert waits() < 15.0
+    assert waits_for(lambda: client.submit_task(SPEC)) < 50.0
     (task,) = client.tasks()
     client.put_task_news(task.task_id, TaskNews(TaskState.RUNNING, node_name="n1", attempt=1))
     waker.wait(0.2)
-    threading.Timer(1.0, lambda: client.stop_task(task.task_id)).start()
-    assert waits() < 15.0
+    assert waits_for(lambda: client.stop_task(task.task_id)) < 50.0
 
 
 @pytest.mark.parametrize(

@@ -72,20 +72,27 @@ Start = Callable[[str], tuple[Checkpoint, Path, bool]]
 
 
 def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline, "the condition did not come true in time"
         time.sleep(0.01)
+
+
+def put(folder: Path, name: str, content: bytes) -> None:
+    """Write a file that is never seen half written: that would be one more checkpoint."""
+    written = folder.parent / "written"
+    written.write_bytes(content)
+    written.replace(folder / name)
 
 
 def test_what_is_quiet_is_kept_and_the_next_start_finds_the_last_of_it(start: Start, hdfs: Folder) -> None:
     first, folder, found = start("one")
     assert not found and list(folder.iterdir()) == []
     for step in ("1", "2", "3"):
-        (folder / "step").write_text(step)
+        put(folder, "step", step.encode())
         until(lambda number=step: (hdfs.path(f"/ckpt/start-1/{number}/step")).exists())  # type: ignore[misc]
     (folder / "deep").mkdir()
-    (folder / "deep" / "weights").write_bytes(b"\0\xff")
+    put(folder, "deep/weights", b"\0\xff")
     first.close()
 
     assert sorted(one.name for one in hdfs.entries("/ckpt/start-1")) == ["3", "4"], "older ones go"
@@ -124,7 +131,7 @@ def test_what_changes_all_the_time_is_kept_all_the_same(
 ) -> None:
     monkeypatch.setattr(checkpoint, "LONGEST_SECONDS", 0.3)
     made, folder, _ = start("one")
-    deadline, number = time.monotonic() + 20, 0
+    deadline, number = time.monotonic() + 60, 0
     while not hdfs.entries("/ckpt/start-1"):
         (folder / "step").write_text(str(number := number + 1))
         assert time.monotonic() < deadline

@@ -6,15 +6,19 @@ import os
 import shlex
 import subprocess
 import sys
+import termios
 import threading
 import time
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from infosvc.wire.errors import NotFound
 from infosvc.wire.tasks import EXAMPLE_ID
 from infosvc.wire.tunnel.lines import Line
+from jobs.commands.task import task_shell
 from jobs.commands.task.task_shell import END_OF_INPUT, _Keys
 from tests.cluster.site import until
 from tests.jobs import test_task_tunnels
@@ -23,6 +27,8 @@ from tests.jobs.test_task_tunnels import ROOT, Running, Typist, shell
 running = test_task_tunnels.running
 
 MOST_TAKEN = 4 << 20
+LOCAL_MODES = 3
+"""Where they stand among what is known of a terminal."""
 
 
 def alone(running: Running) -> Running:
@@ -54,7 +60,7 @@ def test_a_pipe_waits_until_what_it_brings_is_read(running: Running) -> None:
 def test_a_key_ends_a_shell_that_has_room_for_no_other_key(running: Running) -> None:
     typist = Typist(alone(running))
     until(lambda: typist.sees(b"waiting for the runner"))
-    time.sleep(0.5)  # its keys are read one by one from then on
+    until(lambda: not termios.tcgetattr(typist._ours)[LOCAL_MODES] & termios.ICANON)  # else what is too much is lost
 
     def type_much() -> None:
         with suppress(OSError):
@@ -63,7 +69,7 @@ def test_a_key_ends_a_shell_that_has_room_for_no_other_key(running: Running) -> 
             typist.type(b"\x1d")
 
     threading.Thread(target=type_much, daemon=True).start()
-    until(lambda: typist.sees(b"\a"), seconds=30)
+    until(lambda: typist.sees(b"\a"))
 
     assert typist.close() == 0
 
@@ -80,7 +86,7 @@ def test_a_shell_tells_how_it_is_left_while_it_waits_for_the_runner(running: Run
                 typist.type(key)  # one that comes before the shell reads keys one by one is lost
         return typist.process.poll() is not None
 
-    until(has_ended, seconds=20)
+    until(has_ended)
     typist.close()
 
 
@@ -120,17 +126,21 @@ def refuse(*_: Any) -> Any:
     raise OSError("it is \x1b]0;mine\a")
 
 
-def test_the_end_of_the_input_is_sent_more_and_more_rarely() -> None:
+def test_the_end_of_the_input_is_sent_more_and_more_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[bytes] = []
+    pauses: list[float] = []
 
     class Played:
         def send(self, content: bytes) -> None:
+            if len(sent) == 6:
+                raise NotFound("the line has ended", "line")
             sent.append(content)
 
+    monkeypatch.setattr(task_shell, "time", SimpleNamespace(sleep=pauses.append))
     keys = _Keys(cast(Line, Played()), may_wait=True)
     keys.put(b"a\n")
     keys.put(b"")
-    time.sleep(3.2)
+    until(lambda: len(pauses) == 5)
 
-    assert sent[:3] == [b"a\n", END_OF_INPUT, END_OF_INPUT]
-    assert len(sent) <= 5
+    assert sent == [b"a\n", *[END_OF_INPUT] * 5]
+    assert pauses == [0.5, 1.0, 2.0, 4.0, 4.0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -59,7 +60,7 @@ def test_a_service_that_was_away_hears_the_last_of_what_it_missed(monkeypatch: p
         heard.append(now)
 
     found = Telling(tell, BEGUN)
-    assert was_asked.wait(10)
+    assert was_asked.wait(60)
     found.change(reason="fetching data")
     found.change(running=True, reason="")
     is_back.set()
@@ -87,8 +88,9 @@ def test_a_service_that_refuses_is_left_alone_and_the_log_says_why(capfd: pytest
 
 @pytest.fixture
 def box(tmp_path: Path) -> Iterator[Box]:
-    """A program that sleeps, works once it finds a file, and sleeps again once that has gone."""
-    script = "while :; do if [ -e work ]; then : ; else sleep 0.05; fi; done"
+    """A program that waits until it is woken, and then works as long as there is a file."""
+    os.mkfifo(tmp_path / "wake")
+    script = "while read word < wake; do while [ -e work ]; do :; done; done"
     made = boxes.create("process")
     made.start(Program(["sh", "-c", script], {"PATH": "/usr/bin:/bin"}, tmp_path, Limits(64)), lambda *_: None)
     yield made
@@ -100,11 +102,11 @@ def test_a_program_that_uses_none_of_its_cores_is_marked_until_it_does_again(
 ) -> None:
     monkeypatch.setattr(using, "EVERY_SECONDS", 0.2)
     monkeypatch.setattr(using, "IDLE_SECONDS", 1.0)
-    monkeypatch.setattr(using, "IDLE_CORES", 0.4)
     begun, marks = time.time(), list[float | None]()
     looking = Using(box, lambda _: None, marks.append)
     until(lambda: len(marks) == 1)
     (tmp_path / "work").touch()
+    (tmp_path / "wake").write_text("up\n")
     until(lambda: len(marks) == 2)
     (tmp_path / "work").unlink()
     until(lambda: len(marks) == 3)

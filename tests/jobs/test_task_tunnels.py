@@ -222,7 +222,10 @@ def test_little_pieces_travel_together_where_calls_take_long(running: Running, m
     assert calls["of the user"] < 20
 
 
-def test_a_program_reads_all_that_was_sent_before_its_line_was_closed(running: Running) -> None:
+def test_a_program_reads_all_that_was_sent_before_its_line_was_closed(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jobs.kinds.task.tunnels.LAST_SECONDS", 100.0)
     read = bytearray()
 
     def slowly(connection: socket.socket) -> None:
@@ -238,7 +241,7 @@ def test_a_program_reads_all_that_was_sent_before_its_line_was_closed(running: R
         line = tunnel.open({"socket": "slow.sock"}, Heard())
         line.send(bytes(600_000))
         line.close()
-        until(lambda: len(read) == 600_000, 10)
+        until(lambda: len(read) == 600_000)
 
 
 def test_a_user_who_fails_to_take_what_came_ends_the_line(running: Running) -> None:
@@ -419,7 +422,7 @@ class Typist:
 
 def test_keys_go_to_the_program_there_control_c_included(running: Running) -> None:
     typist = Typist(running)
-    typist.type(b"echo be''gun; sleep 3600\r")
+    typist.type(b"sh -c \"echo be''gun; exec sleep 3600\"\r")  # which has the terminal by then
     until(lambda: typist.sees(b"begun\r\n"))
 
     typist.type(b"\x03")
@@ -436,8 +439,7 @@ def test_another_size_is_told_to_the_program_there(running: Running) -> None:
 
     fcntl.ioctl(typist._ours, termios.TIOCSWINSZ, struct.pack("4H", 40, 132, 0, 0))
     os.kill(typist.process.pid, signal.SIGWINCH)
-    time.sleep(0.5)
-    typist.type(b"stty size; exit\r")
+    typist.type(b"until stty size | grep '40 1''32'; do sleep 0.1; done; exit\r")
 
     until(lambda: typist.sees(b"40 132"))
     typist.close()

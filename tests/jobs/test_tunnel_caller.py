@@ -15,7 +15,8 @@ from infosvc.wire.tasks import TaskNews, TaskState
 from infosvc.wire.tunnel.described import Tunnel
 from infosvc.wire.tunnel.tunnel_end import TunnelCalls
 from jobs.submitter.tunnels import TunnelCaller
-from jobs.submitter.waking import Waker
+from jobs.submitter.waking import ASK_SECONDS, Waker
+from tests.cluster.site import until
 
 
 class Runners:
@@ -132,18 +133,20 @@ def waits(waker: Waker, seconds: float) -> float:
 def test_a_tunnel_wakes_the_submitter_once() -> None:
     service = Service("a" * 32)
     waker = Waker(cast(InfoClient, service), cast(TunnelCalls, service))
-    assert waits(waker, 20) < 5
+    assert waits(waker, 100) < 50
 
     assert waits(waker, 2.5) > 2.4
     service.told.append("b" * 32)
-    assert waits(waker, 20) < 5
+    assert waits(waker, 100) < 50
 
 
 def test_a_service_that_answers_at_once_is_not_asked_all_the_time() -> None:
-    service = Service()
+    service, begun = Service(), time.monotonic()
     assert waits(Waker(cast(InfoClient, service), cast(TunnelCalls, service)), 2.5) > 2.4
 
-    assert 2 <= service.asked <= 3
+    asked, seconds = service.asked, time.monotonic() - begun
+    assert asked <= seconds / ASK_SECONDS + 1
+    until(lambda: service.asked >= 2)
 
 
 def test_a_tunnel_that_is_opened_wakes_the_submitter_of_a_real_service(client: InfoClient) -> None:
@@ -152,4 +155,4 @@ def test_a_tunnel_that_is_opened_wakes_the_submitter_of_a_real_service(client: I
 
     waiting_task(client, 1)
 
-    assert waits(waker, 20) < 5
+    assert waits(waker, 100) < 50

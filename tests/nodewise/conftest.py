@@ -39,15 +39,16 @@ class Report:
 
 @contextmanager
 def serving(database: Path, **settings: Any) -> Iterator[str]:
-    """The URL of a running service."""
-    server = Server(Settings(database=f"sqlite:///{database}", token=TOKEN, **settings), "127.0.0.1", 0)
+    """The URL of a running service, which waits for its disk also on a busy machine."""
+    known = Settings(database=f"sqlite:///{database}", token=TOKEN, patience=60.0, **settings)
+    server = Server(known, "127.0.0.1", 0)
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
         yield server.url
     finally:
         server.stop()
-        thread.join(30)
+        thread.join(120)
         assert not thread.is_alive()
 
 
@@ -83,7 +84,7 @@ def run(home: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
             [sys.executable, "-m", "nodewise", "doctor", *words],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
             env=kept | {"NODEWISE_HOME": str(home)} | environment,
             check=False,
         )

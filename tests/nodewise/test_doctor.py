@@ -169,7 +169,7 @@ def test_what_takes_too_long_is_not_waited_for() -> None:
     begun = time.monotonic()
     found = Reading(hold.wait).result(begun + 0.05)
     hold.set()
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 60
     assert isinstance(found, Problem)
     assert "too long" in found.what
 

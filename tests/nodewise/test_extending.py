@@ -41,7 +41,7 @@ def checkout(tmp_path: Path) -> Checkout:
     return Checkout(tmp_path / "checkout")
 
 
-def until(condition: Callable[[], Any], seconds: float = 60) -> Any:
+def until(condition: Callable[[], Any], seconds: float = 150) -> Any:
     """The first true answer."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):

@@ -38,7 +38,7 @@ def url(home: Path) -> Iterator[str]:
 
 def nodewise(home: Path, url: str, *words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "nodewise", "--home", str(home), *words, "--url", url]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def stop(process: subprocess.Popen[str]) -> None:
     """End what `start` began, with all that it has started."""
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGTERM)
-    process.wait(60)
+    process.wait(180)
     if process.stdout:
         process.stdout.close()
 

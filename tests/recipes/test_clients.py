@@ -18,6 +18,7 @@ from tests.recipes.shell import Shell, changed
 
 PROGRAMS = ("python3 examples/clients/client.py", "sh examples/clients/client.sh", "java examples/clients/Client.java")
 ODD = 'a "quoted" \\word'
+PATIENCE_SECONDS = 240.0  # Java compiles its client first
 
 
 @pytest.fixture
@@ -54,7 +55,7 @@ def test_the_client_in_java_says_what_is_wrong_in_a_line(tmp_path: Path) -> None
     for token, said in (("token", "no service answers at http://127.0.0.1:1"), ("other", "there is no file")):
         program, file = str(ROOT / "examples/clients/Client.java"), str(tmp_path / token)
         words = ["java", program, "http://127.0.0.1:1", file, "a", "n1", "1"]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_SECONDS)
         assert done.returncode == 1
         assert done.stderr.startswith(said)
         assert len(done.stderr.splitlines()) == 1
@@ -112,7 +113,12 @@ def test_a_refusal_is_told_with_the_services_words(shell: Shell, service: Served
 def refused(shell: Shell, call: str) -> str:
     """What a call says that must fail."""
     done = subprocess.run(
-        ["bash", "-c", call], cwd=shell.folder, env=shell.environment(), capture_output=True, text=True, timeout=60
+        ["bash", "-c", call],
+        cwd=shell.folder,
+        env=shell.environment(),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
     )
     assert done.returncode != 0 and TOKEN not in done.stdout + done.stderr
     return done.stdout + done.stderr

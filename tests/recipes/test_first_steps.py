@@ -50,7 +50,7 @@ class FirstSteps:
 
 def fresh(name: str) -> dict[str, str | None]:
     """The fresh values of a name, by node."""
-    with InfoClient(URL) as client:
+    with InfoClient(URL, timeout=60) as client:
         return {one.node_name: one.data_value for one in client.data(name) if one.state is State.FRESH}
 
 
@@ -82,7 +82,7 @@ def submit_once_a_node_has_room(steps: FirstSteps, job: str) -> None:
 
 def answers() -> bool:
     """Whether the service is there."""
-    with suppress(OSError), urllib.request.urlopen(f"{URL}/readyz", timeout=2) as answer:
+    with suppress(OSError), urllib.request.urlopen(f"{URL}/readyz", timeout=10) as answer:
         return bool(answer.status == 200)
     return False
 
@@ -96,7 +96,7 @@ def steps(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FirstSteps]:
     assert not answers(), f"somebody else's service listens at {URL}"
     serving = shell.start(block("use-cluster"))
     try:
-        until(lambda: answers() or serving.poll() is not None, 300)
+        until(lambda: answers() or serving.poll() is not None, 600)
         assert serving.poll() is None, "the cluster or the service did not start"
         made = FirstSteps(shell)
         before, submit, job = block("use-first-steps").partition("nodewise job submit")

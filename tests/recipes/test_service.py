@@ -19,12 +19,14 @@ from infosvc.shipping.remote import RemoteOptions
 from infosvc.wire.client import InfoClient
 from infosvc.wire.records import State
 from tests.infosvc.conftest import TOKEN, Served, serving
-from tests.infosvc.shipping.conftest import HOSTS, Hand, Sshd, end_agents
+from tests.infosvc.shipping.conftest import HOSTS, Hand, Sshd, end_agents, patience
 from tests.recipes.pages import ROOT, block
 from tests.recipes.shell import Shell, changed, stop
 
+pytestmark = pytest.mark.timeout(900)  # a busy machine takes minutes to start agents
+
 SHOWN = "http://127.0.0.1:8400"
-DEADLINE_SECONDS = 60.0
+DEADLINE_SECONDS = 240.0
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,8 @@ def enrolled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Enrolled]:
         options = sshd.options(place / "nodes")
         told = {"NODEWISE_URL": service.url, "NODEWISE_TOKEN_FILE": str(token)}
         try:
-            done = Hand(service, options, place / "home").add(*HOSTS)
+            with patience():
+                done = Hand(service, options, place / "home").add(*HOSTS)
             assert done.exit_code == 0, done.output
             made = Enrolled(service, Shell(place / "reader", place / "work", told), _reaching(options))
             until(lambda: made.data("perf_cpu", HOSTS[0]) and made.data("cpu_free_ratio", HOSTS[1]))
@@ -71,7 +74,7 @@ def _reaching(options: RemoteOptions) -> str:
 
 
 def until(condition: Callable[[], T]) -> T:
-    """The first true answer, at most a minute later."""
+    """The first true answer, at most four minutes later."""
     deadline = time.monotonic() + DEADLINE_SECONDS
     while not (found := condition()):
         assert time.monotonic() < deadline, "the condition did not come true in time"
@@ -129,7 +132,7 @@ def test_curl_reads_values_events_and_metrics(enrolled: Enrolled) -> None:
     shell = enrolled.shell
     lines = [line.partition(" #")[0].strip() for line in block("info-curl").splitlines()]
     said = {}
-    until(lambda: enrolled.data("load_1m", HOSTS[0]))
+    until(lambda: all(enrolled.data("load_1m", host) for host in HOSTS))
     for line in lines:
         call = changed(line, (SHOWN, enrolled.service.url)).replace("worker1", HOSTS[0])
         # A stream of events has no end.

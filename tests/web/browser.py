@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,7 @@ GONE = re.compile(
     r"net::ERR_(CONNECTION_(REFUSED|RESET|CLOSED|ABORTED)|EMPTY_RESPONSE|INCOMPLETE_CHUNKED_ENCODING|NETWORK_CHANGED|"
     r"SOCKET_NOT_CONNECTED)"
 )
+DROPPED = "net::ERR_NETWORK_CHANGED"
 
 expect.set_options(timeout=PATIENCE_MS)
 
@@ -35,7 +37,7 @@ def chromium() -> Iterator[Browser]:
     if not CHROMIUM.exists():
         pytest.fail(f"{CHROMIUM} is not installed: apt-get install chromium-headless-shell")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=NO_GPU)
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=NO_GPU, timeout=3 * PATIENCE_MS)
         try:
             yield browser
         finally:
@@ -43,18 +45,23 @@ def chromium() -> Iterator[Browser]:
 
 
 class Recorder:
-    """Notes errors on the console, errors that no page caught, and requests to anybody but the service."""
+    """Notes errors on the console, errors that no page caught, and requests to anybody but the service.
+
+    `dropped` are requests that Chromium has given up because a network interface came or went.
+    """
 
     def __init__(self, url: str) -> None:
         self._host = urlsplit(url).netloc
         self._expected: list[str] = []
         self.faults: list[str] = []
+        self.dropped: list[str] = []
 
     def listen(self, page: Page) -> None:
         """Note what this page does from now on."""
         page.on("console", self._console)
         page.on("pageerror", self._error)
         page.on("request", self._request)
+        page.on("requestfailed", self._failed)
 
     def expect(self, *patterns: str) -> None:
         """Faults that fit one of these are what the test provokes: a refused call stands on the console."""
@@ -83,6 +90,10 @@ class Recorder:
         if address.scheme in ADDRESSES and address.netloc != self._host:
             self.faults.append(f"request to another host: {request.url}")
 
+    def _failed(self, request: Request) -> None:
+        if request.failure == DROPPED:
+            self.dropped.append(request.url)
+
 
 class Tabs:
     """Opens pages of one test, each with cookies of its own, and looks at their recorders in the end."""
@@ -110,9 +121,21 @@ class Tabs:
         recorder.listen(page)
         self._recorders.append((page, recorder))
         page.goto(f"/{place}")
+        self._complete(page, recorder)
         if token is not None:
             log_in(page, token)
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
+        self._complete(page, recorder)
         return page
+
+    @staticmethod
+    def _complete(page: Page, recorder: Recorder) -> None:
+        """Load it anew while Chromium has dropped a part of it: without one of its scripts no page ever works."""
+        while recorder.dropped:
+            recorder.dropped.clear()
+            page.reload()
+            if not recorder.dropped:
+                expect(page.get_by_role("heading", level=1)).to_be_visible()
 
     def expect(self, page: Page, *patterns: str) -> None:
         """This page will run into that, and it is not a fault."""
@@ -166,8 +189,14 @@ class Unreloaded:
 
 
 def press_until(page: Page, name: str | re.Pattern[str], key: str = "Tab", most: int = 200) -> None:
-    """Press a key until what has the focus carries this name, as somebody without a mouse does."""
-    for _ in range(most):
+    """Press a key until what has the focus carries this name, as somebody without a mouse does.
+
+    `most` times lead once round any page; where that is too soon for a page that is still being made, it goes on.
+    """
+    deadline = time.monotonic() + PATIENCE_MS / 1000
+    pressed = 0
+    while pressed < most or time.monotonic() < deadline:
+        pressed += 1
         page.keyboard.press(key)
         if _fits(focused(page), name):
             return

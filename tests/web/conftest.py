@@ -55,7 +55,9 @@ def board() -> Invented:
 @pytest.fixture
 def served(tmp_path: Path, board: Invented) -> Iterator[Served]:
     """A running service that knows nothing but its board, and in which no node grows stale while a test looks at it."""
-    settings = Settings(f"sqlite:///{tmp_path / 'infosvc.db'}", TOKEN, heartbeat=600.0, lost_after=3600.0)
+    settings = Settings(
+        f"sqlite:///{tmp_path / 'infosvc.db'}", TOKEN, heartbeat=600.0, lost_after=3600.0, patience=60.0
+    )
     server = Server(settings, "127.0.0.1", 0, others=[board.calls()])
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -63,7 +65,7 @@ def served(tmp_path: Path, board: Invented) -> Iterator[Served]:
         yield Served(server.url, server)
     finally:
         server.stop()
-        thread.join(30)
+        thread.join(120)
         assert not thread.is_alive()
 
 

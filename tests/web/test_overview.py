@@ -87,7 +87,7 @@ def test_what_needs_somebody_stands_first_and_leads_to_its_page(tabs: Tabs, know
         expect(needs).to_contain_text("1 task failed in 24 hours, at last mnist: exit code 3")
     expect(needs.get_by_role("listitem")).to_contain_text(["Error", "Warning", "Note"])
     with Unreloaded(page):
-        idle = TaskProgress(1, running=True, idle_since=time.time() - 1380)
+        idle = TaskProgress(1, running=True, idle_since=time.time() - 1355)
         lazy = known.client.submit_task(TaskSpec(("a",), name="lazy", vcores=4))
         known.client.put_task_progress(lazy.task_id, idle)
         expect(needs).to_contain_text("lazy has used none of its 4 cores for 23 min")

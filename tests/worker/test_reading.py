@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
@@ -33,6 +34,20 @@ class Shelf:
 
     def exists(self, path: str) -> bool:
         return path in self._files
+
+
+class Clock:
+    """Moves only while somebody sleeps, and not while a busy machine does something else."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+        self.now += seconds
 
 
 def read(shelf: Shelf, *pictures: Item) -> dict[str, bytes | Unreadable]:
@@ -123,6 +138,7 @@ def test_a_read_that_never_returns_is_noticed(monkeypatch: pytest.MonkeyPatch) -
 def test_a_read_that_is_refused_again_and_again_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, seconds in (("STALLED_SECONDS", 0.5), ("FIRST_PAUSE", 0.05), ("LONGEST_PAUSE", 0.05)):
         monkeypatch.setattr(reading, name, seconds)
+    monkeypatch.setattr(reading, "time", Clock())
     shelf = Shelf({"/a": b"abc"}, fails=[OSError("refused")] * 20)
 
     pictures = Reader(shelf).fetch([Item("/a", "/a", None, 3)]).items(0.01)

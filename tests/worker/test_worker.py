@@ -28,6 +28,8 @@ from tests.worker.trapped import EXITS, HANGS, KILLS, RAISES, SLOW, Folder
 ROOT = Path(__file__).resolve().parents[2]
 MASTER = "job/master.json"
 DEADLINE = 180
+LONG = 400
+"""So many slow images take 15 s: whatever happens to their worker meanwhile happens before it is done."""
 
 
 def until(condition: Callable[[], object], seconds: float = 90) -> None:
@@ -358,7 +360,7 @@ def test_leases_that_do_not_count_any_more_are_dropped(place: Place) -> None:
 
 
 def test_a_worker_that_is_not_wanted_ends_and_leaves_nothing_running(place: Place) -> None:
-    application = job(place, place.pictures(*[SLOW] * 40))
+    application = job(place, place.pictures(*[SLOW] * LONG))
     pid = place.start()
     application.until(lambda: bool(application.given))
     children = children_of(pid)
@@ -372,7 +374,7 @@ def test_a_worker_that_is_not_wanted_ends_and_leaves_nothing_running(place: Plac
 
 
 def test_the_end_of_the_job_s_folder_is_the_end_of_the_worker(place: Place) -> None:
-    application = job(place, place.pictures(*[SLOW] * 40))
+    application = job(place, place.pictures(*[SLOW] * LONG))
     place.start()
     application.until(lambda: bool(application.given))
     application.close()
@@ -385,7 +387,7 @@ def test_the_end_of_the_job_s_folder_is_the_end_of_the_worker(place: Place) -> N
 
 
 def test_without_any_application_master_a_worker_ends_after_a_while(place: Place) -> None:
-    application = job(place, place.pictures(*[SLOW] * 40))
+    application = job(place, place.pictures(*[SLOW] * LONG))
     pid = place.start(orphan=2.0)
     application.until(lambda: bool(application.given))
     children = children_of(pid)
@@ -419,16 +421,18 @@ def test_processes_end_with_a_parent_that_is_killed(place: Place) -> None:
     children = children_of(pid)
     os.kill(pid, signal.SIGKILL)
 
-    until(lambda: not any(alive(child) for child in children), seconds=15)
+    until(lambda: not any(alive(child) for child in children))
 
 
 def test_a_process_that_is_killed_from_outside_costs_a_fork(place: Place) -> None:
     pictures = place.pictures(*[SLOW] * 24)
     application = job(place, pictures)
+    application.refuses = lambda path: 503 if path == "/commit" else None  # so that no worker is done before that
     pid = place.start()
     application.until(lambda: bool(application.given))
     until(lambda: len(children_of(pid)) == 2)
     os.kill(children_of(pid)[0], signal.SIGKILL)
+    application.refuses = lambda path: None
 
     assert place.end()[0] == 0
     assert [row["error"] for row in application.rows] == [None] * len(pictures)

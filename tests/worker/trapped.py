@@ -19,7 +19,7 @@ from jobs.engines.network import Network
 from jobs.engines.preparation_file import PreparationFile
 from jobs.images.preparation import MEAN, STD
 from jobs.images.tensors import ImageArrays, OutputTensor
-from jobs.worker import reading
+from jobs.worker import master, reading
 from jobs.worker.__main__ import main
 
 KILLS, EXITS, HANGS, RAISES, SLOW = 10, 20, 30, 40, 50
@@ -87,5 +87,7 @@ class Trap:
 
 
 if __name__ == "__main__":
+    # The application master of the tests gives a lease once: on a busy machine its answer may come late.
+    master.TIMEOUT_SECONDS = 120.0
     reading.STALLED_SECONDS = float(os.environ.get("STALLED_SECONDS", reading.STALLED_SECONDS))
     sys.exit(main(sys.argv[1], os.environ, lambda: Folder(Path(sys.argv[2])), Trap))

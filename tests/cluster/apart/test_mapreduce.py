@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 from hdfs import InsecureClient
 
+from bench.stage import START_SECONDS
 from hadoop.local import lifecycle
 from hadoop.local.lifecycle import Cluster
 
@@ -50,7 +51,7 @@ sys.exit(0 if job.waitForCompletion(False) else job.getStatus().getFailureInfo()
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     home = tmp_path_factory.mktemp("mapreduce")
     try:
-        yield lifecycle.up(home, nodes=1, mapreduce=True)
+        yield lifecycle.up(home, nodes=1, mapreduce=True, ready_seconds=START_SECONDS)
     finally:
         lifecycle.down(home)
 
@@ -61,7 +62,7 @@ def test_words_are_counted(cluster: Cluster) -> None:
         hdfs.write(f"/words/{number}", data=text.encode())
 
     argv = [sys.executable, "-c", COUNT, str(cluster.conf_dir), str(cluster.jars), cluster.user]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=700)
 
     assert done.returncode == 0, done.stderr[-2000:]
     with hdfs.read("/counted/part-r-00000") as counted:

@@ -49,7 +49,7 @@ def execute() -> Callable[..., Run]:
             pass_fds=descriptors,
             capture_output=True,
             text=True,
-            timeout=20,
+            timeout=120,
             check=False,
         )
         return Run(ran.stdout, ran.stderr, ran.returncode)

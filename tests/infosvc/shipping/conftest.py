@@ -10,7 +10,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tests.infosvc.conftest import Served, Serving
 
 HOSTS = ("127.0.77.11", "127.0.77.12")
-DEADLINE_SECONDS = 60.0
+DEADLINE_SECONDS = 120.0
 MOST_ADDRESSES = 16  # that one sshd listens on
 
 CONFIG = """\
@@ -53,14 +53,22 @@ def answers(host: str, port: int) -> bool:
     return True
 
 
+def is_there(file: Path) -> bool:
+    """Whether the process of this agent.pid is; an agent that is ended before it works leaves its file."""
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{int(file.read_text())}/status").read_text()
+    except (OSError, ValueError):
+        return False
+
+
 def end_agents(agents: Path) -> None:
     """End every agent whose directory is there, and wait for that."""
     files = list(agents.glob("*/agent.pid"))
     for file in files:
-        with suppress(ProcessLookupError, FileNotFoundError):
+        with suppress(ProcessLookupError, FileNotFoundError, ValueError):
             os.kill(int(file.read_text()), signal.SIGTERM)
     deadline = time.monotonic() + DEADLINE_SECONDS
-    while any(file.exists() for file in files):
+    while any(is_there(file) for file in files):
         assert time.monotonic() < deadline, "an agent does not end"
         time.sleep(0.05)
 
@@ -76,11 +84,10 @@ class Sshd:
         self.keygen(directory / "id")
         if os.geteuid() == 0:
             Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # where sshd as root locks itself in
-        self.processes = [
-            self._start(hosts[first : first + MOST_ADDRESSES], extra) for first in range(0, len(hosts), MOST_ADDRESSES)
-        ]
+        parts = [hosts[first : first + MOST_ADDRESSES] for first in range(0, len(hosts), MOST_ADDRESSES)]
+        self.processes = [self._start(part, extra) for part in parts]
         deadline = time.monotonic() + DEADLINE_SECONDS
-        while not all(answers(host, self.port) for host in (hosts[0], hosts[-1])):
+        while not all(answers(host, self.port) for part in parts for host in (part[0], part[-1])):
             assert time.monotonic() < deadline, "sshd does not answer"
             time.sleep(0.05)
 
@@ -120,6 +127,24 @@ class Sshd:
             "agent_port": free_port(self.hosts[0]),
         }
         return RemoteOptions(**(given | changed))
+
+
+@contextmanager
+def patience() -> Iterator[None]:
+    """A busy machine takes longer to log in, and to start an agent that answers; who waits in vain sets how long."""
+    with pytest.MonkeyPatch.context() as patient:
+        patient.setattr("infosvc.shipping.ssh.CONNECT_SECONDS", 60.0)
+        patient.setattr("infosvc.shipping.ssh.ANSWER_SECONDS", 240.0)
+        patient.setattr("infosvc.shipping.remote.HEALTH_SECONDS", 120.0)
+        patient.setattr("infosvc.shipping.remote._PROBE_SECONDS", 30.0)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def patient() -> Iterator[None]:
+    """All tests here have patience."""
+    with patience():
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -171,8 +196,8 @@ def options(sshd: Sshd, agents: Path) -> Iterator[RemoteOptions]:
 
 @pytest.fixture
 def served(sqlite_url: str, serve: Serving) -> Iterator[Served]:
-    """A running service that knows nothing."""
-    with serve(sqlite_url) as service:
+    """A running service that knows nothing, and takes a node for ready for 30 s after its agent was heard."""
+    with serve(sqlite_url, heartbeat=10.0, lost_after=60.0) as service:
         yield service
 
 

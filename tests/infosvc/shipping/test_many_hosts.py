@@ -19,7 +19,7 @@ from infosvc.wire.errors import Conflict, InfoError, Unreachable
 if TYPE_CHECKING:
     from tests.infosvc.shipping.conftest import Sshd
 
-PATIENCE_SECONDS = 100.0
+PATIENCE_SECONDS = 600.0
 FIFTY = tuple(f"127.0.78.{number}" for number in range(1, 51))
 SILENT, IMPOSTOR, CLOSED = "127.0.79.1", "127.0.79.2", "127.0.79.3"
 
@@ -63,7 +63,7 @@ def silent_until(over: threading.Event, port: int) -> Iterator[None]:
 
 
 def test_fifty_hosts_are_worked_on_at_once() -> None:
-    together = threading.Barrier(len(FIFTY), timeout=20)
+    together = threading.Barrier(len(FIFTY), timeout=60)
 
     results = on_hosts(FIFTY, lambda _host: together.wait())
 
@@ -71,6 +71,7 @@ def test_fifty_hosts_are_worked_on_at_once() -> None:
     assert sorted(results.values()) == list(range(50))  # type: ignore[type-var]
 
 
+@pytest.mark.timeout(900)  # on a busy machine fifty agents take minutes
 def test_a_host_that_never_answers_keeps_no_other_one_waiting(
     fifty: Sshd, reaching: RemoteOptions, bundle: Bundle, agents: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

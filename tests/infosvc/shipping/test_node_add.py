@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from tests.infosvc.conftest import Served, Serving
     from tests.infosvc.shipping.conftest import Hand
 
+pytestmark = pytest.mark.timeout(900)  # on a busy machine each start of an agent takes many seconds
+
 Eventually = Callable[[Callable[[], bool]], None]
 
 HOSTS = ("127.0.77.11", "127.0.77.12")
@@ -63,8 +65,12 @@ def test_an_enrolled_node_runs_what_ships(
 
     for name in ("cpu_free_ratio", "cpu_count", "memory_available_bytes", "perf_cpu", "perf_even"):
         eventually(partial(fresh, name))
-    outcomes = {slot.data_name: slot.outcome for slot in served.reader.slots(HOSTS[0]).slots}
-    assert not {"failed", "refused", "timeout"} & set(outcomes.values()), outcomes
+
+    def outcomes() -> dict[str, str | None]:
+        return {slot.data_name: slot.outcome for slot in served.reader.slots(HOSTS[0]).slots}
+
+    assert not {"failed", "refused"} & set(outcomes().values()), outcomes()
+    eventually(lambda: "timeout" not in outcomes().values())  # in which one run may have ended on a busy machine
 
 
 def test_each_agent_has_a_token_of_its_own_and_never_the_operator_s(hand: Hand, served: Served, agents: Path) -> None:
@@ -294,12 +300,14 @@ def test_a_new_certificate_is_a_change_and_the_same_one_is_not(
 
 
 def test_an_agent_that_the_service_does_not_hear_is_enrolled_anew(
-    hand: Hand, served: Served, agents: Path, eventually: Eventually
+    hand: Hand, served: Served, agents: Path, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert hand.add(*NO_START).exit_code == 0
     eventually(lambda: served.reader.nodes()[0].state == "ready")
     os.kill(int((agents / HOSTS[0] / "agent.pid").read_text()), signal.SIGSTOP)
-    anew = hand.add(*NO_START, "--unchanged")
+    with monkeypatch.context() as impatient:
+        impatient.setattr("infosvc.shipping.remote._PROBE_SECONDS", 2.0)
+        anew = hand.add(*NO_START, "--unchanged")
     assert anew.stdout.endswith("0 slots started\n"), anew.output
     eventually(lambda: served.reader.nodes()[0].state == "ready")
     assert hand.add(*NO_START, "--unchanged").stdout.endswith("0 slots started, unchanged\n")

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from tests.infosvc.conftest import Served
     from tests.infosvc.shipping.conftest import Hand, Sshd
 
+pytestmark = pytest.mark.timeout(900)  # on a busy machine each start of an agent takes many seconds
+
 Eventually = Callable[[Callable[[], bool]], None]
 
 HOST, OTHER = HOSTS = ("127.0.77.11", "127.0.77.12")

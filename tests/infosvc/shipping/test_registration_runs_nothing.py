@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from tests.infosvc.conftest import Served
     from tests.infosvc.shipping.conftest import Hand
 
+pytestmark = pytest.mark.timeout(900)  # on a busy machine each start of an agent takes many seconds
+
 Eventually = Callable[[Callable[[], bool]], None]
 
 HOST = "127.0.77.11"
@@ -180,7 +182,7 @@ def test_nobody_tells_an_agent_what_to_run_but_the_service_that_it_asks(
     admin = "a-token-for-the-tests"
     own = hashlib.sha256((node / "token").read_bytes().strip()).hexdigest()
     for token in (None, "", admin, hashlib.sha256(admin.encode()).hexdigest(), own):
-        connection = HTTPConnection(HOST, settings["port"], timeout=10)
+        connection = HTTPConnection(HOST, settings["port"], timeout=60)
         connection.request("POST", "/api/v1/wanted", body, {"Authorization": f"Bearer {token}"} if token else {})
         assert connection.getresponse().status == 401
         connection.close()

@@ -20,6 +20,8 @@ from infosvc.wire.errors import Conflict, InfoError, InvalidInput, NotReady, Una
 if TYPE_CHECKING:
     from tests.infosvc.shipping.conftest import Sshd
 
+pytestmark = pytest.mark.timeout(900)  # on a busy machine each start of an agent takes many seconds
+
 Eventually = Callable[[Callable[[], bool]], None]
 
 HOSTS = ("127.0.77.11", "127.0.77.12")

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from tests.infosvc.conftest import Served
     from tests.infosvc.shipping.conftest import Hand
 
+pytestmark = pytest.mark.timeout(900)  # on a busy machine each start of an agent takes many seconds
+
 Eventually = Callable[[Callable[[], bool]], None]
 
 HOST = "127.0.77.11"

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from tests.infosvc.conftest import Served, Serving
     from tests.infosvc.shipping.conftest import Hand
 
+pytestmark = pytest.mark.timeout(900)  # on a busy machine each start of an agent takes many seconds
+
 HOST, OTHER = "127.0.77.11", "127.0.77.12"
 TOKEN = "a-token-for-the-tests"
 
