@@ -54,6 +54,28 @@ export async function followYarn(ask, draw, { everyMs, problem, count }, signal)
 }
 
 /**
+ * A function that is told whether to ask: from a yes to the next no `step` is done again and again, as by `poll`.
+ *
+ * @param {() => Promise<number | null>} step
+ * @param {AbortSignal} signal
+ * @returns {(isWanted: boolean) => void}
+ */
+export function pollWhile(step, signal) {
+  let isWanted = false;
+  let polls = false;
+  return (is) => {
+    isWanted = is;
+    if (!isWanted || polls) return;
+    polls = true;
+    poll(async () => {
+      if (isWanted) return step();
+      polls = false;
+      return null;
+    }, signal);
+  };
+}
+
+/**
  * A function that does `step` once it was not called for so many milliseconds; what waits when `signal` aborts is left.
  *
  * @param {() => void} step

@@ -61,12 +61,13 @@ export function valueText(text, unit) {
  */
 
 /**
- * The scale of some numbers; null when there is none.
+ * The scale of some numbers; null when there is none. Ratios within 0 to 1 always have the scale 0 to 100 %.
  *
  * @param {number[]} numbers
+ * @param {string} [unit]
  * @returns {Scale | null}
  */
-export function scaleOf(numbers) {
+export function scaleOf(numbers, unit = "") {
   if (!numbers.length) return null;
   let low = Infinity;
   let high = -Infinity;
@@ -74,6 +75,7 @@ export function scaleOf(numbers) {
     if (number < low) low = number;
     if (number > high) high = number;
   }
+  if (unit === "ratio" && low >= 0 && high <= 1) return { bounds: roundBounds(0, 1) };
   const span = high - low;
   // Numbers that differ by no more than rounding would get bounds that read the same.
   const least = Math.max(1e-300, Math.abs(low) * 1e-9, Math.abs(high) * 1e-9);
@@ -119,7 +121,7 @@ export function legend(scale, unit) {
     { class: "legend", "aria-label": "What the colours mean" },
     keys.length ? keys : key("no-step", "no numbers, so no colours"),
     key("is-stale", "stale: older than it may be"),
-    key("is-failed", "failed: the last run went wrong"),
+    key("is-failed", "failed: the last run went wrong, or the node is lost"),
     key("is-none", "no data"),
   );
 }

@@ -39,7 +39,7 @@ def test_every_node_has_a_cell_with_its_value_and_unit(tabs: Tabs, known: Known)
     expect(cell(page, "n1")).to_contain_text("25 %")
     expect(cell(page, "n2")).to_contain_text("93.1 %")
     expect(cell(page, "n3")).to_contain_text("no data")
-    expect(page.get_by_text("3 nodes: 2 fresh, 1 without data, 1 node not ready")).to_be_visible()
+    expect(page.get_by_text("3 nodes: 2 ready, 1 silent. Values: 2 fresh, 1 without data.")).to_be_visible()
     expect(page).to_have_title(re.compile("Cluster.*nodewise"))
 
 
@@ -142,9 +142,12 @@ def test_a_node_that_falls_silent_says_so(tabs: Tabs, tmp_path: Path) -> None:
             hands.turn(2)
             expect(cell(page, "n1")).to_contain_text("agent is silent")
             hands.turn(3)
-            expect(cell(page, "n1")).to_contain_text("node lost")
+            expect(cell(page, "n1")).to_contain_text(re.compile(r"^n1 lost was 0\.5, .* ago$"))
+            expect(cell(page, "n1")).to_have_class("cell no-step is-failed is-lost")
+            expect(page.get_by_text("1 node: 1 lost. Values: 1 fresh.", exact=True)).to_be_visible()
             service.client.report("n1", Report("b", 2, "1.0", ()))
-            expect(cell(page, "n1")).not_to_contain_text("node lost")
+            expect(cell(page, "n1")).not_to_contain_text("lost")
+            expect(cell(page, "n1")).to_have_class(re.compile(r"\bstep-3\b"))
 
 
 def test_while_the_service_is_away_the_page_stays_says_so_and_goes_on_when_it_is_back(
@@ -164,6 +167,16 @@ def test_while_the_service_is_away_the_page_stays_says_so_and_goes_on_when_it_is
             service.client.put_value("rack", "n1", "eight")
             expect(cell(page, "n1")).to_contain_text("eight", timeout=60_000)
             expect(page.get_by_text("Live", exact=True)).to_be_visible()
+
+
+def test_the_colours_of_a_ratio_stay_as_they_are_while_it_lies_within_0_and_1(tabs: Tabs, known: Known) -> None:
+    page = tabs.open(known.url)
+    keys = page.get_by_role("list", name="What the colours mean").get_by_role("listitem")
+    ratios = ["0 to 20 %", "20 to 40 %", "40 to 60 %", "60 to 80 %", "80 to 100 %"]
+
+    expect(keys).to_contain_text([*ratios, "stale", "failed", "no data"])
+    known.client.report("n1", Report("b", 2, "1.0", (ran("cpu_free_ratio", "3"),)))
+    expect(keys).to_contain_text(["50 to 100 %", "100 to 150 %", "150 to 200 %", "200 to 250 %", "250 to 300 %"])
 
 
 def test_what_looks_like_markup_is_shown_as_text(tabs: Tabs, known: Known) -> None:

@@ -9,7 +9,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from infosvc.wire.tasks import EXAMPLE_ID
 from tests.infosvc.conftest import TOKEN
-from tests.web.browser import Tabs, Unreloaded, press_until
+from tests.web.browser import Tabs, Unreloaded, accessible, press_until
 from tests.web.conftest import Known
 from tests.web.invented import ENDED, Invented
 
@@ -19,16 +19,84 @@ def rows(page: Page) -> Locator:
     return page.get_by_role("region", name="What waits").locator("tbody tr")
 
 
+def queues(page: Page) -> Locator:
+    """YARN's queues."""
+    return page.get_by_role("region", name="Queues").locator("tbody tr")
+
+
 def test_each_queue_has_a_line_of_figures(tabs: Tabs, known: Known) -> None:
     page = tabs.open(known.url, "#/queue", TOKEN)
-    lines = page.get_by_role("list", name="Queues").get_by_role("listitem")
+    table = page.get_by_role("region", name="Queues")
 
-    expect(lines).to_have_count(2)
-    expect(lines.first).to_have_text(
-        "root.default: has 50 % of the cluster, is sure of 75 %, may have 100 %; application masters have 4,096 of at "
-        "most 4,096 MB; 4 running, 3 waiting; 1 user of YARN"
+    expect(queues(page)).to_have_count(2)
+    expect(table.get_by_role("columnheader")).to_have_text(
+        ["Queue", "Used", "Guaranteed", "At most", "Application masters", "Running", "Waiting", "Users"]
     )
-    expect(lines.last).to_contain_text("root.small (stopped)")
+    default, small = queues(page).all()
+    expect(default.get_by_role("rowheader")).to_have_text("root.default")
+    expect(default.get_by_role("cell")).to_have_text(
+        ["50 %", "75 %", "100 %", "4,096 of at most 4,096 MB full", "4", "3", "1"]
+    )
+    expect(small.get_by_role("rowheader")).to_have_text("root.smallstopped: takes no new applications")
+    expect(table).to_contain_text("percent of the whole cluster")
+
+
+def test_the_limit_that_is_full_is_marked(tabs: Tabs, known: Known, board: Invented) -> None:
+    """For the application masters that is so as soon as none that waits, each with 1,024 MB, has room among them."""
+    default, small = board.queues.queues
+    most_used = replace(default, used=0.998, masters_mb=3000)
+    board.queues = replace(board.queues, queues=(most_used, replace(small, used=0.1)))
+    page = tabs.open(known.url, "#/queue", TOKEN)
+    mark = queues(page).first.get_by_text("full")
+
+    expect(mark).to_have_count(1)
+    expect(mark).to_have_css("color", "rgb(179, 33, 27)")
+    expect(queues(page).first.get_by_role("cell").nth(2)).to_have_text("100 % full")
+    expect(queues(page).last.get_by_text("full")).to_have_count(0)
+    board.queues = replace(board.queues, queues=(replace(default, masters_mb=3500), small))
+    expect(queues(page).first.get_by_role("cell").nth(3)).to_have_text("3,500 of at most 4,096 MB full")
+    expect(queues(page).first.get_by_role("cell").nth(2)).to_have_text("100 %")
+
+
+def test_when_yarn_was_asked_is_said_and_grows_older_until_it_is_asked_again(tabs: Tabs, known: Known) -> None:
+    page = tabs.open(known.url, "#/queue", TOKEN)
+
+    expect(page.get_by_text(re.compile(r"Asked [2-9] s ago\."))).to_be_visible()
+    expect(page.get_by_text(re.compile(r"Asked (just now|1 s ago)\."))).to_be_visible()
+
+
+def test_what_all_wait_for_is_said_once(tabs: Tabs, known: Known, board: Invented) -> None:
+    page = tabs.open(known.url, "#/queue", TOKEN)
+    reason = "room among the application masters of root.default"
+
+    expect(page.get_by_text(f"2 of 3 in root.default wait for {reason}")).to_be_visible()
+    expect(rows(page).filter(has_text="the same")).to_have_count(2)
+    expect(rows(page).filter(has_text=reason)).to_have_count(0)
+    with Unreloaded(page):
+        first, hidden, last = board.queues.waiting
+        left = (first, hidden, replace(last, waits_for="its turn: 2 before it in root.default"))
+        board.queues = replace(board.queues, waiting=left)
+        expect(rows(page).first).to_contain_text(reason)
+        expect(rows(page).last).to_contain_text("its turn: 2 before it")
+        expect(page.get_by_text("in root.default wait for")).to_have_count(0)
+
+
+def test_on_a_phone_each_row_is_a_block_whose_values_have_labels(tabs: Tabs, known: Known) -> None:
+    page = tabs.open(known.url, "#/queue", TOKEN)
+    page.set_viewport_size({"width": 390, "height": 844})
+    own = rows(page).first
+    begins, waits_for = own.get_by_role("cell").nth(2), own.get_by_role("cell").nth(3)
+
+    expect(page.get_by_role("columnheader", name="Waits for")).to_have_count(1)
+    expect(own.get_by_role("rowheader")).to_contain_text("mnist <b>2</b>")
+    for cell, label in ((begins, "Begins"), (waits_for, "Waits for")):
+        box = cell.bounding_box()
+        assert box is not None and box["width"] > 0 and box["x"] + box["width"] <= 390
+        assert label in cell.evaluate("cell => getComputedStyle(cell, '::before').content")
+    for region in ("What waits", "Queues"):
+        inner = page.get_by_role("region", name=region)
+        assert inner.evaluate("region => region.scrollWidth <= region.clientWidth"), region
+    accessible(page)
 
 
 def test_those_that_wait_stand_in_order_with_their_reasons(tabs: Tabs, known: Known) -> None:
@@ -43,9 +111,9 @@ def test_those_that_wait_stand_in_order_with_their_reasons(tabs: Tabs, known: Kn
     expect(own).to_contain_text("mnist <b>2</b>")
     expect(own).to_contain_text("1,024 MB, 1 vcore")
     expect(own).to_contain_text("in 2 to 9 min")
-    expect(own).to_contain_text("room among the application masters of root.default")
+    expect(own).to_contain_text("the same")
     expect(own.get_by_text("in 2 to 9 min")).to_have_attribute("title", re.compile(r"\d+:\d\d:\d\d to .*\d+:\d\d:\d\d"))
-    expect(hidden).to_have_text(re.compile("^2root.defaultanother.s$"))
+    expect(hidden).to_have_text(re.compile("^another.s2root.default$"))
     expect(unknown).to_contain_text("not known: fewer than 10 ended")
 
 
@@ -53,7 +121,7 @@ def test_one_leads_to_its_page_by_keyboard(tabs: Tabs, known: Known) -> None:
     page = tabs.open(known.url, "#/queue", TOKEN)
     expect(rows(page)).to_have_count(3)
     expect(page.locator(f'a[href="#/task/{EXAMPLE_ID}"]')).to_have_count(1)
-    press_until(page, ENDED)
+    press_until(page, "theirs")
     page.keyboard.press("Enter")
 
     expect(page.get_by_role("heading", level=1)).to_contain_text(ENDED)

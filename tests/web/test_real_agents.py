@@ -43,7 +43,7 @@ def row(page: Page, table: str, name: str) -> Locator:
 def test_what_agents_measure_is_seen_as_it_comes(tabs: Tabs, enrolled: Served) -> None:
     page = tabs.open(enrolled.url, "#/cluster?name=cpu_free_ratio")
 
-    expect(page.get_by_text("2 nodes: 2 fresh")).to_be_visible(timeout=SLOW_MS)
+    expect(page.get_by_text("2 nodes: 2 ready. Values: 2 fresh.")).to_be_visible(timeout=SLOW_MS)
     cells = page.get_by_role("list", name="Nodes").get_by_role("link")
     expect(cells).to_have_count(2)
     for cell in cells.all():

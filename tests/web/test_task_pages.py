@@ -15,7 +15,7 @@ from infosvc.wire.records import Role
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import Task, TaskNews, TaskState
 from tests.infosvc.conftest import TOKEN
-from tests.web.browser import Tabs, Unreloaded, press_until
+from tests.web.browser import Tabs, Unreloaded, accessible, focused, press_until
 from tests.web.conftest import Known
 from tests.web.invented import Invented
 from tests.web.invented_tasks import WEIGHTS
@@ -59,6 +59,55 @@ def test_tasks_are_listed_and_change_as_they_run(tabs: Tabs, known: Known) -> No
         known.client.submit_task(SPEC)
         expect(page.get_by_text("3 tasks, 1 not ended.")).to_be_visible()
         expect(page.locator("#live")).to_contain_text("mnist succeeded")
+
+
+def test_a_task_says_why_it_waits_and_leads_to_its_node(tabs: Tabs, known: Known) -> None:
+    asked(known.client, "mnist", TaskState.QUEUED, reason="4 of its array run")
+    asked(known.client, "unet", TaskState.RUNNING)
+    page = tabs.open(known.url, "#/tasks", TOKEN)
+    heads = page.get_by_role("columnheader")
+
+    expect(heads).to_have_text(["Compare", "Task", "State", "Node", "Time", "Owner", "Asked for", "Why"])
+    expect(heads.filter(has_text="Time")).to_have_css("text-align", "right")
+    expect(row(page, "unet").locator("td.number")).to_have_css("text-align", "right")
+    expect(row(page, "mnist").get_by_role("cell").last).to_have_text("4 of its array run")
+    row(page, "unet").get_by_role("link", name="n1").click()
+    expect(page).to_have_url(re.compile(r"#/node/n1$"))
+
+
+def test_a_link_keeps_the_focus_while_its_row_changes(tabs: Tabs, known: Known) -> None:
+    task = asked(known.client, "mnist", TaskState.RUNNING)
+    page = tabs.open(known.url, "#/tasks", TOKEN)
+    expect(row(page, "mnist")).to_contain_text("running")
+    for name in ("mnist", "n1"):
+        press_until(page, name)
+        reason = f"news for {name}"
+        known.client.put_task_news(task.task_id, TaskNews(TaskState.RUNNING, reason=reason, attempt=1))
+        expect(row(page, "mnist")).to_contain_text(reason)
+        assert focused(page) == name
+
+
+def test_on_a_phone_a_task_is_a_block_that_shows_all_of_it(tabs: Tabs, known: Known) -> None:
+    asked(known.client, "unet", TaskState.FAILED, reason="it needed more memory", exit_code=137)
+    page = tabs.open(known.url, "#/tasks", TOKEN)
+    page.set_viewport_size({"width": 390, "height": 844})
+    block = row(page, "unet")
+    expect(block.get_by_text("it needed more memory")).to_be_visible()
+    boxes = {name: one.bounding_box() for name, one in _parts(block).items()}
+    whole = block.bounding_box()
+
+    assert whole is not None and whole["height"] < 160
+    for name, box in boxes.items():
+        assert box is not None and box["width"] > 0 and box["x"] + box["width"] <= 390, name
+    assert boxes["name"]["y"] < boxes["why"]["y"] < boxes["node"]["y"]  # type: ignore[index]
+    expect(page.get_by_role("columnheader", name="Why")).to_have_count(1)
+    accessible(page)
+
+
+def _parts(block: Locator) -> dict[str, Locator]:
+    cells = block.get_by_role("cell")
+    named = {"name": block.get_by_role("link", name="unet"), "node": block.get_by_role("link", name="n1")}
+    return {**named, "box": cells.first, "time": block.locator("td.number"), "why": cells.last}
 
 
 def test_what_is_searched_for_stands_in_the_address(tabs: Tabs, known: Known) -> None:

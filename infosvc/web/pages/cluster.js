@@ -8,12 +8,14 @@ import { announce, counted, fill, h, heading, problemBox, setText } from "../dom
 import { watch, watchProducers } from "../live.js";
 import { latestOnly, settled } from "../poll.js";
 import { isBeyond, legend, numberOf, scaleOf } from "../scale.js";
-import { COMPARE, Cell, isAway } from "./cluster_cell.js";
+import { COMPARE, Cell } from "./cluster_cell.js";
 
 const CHOOSING_MS = 250; // who goes through the names by keyboard must not open a stream for each
 const TIDY_SECONDS = 5; // how often colours and order follow values that have moved
 const FIRST_CHOICES = ["cpu_free_ratio", "load_1m", "perf_history"];
 const NO_NAMES = "No data name is registered yet: register one on the page Data names.";
+const NODE_STATES = { ready: "ready", stale: "silent", lost: "lost", unknown: "not enrolled" };
+const VALUE_STATES = { fresh: "fresh", stale: "stale", failed: "with a failed last run", none: "without data" };
 const SORTS = { name: "Name", value: "Value, largest first", age: "Age, oldest first" };
 
 /**
@@ -152,7 +154,10 @@ function controls(wanted, change) {
     if (chosen && !names.includes(chosen)) names.unshift(chosen);
     if (names.join("\n") === offered) return; // an open list would close
     offered = names.join("\n");
-    fill(name, names.map((each) => h("option", { value: each, selected: each === chosen }, each)));
+    fill(
+      name,
+      names.map((each) => h("option", { value: each, selected: each === chosen }, each)),
+    );
   };
   const element = h(
     "form",
@@ -313,7 +318,7 @@ class Grid {
   }
 
   rescale() {
-    this.scale = scaleOf(this.numbers());
+    this.scale = scaleOf(this.numbers(), this.column.unit);
     fill(this.legend, legend(this.scale, this.column.unit));
     this.touchAll();
   }
@@ -340,19 +345,24 @@ class Grid {
       setText(this.summary, "No node is enrolled, and none has this value: `nodewise node add` enrols one.");
       return;
     }
-    const counts = { fresh: 0, stale: 0, failed: 0, none: 0 };
-    let away = 0;
-    for (const cell of this.cells.values()) {
-      counts[stateOf(cell.reading, now)] += 1;
-      if (isAway(cell.nodeState)) away += 1;
-    }
-    const told = [
-      `${counts.fresh} fresh`,
-      counts.stale && `${counts.stale} stale`,
-      counts.failed && `${counts.failed} with a failed last run`,
-      counts.none && `${counts.none} without data`,
-      away && `${counted(away, "node")} not ready`,
-    ];
-    setText(this.summary, `${counted(this.cells.size, "node")}: ${told.filter(Boolean).join(", ")}`);
+    const cells = [...this.cells.values()];
+    const nodes = tally(
+      NODE_STATES,
+      cells.map((cell) => cell.nodeState),
+    );
+    const values = tally(
+      VALUE_STATES,
+      cells.map((cell) => stateOf(cell.reading, now)),
+    );
+    setText(this.summary, `${counted(cells.length, "node")}${nodes && `: ${nodes}`}. Values: ${values}.`);
   }
+}
+
+/** How many there are of each: "5 ready, 1 lost". */
+function tally(words, found) {
+  return Object.entries(words)
+    .map(([state, word]) => [found.filter((each) => each === state).length, word])
+    .filter(([count]) => count > 0)
+    .map(([count, word]) => `${count} ${word}`)
+    .join(", ");
 }

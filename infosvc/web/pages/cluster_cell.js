@@ -7,17 +7,7 @@ import { path } from "../api.js";
 import { h } from "../dom.js";
 import { numberOf, stepOf, valueText } from "../scale.js";
 
-const NODE_NOTES = { stale: "agent is silent", lost: "node lost", unknown: "not enrolled" };
-
-/**
- * Whether a node in this state cannot be counted on; "" is not known yet.
- *
- * @param {string} state
- * @returns {boolean}
- */
-export function isAway(state) {
-  return Object.hasOwn(NODE_NOTES, state);
-}
+const NODE_NOTES = { stale: "agent is silent", unknown: "not enrolled" };
 
 /** One node: its name, the value with its unit, and what is to be known about them. */
 export class Cell {
@@ -44,15 +34,32 @@ export class Cell {
   /** Write only what differs: most seconds change nothing but some ages. */
   draw({ unit, loaded }, scale, now) {
     const state = loaded ? stateOf(this.reading, now) : "loading";
-    const number = numberOf(this.reading?.text);
-    const step = scale && number !== null ? `step-${stepOf(scale, number)}` : "no-step";
-    const away = isAway(this.nodeState) ? "is-away" : "";
-    const look = `cell ${step} is-${state} ${away}`;
+    const look = `cell ${this.lookOf(scale, state)}`;
     if (look !== this.look) this.link.className = this.look = look;
-    const said = [loaded ? valueText(this.reading?.text ?? null, unit) : "\u2026", this.noteText(state, now)];
+    const value = loaded ? valueText(this.reading?.text ?? null, unit) : "\u2026";
+    const said = this.isLost ? ["lost", this.lastText(value, now)] : [value, this.noteText(state, now)];
     if (said[0] !== this.said[0]) this.value.textContent = said[0];
     if (said[1] !== this.said[1]) this.note.textContent = said[1];
     this.said = said;
+  }
+
+  get isLost() {
+    return this.nodeState === "lost";
+  }
+
+  /** A lost node has no colour by its value, which may be true no more. */
+  lookOf(scale, state) {
+    if (this.isLost) return "no-step is-failed is-lost";
+    const number = numberOf(this.reading?.text);
+    const step = scale && number !== null ? `step-${stepOf(scale, number)}` : "no-step";
+    const away = Object.hasOwn(NODE_NOTES, this.nodeState) ? " is-away" : "";
+    return `${step} is-${state}${away}`;
+  }
+
+  /** What a lost node had at last. */
+  lastText(value, now) {
+    const measured = this.reading?.measured ?? null;
+    return measured === null ? "" : `was ${value}, ${ageText(now - measured)}`;
   }
 
   noteText(state, now) {

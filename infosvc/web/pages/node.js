@@ -11,6 +11,7 @@ import { poll, wait } from "../poll.js";
 import { numberOf, valueText } from "../scale.js";
 import { pointsOf, sparkline } from "../pictures/spark.js";
 import { slotsSection } from "./node_slots.js";
+import { nodeTasks } from "./node_tasks.js";
 
 const NAMES_PER_CALL = 60; // an address must not grow too long
 const FACTS_MS = 10_000;
@@ -21,9 +22,10 @@ const HOUR_AGAIN_SECONDS = 30;
 const STATES = {
   ready: "ready: its agent reports",
   stale: "silent: its agent has missed three heartbeats",
-  lost: "lost: its agent has not reported for a while",
+  lost: "lost: its agent does not report any more, and values are those from before",
   forgotten: "not enrolled any more",
 };
+const AWAY = new Set(["stale", "lost"]);
 
 /**
  * Show the page of the node `params.name`.
@@ -39,7 +41,8 @@ export async function show(main, params, signal) {
   const values = new Values(name, signal);
   const slots = slotsSection(name, signal);
   const back = h("p", null, h("a", { href: "#/cluster" }, "All nodes"));
-  fill(main, back, heading(`Node ${name}`), problem.element, facts.element, values.element, slots.element);
+  const tasks = nodeTasks(name, signal);
+  fill(main, back, heading(`Node ${name}`), problem.element, facts.element, tasks, values.element, slots.element);
   const load = async () => {
     try {
       const found = await loadNode(name, signal);
@@ -97,23 +100,31 @@ async function loadNode(name, signal) {
   const names = producers.map((producer) => producer.data_name);
   const parts = [];
   for (let at = 0; at < names.length; at += NAMES_PER_CALL) parts.push(names.slice(at, at + NAMES_PER_CALL));
-  const answers = await Promise.all(
-    parts.map((part) => get("/data", { params: { name: part, node: name }, signal })),
-  );
+  const answers = await Promise.all(parts.map((part) => get("/data", { params: { name: part, node: name }, signal })));
   return { producers, node, slots: wanted?.slots ?? [], data: answers.flatMap((answer) => answer.data) };
 }
 
 function showFacts(list, node) {
   const facts = node
     ? {
-        State: STATES[node.state] ?? node.state,
+        State: stateWords(node.state),
         "Agent listens at": node.address,
         "Agent's version": node.agent_version || "not told yet",
-        "Last heard of": momentText(node.last_seen),
+        "Last heard of": heardText(node),
         "Runs lost by its agent": node.dropped,
       }
     : { State: "not enrolled: values about it come from programs" };
   fill(list, Object.entries(facts).map(fact));
+}
+
+function stateWords(state) {
+  const words = STATES[state] ?? state;
+  return AWAY.has(state) ? h("span", { class: "trouble-3" }, h("strong", null, words)) : words;
+}
+
+function heardText({ state, last_seen: seen }) {
+  const at = momentText(seen);
+  return AWAY.has(state) && seen !== null ? `${at}, ${ageText(serverNow() - seen)}` : at;
 }
 
 /** The table of all values; rows are made once, and their texts follow. */
@@ -138,7 +149,15 @@ class Values {
         "table",
         null,
         h("caption", { class: "unseen" }, "Values of this node"),
-        h("thead", null, h("tr", null, columns.map((column) => h("th", { scope: "col" }, column)))),
+        h(
+          "thead",
+          null,
+          h(
+            "tr",
+            null,
+            columns.map((column) => h("th", { scope: "col" }, column)),
+          ),
+        ),
         this.body,
       ),
     );

@@ -2,15 +2,26 @@
  * YARN's queues, and what waits in them: for what, and when it is expected to begin.
  */
 
+import { ageText, everySecond } from "../age.js";
 import { get, path } from "../api.js";
-import { announce, clear, counted, fill, h, heading, problemBox, row, setText } from "../dom.js";
+import { announce, counted, fill, h, heading, problemBox, refill, setText } from "../dom.js";
 import { followYarn } from "../poll.js";
 import { may } from "../session.js";
+import { stackingRow, stackingTable } from "../stacking.js";
 import { moment } from "./jobs.js";
+import { queueFigures } from "./queue_figures.js";
 import { addressOf } from "./tasks/state.js";
 
 const EVERY_MS = 5000;
-const COLUMNS = ["Place", "Queue", "Task or job", "Asks for", "Since", "Begins", "Waits for"];
+const COLUMNS = [
+  ["Task or job"],
+  ["Place"],
+  ["Queue"],
+  ["Begins", "wide"],
+  ["Waits for", "wide"],
+  ["Asks for"],
+  ["Since"],
+];
 const UNITS = [
   [1, "s"],
   [60, "min"],
@@ -26,51 +37,79 @@ const MOST_OF_A_UNIT = 120;
  */
 export async function show(main, _params, signal) {
   const problem = problemBox();
-  const count = h("p", { class: "quiet" }, "Asking YARN\u2026");
-  const queues = h("ul", { "aria-label": "Queues" });
-  const body = h("tbody", null);
-  const head = h(
-    "tr",
-    null,
-    COLUMNS.map((column) => h("th", { scope: "col" }, column)),
-  );
-  const caption = h("caption", null, "What waits, in the order in which YARN takes it");
-  const list = h(
-    "div",
-    { class: "scroll", tabindex: "0", role: "region", "aria-label": "What waits", hidden: true },
-    h("table", null, caption, h("thead", null, head), body),
-  );
-  fill(main, heading("Queue"), problem.element, count, queues, list);
+  const count = h("span", null, "Asking YARN\u2026");
+  const age = askedAge(signal);
+  const figures = queueFigures();
+  const reasons = h("div", null);
+  const list = stackingTable("What waits", "What waits, in the order in which YARN takes it", COLUMNS);
+  list.element.hidden = true;
+  const line = h("p", { class: "quiet" }, count, " ", age.element);
+  fill(main, heading("Queue"), problem.element, line, figures.element, reasons, list.element);
   if (!may("user")) {
     fill(count, "Log in with a token of role user or admin to see what waits.");
     return;
   }
-  const draw = (found, before) => drawn({ found, before, count, queues, list, body });
+  const draw = (found, before) => {
+    age.renew();
+    figures.draw(found);
+    return drawn({ found, before, count, reasons, list });
+  };
   await followYarn(() => get("/queue", { signal }), draw, { everyMs: EVERY_MS, problem, count }, signal);
 }
 
-/** Draw all of it anew, and tell of own tasks that wait no more; what was drawn comes back. */
-function drawn({ found, before, count, queues, list, body }) {
+/** When YARN was asked last, in words that grow older by themselves. */
+function askedAge(signal) {
+  const element = h("span", null);
+  let asked = null;
+  const tell = () => {
+    if (asked === null) return;
+    const seconds = Date.now() / 1000 - asked;
+    setText(element, `Asked ${seconds < 1 ? "just now" : ageText(seconds)}.`);
+  };
+  const renew = () => {
+    asked = Date.now() / 1000;
+    tell();
+  };
+  everySecond(tell, signal);
+  return { element, renew };
+}
+
+/** Draw what waits, and tell of own tasks that wait no more; what was drawn comes back. */
+function drawn({ found, before, count, reasons, list }) {
   const { waiting, time } = found;
+  const shared = sharedReasons(waiting);
   setText(count, summary(found));
-  if (JSON.stringify(found.queues) !== JSON.stringify(before?.queues)) {
-    fill(
-      queues,
-      found.queues.map((queue) => h("li", null, figures(queue))),
-    );
-  }
-  list.hidden = waiting.length === 0;
-  const at = body.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
-  fill(
-    clear(body),
-    waiting.map((one) => row(cells(one, time))),
+  refill(
+    reasons,
+    [...shared].map(([queue, reason]) => h("p", null, sharedText(found, queue, reason))),
   );
-  if (at) body.querySelector(`a[href="${CSS.escape(at)}"]`)?.focus();
+  list.element.hidden = waiting.length === 0;
+  refill(
+    list.body,
+    waiting.map((one) => stackingRow(COLUMNS, cells(one, time, shared.has(one.queue)))),
+  );
   const still = new Set(waiting.map((one) => one.job_id));
   for (const one of before?.waiting ?? []) {
     if (one.own && !still.has(one.job_id)) announce(`${one.name} waits no more.`);
   }
   return found;
+}
+
+/** By queue what several wait for there, where all of whom it is known wait for the same. */
+function sharedReasons(waiting) {
+  const known = Map.groupBy(
+    waiting.filter((one) => one.waits_for),
+    (one) => one.queue,
+  );
+  const isShared = ([, all]) => all.length > 1 && new Set(all.map((one) => one.waits_for)).size === 1;
+  return new Map([...known].filter(isShared).map(([queue, all]) => [queue, all[0].waits_for]));
+}
+
+function sharedText({ queues, waiting }, queue, reason) {
+  const there = waiting.filter((one) => one.queue === queue);
+  const known = there.filter((one) => one.waits_for).length;
+  const all = queues.find((each) => each.name === queue)?.waiting ?? there.length;
+  return `${known < all ? `${known} of ${all}` : `All ${known}`} in ${queue} wait for ${reason}.`;
 }
 
 function summary({ said, waiting, whole, held_back: held }) {
@@ -84,31 +123,32 @@ function summary({ said, waiting, whole, held_back: held }) {
   return wait + more + yet;
 }
 
-/** One line about a queue. */
-function figures(queue) {
-  const state = queue.state === "RUNNING" ? "" : ` (${queue.state.toLowerCase()})`;
-  return [
-    h("strong", null, queue.name),
-    `${state}: has ${percent(queue.used)} of the cluster, is sure of ${percent(queue.capacity)}, may have `,
-    `${percent(queue.maximum)}; application masters have ${number(queue.masters_mb)} of at most `,
-    `${number(queue.masters_most_mb)} MB; ${queue.running} running, ${queue.waiting} waiting`,
-    may("admin") && `; ${counted(queue.users.length, "user")} of YARN`,
-  ];
-}
-
-function cells(one, now) {
-  const place = [String(one.position), one.own && " yours"];
-  if (one.job_id === null) return [place, one.queue, "another\u2019s", "", "", "", ""];
-  const address = one.task_id ? addressOf(one.task_id) : one.is_job && `#${path("job", one.job_id)}`;
-  const id = one.task_id ?? one.job_id;
-  const name = address ? h("a", { href: address }, id) : id; // what is not of nodewise has no page
+/** The cells of one row; `isSaid` if what it waits for was said above for its queue. */
+function cells(one, now, isSaid) {
+  const place = [one.position, one.own && " yours"];
+  if (one.job_id === null) return ["another\u2019s", place, one.queue, "", "", "", ""];
   const asks = one.memory_mb === null ? "" : `${number(one.memory_mb)} MB, ${counted(one.vcores, "vcore")}`;
   const since = one.since ? moment(one.since) : "";
-  return [place, one.queue, [name, " ", one.name], asks, since, begins(one, now), one.waits_for];
+  const reason = isSaid ? "the same" : one.waits_for;
+  return [nameOf(one), place, one.queue, begins(one, now), reason, asks, since];
 }
 
-/** When it is expected to begin, the moments themselves on hover; or why that is not known. */
-function begins({ start, no_start: reason }, now) {
+function nameOf(one) {
+  const address = one.task_id ? addressOf(one.task_id) : one.is_job && `#${path("job", one.job_id)}`;
+  const id = one.task_id ?? one.job_id;
+  const name = one.name || id;
+  const link = address ? h("a", { href: address }, name) : name; // what is not of nodewise has no page
+  return [link, name !== id && [" ", h("span", { class: "quiet" }, id)]];
+}
+
+/**
+ * When it is expected to begin, the moments themselves on hover; or why that is not known.
+ *
+ * @param {{start: {earliest: number, latest: number} | null, no_start: string | null}} one that waits
+ * @param {number} now Unix seconds of the answer
+ * @returns {HTMLElement | string}
+ */
+export function begins({ start, no_start: reason }, now) {
   if (!start) return reason ?? "";
   const title = [start.earliest, start.latest].map((at) => new Date(at * 1000).toLocaleString()).join(" to ");
   return h("span", { title }, interval(Math.max(0, start.earliest - now), Math.max(0, start.latest - now)));
@@ -125,10 +165,6 @@ export function interval(earliest, latest) {
   const [unit, name] = UNITS.find(([size]) => latest <= MOST_OF_A_UNIT * size) ?? UNITS.at(-1);
   const [first, last] = [Math.floor(earliest / unit), Math.ceil(latest / unit)];
   return first ? `in ${first} to ${last} ${name}` : `in at most ${last} ${name}`;
-}
-
-function percent(part) {
-  return `${Math.round(part * 100)} %`;
 }
 
 function number(count) {

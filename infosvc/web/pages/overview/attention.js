@@ -2,23 +2,28 @@
  * What needs somebody: found in what the overview knows, the heaviest first, each with what to do.
  */
 
-import { serverNow, spanText } from "../../age.js";
+import { ageText, serverNow, spanText } from "../../age.js";
 import { path } from "../../api.js";
-import { counted } from "../../dom.js";
+import { counted, h } from "../../dom.js";
 import { numberParts } from "../../scale.js";
-import { addressOf, hasEnded } from "../tasks/state.js";
+import { addressOf, hasPlace } from "../tasks/state.js";
+import { shortages } from "./shortage.js";
+import { waiting } from "./waiting.js";
 
-const FULL = 0.1; // of a disk or of memory that is free
-const VERY_FULL = 0.03;
-const LONG_SECONDS = 600;
 const MOST = 20;
+const MOST_NAMES = 3;
+const WORDS = { 3: "Error", 2: "Warning", 1: "Note" };
+const ROOM = {
+  disk: "make room, or add a disk",
+  memory: "end what holds it, or give YARN less of this node",
+};
 export const DAY_SECONDS = 86_400;
 
 /**
  * @typedef {object} Trouble
- * @property {number} weight 3: something does not work; 2: it soon will not; 1: to be known
+ * @property {number} weight 3: something does not work; 2: it soon will not, or work fails or waits; 1: to be known
  * @property {string} what
- * @property {string} remedy
+ * @property {import("../../dom.js").Child} remedy
  * @property {string} address of the page that shows more
  */
 
@@ -27,49 +32,85 @@ export const DAY_SECONDS = 86_400;
  *
  * @param {import("./cluster_state.js").ClusterState} cluster
  * @param {any[]} tasks those that the reader may see
+ * @param {any} queue the answer of GET /queue; null if there is none
  * @returns {Trouble[]}
  */
-export function troubles(cluster, tasks) {
-  const found = [...nodesAway(cluster), ...full(cluster), ...failed(tasks), ...waiting(tasks), ...idle(tasks)];
+export function troubles(cluster, tasks, queue) {
+  const found = [
+    ...nodesAway(cluster, tasks),
+    ...full(cluster),
+    ...failed(tasks),
+    ...waiting(cluster, tasks, queue),
+    ...idle(tasks),
+  ];
   return found.sort((one, other) => other.weight - one.weight).slice(0, MOST);
 }
 
-function nodesAway(cluster) {
-  const away = {
-    stale: [2, "is silent: its agent has missed three heartbeats"],
-    lost: [3, "is lost: its agent has not reported for a while"],
-  };
-  return [...cluster.nodes]
-    .filter(([, state]) => Object.hasOwn(away, state))
-    .map(([name, state]) => {
-      const [weight, what] = away[state];
-      return {
-        weight,
-        what: `${name} ${what}`,
-        remedy: "`nodewise doctor` says what is wrong there",
-        address: `#${path("node", name)}`,
-      };
-    });
+/**
+ * The troubles as a list under a heading.
+ *
+ * @param {Trouble[]} found
+ * @returns {HTMLElement[]}
+ */
+export function attentionOf(found) {
+  const item = ({ weight, what, remedy, address }) =>
+    h(
+      "li",
+      { class: `trouble trouble-${weight}` },
+      h("strong", null, WORDS[weight]),
+      " ",
+      h("a", { href: address }, what),
+      h("div", { class: "quiet" }, remedy),
+    );
+  return [
+    h("h2", null, "Needs attention"),
+    found.length
+      ? h("ul", { class: "troubles" }, found.map(item))
+      : h("p", { class: "state state-succeeded" }, "Nothing."),
+  ];
+}
+
+function nodesAway(cluster, tasks) {
+  const ran = Map.groupBy(tasks.filter(hasPlace), (task) => task.node_name);
+  return [...cluster.nodes.keys()]
+    .filter((name) => cluster.away(name))
+    .map((name) => ({
+      weight: cluster.away(name) === "lost" ? 3 : 2,
+      what: `${name} is ${cluster.away(name)}: its agent ${heardText(cluster.seen.get(name))}`,
+      remedy: [
+        ran.has(name) && `${namesText(ran.get(name))} ran there; `,
+        h("code", null, "nodewise doctor"),
+        " on the machine of the operator says what is wrong",
+      ],
+      address: `#${path("node", name)}`,
+    }));
+}
+
+function heardText(seen) {
+  if (seen === undefined) return "does not report"; // since when is still to be loaded
+  return seen === null ? "was never heard" : `was last heard ${ageText(serverNow() - seen)}`;
+}
+
+/** "a", "a and b", "a, b, c and 4 more". */
+function namesText(tasks) {
+  const names = tasks
+    .map((task) => task.name)
+    .toSorted((one, other) => one.localeCompare(other, "en", { numeric: true }));
+  const more = names.length - MOST_NAMES;
+  const told = more > 0 ? [...names.slice(0, MOST_NAMES), `${more} more`] : names;
+  return told.length > 1 ? `${told.slice(0, -1).join(", ")} and ${told.at(-1)}` : told[0];
 }
 
 function full(cluster) {
-  return cluster
-    .ready()
-    .flatMap((name) => [
-      scarce(name, "disk", cluster.disk(name), "make room, or add a disk"),
-      scarce(name, "memory", cluster.memory(name), "end what holds it, or give YARN less of this node"),
-    ])
-    .filter(Boolean);
+  return cluster.ready().flatMap((name) => shortages(cluster, name).map((found) => scarce(name, found)));
 }
 
-function scarce(name, what, [all, free], remedy) {
-  if (!all || free === null || free / all >= FULL) return null;
+function scarce(name, { what, free, share, weight }) {
   const left = numberParts(free, "bytes").join(" ");
-  const weight = free / all < VERY_FULL ? 3 : 2;
   return {
     weight,
-    what: `${name} has ${left} of its ${what} left, ${share(free / all)}`,
-    remedy,
+    what: `${name} has ${left} of its ${what} left, ${numberParts(share, "ratio").join(" ")}`,
+    remedy: ROOM[what],
     address: `#${path("node", name)}`,
   };
 }
@@ -77,8 +118,7 @@ function scarce(name, what, [all, free], remedy) {
 function failed(tasks) {
   const since = serverNow() - DAY_SECONDS;
   const recent = tasks.filter((task) => (task.ended_at ?? 0) > since);
-  const of = (state) =>
-    recent.filter((task) => task.state === state).toSorted((one, other) => other.ended_at - one.ended_at);
+  const of = (state) => recent.filter((task) => task.state === state);
   return [
     of("lost").length && {
       weight: 3,
@@ -86,31 +126,21 @@ function failed(tasks) {
       remedy: "YARN does not know what became of them: run them again",
       address: "#/tasks?state=lost",
     },
-    of("failed").length && {
-      weight: 1,
-      what: `${counted(of("failed").length, "task")} failed in 24 hours, at last ${of("failed")[0].name}: ${of("failed")[0].reason || "no reason is known"}`,
-      remedy: "their logs say why",
-      address: "#/tasks?state=failed",
-    },
+    of("failed").length && failures(of("failed")),
   ].filter(Boolean);
 }
 
-function waiting(tasks) {
-  const late = tasks.filter(
-    (task) => !hasEnded(task) && task.state === "queued" && serverNow() - task.created_at > LONG_SECONDS,
+function failures(tasks) {
+  const [last] = tasks.toSorted(
+    (one, other) => other.ended_at - one.ended_at || one.task_id.localeCompare(other.task_id),
   );
-  if (!late.length) return [];
-  const oldest = late.at(-1); // tasks come newest first
-  const others = late.length > 1 ? `, as ${counted(late.length - 1, "other")}` : "";
-  const what = `${oldest.name} has no node yet, ${spanText(serverNow() - oldest.created_at)} after it was asked for${others}`;
-  return [
-    {
-      weight: 1,
-      what,
-      remedy: oldest.reason || "the queue says what it waits for",
-      address: addressOf(oldest.task_id),
-    },
-  ];
+  const why = tasks.length > 1 ? "their logs say why" : "its log says why";
+  return {
+    weight: 2,
+    what: `${counted(tasks.length, "task")} failed in 24 hours, at last ${last.name}: ${last.reason || "no reason is known"}`,
+    remedy: last.reason ? "its log says more" : why,
+    address: "#/tasks?state=failed",
+  };
 }
 
 function idle(tasks) {
@@ -122,8 +152,4 @@ function idle(tasks) {
       remedy: "others could have its place: look at its log, and stop it if it waits for nobody",
       address: addressOf(task.task_id),
     }));
-}
-
-function share(ratio) {
-  return numberParts(ratio, "ratio").join(" ");
 }

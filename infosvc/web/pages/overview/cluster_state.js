@@ -16,11 +16,15 @@ export const NAMES = [
   "network_receive_bytes_per_second",
 ];
 
+const AWAY = { __proto__: null, stale: "silent", lost: "lost" };
+
 /** Nodes by name with their state, and the latest reading of each name on each of them. */
 export class ClusterState {
   constructor() {
     /** @type {Map<string, string>} */
     this.nodes = new Map();
+    /** @type {Map<string, number | null>} when each agent was last heard; null: never; left out: not known yet */
+    this.seen = new Map();
     /** @type {Map<string, Map<string, import("../../age.js").Reading>>} */
     this.readings = new Map(NAMES.map((name) => [name, new Map()]));
     this.ttl = new Map();
@@ -28,9 +32,12 @@ export class ClusterState {
 
   takeNodes(nodes) {
     this.nodes = new Map(nodes.map((node) => [node.node_name, node.state]));
+    this.seen = new Map(nodes.map((node) => [node.node_name, node.last_seen]));
   }
 
+  /** An event does not tell when the agent was last heard. */
   takeNode({ node_name: name, state }) {
+    this.seen.delete(name);
     if (state === "forgotten") this.nodes.delete(name);
     else this.nodes.set(name, state);
   }
@@ -81,6 +88,16 @@ export class ClusterState {
 
   ready() {
     return [...this.nodes].filter(([, state]) => state === "ready").map(([name]) => name);
+  }
+
+  /**
+   * The word for a node of which nobody hears; null for any other.
+   *
+   * @param {string | null} nodeName
+   * @returns {"silent" | "lost" | null}
+   */
+  away(nodeName) {
+    return AWAY[this.nodes.get(nodeName)] ?? null;
   }
 
   count(state) {

@@ -3,10 +3,11 @@
  */
 
 import { everySecond } from "../../age.js";
-import { call, isAbort } from "../../api.js";
+import { call, isAbort, path } from "../../api.js";
 import { announce, counted, fill, h, heading, problemBox, setText } from "../../dom.js";
 import { watch } from "../../live.js";
 import { atMostEvery, latestOnly, settled } from "../../poll.js";
+import { stackingCells, stackingTable } from "../../stacking.js";
 import { moment } from "../jobs.js";
 import { addressOf, hasEnded, seesTasks, STATES, stateMark, tookText, whoSeesTasks } from "./state.js";
 
@@ -15,7 +16,17 @@ const SETTLE_MS = 700;
 const TYPED_MS = 250;
 const MOST_COMPARED = 8;
 const OPEN = "not ended";
-const COLUMNS = ["Compare", "Task", "State", "Owner", "Node", "Asked for", "Took", "Said"];
+const COLUMNS = [
+  ["Compare", "choice"],
+  ["Task"],
+  ["State", "bare"],
+  ["Node", "late"],
+  ["Time", "late number"],
+  ["Owner", "late"],
+  ["Asked for", "late"],
+  ["Why", "wide bare"],
+];
+const NAME = 1;
 
 /**
  * @param {HTMLElement} main
@@ -106,24 +117,17 @@ class List {
     this.signal = signal;
     this.rows = new Map();
     this.chosen = new Set();
-    this.body = h("tbody", null);
     this.compare = h("a", { class: "button", hidden: true });
-    const head = h(
-      "tr",
-      null,
-      COLUMNS.map((column) => h("th", { scope: "col" }, column)),
-    );
-    this.element = h(
-      "div",
-      { class: "scroll", tabindex: "0", role: "region", "aria-label": "Tasks", hidden: true },
-      h("table", { class: "list" }, h("caption", null, "Tasks, the newest first"), h("thead", null, head), this.body),
-    );
+    const { element, body } = stackingTable("Tasks", "Tasks, the newest first", COLUMNS);
+    element.hidden = true;
+    element.firstElementChild.classList.add("list");
+    Object.assign(this, { element, body });
   }
 
   draw(tasks) {
     const before = this.rows;
-    this.rows = new Map(tasks.map((task) => [task.task_id, this.rowOf(task, before.get(task.task_id))]));
     const held = this.body.contains(document.activeElement) ? document.activeElement : null;
+    this.rows = new Map(tasks.map((task) => [task.task_id, this.rowOf(task, before.get(task.task_id))]));
     const elements = [...this.rows.values()].map((each) => each.element);
     if (
       elements.some((each, at) => this.body.children[at] !== each) ||
@@ -149,16 +153,17 @@ class List {
     ]);
     if (before?.said === said) return before;
     if (before && hasEnded(task) && !hasEnded(before.task)) announce(`${task.name} ${task.state}.`);
-    const took = h("td", { class: "number" }, tookText(task));
-    const element = before?.element ?? h("tr", null);
+    const element = before?.element ?? h("tr", { role: "row" });
     const box = element.querySelector("input") ?? this.boxOf(task);
-    const link = element.querySelector("th a") ?? h("a", { href: addressOf(task.task_id) }, task.name);
-    const name = h("th", { scope: "row" }, link, " ", h("span", { class: "quiet" }, task.task_id));
-    const others = [stateMark(task), task.owner, task.node_name ?? "", moment(task.created_at)].map((cell) =>
-      h("td", null, cell),
-    );
-    fill(element, h("td", null, box), name, others, took, h("td", null, task.reason));
-    return { task, said, element, took };
+    const name = [
+      linkIn(element, addressOf(task.task_id), task.name),
+      " ",
+      h("span", { class: "quiet" }, task.task_id),
+    ];
+    const node = task.node_name && linkIn(element, `#${path("node", task.node_name)}`, task.node_name);
+    const others = [stateMark(task), node, tookText(task), task.owner, moment(task.created_at), task.reason];
+    fill(element, stackingCells(COLUMNS, [box, name, ...others], NAME));
+    return { task, said, element, took: element.querySelector("td.number") };
   }
 
   boxOf(task) {
@@ -182,4 +187,9 @@ class List {
   tick() {
     for (const { task, took } of this.rows.values()) if (!hasEnded(task)) setText(took, tookText(task));
   }
+}
+
+/** The link that a row already has, so that it can keep the focus, or a new one. */
+function linkIn(row, address, text) {
+  return row.querySelector(`a[href="${CSS.escape(address)}"]`) ?? h("a", { href: address }, text);
 }

@@ -14,7 +14,9 @@ import { curves } from "./curves.js";
 import { decision } from "./decision.js";
 import { log } from "./log.js";
 import { outputs } from "./outputs.js";
+import { silentNode } from "./silent_node.js";
 import { addressOf, hasEnded, seesTasks, stateMark, tookText, whoSeesTasks } from "./state.js";
+import { waiting } from "./waiting.js";
 
 const SETTLE_MS = 200;
 const GONE = 404;
@@ -34,11 +36,20 @@ export async function show(main, { id, query }, signal) {
   const buttons = actions(id, problem, signal);
   const parts = [log(id, query, signal), curves(id, signal), decision(id, signal), outputs(id, signal)];
   const [logPart, curvesPart, decisionPart, outputsPart] = parts;
+  const news = [waiting(id, signal), silentNode(signal)];
   const beside = h("div", { class: "columns" }, logPart.element, curvesPart.element);
   const origin = h("details", null, h("summary", null, "What was asked for"), made);
   const rest = h("div", null, beside, decisionPart.element, outputsPart.element, origin);
   rest.hidden = true;
-  fill(main, title, problem.element, h("div", { class: "task-head" }, state, buttons.element), facts, rest);
+  fill(
+    main,
+    title,
+    problem.element,
+    h("div", { class: "task-head" }, state, buttons.element),
+    news.map((part) => part.element),
+    facts,
+    rest,
+  );
   let task = null;
   const draw = (found) => {
     const before = task;
@@ -51,7 +62,7 @@ export async function show(main, { id, query }, signal) {
     buttons.draw(task, title);
     refill(made, askedFor(task).map(fact));
     rest.hidden = false;
-    for (const part of parts) part.draw(task);
+    for (const part of [...news, ...parts]) part.draw(task);
   };
   const load = latestOnly(async (current) => {
     try {

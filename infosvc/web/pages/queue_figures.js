@@ -1,0 +1,84 @@
+/**
+ * YARN's queues as a table: what each has, what it is guaranteed and may have at most, and which limit is full.
+ */
+
+import { h, refill } from "../dom.js";
+import { may } from "../session.js";
+import { stackingRow, stackingTable } from "../stacking.js";
+
+const COLUMNS = [
+  ["Queue"],
+  ["Used", "number"],
+  ["Guaranteed", "number"],
+  ["At most", "number"],
+  ["Application masters", "number"],
+  ["Running", "number"],
+  ["Waiting", "number"],
+];
+const USERS = ["Users", "number"];
+const CAPTION =
+  "YARN\u2019s queues. Their shares are percent of the whole cluster, as YARN counts them: of its memory, or of the " +
+  "resource that they use most.";
+const NO_NEW = "takes no new applications";
+const STATES = { STOPPED: `stopped: ${NO_NEW}`, DRAINING: `draining: ${NO_NEW} and ends when its own have ended` };
+
+/**
+ * @returns {{element: HTMLElement, draw: (found: {queues: any[], waiting: any[]}) => void}}
+ */
+export function queueFigures() {
+  const columns = may("admin") ? [...COLUMNS, USERS] : COLUMNS;
+  const { element, body } = stackingTable("Queues", CAPTION, columns);
+  element.hidden = true;
+  const draw = ({ queues, waiting }) => {
+    element.hidden = queues.length === 0;
+    refill(
+      body,
+      queues.map((queue) => stackingRow(columns, cells(queue, waiting).slice(0, columns.length))),
+    );
+  };
+  return { element, draw };
+}
+
+function cells(queue, waiting) {
+  return [
+    [queue.name, stateNote(queue.state)],
+    percent(queue.used),
+    percent(queue.capacity),
+    [percent(queue.maximum), fullMark(isUsedUp(queue))],
+    [
+      `${number(queue.masters_mb)} of at most ${number(queue.masters_most_mb)} MB`,
+      fullMark(mastersFill(queue, waiting)),
+    ],
+    queue.running,
+    queue.waiting,
+    queue.users.length,
+  ];
+}
+
+function stateNote(state) {
+  if (state === "RUNNING") return null;
+  return h("div", { class: "quiet" }, STATES[state] ?? state.toLowerCase());
+}
+
+function fullMark(isFull) {
+  return isFull && [" ", h("strong", { class: "full" }, "full")];
+}
+
+function isUsedUp({ used, maximum }) {
+  return maximum > 0 && Math.round(100 * used) >= Math.round(100 * maximum);
+}
+
+/** Whether the application masters of a queue leave no room for any that waits there. */
+function mastersFill({ name, masters_mb: has, masters_most_mb: most }, waiting) {
+  const asked = waiting.filter((one) => one.queue === name && one.memory_mb).map((one) => one.memory_mb);
+  const least = asked.length ? Math.min(...asked) : 1;
+  return has > 0 && has + least > most; // YARN lets the first one in, however large it is
+}
+
+function percent(part) {
+  return `${Math.round(part * 100)} %`;
+}
+
+function number(count) {
+  return count.toLocaleString("en");
+}

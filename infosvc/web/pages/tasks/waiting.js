@@ -1,0 +1,52 @@
+/**
+ * What a task waits for that YARN has not begun, its place in line, and when it is expected to begin.
+ */
+
+import { get, isAbort } from "../../api.js";
+import { fact, h, refill } from "../../dom.js";
+import { pollWhile } from "../../poll.js";
+import { begins } from "../queue.js";
+
+const EVERY_MS = 5_000;
+
+/**
+ * Facts that are there while the task is queued and YARN's queue is known.
+ *
+ * @param {string} id of the task
+ * @param {AbortSignal} signal
+ * @returns {{element: HTMLElement, draw: (task: any) => void}}
+ */
+export function waiting(id, signal) {
+  const element = h("dl", { class: "facts", "aria-label": "What it waits for" });
+  let isQueued = false;
+  const show = (found) => {
+    const one = isQueued && found?.waiting.find((each) => each.task_id === id);
+    element.hidden = !one;
+    refill(element, one && factsOf(one, found.time).map(fact));
+  };
+  const look = async () => {
+    try {
+      show(await get("/queue", { signal }));
+    } catch (error) {
+      if (isAbort(error)) return null;
+      show(null); // the page of the queue says what is wrong
+    }
+    return EVERY_MS;
+  };
+  const ask = pollWhile(look, signal);
+  const draw = (task) => {
+    isQueued = task.state === "queued";
+    if (!isQueued) show(null);
+    ask(isQueued);
+  };
+  show(null);
+  return { element, draw };
+}
+
+function factsOf(one, now) {
+  return [
+    ["Waits for", one.waits_for],
+    ["Begins", begins(one, now)],
+    ["In line", [`place ${one.position} of `, h("a", { href: "#/queue" }, one.queue)]],
+  ];
+}
