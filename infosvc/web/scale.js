@@ -168,3 +168,13 @@ function digits(number) {
   const fraction = size < 1 ? 4 : size < 10 ? 3 : size < 1000 ? 2 : 0;
   return number.toLocaleString("en", { maximumFractionDigits: fraction });
 }
+
+/**
+ * A count with its thousands apart: "16,384".
+ *
+ * @param {number} count
+ * @returns {string}
+ */
+export function grouped(count) {
+  return count.toLocaleString("en");
+}

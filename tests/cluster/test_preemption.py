@@ -171,19 +171,19 @@ def _spared(stage: Stage, tasks: Tasks, checkpoints: str) -> dict[str, dict[str,
     def that_have_ended() -> list[tuple[str, str]]:
         return [each for each in begun if b"good bye" in tasks.log(each[0], "stdout.1")]
 
-    def known() -> list[dict[str, Any]]:
+    def applications() -> list[dict[str, Any]]:
         return [tasks.ask("application", job_id) for _, job_id in begun]
 
     def are_running() -> bool:
         """Whether all do; BenchError when one has ended, such as on a node that was lost: it is not started again."""
-        if any(one["final"] != "UNDEFINED" for one in known()):
+        if any(one["final"] != "UNDEFINED" for one in applications()):
             raise BenchError("one has ended before all four run")
         return all(tasks.log(task_id, "stdout.1") for task_id, _ in begun)
 
     try:
         until(are_running, 200, "all four run")
     except BenchError as error:
-        print(error, known())
+        print(error, applications())
         for _, job_id in begun:
             tasks.ask("kill", job_id)
         return {}

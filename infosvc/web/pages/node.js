@@ -7,6 +7,7 @@ import { serverNow, stateOf, syncClock } from "../age.js";
 import { get, isAbort, isPassing, path } from "../api.js";
 import { counted, fact, fill, h, heading, problemBox, setText } from "../dom.js";
 import { watch } from "../live.js";
+import { awayWord } from "../node_state.js";
 import { poll, wait } from "../poll.js";
 import { numberOf, valueText } from "../scale.js";
 import { pointsOf, sparkline } from "../pictures/spark.js";
@@ -25,7 +26,6 @@ const STATES = {
   lost: "lost: its agent does not report any more, and values are those from before",
   forgotten: "not enrolled any more",
 };
-const AWAY = new Set(["stale", "lost"]);
 
 /**
  * Show the page of the node `params.name`.
@@ -119,12 +119,12 @@ function showFacts(list, node) {
 
 function stateWords(state) {
   const words = STATES[state] ?? state;
-  return AWAY.has(state) ? h("span", { class: "trouble-3" }, h("strong", null, words)) : words;
+  return awayWord(state) ? h("span", { class: "trouble-3" }, h("strong", null, words)) : words;
 }
 
 function heardText({ state, last_seen: seen }) {
   const at = momentText(seen);
-  return AWAY.has(state) && seen !== null ? `${at}, ${ageText(serverNow() - seen)}` : at;
+  return awayWord(state) && seen !== null ? `${at}, ${ageText(serverNow() - seen)}` : at;
 }
 
 /** The table of all values; rows are made once, and their texts follow. */

@@ -6,6 +6,7 @@ import { ageText, everySecond } from "../age.js";
 import { get, path } from "../api.js";
 import { announce, counted, fill, h, heading, problemBox, refill, setText } from "../dom.js";
 import { followYarn } from "../poll.js";
+import { grouped } from "../scale.js";
 import { may } from "../session.js";
 import { stackingRow, stackingTable } from "../stacking.js";
 import { moment } from "./jobs.js";
@@ -127,7 +128,7 @@ function summary({ said, waiting, whole, held_back: held }) {
 function cells(one, now, isSaid) {
   const place = [one.position, one.own && " yours"];
   if (one.job_id === null) return ["another\u2019s", place, one.queue, "", "", "", ""];
-  const asks = one.memory_mb === null ? "" : `${number(one.memory_mb)} MB, ${counted(one.vcores, "vcore")}`;
+  const asks = one.memory_mb === null ? "" : `${grouped(one.memory_mb)} MB, ${counted(one.vcores, "vcore")}`;
   const since = one.since ? moment(one.since) : "";
   const reason = isSaid ? "the same" : one.waits_for;
   return [nameOf(one), place, one.queue, begins(one, now), reason, asks, since];
@@ -165,8 +166,4 @@ export function interval(earliest, latest) {
   const [unit, name] = UNITS.find(([size]) => latest <= MOST_OF_A_UNIT * size) ?? UNITS.at(-1);
   const [first, last] = [Math.floor(earliest / unit), Math.ceil(latest / unit)];
   return first ? `in ${first} to ${last} ${name}` : `in at most ${last} ${name}`;
-}
-
-function number(count) {
-  return count.toLocaleString("en");
 }

@@ -3,6 +3,7 @@
  */
 
 import { h, refill } from "../dom.js";
+import { grouped } from "../scale.js";
 import { may } from "../session.js";
 import { stackingRow, stackingTable } from "../stacking.js";
 
@@ -46,7 +47,7 @@ function cells(queue, waiting) {
     percent(queue.capacity),
     [percent(queue.maximum), fullMark(isUsedUp(queue))],
     [
-      `${number(queue.masters_mb)} of at most ${number(queue.masters_most_mb)} MB`,
+      `${grouped(queue.masters_mb)} of at most ${grouped(queue.masters_most_mb)} MB`,
       fullMark(mastersFill(queue, waiting)),
     ],
     queue.running,
@@ -77,8 +78,4 @@ function mastersFill({ name, masters_mb: has, masters_most_mb: most }, waiting) 
 
 function percent(part) {
   return `${Math.round(part * 100)} %`;
-}
-
-function number(count) {
-  return count.toLocaleString("en");
 }

@@ -3,6 +3,7 @@
  */
 
 import { heard, reading, serverNow, stateOf, syncClock } from "../../age.js";
+import { awayWord } from "../../node_state.js";
 import { numberOf } from "../../scale.js";
 
 /** The names that the overview asks for; without one of them, what is made of it is left out. */
@@ -16,7 +17,6 @@ export const NAMES = [
   "network_receive_bytes_per_second",
 ];
 
-const AWAY = { __proto__: null, stale: "silent", lost: "lost" };
 
 /** Nodes by name with their state, and the latest reading of each name on each of them. */
 export class ClusterState {
@@ -97,7 +97,7 @@ export class ClusterState {
    * @returns {"silent" | "lost" | null}
    */
   away(nodeName) {
-    return AWAY[this.nodes.get(nodeName)] ?? null;
+    return awayWord(this.nodes.get(nodeName));
   }
 
   count(state) {

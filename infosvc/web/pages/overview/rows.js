@@ -5,7 +5,7 @@
 import { path } from "../../api.js";
 import { h, row } from "../../dom.js";
 import { stateText } from "../jobs.js";
-import { addressOf, hasEnded, hasPlace, stateMark, tookText } from "../tasks/state.js";
+import { addressOf, hasPlace, stateMark, tookText } from "../tasks/state.js";
 
 /**
  * A task; of one that has a place on a node that is away it says so.

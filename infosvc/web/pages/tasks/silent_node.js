@@ -5,11 +5,11 @@
 import { ageText, serverNow } from "../../age.js";
 import { get, isAbort, path } from "../../api.js";
 import { h, refill } from "../../dom.js";
+import { awayWord } from "../../node_state.js";
 import { pollWhile } from "../../poll.js";
 import { hasPlace } from "./state.js";
 
 const EVERY_MS = 10_000;
-const WORDS = { stale: "silent", lost: "lost" };
 
 /**
  * @param {AbortSignal} signal
@@ -19,7 +19,7 @@ export function silentNode(signal) {
   const element = h("p", { class: "trouble trouble-3", role: "status" });
   let name = null;
   const show = (node) => {
-    const word = node && node.node_name === name && WORDS[node.state];
+    const word = node && node.node_name === name && awayWord(node.state);
     element.hidden = !word;
     refill(element, word && said(node, word));
   };
