@@ -77,6 +77,12 @@ class Stage:
         self.service = subprocess.Popen(self._argv(words), stdout=null, stderr=null, env=variables)
         until(self._answers, 180, "the information service answers")
 
+    def end_service(self) -> None:
+        """End the information service, if it runs; what it has stored stays."""
+        if self.service:
+            self.service.terminate()
+            self.service.wait(120)
+
     def set_masters_share(self, share: float) -> None:
         """Let application masters take so much of the cluster, and start the ResourceManager anew."""
         file = self.cluster.conf_dir / "capacity-scheduler.xml"
@@ -211,9 +217,7 @@ def on_cluster(cluster: Cluster, pictures: int, serve: Sequence[str] = ()) -> It
                 _load(made, Path(directory), pictures)
         yield made
     finally:
-        if made.service:
-            made.service.terminate()
-            made.service.wait(120)
+        made.end_service()
 
 
 def _load(made: Stage, scratch: Path, pictures: int) -> None:
@@ -229,19 +233,22 @@ def _load(made: Stage, scratch: Path, pictures: int) -> None:
 
 
 @contextmanager
-def cluster_of(home: Path | None) -> Iterator[Cluster]:
-    """The cluster of a home, left as it was, running or not; or a new one of four nodes that is removed afterwards."""
+def cluster_of(home: Path | None, nodes: int = 4) -> Iterator[Cluster]:
+    """The cluster of a home, left as it was, running or not; or a new one that is removed afterwards.
+
+    So many nodes has one that was never started before.
+    """
     if home:
         recorded = state.read(home.absolute())
         ran = recorded is not None and bool(daemons.find_running(recorded))
         try:
-            yield lifecycle.up(home, ready_seconds=START_SECONDS)
+            yield lifecycle.up(home, nodes=None if recorded else nodes, ready_seconds=START_SECONDS)
         finally:
             if not ran:
                 lifecycle.down(home)
         return
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         try:
-            yield lifecycle.up(Path(directory), nodes=4, ready_seconds=START_SECONDS)
+            yield lifecycle.up(Path(directory), nodes=nodes, ready_seconds=START_SECONDS)
         finally:
             lifecycle.down(Path(directory))

@@ -27,7 +27,9 @@ from hadoop.local.lifecycle import Cluster
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--files", "count", type=click.IntRange(1), help="How many.  [default: 100000; 2000 with --quick]")
-@click.option("--quick", is_flag=True, help="Few files, one round: shows that the bench works, measures nothing.")
+@click.option(
+    "--quick", is_flag=True, help="One node, few files, one round: shows that the bench works, measures nothing."
+)
 @click.option("--rounds", type=click.IntRange(1), help="Rounds in turns.  [default: 3; 1 with --quick]")
 @click.option(
     "--home",
@@ -53,7 +55,7 @@ def main(
     """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that everything that was started is ended
     try:
-        with cluster_of(home) as cluster:
+        with cluster_of(home, nodes=1 if quick else 4) as cluster:
             record = _measure(cluster, count or (2000 if quick else 100_000), rounds or (1 if quick else 3))
     except (BenchError, HadoopError) as error:
         click.echo(f"Error: {error}", err=True)
@@ -80,6 +82,7 @@ def _measure(cluster: Cluster, count: int, rounds: int) -> dict[str, Any]:
             )
         found.append(one)
     return since.heading(cluster.home, machine.ours() | machine.hadoop(cluster.jars)) | {
+        "nodes": cluster.size,
         "files": count,
         "made_seconds": made,
         "sample_files": found[0]["iterator_sample_files"],

@@ -71,8 +71,9 @@ def _machine_line(record: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
     made = f"made in {record['made_seconds']:.0f} s" if record["made_seconds"] else "made by an earlier run"
     return (
-        f"{record['files']:,} files of 1 to 1,000 bytes with two replicas, {made}, on a real cluster of four nodes; "
-        f"medians of {len(record['figures'][0]['rounds'])} rounds in turns, each way in a process of its own. "
+        f"{record['files']:,} files of 1 to 1,000 bytes with at most two replicas, {made}, on a real cluster "
+        f"of {record['nodes']} nodes; medians of {len(record['figures'][0]['rounds'])} rounds in turns, each way in a "
+        "process of its own. "
         f"Cold is the first listing of a process whose JVM has just started. {machine['cores']} cores "
         f"({machine['cpu']}), {machine['memory_bytes'] / 2**30:.0f} GiB, {machine['system']}, shared with the cluster "
         f"itself; {versions}. The load before was {record['load_before']:.1f}, the host gave "

@@ -94,14 +94,13 @@ def main(only: frozenset[str], rounds: int | None, quick: bool, output: Path | N
 
 def _measure(size: Size, parts: frozenset[str]) -> dict[str, Any]:
     since, found = machine.Since(), []
-    if parts - {"kills"}:
-        with scene(size.nodes) as made:
-            for number in range(1, size.rounds + 1):
-                click.echo(f"round {number} of {size.rounds}", err=True)
-                found.append(_round(made, size, parts))
-    if "kills" in parts:
-        click.echo("killing submitters", err=True)
-        found.append(kills.measure(size.kills, size.seed))
+    with scene(size.nodes) as made:
+        for number in range(1, size.rounds + 1 if parts - {"kills"} else 1):
+            click.echo(f"round {number} of {size.rounds}", err=True)
+            found.append(_round(made, size, parts))
+        if "kills" in parts:
+            click.echo("killing submitters", err=True)
+            found.append(kills.measure(made.made, size.kills, size.seed))
     return since.heading(ROOT, _versions()) | {"size": asdict(size), "figures": table.rows(found)}
 
 

@@ -12,25 +12,28 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.stage import Stage, stage, until
+from bench.stage import Stage, until
 from bench.tasks.scene import MEMORY_MB
 from hadoop.rest.resourcemanager import ResourceManager
 from infosvc.wire.records import Role
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import Task, TaskState
 
-NODES = 4
 LIFE_SECONDS = (0.5, 5.0)
 """How long a submitter lives: its JVM needs one to three of these seconds, and then there is a turn a second."""
 TASKS_A_LIFE = 1
 PATIENCE_SECONDS = 900.0
 
 
-def measure(kills: int, seed: int) -> Mapping[str, float]:
-    """Kill so many submitters at random moments; how many tasks YARN got twice, or never."""
+def measure(made: Stage, kills: int, seed: int) -> Mapping[str, float]:
+    """Kill so many submitters at random moments; how many tasks YARN got twice, or never.
+
+    The service goes on without a submitter of its own, which would take these tasks.
+    """
     random_moments = random.Random(seed)  # noqa: S311 a draw, no secret
-    with stage(None, 0, nodes=NODES) as made, tempfile.TemporaryDirectory(prefix="bench-kills-") as folder:
-        made.set_masters_share(1.0)
+    made.end_service()
+    made.serve()
+    with tempfile.TemporaryDirectory(prefix="bench-kills-") as folder:
         client = made.client()
         token_file = Path(folder, "token")
         token_file.write_text(client.create_token("submitter", Role.SUBMITTER)[1])

@@ -13,7 +13,7 @@ import pytest
 from bench.listing.__main__ import _how_to_delete
 from bench.listing.table import figures, rows
 from bench.stage import cluster_of
-from hadoop.local import daemons, lifecycle
+from hadoop.local import daemons
 from hadoop.local.lifecycle import Cluster
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,7 +24,7 @@ FILES = 60
 def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     """One quick run: where it worked and kept its results, and what it printed."""
     place = tmp_path_factory.mktemp("bench")
-    words = ["--quick", "--rounds", "3", "--files", str(FILES), "--json", "--output", str(place / "results")]
+    words = ["--quick", "--rounds", "2", "--files", str(FILES), "--json", "--output", str(place / "results")]
     environment = {"PATH": "/usr/bin:/bin", "TMPDIR": str(place)}
     command = [sys.executable, "-m", "bench.listing", *words]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
@@ -51,18 +51,13 @@ def test_every_way_is_measured_and_the_cluster_is_gone(run: tuple[Path, dict[str
 @pytest.mark.cluster
 @pytest.mark.timeout(1800)
 def test_a_cluster_of_a_home_is_left_as_it_was(tmp_path: Path) -> None:
-    cluster = lifecycle.up(tmp_path, nodes=1)
-    try:
-        with cluster_of(tmp_path):
-            pass
-        assert daemons.find_running(cluster), "it ran before"
-        lifecycle.down(tmp_path)
+    with cluster_of(tmp_path, nodes=1) as cluster:
         with cluster_of(tmp_path) as again:
-            assert daemons.find_running(again)
-        assert not daemons.find_running(again), "it did not run before"
-        assert again.state.exists()
-    finally:
-        lifecycle.down(tmp_path)
+            assert again == cluster
+        assert daemons.find_running(cluster), "it ran before"
+
+    assert not daemons.find_running(cluster), "it did not run before"
+    assert cluster.state.exists()
 
 
 def test_what_has_to_be_deleted_is_told_as_a_command(tmp_path: Path) -> None:

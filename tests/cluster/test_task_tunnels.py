@@ -156,3 +156,4 @@ def test_a_task_that_is_no_notebook_is_not_reached_as_one(platform: Platform) ->
 
     assert done.returncode == 1
     assert f"{task.task_id} is no notebook" in " ".join(done.stderr.split())
+    platform.ended(task.task_id)

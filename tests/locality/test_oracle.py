@@ -20,11 +20,17 @@ from locality.policies import min_cost, policy
 from tests.locality.instances import KINDS, Instance, Size, assert_divides, instance
 from tests.locality.linear_programs import access_seconds, fewest_access_seconds, fewest_bytes, shortest_makespan
 
-SMALL, SEEDS = Size(8, 20, 12), range(100)
+SMALL, SEEDS, FEWER_SEEDS = Size(8, 20, 12), range(100), range(35)
 MEDIUM = Size(30, 200, 30)
 LARGE = Size(100, 1000, 20)
 
 every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+@pytest.fixture(scope="module")
+def seeds(request: pytest.FixtureRequest) -> range:
+    """The seeds of the small instances: all of them with --long."""
+    return SEEDS if request.config.getoption("--long") else FEWER_SEEDS
 
 
 @cache
@@ -35,8 +41,8 @@ def small(kind: str, seed: int) -> tuple[Instance, dict[str, int], float]:
     return what, room, fewest_bytes(what.blocks, room)
 
 
-def smalls(kind: str) -> Iterator[tuple[Instance, dict[str, int], float]]:
-    return (small(kind, seed) for seed in SEEDS)
+def smalls(kind: str, seeds: range) -> Iterator[tuple[Instance, dict[str, int], float]]:
+    return (small(kind, seed) for seed in seeds)
 
 
 def same_bytes(expected: float) -> object:
@@ -44,14 +50,14 @@ def same_bytes(expected: float) -> object:
 
 
 @every_kind
-def test_the_fewest_bytes_are_those_of_the_linear_program(kind: str) -> None:
-    for what, room, fewest in smalls(kind):
+def test_the_fewest_bytes_are_those_of_the_linear_program(kind: str, seeds: range) -> None:
+    for what, room, fewest in smalls(kind, seeds):
         assert fewest_bytes_moved(what.blocks, room) == same_bytes(fewest), str(what)
 
 
 @every_kind
-def test_maxflow_moves_the_fewest_bytes_and_gives_no_node_more_than_its_room(kind: str) -> None:
-    for what, room, fewest in smalls(kind):
+def test_maxflow_moves_the_fewest_bytes_and_gives_no_node_more_than_its_room(kind: str, seeds: range) -> None:
+    for what, room, fewest in smalls(kind, seeds):
         plan = policy("maxflow")(what.blocks, what.capability, what.terms)
         assert_divides(plan, what.blocks, what.capability)
         assert all(load <= room[node] for node, load in plan.loads().items()), str(what)
@@ -65,8 +71,8 @@ def latest_end(what: Instance) -> Fraction:
 
 
 @every_kind
-def test_rooms_are_what_nodes_can_do_until_the_latest_end(kind: str) -> None:
-    for what, room, _ in smalls(kind):
+def test_rooms_are_what_nodes_can_do_until_the_latest_end(kind: str, seeds: range) -> None:
+    for what, room, _ in smalls(kind, seeds):
         end, rounding = latest_end(what), Fraction(1, 10**12)
         assert room.keys() == what.capability.keys(), str(what)
         assert sum(room.values()) >= what.items, str(what)
@@ -77,16 +83,18 @@ def test_rooms_are_what_nodes_can_do_until_the_latest_end(kind: str) -> None:
 
 @every_kind
 @pytest.mark.parametrize("name", ["maxflow", "min_cost"])
-def test_ends_within_epsilon_of_the_bound_or_of_what_whole_items_allow(name: str, kind: str) -> None:
-    for what, _, _ in smalls(kind):
+def test_ends_within_epsilon_of_the_bound_or_of_what_whole_items_allow(name: str, kind: str, seeds: range) -> None:
+    for what, _, _ in smalls(kind, seeds):
         loads = policy(name)(what.blocks, what.capability, what.terms).loads()
         end = latest_end(what) * (1 + Fraction(1, 10**12))
         assert all(load <= end * Fraction(what.capability[node]) for node, load in loads.items()), str(what)
 
 
 @every_kind
-def test_algorithm1_replicas_has_the_loads_of_algorithm1_and_moves_the_fewest_bytes_for_them(kind: str) -> None:
-    for what, _, _ in smalls(kind):
+def test_algorithm1_replicas_has_the_loads_of_algorithm1_and_moves_the_fewest_bytes_for_them(
+    kind: str, seeds: range
+) -> None:
+    for what, _, _ in smalls(kind, seeds):
         first = policy("algorithm1")(what.blocks, what.capability, what.terms)
         plan = policy("algorithm1_replicas")(what.blocks, what.capability, what.terms)
         assert_divides(plan, what.blocks, what.capability)
@@ -96,8 +104,8 @@ def test_algorithm1_replicas_has_the_loads_of_algorithm1_and_moves_the_fewest_by
 
 
 @every_kind
-def test_min_cost_reads_in_the_fewest_seconds(kind: str) -> None:
-    for what, room, _ in smalls(kind):
+def test_min_cost_reads_in_the_fewest_seconds(kind: str, seeds: range) -> None:
+    for what, room, _ in smalls(kind, seeds):
         assert_min_cost_is_optimal(what, room)
 
 
@@ -148,9 +156,11 @@ def test_beyond_what_is_searched_exactly_the_bytes_stay_near_the_fewest_and_the_
 
 
 @every_kind
-def test_the_proof_is_below_the_fewest_bytes_of_small_instances_too(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_proof_is_below_the_fewest_bytes_of_small_instances_too(
+    kind: str, seeds: range, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(local_reads, "EXACT_PAIRS", 0)
-    for what, room, fewest in smalls(kind):
+    for what, room, fewest in smalls(kind, seeds):
         assert fewest_bytes_moved(what.blocks, room) <= fewest * (1 + 1e-9) + 1, str(what)
         plan = policy("maxflow")(what.blocks, what.capability, what.terms)
         assert_divides(plan, what.blocks, what.capability)

@@ -19,9 +19,15 @@ from locality.simulation.invented import Fault, Shape, Trial, invent
 from locality.simulation.simulate import NEVER, Cluster, Machine, Outcome, Source, simulate
 from locality.types import NO_TERMS, Block, Plan
 
-TRIALS = 30
+TRIALS, FEWER_TRIALS = 30, 20
 RULES = Rules(lease_seconds=math.inf)
 """A simulated worker is heard of until the cluster says that it is lost."""
+
+
+@pytest.fixture(scope="module")
+def trials(request: pytest.FixtureRequest) -> int:
+    """How many invented clusters are tried: more with --long."""
+    return TRIALS if request.config.getoption("--long") else FEWER_TRIALS
 
 
 def stealing(trial: Trial) -> Source:
@@ -46,9 +52,9 @@ def assert_every_item_once(trial: Trial, outcome: Outcome) -> None:
 @pytest.mark.parametrize("fault", Fault)
 @pytest.mark.parametrize("sigma", [0.0, 0.1, 0.2, 0.3])
 @pytest.mark.parametrize("nodes", [4, 16])
-def test_stealing_ends_close_to_the_bound(nodes: int, sigma: float, fault: Fault) -> None:
+def test_stealing_ends_close_to_the_bound(nodes: int, sigma: float, fault: Fault, trials: int) -> None:
     ratios = []
-    for seed in range(TRIALS):
+    for seed in range(trials):
         trial = invent(seed, Shape(nodes, 100 * nodes, sigma, fault))
         outcome = simulate(stealing(trial), trial.cluster)
         assert_every_item_once(trial, outcome)
@@ -58,7 +64,7 @@ def test_stealing_ends_close_to_the_bound(nodes: int, sigma: float, fault: Fault
 
     assert min(ratios) >= 1.0
     assert median(ratios) <= 1.03
-    assert sorted(ratios)[round(0.95 * TRIALS) - 1] <= 1.06
+    assert sorted(ratios)[round(0.95 * trials) - 1] <= 1.06
 
 
 def test_the_plan_alone_is_twice_as_late_when_a_node_slows_down() -> None:

@@ -12,6 +12,9 @@ import pytest
 
 from tests.worker.trained import Trained
 
+# As in a container, and before any test loads MXNet: threads that wait for others take the time of what runs beside.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 SHOWN = ("hubble_deep_field", "ihc", "retina", "rocket", "flower")
 """Photographs so unlike each other that few steps teach to tell them apart."""

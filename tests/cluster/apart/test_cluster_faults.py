@@ -17,6 +17,7 @@ import pytest
 from hdfs import InsecureClient
 
 from bench.stage import START_SECONDS
+from hadoop.client import class_archives
 from hadoop.errors import HadoopError
 from hadoop.local import daemons, health, lifecycle, ports, processes, state
 from hadoop.local.lifecycle import Cluster
@@ -45,10 +46,14 @@ sshd.check_logins(cluster)
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, Cluster]]:
-    """Two clusters side by side, each in a home of its own."""
+    """Two clusters side by side, each in a home of its own; the node of the first has one CPU."""
     homes = [tmp_path_factory.mktemp("one"), tmp_path_factory.mktemp("two")]
     try:
-        one, two = (lifecycle.up(home, nodes=1, ready_seconds=START_SECONDS) for home in homes)
+        pinned = (min(os.sched_getaffinity(0)),)
+        one, two = (
+            lifecycle.up(home, nodes=1, cpus=cpus, ready_seconds=START_SECONDS)
+            for home, cpus in zip(homes, (pinned, None), strict=True)
+        )
         yield one, two
     finally:
         for home in homes:
@@ -117,6 +122,25 @@ def test_up_starts_again_what_has_died(pair: tuple[Cluster, Cluster], eventually
     assert {daemon: process.pid for daemon, process in after.items()} == {d: p.pid for d, p in before.items()}
 
 
+def test_a_machine_crash_keeps_the_data(pair: tuple[Cluster, Cluster]) -> None:
+    first, _ = pair
+    InsecureClient(first.namenode_http, user=first.user).write("/before", data=b"here")
+    for process in daemons.find_running(first).values():
+        assert process.cpu_affinity() == [first.cpus[0]] or process.name() == "java"
+        process.kill()
+        process.wait()
+    again = lifecycle.up(first.home, ready_seconds=START_SECONDS)
+    assert again == first
+    with InsecureClient(again.namenode_http, user=again.user).read("/before") as reader:
+        assert reader.read() == b"here"
+    for daemon, process in daemons.find_running(again).items():
+        if daemon.node:
+            assert process.cpu_affinity() == [first.cpus[0]]
+        if process.name() == "java":
+            maps = Path("/proc", str(process.pid), "maps").read_text()
+            assert f"/{class_archives.FOLDER}/{daemon.kind}-" in maps
+
+
 def test_after_a_crash_down_leaves_nothing_and_up_finds_the_data(pair: tuple[Cluster, Cluster]) -> None:
     one, _ = pair
     argv = ["ssh", "-F", str(one.ssh_config), one.nodes[0]]
@@ -142,24 +166,6 @@ def test_a_damaged_record_is_reported_and_the_data_are_kept(pair: tuple[Cluster,
     record.write_text('{"subnet":', encoding="utf-8")
     with pytest.raises(HadoopError, match=r"cluster\.json is damaged.*nodewise cluster down"):
         lifecycle.up(one.home)
-
-
-def test_a_machine_crash_keeps_the_data(own_home: Path) -> None:
-    first = lifecycle.up(own_home, nodes=1, cpus=(min(os.sched_getaffinity(0)),), ready_seconds=START_SECONDS)
-    InsecureClient(first.namenode_http, user=first.user).write("/kept", data=b"here")
-    for process in daemons.find_running(first).values():
-        assert process.cpu_affinity() == [first.cpus[0]] or process.name() == "java"
-        process.kill()
-        process.wait()
-    again = lifecycle.up(own_home, ready_seconds=START_SECONDS)
-    assert again == first
-    with InsecureClient(again.namenode_http, user=again.user).read("/kept") as reader:
-        assert reader.read() == b"here"
-    for daemon, process in daemons.find_running(again).items():
-        if daemon.node:
-            assert process.cpu_affinity() == [first.cpus[0]]
-        if process.name() == "java":
-            assert str(daemons.archive(daemon)) in Path("/proc", str(process.pid), "maps").read_text()
 
 
 @pytest.fixture

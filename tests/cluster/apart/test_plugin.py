@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -333,11 +333,10 @@ def test_two_queues_can_have_opposite_orders(placing: Placing) -> None:
 
 
 def test_without_the_plug_in_values_change_nothing(placing: Placing) -> None:
-    cluster = placing.cluster
-    placing.stop()
-    lifecycle.down(cluster.home)
-    placing.cluster = lifecycle.up(cluster.home, plugin=False, ready_seconds=START_SECONDS)
-    placing.serve()
+    cluster = replace(placing.cluster, plugin=False)
+    site.render(cluster)
+    restart(cluster, "resourcemanager")
+    assert not placing.health()
     for best in 2 * cluster.nodes:
         placing.put(*(0.9 if node == best else 0.1 for node in cluster.nodes))
         with placing.shell(1) as where:
