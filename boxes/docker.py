@@ -70,7 +70,9 @@ class DockerBox(Box):
 
     def use(self) -> Use | None:
         """As Docker counts it."""
-        self._is_use_told.clear()
+        self._is_use_told.clear()  # before it is asked whether the program has ended: its end sets this, too
+        if self._done.is_set():
+            return None
         self._wish(USE)
         return self._use if self._is_use_told.wait(USE_SECONDS) and not self._done.is_set() else None
 
@@ -104,6 +106,7 @@ class DockerBox(Box):
                     self._take(*frame, on_output)
         finally:
             self._done.set()
+            self._is_use_told.set()  # nothing will be told
 
     def _take(self, kind: int, content: bytes, on_output: OnOutput) -> None:
         if kind == REPORT:

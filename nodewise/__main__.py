@@ -11,7 +11,6 @@ import click
 from hadoop.errors import HadoopError
 from infosvc.wire.errors import InfoError
 from jobs.errors import JobError
-from locality.types import PlanError
 from nodewise.front_door import FrontDoor
 
 DEFAULT_HOME = Path("~/.nodewise")
@@ -82,13 +81,21 @@ def main() -> None:
     """Run the command; our own errors become one sentence and exit status 1."""
     try:
         cli()
-    except (HadoopError, InfoError, JobError, PlanError) as error:
-        click.echo(f"Error: {error}", err=True)
-        sys.exit(1)
     except BrokenPipeError:
         # Whoever read our output has seen enough; keep the interpreter from complaining at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except Exception as error:
+        if not _is_ours(error):
+            raise
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(1)
+
+
+def _is_ours(error: Exception) -> bool:
+    from locality.types import PlanError  # most commands divide nothing, and need not pay for what does
+
+    return isinstance(error, (HadoopError, InfoError, JobError, PlanError))
 
 
 if __name__ == "__main__":

@@ -6,11 +6,14 @@ With --submit it also runs the submitter.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from infosvc.commands.serve import serve as service
+
+if TYPE_CHECKING:
+    from infosvc.http.api.call_group import CallGroup
 
 SUBMIT = (
     click.Option(
@@ -29,7 +32,10 @@ SUBMIT = (
 
 @click.pass_context
 def _serve(ctx: click.Context, /, submit: bool, submit_url: str | None, **given: Any) -> None:
-    from nodewise.board import board_calls  # what it needs of Flask and of jobs, `serve --help` need not pay for
+    def board() -> list[CallGroup]:
+        from nodewise.board import board_calls  # what it needs of Flask and of jobs, `serve --help` need not pay for
+
+        return [board_calls(ctx.obj)]
 
     def start_submitter(url: str, token_file: Path) -> None:
         from nodewise.submitting import SubmitterProcess
@@ -37,7 +43,7 @@ def _serve(ctx: click.Context, /, submit: bool, submit_url: str | None, **given:
         SubmitterProcess(ctx.obj, submit_url or url, token_file, given["tls_cert"]).start()
 
     beside = {"beside": start_submitter} if submit else {}
-    ctx.invoke(service, others=[board_calls(ctx.obj)], **beside, **given)
+    ctx.invoke(service, others=board, **beside, **given)
 
 
 serve = click.Command("serve", callback=_serve, params=[*service.params, *SUBMIT], help=service.help)

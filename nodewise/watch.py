@@ -14,17 +14,17 @@ from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
-from rich.control import Control
-from rich.text import Text
 
 from hadoop.errors import HadoopError
 from infosvc.commands import show
 from infosvc.commands.spans import Span
 from infosvc.commands.staying import AWAY, often, signals_leave
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 NAME = "watch"
 PASSING = (*AWAY, HadoopError)
@@ -121,6 +121,9 @@ def _append(found: Iterator[Shown], headed: bool) -> None:
 
 def _redraw(found: Iterator[Shown]) -> None:
     """Each look in the place of the one before, on a screen of its own, after which the terminal is as it was."""
+    from rich.console import Console  # here, as most looks are taken only once
+    from rich.control import Control
+
     console = Console(file=sys.stdout)  # this one, whatever stands in for it during a look
     first = next(found)  # what is wrong from the beginning is told on the screen on which it was asked
     with signals_leave(), console.screen() as screen:
@@ -131,6 +134,8 @@ def _redraw(found: Iterator[Shown]) -> None:
 
 def _lines(shown: Shown, height: int) -> list[Text]:
     """As many lines as there is room for, below one that says when it was looked, or since when nothing came."""
+    from rich.text import Text
+
     head = Text(show.plain(shown.silence()), "bold red") if shown.trouble else Text(show.moment(shown.at), "dim")
     lines = shown.text.splitlines()
     room = max(0, height - 1)

@@ -40,12 +40,9 @@ def forget_pid(settings_file: Path) -> None:
 
 def stop_previous(settings_file: Path) -> bool:
     """End the agent that runs with these settings, if one does; True when there was one."""
-    try:
-        pid = int(pid_file(settings_file).read_text())
-    except (OSError, ValueError):
-        return False
+    pid = _noted_pid(settings_file)
     # After a container restarts, the number of the agent before can be this very process's own.
-    if pid == os.getpid():
+    if pid is None or pid == os.getpid():
         return False
     try:
         process = os.pidfd_open(pid)
@@ -53,9 +50,15 @@ def stop_previous(settings_file: Path) -> bool:
         return False
     try:
         # Opened before it is looked at: from here on the number stands for no other process.
-        return _is_agent(pid, settings_file) and _end(process, pid)
+        if not _is_agent(pid, settings_file):
+            return False
+        _end(process, pid)
     finally:
         os.close(process)
+    # One that was killed could not do this itself; a supervisor may have started another one meanwhile.
+    if _noted_pid(settings_file) == pid:
+        forget_pid(settings_file)
+    return True
 
 
 def detach(log_file: Path) -> int:
@@ -97,13 +100,21 @@ def say(pipe: int, reason: str | None = None) -> None:
     os.close(pipe)
 
 
-def _end(process: int, pid: int) -> bool:
+def _noted_pid(settings_file: Path) -> int | None:
+    """The process that last said it runs with these settings."""
+    try:
+        return int(pid_file(settings_file).read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def _end(process: int, pid: int) -> None:
     for number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(process, number)
         # Readable only once it has closed everything: by then the next one may listen where it did.
         if select.select([process], [], [], STOP_SECONDS)[0]:
-            return True
+            return
     raise DaemonError(f"the previous agent (process {pid}) does not end: stop it by hand")
 
 

@@ -21,6 +21,11 @@ FOLDER = "class-archives"
 MAKE_SECONDS = 120.0
 RECORD = "-XX:+RecordDynamicDumpInfo"
 """What Java is told so that an archive can be made of it."""
+PROPERTY = "nodewise.class.archive"
+"""Java's property that says where the archive of a process is to lie that notes its classes."""
+_DIGEST_LETTERS = 16
+_ANY_DIGEST = "[0-9a-f]" * _DIGEST_LETTERS
+"""A pattern: a star would also fit kinds whose names begin alike."""
 _QUIET = "-Xlog:cds=off", "-Xlog:cds+dynamic=off"
 """Say nothing of an archive that does not fit."""
 _SETTINGS = {
@@ -42,7 +47,7 @@ def options(kind: str, java: Path, jars: Sequence[Path], notes_classes: bool = T
         is_wanted = notes_classes and _can_make(archive, java) and not any(map(_has_settings, jars))
     except (OSError, zipfile.BadZipFile):  # Java has its own word for it
         return []
-    return [RECORD, *_QUIET] if is_wanted else []
+    return [RECORD, f"-D{PROPERTY}={archive}", *_QUIET] if is_wanted else []
 
 
 def place(kind: str, java: Path, jars: Sequence[Path]) -> Path:
@@ -51,7 +56,13 @@ def place(kind: str, java: Path, jars: Sequence[Path]) -> Path:
     for file in (java.resolve(), *jars):
         found = file.stat()
         known.update(f"{file}:{found.st_size}:{found.st_mtime_ns}\n".encode())
-    return jars[0].parent.parent / FOLDER / f"{kind}-{known.hexdigest()[:16]}.jsa"
+    return jars[0].parent.parent / FOLDER / f"{kind}-{known.hexdigest()[:_DIGEST_LETTERS]}.jsa"
+
+
+def noted_for(command_line: Sequence[str]) -> Path | None:
+    """Where the archive of a process with this command line is to lie, or None when it does not note its classes."""
+    begin = f"-D{PROPERTY}="
+    return next((Path(word.removeprefix(begin)) for word in command_line if word.startswith(begin)), None)
 
 
 def make(java: Path, wanted: Mapping[Path, int], seconds: float = MAKE_SECONDS) -> None:
@@ -61,6 +72,8 @@ def make(java: Path, wanted: Mapping[Path, int], seconds: float = MAKE_SECONDS) 
     """
     under_way = []
     for archive, pid in wanted.items():
+        if _is_trusted(archive):  # another process was faster
+            continue
         with suppress(OSError):
             under_way.append(_Making(java, archive, pid))
     for one in under_way:
@@ -93,9 +106,9 @@ class _Making:
             is_made = False
         if is_made:
             self._begun.replace(self._archive)
-            self._remove(f"{self._kind}-*.jsa", than=0.0)
+            self._remove(f"{self._kind}-{_ANY_DIGEST}.jsa", than=0.0)
         self._begun.unlink(missing_ok=True)
-        self._remove(f".{self._kind}-*", than=MAKE_SECONDS)
+        self._remove(f".{self._kind}-{_ANY_DIGEST}.jsa-*", than=MAKE_SECONDS)
 
     def _remove(self, pattern: str, than: float) -> None:
         """What others have left, older than so many seconds."""

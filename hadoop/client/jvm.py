@@ -82,16 +82,17 @@ def start(home: HadoopHome, heap_mb: int = 256, notes_classes: bool = False) -> 
     jpype.JClass("org.apache.log4j.Logger").getRootLogger().setLevel(jpype.JClass("org.apache.log4j.Level").FATAL)
 
 
-def archive_classes(home: HadoopHome) -> None:
+def archive_classes() -> None:
     """Let processes that speak to Hadoop start faster from now on, unless they do so already or cannot.
 
     For one that was started to note its classes and has done all it had to do: it stands still for some seconds.
     """
-    jars = _jars(home)
-    with suppress(OSError, HadoopError):  # the jars or Java have been replaced since
+    noted_for = java("java.lang.System").getProperty(class_archives.PROPERTY)
+    if noted_for is None:
+        return
+    with suppress(HadoopError):  # Java has been replaced since
         program = find_java(os.environ.get("JAVA_HOME"))
-        if class_archives.RECORD in class_archives.options(_ARCHIVE, program, jars):
-            class_archives.make(program, {class_archives.place(_ARCHIVE, program, jars): os.getpid()}, _ARCHIVE_SECONDS)
+        class_archives.make(program, {Path(str(noted_for)): os.getpid()}, _ARCHIVE_SECONDS)
 
 
 def _jars(home: HadoopHome) -> list[Path]:

@@ -68,6 +68,15 @@ def cluster() -> None:
     help="Whether it runs MapReduce, too: then its NodeManagers listen on all addresses of this machine.  "
     "[default: as before, at first not]",
 )
+@click.option(
+    "--wait",
+    "ready_seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    default=lifecycle.READY_SECONDS,
+    show_default=True,
+    help="How long its daemons may take until all of it works; a slow machine needs longer.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the cluster as JSON.")
 @click.pass_obj
 def up(
@@ -78,6 +87,7 @@ def up(
     jars: Path | None,
     plugin: bool | None,
     mapreduce: bool | None,
+    ready_seconds: float,
     as_json: bool,
 ) -> None:
     """Start the cluster and wait until it works; on a running one, start what is missing.
@@ -85,10 +95,13 @@ def up(
     \b
     Example:
       nodewise cluster up --nodes 4
+      nodewise cluster up --wait 600        # on a slow machine
     """
     begun = time.monotonic()
     with _show_progress() as say, _unwind_on_signals():
-        started = lifecycle.up(home, nodes, subnet, cpus, jars, plugin, say, mapreduce=mapreduce)
+        started = lifecycle.up(
+            home, nodes, subnet, cpus, jars, plugin, say, ready_seconds=ready_seconds, mapreduce=mapreduce
+        )
     if as_json:
         click.echo(json.dumps(_as_dict(started), indent=2))
         return

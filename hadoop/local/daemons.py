@@ -111,7 +111,15 @@ def find_running(cluster: Cluster) -> dict[Daemon, psutil.Process]:
     return found
 
 
-def command(daemon: Daemon, *arguments: str) -> list[str]:
+def first_of_each_kind(some: Iterable[Daemon]) -> set[Daemon]:
+    """Choose one daemon of each kind, the first: an archive of its classes serves all of the kind."""
+    first: dict[str, Daemon] = {}
+    for daemon in some:
+        first.setdefault(daemon.kind, daemon)
+    return set(first.values())
+
+
+def command(daemon: Daemon, *arguments: str, notes_classes: bool = False) -> list[str]:
     """Build the command line that runs this daemon in the foreground."""
     cluster = daemon.cluster
     if daemon.kind == "sshd":
@@ -122,7 +130,7 @@ def command(daemon: Daemon, *arguments: str) -> list[str]:
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",
         "-XX:-UsePerfData",
-        *class_archives.options(_archive_kind(daemon), cluster.java, _jars(daemon)),
+        *class_archives.options(_archive_kind(daemon), cluster.java, _jars(daemon), notes_classes),
         f"-XX:ErrorFile={cluster.logs}/{daemon.kind}-%p.crash",
         *OPENS,
         f"-Djava.io.tmpdir={site.scratch(cluster)}",
@@ -134,11 +142,6 @@ def command(daemon: Daemon, *arguments: str) -> list[str]:
         _CLASSES[daemon.kind],
         *arguments,
     ]
-
-
-def archive(daemon: Daemon) -> Path:
-    """Where the archive of the classes is that such a daemon loads, or would be."""
-    return class_archives.place(_archive_kind(daemon), daemon.cluster.java, _jars(daemon))
 
 
 def _archive_kind(daemon: Daemon) -> str:
@@ -169,12 +172,15 @@ def environment(cluster: Cluster) -> dict[str, str]:
     }
 
 
-def start(daemon: Daemon) -> psutil.Process:
-    """Start a daemon in a session of its own, on its node's CPU where nodes are pinned; return its process."""
+def start(daemon: Daemon, notes_classes: bool = False) -> psutil.Process:
+    """Start a daemon in a session of its own, on its node's CPU where nodes are pinned; return its process.
+
+    With `notes_classes` it is ready for `class_archives.make`, unless there is an archive.
+    """
     cluster = daemon.cluster
     # Spawned rather than kept as a Popen: the daemon outlives this program, which has nothing to wait for. `env` sets
     # the working directory, so that no directory of the caller stays in use.
-    argv = ["/usr/bin/env", "-C", str(cluster.state), *command(daemon)]
+    argv = ["/usr/bin/env", "-C", str(cluster.state), *command(daemon, notes_classes=notes_classes)]
     null = os.open(os.devnull, os.O_RDONLY)
     output = os.open(daemon.output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     allowed = os.sched_getaffinity(0)

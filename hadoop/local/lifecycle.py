@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -206,10 +206,12 @@ def _refuse_moves(recorded: Cluster, planned: Cluster) -> None:
 def _choose_subnet(cluster: Cluster, stack: ExitStack) -> Cluster:
     """Give the cluster its subnet, or the first free one, and claim it until the start is over."""
     choices = (cluster.subnet,) if cluster.subnet else ports.SUBNETS
+    # Where there is a choice, the next subnet is there at once.
+    patience = ports.ENDING_SECONDS if cluster.subnet else 0.0
     for choice in choices:
         placed = replace(cluster, subnet=choice)
         try:
-            stack.enter_context(ports.claim(choice, _addresses(daemons.of(placed))))
+            stack.enter_context(ports.claim(choice, _addresses(daemons.of(placed)), patience))
         except HadoopError:
             if choice == choices[-1]:
                 raise
@@ -228,7 +230,7 @@ def _end_all(home: Path, cluster: Cluster | None) -> int:
 
 def _repair(cluster: Cluster, missing: Sequence[Daemon], say: Say, ready_seconds: float) -> None:
     """Start what is missing beside daemons that run; when that fails, end only what was started."""
-    busy = ports.find_taken(_addresses(missing))
+    busy = ports.find_held(_addresses(missing))
     if busy:
         raise ports.in_use_error(busy)
     started: dict[Daemon, psutil.Process] = {}
@@ -248,15 +250,16 @@ def _start(
     say(f"Starting {len(missing)} daemons on {cluster.subnet}.*")
     # The NameNode formats its directory while everything that can do without it starts.
     later = [daemon for daemon in missing if daemon.kind in ("namenode", "datanode")]
+    noting = daemons.first_of_each_kind(missing)
     for daemon in missing:
         if daemon not in later:
-            started[daemon] = daemons.start(daemon)
+            started[daemon] = daemons.start(daemon, daemon in noting)
     _format_namenode(cluster)
     for daemon in later:
-        started[daemon] = daemons.start(daemon)
+        started[daemon] = daemons.start(daemon, daemon in noting)
     _wait(cluster, started, say, ready_seconds)
     sshd.check_logins(cluster)
-    _archive_classes(cluster, started, say)
+    _archive_classes(cluster, started.values(), say)
 
 
 def _forget_work(cluster: Cluster) -> None:
@@ -309,19 +312,20 @@ def _wait(cluster: Cluster, started: dict[Daemon, psutil.Process], say: Say, rea
         if time.monotonic() > deadline:
             raise HadoopError(
                 f"the cluster was not ready after {ready_seconds:.0f} s, waiting for {', '.join(waiting)}",
-                remedy=f"see {cluster.logs}",
+                remedy=f"see {cluster.logs}, or give a slow machine more time with --wait",
             )
         say(f"Waiting for {', '.join(waiting)}")
         time.sleep(_POLL_SECONDS)
 
 
-def _archive_classes(cluster: Cluster, started: Mapping[Daemon, psutil.Process], say: Say) -> None:
+def _archive_classes(cluster: Cluster, started: Iterable[psutil.Process], say: Say) -> None:
     """Let daemons of these kinds start faster from now on, unless they do so already."""
     wanted: dict[Path, int] = {}
-    for daemon, process in started.items():
+    for process in started:
         with suppress(psutil.Error):  # it has ended
-            if class_archives.RECORD in process.cmdline():
-                wanted[daemons.archive(daemon)] = process.pid
+            archive = class_archives.noted_for(process.cmdline())
+            if archive:
+                wanted[archive] = process.pid
     if wanted:
         say("Noting which classes the daemons load, so that they start faster from now on")
         class_archives.make(cluster.java, wanted)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -36,7 +37,10 @@ _CLAIM = 8019
 # Debian gives 127.0.1.1 the machine's own name, which would then show up in place of the address: the last choice.
 SUBNETS = tuple(f"127.0.{number}" for number in (*range(2, 255), 1))
 
+ENDING_SECONDS = 10.0
+"""How long a process that has been killed may still hold its ports; by then it cannot be seen any more."""
 _TIMEOUT_SECONDS = 3.0
+_POLL_SECONDS = 0.3
 
 Address = tuple[str, int]
 
@@ -73,6 +77,15 @@ def find_taken(addresses: Iterable[Address]) -> Address | None:
     return None
 
 
+def find_held(addresses: Iterable[Address], patience: float = ENDING_SECONDS) -> Address | None:
+    """Return the first address that is taken, and stays so for that many seconds if no process can be seen there."""
+    wanted = list(addresses)
+    deadline = time.monotonic() + patience
+    while (busy := find_taken(wanted)) and time.monotonic() < deadline and not _seen_holder(busy):
+        time.sleep(_POLL_SECONDS)
+    return busy
+
+
 def is_listening(address: Address) -> bool:
     """Tell whether a server accepts connections there."""
     try:
@@ -86,11 +99,13 @@ def in_use_error(address: Address) -> HadoopError:
     """The error of an address that another program holds, with that program's name."""
     host, port = address
     return HadoopError(
-        f"port {port} of {host} is in use by {_holder(address)}", remedy="end that program, or choose another --subnet"
+        f"port {port} of {host} is in use by {_seen_holder(address) or 'a process of another user'}",
+        remedy="end that program, or choose another --subnet",
     )
 
 
-def _holder(address: Address) -> str:
+def _seen_holder(address: Address) -> str | None:
+    """The program that listens there, in words; None when it is another user's, or just ends."""
     try:
         connections = psutil.net_connections("tcp4") + psutil.net_connections("tcp6")
     except psutil.AccessDenied:
@@ -104,12 +119,15 @@ def _holder(address: Address) -> str:
                 return f"pid {connection.pid} ({psutil.Process(connection.pid).name()})"
             except psutil.NoSuchProcess:
                 break
-    return "a process of another user"
+    return None
 
 
 @contextmanager
-def claim(subnet: str, addresses: Iterable[Address]) -> Iterator[None]:
-    """Keep other starts off this subnet inside the block; HadoopError when one is under way or an address is taken."""
+def claim(subnet: str, addresses: Iterable[Address], patience: float = ENDING_SECONDS) -> Iterator[None]:
+    """Keep other starts off this subnet inside the block; HadoopError when one is under way or an address is taken.
+
+    An address whose holder cannot be seen has so many seconds to become free.
+    """
     lock = (f"{subnet}.1", _CLAIM)
     with socket.socket() as held:
         try:
@@ -117,7 +135,7 @@ def claim(subnet: str, addresses: Iterable[Address]) -> Iterator[None]:
             held.listen(1)
         except OSError:
             raise in_use_error(lock) from None
-        busy = find_taken(addresses)
+        busy = find_held(addresses, patience)
         if busy:
             raise in_use_error(busy)
         yield

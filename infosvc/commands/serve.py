@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import logging
 import os
@@ -9,7 +10,8 @@ import signal
 import ssl
 import stat
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -136,7 +138,7 @@ def serve(
     database: str | None,
     database_password_file: Path | None,
     token_file: Path | None,
-    others: Sequence[CallGroup] = (),
+    others: Callable[[], Sequence[CallGroup]] = tuple,
     beside: Callable[[str, Path], None] = lambda _url, _token_file: None,
     **given: Any,
 ) -> None:
@@ -156,21 +158,32 @@ def serve(
     given["open_reading"] = _reading(host, given["open_reading"])
     given |= _tls(given["tls_cert"], given["tls_key"], given["agent_ca"])
     given["policy_file"] = _policy(given["policy_file"])
-    # Flask and SQLAlchemy take a second to import, which only this command should cost.
-    from infosvc.http.server import Server
-    from infosvc.state.database import parse_url
-
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    url = parse_url(database or f"sqlite:///{home / 'service' / 'infosvc.db'}", _password(database_password_file))
-    path = token_path(home, token_file)
-    given["audit_key"] = str(path.with_name(FILE).absolute())
-    if not url.drivername.startswith("sqlite"):  # whose file they stand beside
-        given["task_files"] = str(path.with_name("files").absolute())
-    settings = Settings(url.render_as_string(hide_password=False), token_from(path), **given)
-    server = Server(settings, host, port, others=others)
+    with _garbage_left():
+        # Flask and SQLAlchemy take most of a second to import, which only this command should cost.
+        from infosvc.http.server import Server
+        from infosvc.state.database import parse_url
+
+        url = parse_url(database or f"sqlite:///{home / 'service' / 'infosvc.db'}", _password(database_password_file))
+        path = token_path(home, token_file)
+        given["audit_key"] = str(path.with_name(FILE).absolute())
+        if not url.drivername.startswith("sqlite"):  # whose file they stand beside
+            given["task_files"] = str(path.with_name("files").absolute())
+        settings = Settings(url.render_as_string(hide_password=False), token_from(path), **given)
+        server = Server(settings, host, port, others=others())
     _warn(host, settings)
     beside(server.url, path)
     _run(server, f"listening on {server.url}, database {url.render_as_string()}, token file {path}")
+
+
+@contextmanager
+def _garbage_left() -> Iterator[None]:
+    """Look for no garbage: nearly all that a start makes stays, and the server looks once before it serves."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _warn(host: str, settings: Settings) -> None:

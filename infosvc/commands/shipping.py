@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from rich.console import Console
-from rich.progress import Progress
 
 from infosvc.commands import show
 from infosvc.shipping import bundle
@@ -108,6 +106,9 @@ def register_shipped(client: InfoClient, update: bool) -> list[str]:
 
 def on_hosts(title: str, hosts: Sequence[str], work: Callable[[str], Installed]) -> dict[str, Installed | InfoError]:
     """Do the work for all hosts with a progress bar on stderr."""
+    from rich.console import Console
+    from rich.progress import Progress
+
     from infosvc.shipping import remote
 
     # It logs a traceback for what it also raises.

@@ -39,7 +39,6 @@ class Watchdog:
         self._audit_log = audit_log
         self._now = latest.clock.monotonic
         self._listening_since = self._stepped_at = self._pruned_at = self._now()
-        self._states = self._look()
         self._gone: deque[str] = deque()
         self._placed: set[str] = set()
         self._placed_changed = True
@@ -47,6 +46,7 @@ class Watchdog:
         self._lock = threading.Lock()
         self._ended = threading.Event()
         writer.listeners.append(self.note)
+        self._states = self._look()  # from now on every node that goes is noted
         self._thread = threading.Thread(target=self._run, name="watchdog", daemon=True)
         self._thread.start()
 
@@ -103,8 +103,11 @@ class Watchdog:
 
     def _tell_states(self) -> None:
         # A node that came and went between two looks is told of too: who listed it in between shows it.
-        before = dict.fromkeys([self._gone.popleft() for _ in range(len(self._gone))], "") | self._states
-        self._states = self._look()
+        noted = [self._gone.popleft() for _ in range(len(self._gone))]
+        before, now = dict.fromkeys(noted, "") | self._states, self._look()
+        # Readers see a node gone before `note` hears of it; told at both times, it would be told twice.
+        unnoted = {name: state for name, state in before.items() if name not in now and name not in noted}
+        self._states = now | unnoted
         gone = dict.fromkeys(before.keys() - self._states.keys(), FORGOTTEN)
         for node_name, state in (self._states | gone).items():
             if before.get(node_name) != state:

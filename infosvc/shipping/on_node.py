@@ -1,9 +1,10 @@
 """Runs on a node: infosvc.shipping.release sends this very text over SSH to python3, and then one verb after the other.
 
 Standard library only. Each line on stdin is a JSON list of a verb and its arguments, each line on stdout one JSON
-object; `error` in it says why the files of the node stand in the way. Below the node's directory lie `releases`, the
-links `current` and `previous` to two of them, `settings.json`, `token`, and what the agent itself keeps. Where a file
-`supervised` lies too, somebody else, such as systemd, runs the agent and starts it again whenever it ends.
+object; `error` in it says why the files of the node stand in the way, `busy` that somebody else is at work there.
+Below the node's directory lie `releases`, the links `current` and `previous` to two of them, `settings.json`, `token`,
+and what the agent itself keeps. Where a file `supervised` lies too, somebody else, such as systemd, runs the agent and
+starts it again whenever it ends.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ INTERPRETER = re.compile(
     r"(ba|da|[akz]|tc|c|fi)?sh|env|busybox|toybox|(python|perl|ruby|lua|luajit|php|tclsh|node|nodejs|pypy)[0-9.]*|[gmn]?awk|"
     r"java|jshell|xargs|find|sudo|su|doas|nohup|nice|setsid|timeout|systemd-run|ssh|ld-linux.*"
 )
-LOCK_SECONDS = 5.0  # the process of a push before may take a moment to end
+LOCK_SECONDS = 5.0  # until who asks hears that somebody else is at work here, and may ask again
 
 _held: list[int] = []
 
@@ -196,7 +197,7 @@ def _lock(base: Path) -> None:
         except BlockingIOError:
             if time.monotonic() >= deadline:
                 os.close(lock)
-                raise OSError("somebody else is pushing there, so try again later") from None
+                raise BlockingIOError("somebody else is pushing there") from None
             time.sleep(0.05)
 
 
@@ -282,6 +283,8 @@ def answer(line: str) -> dict[str, Any]:
     verb, arguments = json.loads(line)
     try:
         return VERBS[verb](**arguments)
+    except BlockingIOError as error:
+        return {"busy": str(error)}
     except (OSError, zipfile.BadZipFile) as error:
         return {"error": str(error)}
 

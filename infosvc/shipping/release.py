@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import secrets
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -15,8 +17,11 @@ from infosvc.shipping.ssh import Connection, Talk
 from infosvc.wire.errors import Conflict, NotReady
 
 NODE_PYTHON = (3, 11)
+OTHERS_SECONDS = 60.0
+"""How long another push is waited for: one that was cut off goes on there until the agent has stopped and started."""
 Files = Mapping[str, str | None]
 
+_log = logging.getLogger(__name__)
 _ON_NODE = Path(__file__).with_name("on_node.py")
 # Any Python understands this much, and so can say that it is too old.
 _GATE = f"""
@@ -125,10 +130,12 @@ class Releases:
         if self._talk is None:
             # Isolated and without site packages: nothing of that machine's Python setup can stand in the way.
             self._talk = self._connection.talk(["python3", "-I", "-S", "-c", _GATE, _ON_NODE.read_text()])
-        answer = self._decode(self._talk.ask(json.dumps([verb, arguments])))
+        answer = self._answer_of(self._talk, json.dumps([verb, arguments]))
         if "python" in answer:
             found, needed = (".".join(map(str, version)) for version in (answer["python"], NODE_PYTHON))
             raise NotReady(f"{self._node_name} has python3 {found}", remedy=f"an agent needs {needed} or newer")
+        if "busy" in answer:
+            raise NotReady(f"{self._node_name}: {answer['busy']}", remedy="try again later")
         if "error" in answer:
             raise NotReady(
                 f"{self._directory} cannot be used on {self._node_name}: {answer['error']}; "
@@ -136,6 +143,16 @@ class Releases:
             )
         if "agent" in answer:
             raise NotReady(f"{self._node_name}: {answer['agent']}")
+        return answer
+
+    def _answer_of(self, talk: Talk, asked: str) -> dict[str, Any]:
+        """Ask, again and again while somebody else is at work there, and say once that this waits for them."""
+        deadline = time.monotonic() + OTHERS_SECONDS
+        answer = self._decode(talk.ask(asked))
+        if "busy" in answer:
+            _log.warning("%s: another push is at work there; waiting up to %.0f s", self._node_name, OTHERS_SECONDS)
+        while "busy" in answer and time.monotonic() < deadline:
+            answer = self._decode(talk.ask(asked))
         return answer
 
     def _decode(self, output: str) -> dict[str, Any]:

@@ -36,6 +36,8 @@ T = TypeVar("T")
 DEFAULT_PORT = 8400
 """Where `nodewise serve` listens unless told otherwise."""
 DEFAULT_URL = f"http://127.0.0.1:{DEFAULT_PORT}"
+DEFAULT_TIMEOUT = 10.0
+"""Seconds of patience for each answer."""
 MOST_KEPT = 256  # answers to data() that may be kept
 NAMES_PER_CALL = 50  # so that no URL grows too long
 
@@ -71,7 +73,7 @@ class InfoClient(TaskClient):
         self,
         url: str = DEFAULT_URL,
         token: str | None = None,
-        timeout: float = 10.0,
+        timeout: float = DEFAULT_TIMEOUT,
         ca_file: str | Path | None = None,
         retries: int = 2,
     ) -> None:
@@ -80,7 +82,11 @@ class InfoClient(TaskClient):
 
     @classmethod
     def from_token_file(
-        cls, url: str, token_file: str | Path | None, timeout: float = 10.0, ca_file: str | Path | None = None
+        cls,
+        url: str,
+        token_file: str | Path | None,
+        timeout: float = DEFAULT_TIMEOUT,
+        ca_file: str | Path | None = None,
     ) -> InfoClient:
         """A client whose token is the content of a file; a missing file means reading only.
 

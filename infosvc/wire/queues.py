@@ -28,7 +28,7 @@ class YarnQueue(Record):
 
     name: str = field(metadata=describe(example="root.default"))
     state: str = field(metadata=describe("YARN's word", example="RUNNING"))
-    capacity: float = field(metadata=describe("that it is sure of, 0 to 1", **_PART))
+    capacity: float = field(metadata=describe("that it is guaranteed, 0 to 1", **_PART))
     used: float = field(metadata=describe("that it has now, 0 to 1", **_PART))
     maximum: float = field(metadata=describe("that it may have at most, 0 to 1", **_PART))
     masters_mb: int = field(metadata=describe("of memory that its application masters have, tasks among them", **_SIZE))

@@ -5,13 +5,15 @@ What travels to nodes has no library for command lines, so a room with commands 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from infosvc.wire.client import DEFAULT_URL, InfoClient
+from infosvc.wire.client import DEFAULT_TIMEOUT, DEFAULT_URL, InfoClient
 from infosvc.wire.errors import InvalidInput
 
 MakeOption = Callable[..., Callable[[Any], Any]]
@@ -51,6 +53,9 @@ CA_FILE = ServiceOption(
     "[env: NODEWISE_CA_FILE; default: those of this machine]",
 )
 SERVICE_OPTIONS = (URL, TOKEN_FILE, CA_FILE)
+TIMEOUT_VARIABLE = "NODEWISE_SERVICE_TIMEOUT"
+"""How many seconds a command waits for each answer of the service."""
+LONGEST_TIMEOUT = 86_400.0
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,8 @@ class ServiceAddress:
 
     def client(self, home: Path) -> InfoClient:
         """Make a client of the service; without a token, its own or that under `home`, it can only read."""
-        return InfoClient(self.url, read_token(home, self.token_file), ca_file=self.authority)
+        token = read_token(home, self.token_file)
+        return InfoClient(self.url, token, service_timeout(DEFAULT_TIMEOUT), self.authority)
 
 
 def add_service_options(command: Callable[..., Any], option: MakeOption, file_type: Any) -> Callable[..., Any]:
@@ -84,6 +90,24 @@ def add_service_options(command: Callable[..., Any], option: MakeOption, file_ty
     for one in reversed(SERVICE_OPTIONS):
         call = one.decorator(option, file_type)(call)
     return call
+
+
+def service_timeout(usual: float) -> float:
+    """The seconds to wait for each answer of the service: `usual` unless the environment says how many.
+
+    InvalidInput when it says something else.
+    """
+    said = os.environ.get(TIMEOUT_VARIABLE)
+    if not said:
+        return usual
+    with suppress(ValueError):
+        if 0 < float(said) <= LONGEST_TIMEOUT:
+            return float(said)
+    raise InvalidInput(
+        f"{TIMEOUT_VARIABLE} is {said!r}, which is no number of seconds above 0 and up to {LONGEST_TIMEOUT:.0f}",
+        TIMEOUT_VARIABLE,
+        remedy="set it to such a number, or unset it",
+    )
 
 
 def token_path(home: Path, token_file: Path | None) -> Path:

@@ -16,6 +16,10 @@ EXAMPLE_KEY = "mnist-1"  # as Idempotency-Key of the first admin, whom the servi
 EXAMPLE_ID = "task_f329d30149018db9"
 LONGEST_REASON = 2_000
 _MOMENT = {"unit": "Unix seconds", "example": 1700000000.0}
+_OUTPUT_FOLDER = (
+    "/var/lib/hadoop/yarn/local/usercache/nodewise/appcache/application_1700000000000_0001/"
+    "container_1700000000000_0001_01_000001/work/.output"
+)
 
 MOST_TASKS_OF_ANSWER = 1_000
 POINTS = 500
@@ -92,7 +96,7 @@ class TaskProgress(Record):
         metadata=describe(
             "on its node, where its program leaves its output; null if none is kept",
             limits=Limits(longest=4_096, pattern=r"^/[^\x00]*$", form="an absolute path"),
-            example="/var/lib/hadoop/yarn/local/work/.output",
+            example=_OUTPUT_FOLDER,
         ),
     )
 
@@ -138,7 +142,7 @@ class Task(Record):
         default=None,
         metadata=describe(
             "on its node, where its program leaves its output now; null if none is kept",
-            example="/disk/work/.output",
+            example=_OUTPUT_FOLDER,
         ),
     )
 

@@ -15,9 +15,10 @@ from hadoop.client.jvm import HadoopHome
 from hadoop.client.yarn import Application, Launch, Where, Yarn
 from hadoop.errors import HadoopError
 from hadoop.rest import site_files
-from infosvc.wire.client import DEFAULT_URL, InfoClient
+from infosvc.wire.client import DEFAULT_TIMEOUT, DEFAULT_URL, InfoClient
 from infosvc.wire.errors import Forbidden, InfoError
 from infosvc.wire.records import Role
+from infosvc.wire.service_options import service_timeout
 from jobs.application.job_record import kind_tag, program_tags
 from jobs.application.job_spec import INFO_CA, INFO_TOKEN, JobOptions, JobSpec
 from jobs.application.package import code_zip
@@ -48,7 +49,7 @@ class InfoAccess:
 
     def client(self) -> InfoClient:
         """Whoever asks the information service in the name of a job's owner."""
-        return InfoClient(self.url, self.token, ca_file=self.ca_file)
+        return InfoClient(self.url, self.token, service_timeout(DEFAULT_TIMEOUT), self.ca_file)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote
 
-from hadoop.client.blocks import list_files
 from hadoop.client.filesystem import Entry, FileSystem
 from hadoop.client.yarn import Application, Yarn
 from hadoop.errors import HadoopError
@@ -64,11 +63,11 @@ def keep(filesystem: FileSystem, owners_folder: str, job_id: str, content: bytes
     filesystem.make_folder(folder, mode=0o700)
     filesystem.write(f"{folder}/{job_id}.json", content, mode=0o600)
     total = 0
-    newest_first = sorted(list_files(filesystem, folder), key=lambda file: _age_order(file.path), reverse=True)
-    for number, file in enumerate(newest_first, start=1):
-        total += file.size_bytes
+    newest_first = sorted(filesystem.entries(folder), key=lambda entry: _age_order(entry.name), reverse=True)
+    for number, entry in enumerate(newest_first, start=1):
+        total += entry.size_bytes
         if number > 1 and (number > MOST_KEPT or total > MOST_KEPT_BYTES):
-            filesystem.delete(file.path)
+            filesystem.delete(f"{folder}/{entry.name}")
 
 
 def sweep(session: Session) -> None:
@@ -148,6 +147,6 @@ def _of_job(session: Session, job_id: str) -> str:
     raise JobError(f"{job_id} has no plan to explain: {reason}")
 
 
-def _age_order(path: str) -> tuple[int, ...]:
+def _age_order(name: str) -> tuple[int, ...]:
     """Sorts job ids as YARN counts them: by the start of the ResourceManager, then by number."""
-    return tuple(int(digits) for digits in re.findall(r"\d+", path.rpartition("/")[2]))
+    return tuple(int(digits) for digits in re.findall(r"\d+", name))

@@ -67,7 +67,7 @@ def main(spec_file: str) -> int:
         clean(filesystem, spec.staging)  # only now: until here another attempt might have needed it
     listener.close()
     if succeeded:
-        jvm.archive_classes(hadoop)
+        jvm.archive_classes()
     return 0 if succeeded else 1
 
 

@@ -104,24 +104,12 @@ class TaskCluster:
             has_ended=application.has_ended,
         )
         known = orders.get(f"program.{task.spec.program}") or orders.get(USUAL_ORDER)
-        decision = decide(seat, rooms, known, time.time(), self._values(task.spec.program))
+        decision = decide(seat, rooms, known, time.time(), judging_values(self._client, task.spec.program))
         filesystem = self._submitter.filesystem
         place = f"{owners_folder(filesystem)}/{FOLDER}/{task.task_id}"
         filesystem.make_folder(place, mode=0o700)
         content = json.dumps(answer_of(decision)).encode()
         filesystem.write(f"{place}/{DECISION}.{start_of(application)}", content, mode=0o600)
-
-    def _values(self, program: str | None) -> list[Datum]:
-        """What nodes are judged by, none if the service does not know how the plug-in judges them."""
-        names: set[str] = set()
-        for one in dict.fromkeys((None, program)):
-            with suppress(NotFound, InvalidInput):
-                names |= self._client.explain(one).data_names
-        found = []
-        for name in sorted(names):
-            with suppress(NotFound):  # nothing is registered under it
-                found += self._client.data(name)
-        return found
 
     def take_away(self, task_id: str) -> None:
         """Delete what a submitter that was killed has laid out for a task."""
@@ -171,3 +159,23 @@ class TaskCluster:
     def clean(self, application_id: str) -> None:
         """Take the files of an application that has ended away."""
         self._submitter.filesystem.delete(self._submitter.staging(application_id))
+
+
+def judging_values(client: InfoClient, program: str | None) -> list[Datum]:
+    """What nodes are judged by for a program, none if the service does not know how the plug-in judges them."""
+    names: set[str] = set()
+    for one in dict.fromkeys((None, program)):
+        with suppress(NotFound, InvalidInput):
+            names |= client.explain(one).data_names
+    try:
+        return _values(client.data_many(sorted(names)))
+    except NotFound:  # nothing is registered under one of them, which is rare and no matter
+        found: dict[str, list[Datum]] = {}
+        for name in sorted(names):
+            with suppress(NotFound):
+                found[name] = client.data(name)
+        return _values(found)
+
+
+def _values(by_name: Mapping[str, list[Datum]]) -> list[Datum]:
+    return [one for rows in by_name.values() for one in rows]

@@ -70,17 +70,25 @@ class Speeds:
         self._said: set[str] = set()
         self._registered: set[str] = set()
         self._due = threading.Event()
+        self._closing = threading.Event()
 
     def start(self) -> None:
         """Write what is learned from now on, in a thread of its own."""
         threading.Thread(target=self._keep, name="speeds", daemon=True).start()
 
+    def close(self) -> None:
+        """Write no more."""
+        self._closing.set()
+        self._due.set()
+
     def note(self, task: Task, node_name: str | None, section: Mapping[str, Any]) -> None:
         """A task has succeeded there; one that names no program tells nothing. InfoError."""
         found, program = measured(section), task.spec.program
-        if program is None or node_name is None or found is None or not self._has_room(program):
+        if program is None or node_name is None or found is None:
             return
         kind, speed = found
+        if f"{kind}:{program}" not in self._registered and not self._has_room(program):
+            return
         name = self._register(kind, program)
         known = _numbers(self._client.data(name, node=node_name)).get(node_name)
         with suppress(NotFound):  # the node is not enrolled: nobody asks for its values
@@ -135,17 +143,18 @@ class Speeds:
         return name
 
     def _keep(self) -> None:
-        pause = threading.Event()
         while True:
             self._due.wait(LONGEST_PAUSE_SECONDS)  # nodes are enrolled, and values grow old
             self._due.clear()
+            if self._closing.is_set():
+                return
             try:
                 self.write()
             except (InfoError, ValueError) as error:
                 self._registered.clear()  # a name may have been deleted
                 self._due.set()
                 self._tell(f"what tasks tell of speeds is not written: {error}")
-            pause.wait(PAUSE_SECONDS)
+            self._closing.wait(PAUSE_SECONDS)
 
     def _tell(self, text: str) -> None:
         if text not in self._said:

@@ -30,6 +30,7 @@ class Waker:
         self._client = client
         self._calls = calls
         self._due = threading.Event()
+        self._closing = threading.Event()
         self._seen: set[str] = set()
         for hear in (self._hear_of_tasks, self._hear_of_tunnels):
             threading.Thread(target=self._keep, args=(hear,), name="waking", daemon=True).start()
@@ -40,16 +41,22 @@ class Waker:
         self._due.wait(seconds - LEAST_SECONDS)
         self._due.clear()
 
+    def close(self) -> None:
+        """Hear no more: each thread ends with what it hears next."""
+        self._closing.set()
+
     def _keep(self, hear: Callable[[], None]) -> None:
-        while True:
+        while not self._closing.is_set():
             try:
                 hear()
             except InfoError:
-                time.sleep(AGAIN_SECONDS)
+                self._closing.wait(AGAIN_SECONDS)
 
     def _hear_of_tasks(self) -> None:
         with self._client.events(types=["task"]) as events:
             for event in events:
+                if self._closing.is_set():
+                    return
                 if event.type != "task" or is_urgent(event.data):  # else events were missed
                     self._due.set()
 
@@ -59,7 +66,7 @@ class Waker:
         if waiting - self._seen:  # others the submitter knows; its clock has it call their runners again
             self._due.set()
         self._seen = waiting
-        time.sleep(max(0.0, begun + ASK_SECONDS - time.monotonic()))
+        self._closing.wait(max(0.0, begun + ASK_SECONDS - time.monotonic()))
 
 
 def is_urgent(task: Mapping[str, Any]) -> bool:

@@ -6,22 +6,26 @@ import sys
 from time import monotonic
 
 from infosvc.wire.records import Node
+from infosvc.wire.service_options import service_timeout
 from nodewise.doctor import agents, cluster, local_cluster, machine, service
 from nodewise.doctor.clock import clock
 from nodewise.doctor.cluster import NameNode, ResourceManager
-from nodewise.doctor.finding import Finding, Problem, Reading
+from nodewise.doctor.finding import PATIENCE_SECONDS, Finding, Problem, Reading
 from nodewise.doctor.local_cluster import LocalCluster
 from nodewise.doctor.request import Request
 from nodewise.doctor.service import Service
 
 LONGEST_SECONDS = 20.0
-"""After which nothing is waited for; each single answer has less."""
+"""After which nothing is waited for; each single answer has less. It is more where the service is given longer."""
+SERVICE_ANSWERS = 2
+"""Of the service, one after the other."""
 LONGEST_LOGINS_SECONDS = 60.0
 
 
 def look(request: Request) -> list[Finding]:
     """Make every finding, in the order of the report; this takes as long as the slowest answer."""
-    deadline = monotonic() + LONGEST_SECONDS
+    longer = max(0.0, service_timeout(PATIENCE_SECONDS) - PATIENCE_SECONDS)
+    deadline = monotonic() + LONGEST_SECONDS + SERVICE_ANSWERS * longer
     service_read = Reading(lambda: service.read_service(request))
     hdfs_read = Reading(lambda: cluster.read_hdfs(request.conf_dir))
     yarn_read = Reading(lambda: cluster.read_yarn(request.conf_dir))

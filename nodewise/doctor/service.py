@@ -18,7 +18,7 @@ from infosvc.wire.client import InfoClient
 from infosvc.wire.connection import PORTS, Answer, Call, Connections, error_from
 from infosvc.wire.errors import Unreachable
 from infosvc.wire.records import Node, Role
-from infosvc.wire.service_options import read_token, token_path
+from infosvc.wire.service_options import read_token, service_timeout, token_path
 from nodewise.doctor.clock import offset
 from nodewise.doctor.finding import PATIENCE_SECONDS, Finding, Problem, fail, ok, problem, skip, warn
 from nodewise.doctor.request import Request
@@ -58,8 +58,9 @@ class TokenFile:
 def read_service(request: Request) -> Service:
     """Ask the service if it is ready, then for its nodes; InfoError when the token or CA file cannot be used."""
     token = read_token(request.home, request.token_file)
-    with InfoClient(request.url, token, PATIENCE_SECONDS, request.ca_file, retries=0) as client:
-        connections = Connections(request.url, PATIENCE_SECONDS, request.ca_file)
+    patience = service_timeout(PATIENCE_SECONDS)
+    with InfoClient(request.url, token, patience, request.ca_file, retries=0) as client:
+        connections = Connections(request.url, patience, request.ca_file)
         shown = {"Authorization": f"Bearer {token}"} if token else {}
         try:
             answer = connections.ask(Call("GET", f"{connections.base}/readyz", headers=shown), retries=0)

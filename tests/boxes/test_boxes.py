@@ -186,7 +186,9 @@ def test_what_is_used_counts_all_that_came_of_the_program_until_it_ends(
     assert used.processes >= 3
     assert used.written_bytes >= 0
     box.end(0)
+    begun = time.monotonic()
     assert box.use() is None
+    assert time.monotonic() - begun < 5, "at once: nothing will be told"
 
 
 def test_what_cannot_be_started_is_refused_in_a_sentence(

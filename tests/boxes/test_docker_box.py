@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +18,7 @@ import pytest
 from bench.docker_here import DockerHere
 from boxes import create
 from boxes.box import Box, BoxError, Ended, Image, Limits, Program
+from boxes.broker.frames import USE
 from boxes.broker.guard import end_by_group
 from tests.boxes.test_boxes import Heard, of_folder, until
 
@@ -231,3 +234,22 @@ def test_a_box_is_ended_while_docker_stands_still_and_its_use_is_asked_for(
     asking.join(SECONDS)
 
     assert box.wait(SECONDS) == Ended(signal=signal.SIGKILL)
+
+
+def test_who_asks_for_the_use_of_a_box_that_ends_meanwhile_hears_so_at_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The broker is played: it hears what is asked for, and goes."""
+    box, (ours, brokers), looked = create("docker"), socket.socketpair(), socket.socket()
+    told = iter([(looked, {"there": True}), (ours, {"started": "c"})])
+    monkeypatch.setattr("boxes.docker.ask", lambda *_: next(told))
+    box.start(Program(["a"], {}, tmp_path, Limits(64), Image("i", lambda _: None)), Heard())
+    begun = time.monotonic()
+    asking = threading.Thread(target=box.use)
+    asking.start()
+
+    with brokers:
+        assert brokers.recv(1) == USE
+
+    asking.join(SECONDS)
+    assert time.monotonic() - begun < 5

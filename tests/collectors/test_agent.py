@@ -150,6 +150,30 @@ def test_a_later_agent_takes_the_place_of_the_one_before(node: Any, service: Inf
     assert node.launch("--stop").returncode == 0
 
 
+def test_an_agent_that_had_to_be_killed_leaves_no_pid_file(node: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(daemon, "STOP_SECONDS", 0.5)
+    node.launch()
+    agent = node.pid
+    os.kill(agent, signal.SIGSTOP)  # it hears nothing but the kill
+
+    assert daemon.stop_previous(node.file)
+    assert not alive(agent)
+    assert not (node.base / "agent.pid").exists()
+
+
+def test_the_pid_file_of_an_agent_that_a_supervisor_has_started_meanwhile_stays(
+    node: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.launch()
+    monkeypatch.setattr(daemon, "_end", lambda *_: (node.base / "agent.pid").write_text("17\n"))
+    agent = node.pid
+    try:
+        assert daemon.stop_previous(node.file)
+        assert node.pid == 17
+    finally:
+        (node.base / "agent.pid").write_text(str(agent))
+
+
 def test_a_pid_file_that_names_somebody_else_harms_nobody(node: Any) -> None:
     other = subprocess.Popen(["sleep", "300"])
     (node.base / "agent.pid").write_text(str(other.pid))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hadoop.client import class_archives
-from hadoop.client.class_archives import RECORD, make, options, place
+from hadoop.client.class_archives import RECORD, make, noted_for, options, place
 from hadoop.client.jars import JARS
 from hadoop.client.jre import find_java
 
@@ -32,12 +32,14 @@ def _write_jar(path: Path, text: str) -> None:
 
 
 def test_an_archive_is_asked_for_until_there_is_one(jars: list[Path]) -> None:
-    assert RECORD in options("namenode", JAVA, jars)
-
     archive = place("namenode", JAVA, jars)
+    assert RECORD in options("namenode", JAVA, jars)
+    assert noted_for(options("namenode", JAVA, jars)) == archive
+
     archive.parent.mkdir()
     archive.touch()
 
+    assert noted_for(options("namenode", JAVA, jars)) is None
     assert f"-XX:SharedArchiveFile={archive}" in options("namenode", JAVA, jars)
     assert RECORD in options("datanode", JAVA, jars)
 
@@ -79,6 +81,38 @@ def test_an_archive_replaces_that_of_former_jars(jars: list[Path]) -> None:
 
     assert sorted(archive.parent.iterdir()) == sorted([archive, kept])
     assert archive.stat().st_size > 100_000
+
+
+def test_kinds_whose_names_begin_alike_leave_one_another_alone(jars: list[Path]) -> None:
+    others = [place(f"resourcemanager-{more}", JAVA, jars) for more in ("with-plugin", "0123456789abcdef")]
+    archive = place("resourcemanager", JAVA, jars)
+    archive.parent.mkdir()
+    for other in others:
+        other.touch()
+        begun = other.with_name(f".{other.name}-1")
+        begun.touch()
+        os.utime(begun, (0, 0))
+    before = set(archive.parent.iterdir())
+    with subprocess.Popen([JAVA, RECORD, "-cp", jars[0], _sleeper(jars[0].parent)]) as sleeping:
+        try:
+            _wait_until_it_hears(sleeping.pid)
+            make(JAVA, {archive: sleeping.pid})
+        finally:
+            sleeping.kill()
+
+    assert set(archive.parent.iterdir()) == {archive, *before}
+
+
+def test_an_archive_that_is_there_by_now_is_not_made_again(jars: list[Path], tmp_path: Path) -> None:
+    (tmp_path / "jcmd").write_text('#!/bin/sh\necho of this process > "$4"\n', encoding="ascii")
+    (tmp_path / "jcmd").chmod(0o755)
+    archives = [place(kind, JAVA, jars) for kind in ("namenode", "datanode")]
+    archives[0].parent.mkdir()
+    archives[0].write_text("of another process\n")
+
+    make(tmp_path / "java", dict.fromkeys(archives, os.getpid()))
+
+    assert [archive.read_text() for archive in archives] == ["of another process\n", "of this process\n"]
 
 
 def test_an_archive_that_others_can_write_is_not_used(jars: list[Path]) -> None:
@@ -132,7 +166,7 @@ home = jvm.HadoopHome(Path(sys.argv[1]), Path(sys.argv[2]), "me")
 jvm.start(home, notes_classes=True)
 assert jvm.configuration().get("fs.defaultFS") == "hdfs://ours", "the site files count"
 print("class-archives" in Path("/proc/self/maps").read_text(), flush=True)
-jvm.archive_classes(home)
+jvm.archive_classes()
 """
 
 

@@ -148,6 +148,36 @@ def test_cpus_on_the_command_line_must_be_numbers(tmp_path: Path) -> None:
     assert "is not a list of CPU numbers such as 0,0,0,1" in result.output
 
 
+@pytest.mark.parametrize("seconds", ["0", "-1", "soon"])
+def test_a_wait_that_is_none_is_refused(tmp_path: Path, seconds: str) -> None:
+    result = CliRunner().invoke(command.cluster, ["up", "--wait", seconds], obj=tmp_path)
+    assert result.exit_code == 2
+    assert "Invalid value for '--wait'" in result.output
+
+
+@pytest.mark.parametrize(("options", "seconds"), [((), 150.0), (("--wait", "600"), 600.0)])
+def test_daemons_have_the_time_that_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], seconds: float
+) -> None:
+    asked: dict[str, float] = {}
+
+    def note(*_: object, ready_seconds: float, mapreduce: bool | None) -> Cluster:
+        asked["seconds"] = ready_seconds
+        return Cluster(tmp_path, "127.0.9", 1, "me", Path("/jars"), Path("/java"))
+
+    monkeypatch.setattr(lifecycle, "up", note)
+    assert CliRunner().invoke(command.cluster, ["up", *options], obj=tmp_path).exit_code == 0
+    assert asked == {"seconds": seconds}
+
+
+def test_one_daemon_of_each_kind_notes_its_classes(tmp_path: Path) -> None:
+    wanted = daemons.of(Cluster(tmp_path, "127.0.9", 4, "me", Path("/jars"), Path("/java")))
+    chosen = [daemon.title for daemon in wanted if daemon in daemons.first_of_each_kind(wanted)]
+    assert chosen == [
+        *("NameNode", "ResourceManager", "DataNode 127.0.9.11", "NodeManager 127.0.9.11", "sshd 127.0.9.11")
+    ]
+
+
 def test_a_home_whose_name_is_too_long_is_refused_in_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(HadoopError, match="File name too long: mend that or use another --home"):
         lifecycle.down(tmp_path / ("long" * 80))

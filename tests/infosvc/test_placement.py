@@ -279,6 +279,18 @@ def test_moves_stand_in_the_audit_log_and_states_are_told(cluster: Cluster) -> N
     assert (entry.call, entry.detail) == ("PLACE dist", "to n2, off n1")
 
 
+def test_a_node_that_readers_see_gone_before_the_watchdog_hears_of_it_is_told_once(cluster: Cluster) -> None:
+    heard: list[str] = []
+    cluster.watchdog.listeners.append(lambda _, said: heard.append(said["state"]))
+    cluster.enrol("n1")
+    components_of(cluster.service.server.app).writer.listeners.insert(0, lambda _: cluster.watchdog.step())
+    cluster.client.delete_node("n1")
+    cluster.step()
+    cluster.step()
+
+    assert heard.count("forgotten") == 1
+
+
 def test_history_older_than_it_is_kept_goes_within_a_minute(cluster: Cluster) -> None:
     cluster.client.put_producer(Producer("cpu", "c", 1.0, keep=100.0))
     cluster.client.put_producer(Producer("load", "c", 1.0, keep=10_000.0))

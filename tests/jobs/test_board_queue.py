@@ -299,6 +299,7 @@ def test_a_client_and_the_command_read_it(
     assert [(one.task_id, one.own) for one in found.waiting] == [(task.task_id, True)]
     assert found.held_back == 1
     assert "root.default" in printed and "1,152 of 1,536 MB" in printed
+    assert re.search("used +guaranteed +at most +application masters", printed), "as the page of the dashboard has it"
     assert re.search(rf"\*1 +root.default +{task.task_id}", printed)
     assert "alpha has the most free" in printed
     assert '"position": 1' in queue_command("--json")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,7 +38,8 @@ def submitter(client: InfoClient) -> InfoClient:
 def speeds(submitter: InfoClient) -> Iterator[Speeds]:
     """Which say nothing, as nothing goes wrong."""
     said: list[str] = []
-    yield Speeds(submitter, said.append)
+    with closing(Speeds(submitter, said.append)) as made:
+        yield made
     assert said == []
 
 
@@ -77,6 +79,33 @@ def test_a_task_that_succeeded_leaves_its_speed_and_what_is_learned_is_on_every_
     learned = numbers(submitter, "training_speed:net")
     assert learned["n1"] == 1.0
     assert 0.25 < learned["n3"] < 1.0, "nothing ran there, so it is a usual node"
+
+
+def test_its_thread_ends_with_its_owner(speeds: Speeds) -> None:
+    before = set(threading.enumerate())
+    speeds.start()
+    assert set(threading.enumerate()) - before
+
+    speeds.close()
+
+    until(lambda: not set(threading.enumerate()) - before)
+
+
+def test_whether_there_is_room_is_asked_once_for_each_program(
+    submitter: InfoClient, speeds: Speeds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    producers = submitter.producers
+
+    def counted() -> list[Producer]:
+        asked.append("producers")
+        return producers()
+
+    monkeypatch.setattr(submitter, "producers", counted)
+    for _ in range(3):
+        speeds.note(ran("net"), "n1", {STEPS_PER_SECOND: 8.0})
+
+    assert len(asked) == 1
 
 
 def test_a_later_run_moves_the_average(submitter: InfoClient, speeds: Speeds) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -247,8 +248,6 @@ def test_a_new_task_and_one_that_is_to_be_stopped_wake_the_submitter(client: Inf
             return found
 
     waking = Hearing(client.url, TOKEN)
-    waker = Waker(waking, TunnelCalls(waking))
-    assert hears.wait(60)
 
     def waits_for(what: Callable[[], object]) -> float:
         """Until a second after it was told to wait, something happens."""
@@ -259,11 +258,13 @@ def test_a_new_task_and_one_that_is_to_be_stopped_wake_the_submitter(client: Inf
         happening.join()
         return seconds
 
-    assert waits_for(lambda: client.submit_task(SPEC)) < 50.0
-    (task,) = client.tasks()
-    client.put_task_news(task.task_id, TaskNews(TaskState.RUNNING, node_name="n1", attempt=1))
-    waker.wait(0.2)
-    assert waits_for(lambda: client.stop_task(task.task_id)) < 50.0
+    with closing(Waker(waking, TunnelCalls(waking))) as waker:
+        assert hears.wait(60)
+        assert waits_for(lambda: client.submit_task(SPEC)) < 50.0
+        (task,) = client.tasks()
+        client.put_task_news(task.task_id, TaskNews(TaskState.RUNNING, node_name="n1", attempt=1))
+        waker.wait(0.2)
+        assert waits_for(lambda: client.stop_task(task.task_id)) < 50.0
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -57,15 +57,20 @@ def hdfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
 
 
 @pytest.fixture
-def start(hdfs: Folder, tmp_path: Path) -> Callable[[str], tuple[Checkpoint, Path, bool]]:
+def start(hdfs: Folder, tmp_path: Path) -> Iterator[Callable[[str], tuple[Checkpoint, Path, bool]]]:
     """Begin a start in a folder of its own: whether it found a checkpoint."""
+    begun: list[Checkpoint] = []
 
     def begin(name: str) -> tuple[Checkpoint, Path, bool]:
         place: Any = hdfs
         made = Checkpoint(place, "/ckpt/", tmp_path / name)
-        return made, tmp_path / name, made.begin()
+        found = made.begin()
+        begun.append(made)
+        return made, tmp_path / name, found
 
-    return begin
+    yield begin
+    for made in begun:
+        made.close()
 
 
 Start = Callable[[str], tuple[Checkpoint, Path, bool]]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from contextlib import closing
 from typing import Any, cast
 
 import pytest
@@ -132,27 +134,38 @@ def waits(waker: Waker, seconds: float) -> float:
 
 def test_a_tunnel_wakes_the_submitter_once() -> None:
     service = Service("a" * 32)
-    waker = Waker(cast(InfoClient, service), cast(TunnelCalls, service))
-    assert waits(waker, 100) < 50
+    with closing(Waker(cast(InfoClient, service), cast(TunnelCalls, service))) as waker:
+        assert waits(waker, 100) < 50
 
-    assert waits(waker, 2.5) > 2.4
-    service.told.append("b" * 32)
-    assert waits(waker, 100) < 50
+        assert waits(waker, 2.5) > 2.4
+        service.told.append("b" * 32)
+        assert waits(waker, 100) < 50
 
 
 def test_a_service_that_answers_at_once_is_not_asked_all_the_time() -> None:
     service, begun = Service(), time.monotonic()
-    assert waits(Waker(cast(InfoClient, service), cast(TunnelCalls, service)), 2.5) > 2.4
+    with closing(Waker(cast(InfoClient, service), cast(TunnelCalls, service))) as waker:
+        assert waits(waker, 2.5) > 2.4
 
-    asked, seconds = service.asked, time.monotonic() - begun
-    assert asked <= seconds / ASK_SECONDS + 1
-    until(lambda: service.asked >= 2)
+        asked, seconds = service.asked, time.monotonic() - begun
+        assert asked <= seconds / ASK_SECONDS + 1
+        until(lambda: service.asked >= 2)
+
+
+def test_threads_that_hear_of_tunnels_and_events_end_with_their_owner() -> None:
+    before, service = set(threading.enumerate()), Service()
+    waker = Waker(cast(InfoClient, service), cast(TunnelCalls, service))
+    until(lambda: service.asked)
+
+    waker.close()
+
+    until(lambda: not set(threading.enumerate()) - before)
 
 
 def test_a_tunnel_that_is_opened_wakes_the_submitter_of_a_real_service(client: InfoClient) -> None:
-    waker = Waker(client, TunnelCalls(client))
-    waker.wait(0.5)
+    with closing(Waker(client, TunnelCalls(client))) as waker:
+        waker.wait(0.5)
 
-    waiting_task(client, 1)
+        waiting_task(client, 1)
 
-    assert waits(waker, 100) < 50
+        assert waits(waker, 100) < 50

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Outcome, Report, Role, Run
+from nodewise.doctor.finding import PATIENCE_SECONDS
 from tests.infosvc.test_tls import Authority
 from tests.ports import free_port
 
@@ -146,6 +147,21 @@ def test_a_silent_service_and_a_silent_cluster_hold_nobody_up(doctor: Doctor, tm
     assert report["cluster ports"][0] == "skipped"
 
 
+def test_a_slow_service_is_given_as_long_as_the_environment_says(doctor: Doctor) -> None:
+    with _answering(b"<html>hello</html>", after=PATIENCE_SECONDS + 1) as url:
+        report = doctor(NODEWISE_URL=url, NODEWISE_SERVICE_TIMEOUT="60")
+    assert "is not an information service" in report["service"][1], "and not: does not answer"
+
+
+def test_a_patience_that_is_no_number_is_refused_in_one_sentence(
+    run: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    done = run(NODEWISE_SERVICE_TIMEOUT="soon")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "NODEWISE_SERVICE_TIMEOUT is 'soon'" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 def test_agents_that_are_silent_or_old_are_named(doctor: Doctor, serve: Serving, token: Path) -> None:
     # Three silent heartbeats of the usual length are soon over where the command alone takes seconds to start.
     with serve(heartbeat=100.0, lost_after=1000.0) as url, InfoClient(url, token.read_text().strip()) as client:
@@ -203,11 +219,12 @@ def test_a_damaged_cluster_is_a_finding_and_no_traceback(doctor: Doctor, home: P
 
 
 @contextmanager
-def _answering(body: bytes) -> Iterator[str]:
-    """A web server that says the same to every call."""
+def _answering(body: bytes, after: float = 0.0) -> Iterator[str]:
+    """A web server that says the same to every call, after so many seconds."""
 
     class Page(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            time.sleep(after)
             self.send_response(404)
             self.end_headers()
             self.wfile.write(body)

@@ -73,9 +73,7 @@ class Line:
 
     def close(self, **how: Any) -> None:
         """End it, and let the other end hear how; nothing more is heard of it here."""
-        why = {"why": str(how["why"])[:LONGEST_WHY]} if "why" in how else {}
-        with suppress(InfoError):
-            self._send([line_frame(CLOSE, self._number, how | why)])
+        self._tell_end(how)
         self.end({})
 
     def hear(self, frame: Frame) -> None:
@@ -102,9 +100,15 @@ class Line:
         self._user.hear_end()
 
     def _break_off(self, why: str) -> None:
-        """End it at both ends for this reason."""
+        """End it at both ends for this reason; the other end hears it first, as a user who hears it may say less."""
+        self._tell_end({"why": why})
         self.end({"why": why})
-        self.close(why=why)
+
+    def _tell_end(self, how: dict[str, Any]) -> None:
+        """Let the other end hear how it has ended, unless the tunnel is over."""
+        why = {"why": str(how["why"])[:LONGEST_WHY]} if "why" in how else {}
+        with suppress(InfoError):
+            self._send([line_frame(CLOSE, self._number, how | why)])
 
     def _follow(self) -> None:
         """Hand on what comes; whatever keeps its user from taking it ends the line."""

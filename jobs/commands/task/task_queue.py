@@ -54,7 +54,7 @@ def queue(home: Path, /, service: ServiceAddress, as_json: bool) -> None:
 
 def _queues(found: ClusterQueues) -> Table:
     table = Table(Column("queue", no_wrap=True), "state", box=None)
-    for heading in ("used", "sure of", "at most", "masters", "running", "waiting", "users"):
+    for heading in ("used", "guaranteed", "at most", "application masters", "running", "waiting", "users"):
         table.add_column(heading, justify="right")
     for one in found.queues:
         masters = f"{one.masters_mb:,} of {one.masters_most_mb:,} MB"

@@ -7,11 +7,33 @@ import time
 import click
 
 from infosvc.wire.client import InfoClient
-from infosvc.wire.errors import NotReady, TooManyRequests, Unreachable
+from infosvc.wire.errors import InfoError, NotReady, TooManyRequests, Unreachable
 from infosvc.wire.tasks import Task
+from jobs.application.following import PATIENCE_SECONDS
 
 LOOK_SECONDS = 1.0  # between two looks
-_AWAY = (Unreachable, NotReady, TooManyRequests)
+AWAY = (Unreachable, NotReady, TooManyRequests)
+"""What a service says, or does not, that is away for a moment."""
+
+
+class Patience:
+    """Bears with a service that is away, for PATIENCE_SECONDS at a time; the user is told once each time."""
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+
+    def renew(self) -> None:
+        """The service has answered."""
+        self._since = None
+
+    def bear(self, error: InfoError) -> None:
+        """The service has not answered; the error is raised when that has been so for too long."""
+        now = time.monotonic()
+        if self._since is None:
+            self._since = now
+            click.echo(f"still waiting: {error}", err=True)
+        elif now - self._since > PATIENCE_SECONDS:
+            raise error
 
 
 def follow(client: InfoClient, task_id: str) -> Task:
@@ -22,7 +44,7 @@ def follow(client: InfoClient, task_id: str) -> Task:
         time.sleep(LOOK_SECONDS)
         try:
             task, trouble = client.task(task_id), ""
-        except _AWAY as error:
+        except AWAY as error:
             if not trouble:
                 click.echo(f"still waiting: {error}", err=True)
             trouble = str(error)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import socket
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -225,14 +227,37 @@ def test_an_agent_that_does_not_get_well_gives_way_to_the_one_before(
 
 
 def test_two_who_push_to_one_node_do_not_get_in_each_other_s_way(
-    machine: Callable[[], Machine], bundle: Bundle, other_bundle: Bundle, agents: Path
+    machine: Callable[[], Machine],
+    bundle: Bundle,
+    other_bundle: Bundle,
+    agents: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("infosvc.shipping.release.OTHERS_SECONDS", 1.0)
     with machine() as first, machine() as second:
         assert first.push(bundle).changed is False
         with pytest.raises(NotReady, match="somebody else is pushing there"):
             second.push(other_bundle)
     with machine() as second:
         assert second.push(other_bundle).agent_version == current(agents)
+
+
+def test_a_push_waits_for_one_that_ends_late_and_says_so(
+    machine: Callable[[], Machine],
+    other_bundle: Bundle,
+    agents: Path,
+    eventually: Eventually,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """As after a push that was cut off, whose process goes on there until the agent has started."""
+    with (agents / HOST / "shipping.lock").open() as held, machine() as second, ThreadPoolExecutor() as pool:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        pushed = pool.submit(second.push, other_bundle)
+        eventually(lambda: pushed.done() or "another push is at work there" in caplog.text)
+        fcntl.flock(held, fcntl.LOCK_UN)
+
+        assert pushed.result().agent_version == current(agents)
+    assert caplog.messages == [f"{HOST}: another push is at work there; waiting up to 60 s"]
 
 
 def test_a_machine_that_was_never_enrolled_is_left_alone(options: RemoteOptions, bundle: Bundle, agents: Path) -> None:
