@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
 from itertools import chain
 from typing import Any, NamedTuple
+from urllib.parse import quote, urlsplit
 from uuid import uuid4
 
-from bench.programs import output
+from bench.info.errors import BenchError
 from bench.stage import PATIENT, until
 from hadoop.local import daemons, ports
 from hadoop.local.lifecycle import Cluster
@@ -19,6 +20,8 @@ from hadoop.rest.pages import Pages
 CLIENT = "org.apache.hadoop.yarn.applications.distributedshell.Client"
 MASTER_MB = 256
 NAME = "shell-"
+SHORT_LIFE = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+"""Halves the CPU of a client that does little."""
 RUNNING = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
 
 
@@ -42,7 +45,12 @@ class Place(NamedTuple):
 
 @contextmanager
 def shell(
-    cluster: Cluster, command: Sequence[str], containers: int, memory_mb: int, *more: str
+    cluster: Cluster,
+    command: Sequence[str],
+    containers: int,
+    memory_mb: int,
+    *more: str,
+    java_options: Sequence[str] = SHORT_LIFE,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """The client of an application that runs a command in so many containers of one core; both end with the block."""
     name = f"{NAME}{uuid4().hex}"
@@ -57,7 +65,8 @@ def shell(
         "-container_vcores": "1",
         "-master_memory": str(MASTER_MB),
     }
-    argv = [str(cluster.java), "-cp", f"{cluster.conf_dir}:{cluster.jars}/*", CLIENT, *chain(*words.items()), *more]
+    java = [str(cluster.java), *java_options, "-cp", f"{cluster.conf_dir}:{cluster.jars}/*"]
+    argv = [*java, CLIENT, *chain(*words.items()), *more]
     quiet = subprocess.DEVNULL
     with subprocess.Popen(argv, env=daemons.environment(cluster), stdout=quiet, stderr=quiet) as client:
         try:
@@ -94,13 +103,22 @@ def _end(cluster: Cluster, name: str) -> None:
     For a heartbeat or more after its end they list its containers as if they ran.
     """
     for application in _named(cluster, name, RUNNING):
-        argv = [sys.executable, "-m", "nodewise", "--home", str(cluster.home), "job", "kill", application]
-        output(argv, f"the end of {application}")
+        _kill(cluster, application)
     until(lambda: not _named(cluster, name, RUNNING), 180, f"{name} has ended")
     ended = {one.removeprefix("application_") for one in _named(cluster, name)}
     until(
         lambda: not any(one.application in ended for one in containers(cluster)), 180, f"{name} has left all its nodes"
     )
+
+
+def _kill(cluster: Cluster, application: str) -> None:
+    """Ask YARN's pages for its end, which needs no Java."""
+    path = f"/ws/v1/cluster/apps/{application}/state?user.name={quote(cluster.user)}"
+    with closing(HTTPConnection(urlsplit(cluster.rm_http).netloc, timeout=PATIENT.seconds)) as connection:
+        connection.request("PUT", path, '{"state": "KILLED"}', {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        if answer.status >= 400:
+            raise BenchError(f"YARN does not end {application}: {answer.status} {answer.read().decode()}")
 
 
 def _named(cluster: Cluster, begin: str, states: Sequence[str] = ()) -> list[str]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from bench.distributed_shell import SHORT_LIFE
 from bench.stage import CAPABILITY, Stage, on_cluster, restart
 from hadoop.local import ports
 from hadoop.local.lifecycle import Cluster
@@ -72,7 +73,7 @@ def stage(special: Cluster) -> Iterator[Stage]:
 
 def administer(cluster: Cluster, *words: str) -> None:
     java = cluster.java_home / "bin" / "java"
-    line = [str(java), "-cp", f"{cluster.conf_dir}:{cluster.jars}/*", ADMIN, *words]
+    line = [str(java), *SHORT_LIFE, "-cp", f"{cluster.conf_dir}:{cluster.jars}/*", ADMIN, *words]
     environment = {"HADOOP_USER_NAME": cluster.user}
     done = subprocess.run(line, capture_output=True, text=True, env=environment, timeout=400)
     assert done.returncode == 0, done.stderr
