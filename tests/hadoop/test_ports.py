@@ -15,6 +15,8 @@ from hadoop.errors import HadoopError
 from hadoop.local import ports
 
 Address = tuple[str, int]
+ASIDE = "127.1.254"
+"""No subnet that a cluster would choose by itself, as one does in tests that run beside."""
 
 
 def test_an_address_listens_while_a_server_is_there() -> None:
@@ -43,14 +45,14 @@ def test_a_port_is_free_a_moment_after_its_holder_was_last_seen(
     ending = threading.Timer(0.5, free)
     ending.start()
 
-    with ports.claim("127.0.254", [address]):
+    with ports.claim(ASIDE, [address], patience=300):
         ending.join()
 
 
 def test_a_port_that_stays_taken_is_refused(unseen: tuple[Address, Callable[[], None]]) -> None:
     address, _ = unseen
     refused = pytest.raises(HadoopError, match="is in use by a process of another user")
-    with refused, ports.claim("127.0.254", [address], patience=0.5):
+    with refused, ports.claim(ASIDE, [address], patience=0.5):
         pass
 
 
@@ -58,6 +60,6 @@ def test_a_port_whose_holder_is_seen_is_refused_at_once() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         begun = time.monotonic()
         refused = pytest.raises(HadoopError, match=f"is in use by pid {os.getpid()} ")
-        with refused, ports.claim("127.0.254", [server.getsockname()], patience=300):
+        with refused, ports.claim(ASIDE, [server.getsockname()], patience=300):
             pass
     assert time.monotonic() - begun < 200

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from infosvc.wire.client import DEFAULT_TIMEOUT
 from infosvc.wire.errors import InvalidInput, Unreachable
 from infosvc.wire.service_options import ServiceAddress, service_timeout
 
@@ -32,10 +31,11 @@ def test_what_is_no_such_number_is_refused_in_one_sentence(monkeypatch: pytest.M
 
 def test_a_command_s_client_waits_no_longer_than_that(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("NODEWISE_SERVICE_TIMEOUT", "0.1")
+    monkeypatch.setattr("infosvc.wire.service_options.DEFAULT_TIMEOUT", 300.0)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         client = ServiceAddress(f"http://127.0.0.1:{silent.getsockname()[1]}").client(tmp_path)
         begun = time.monotonic()
         with pytest.raises(Unreachable, match="timed out"):
             client.nodes()
 
-    assert time.monotonic() - begun < DEFAULT_TIMEOUT
+    assert time.monotonic() - begun < 200

@@ -17,7 +17,6 @@ export const NAMES = [
   "network_receive_bytes_per_second",
 ];
 
-
 /** Nodes by name with their state, and the latest reading of each name on each of them. */
 export class ClusterState {
   constructor() {
