@@ -95,8 +95,9 @@ def main(only: frozenset[str], rounds: int | None, quick: bool, output: Path | N
 def _measure(size: Size, parts: frozenset[str]) -> dict[str, Any]:
     since, found = machine.Since(), []
     with scene(size.nodes) as made:
-        for number in range(1, size.rounds + 1 if parts - {"kills"} else 1):
-            click.echo(f"round {number} of {size.rounds}", err=True)
+        rounds = size.rounds if parts - {"kills"} else 0
+        for number in range(1, rounds + 1):
+            click.echo(f"round {number} of {rounds}", err=True)
             found.append(_round(made, size, parts))
         if "kills" in parts:
             click.echo("killing submitters", err=True)

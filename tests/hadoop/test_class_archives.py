@@ -65,6 +65,16 @@ def test_without_a_jdk_or_a_folder_to_write_to_java_starts_as_ever(
     assert options("namenode", JAVA, jars) == []
 
 
+def make_of_a_process(archive: Path, jars: list[Path]) -> None:
+    """Make an archive of the classes that a real Java process has loaded from these jars."""
+    with subprocess.Popen([JAVA, RECORD, "-cp", jars[0], _sleeper(jars[0].parent)]) as sleeping:
+        try:
+            _wait_until_it_hears(sleeping.pid)
+            make(JAVA, {archive: sleeping.pid})
+        finally:
+            sleeping.kill()
+
+
 def test_an_archive_replaces_that_of_former_jars(jars: list[Path]) -> None:
     former, kept = place("namenode", JAVA, jars), place("datanode", JAVA, jars)
     former.parent.mkdir()
@@ -72,12 +82,7 @@ def test_an_archive_replaces_that_of_former_jars(jars: list[Path]) -> None:
     kept.touch()
     _write_jar(jars[0], "newer")
     archive = place("namenode", JAVA, jars)
-    with subprocess.Popen([JAVA, RECORD, "-cp", jars[0], _sleeper(jars[0].parent)]) as sleeping:
-        try:
-            _wait_until_it_hears(sleeping.pid)
-            make(JAVA, {archive: sleeping.pid})
-        finally:
-            sleeping.kill()
+    make_of_a_process(archive, jars)
 
     assert sorted(archive.parent.iterdir()) == sorted([archive, kept])
     assert archive.stat().st_size > 100_000
@@ -93,12 +98,7 @@ def test_kinds_whose_names_begin_alike_leave_one_another_alone(jars: list[Path])
         begun.touch()
         os.utime(begun, (0, 0))
     before = set(archive.parent.iterdir())
-    with subprocess.Popen([JAVA, RECORD, "-cp", jars[0], _sleeper(jars[0].parent)]) as sleeping:
-        try:
-            _wait_until_it_hears(sleeping.pid)
-            make(JAVA, {archive: sleeping.pid})
-        finally:
-            sleeping.kill()
+    make_of_a_process(archive, jars)
 
     assert set(archive.parent.iterdir()) == {archive, *before}
 

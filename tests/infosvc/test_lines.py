@@ -39,7 +39,7 @@ class Leaving:
         self.how = how
         self.has_ended.set()
 
-    def said(self) -> list[Mapping[str, Any]]:
+    def reasons_sent(self) -> list[Mapping[str, Any]]:
         """What the other end hears of the line's end."""
         assert self.has_ended.wait(60)
         return [content_of(frame) for frame in self.sent if frame.kind == CLOSE]
@@ -57,7 +57,9 @@ def test_the_other_end_hears_why_before_who_has_the_line_leaves() -> None:
     user = Leaving(fail)
     Line(1, user.send, user).hear(Frame(DATA, 1, b"x"))
 
-    assert user.said() == [user.how] == [{"why": "what it brought is not taken any more: No space left on device"}]
+    assert (
+        user.reasons_sent() == [user.how] == [{"why": "what it brought is not taken any more: No space left on device"}]
+    )
 
 
 def test_who_sends_too_much_hears_so_before_who_has_the_line_leaves() -> None:
@@ -68,4 +70,4 @@ def test_who_sends_too_much_hears_so_before_who_has_the_line_leaves() -> None:
         line.hear(Frame(DATA, 1, bytes(WINDOW)))
     may_take.set()
 
-    assert user.said() == [user.how] == [{"why": "the other end sent more than was asked for"}]
+    assert user.reasons_sent() == [user.how] == [{"why": "the other end sent more than was asked for"}]
