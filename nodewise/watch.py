@@ -21,7 +21,8 @@ import click
 from hadoop.errors import HadoopError
 from infosvc.commands import show
 from infosvc.commands.spans import Span
-from infosvc.commands.staying import AWAY, often, signals_leave
+from infosvc.commands.staying import often, signals_leave
+from infosvc.wire.errors import AWAY
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -143,12 +143,14 @@ class FileSystem:
             self.java.copyToLocalFile(False, self.path(name), target, True)  # without a file of checksums beside it
 
     def read(self, name: str) -> bytes:
-        """The content of a whole file."""
+        """The content of a whole file; of one that is being written, or whose writer was killed, what has arrived."""
         with java_errors(f"reading {name}", REMEDY):
             path = self.path(name)
             stream = self.java.open(path)
             try:
-                size = int(self.java.getFileStatus(path).getLen())
+                # The NameNode does not know how much of a file has arrived that is open for writing; the stream asks.
+                asks = hasattr(stream, "getVisibleLength")
+                size = int(stream.getVisibleLength() if asks else self.java.getFileStatus(path).getLen())
                 return b"".join(_read(stream, begin, size) for begin in range(0, size, PIECE_BYTES))
             finally:
                 stream.close()

@@ -71,9 +71,9 @@ def cluster() -> None:
 @click.option(
     "--wait",
     "ready_seconds",
-    type=click.FloatRange(min=0, min_open=True),
+    type=click.IntRange(1, 86_400),
     metavar="SECONDS",
-    default=lifecycle.READY_SECONDS,
+    default=int(lifecycle.READY_SECONDS),
     show_default=True,
     help="How long its daemons may take until all of it works; a slow machine needs longer.",
 )
@@ -87,7 +87,7 @@ def up(
     jars: Path | None,
     plugin: bool | None,
     mapreduce: bool | None,
-    ready_seconds: float,
+    ready_seconds: int,
     as_json: bool,
 ) -> None:
     """Start the cluster and wait until it works; on a running one, start what is missing.

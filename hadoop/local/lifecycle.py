@@ -71,6 +71,7 @@ def up(
         else:
             # What a crashed cluster left behind would hold ports and directories.
             _end_all(home, recorded)
+            say("Looking whether its ports are free")
             cluster = _choose_subnet(cluster, stack)
             _forget_work(cluster)
         missing = [daemon for daemon in daemons.of(cluster) if daemon not in alive]
@@ -230,6 +231,7 @@ def _end_all(home: Path, cluster: Cluster | None) -> int:
 
 def _repair(cluster: Cluster, missing: Sequence[Daemon], say: Say, ready_seconds: float) -> None:
     """Start what is missing beside daemons that run; when that fails, end only what was started."""
+    say("Looking whether the ports of what is missing are free")
     busy = ports.find_held(_addresses(missing))
     if busy:
         raise ports.in_use_error(busy)

@@ -13,10 +13,9 @@ from infosvc.access.audit_chain import POSITION, Chain
 from infosvc.access.audit_key import FILE, AuditKey, read_key
 from infosvc.commands import show
 from infosvc.commands.options import Moment, json_option, service_options
-from infosvc.commands.staying import AWAY
 from infosvc.wire.answers import AuditEntry
 from infosvc.wire.client import InfoClient
-from infosvc.wire.errors import Conflict, InvalidInput
+from infosvc.wire.errors import AWAY, Conflict, InvalidInput
 from infosvc.wire.service_options import ServiceAddress, token_path
 
 COLUMNS = ("sequence", "at", "who", "address", "call", "status", "detail")

@@ -9,11 +9,7 @@ from contextlib import contextmanager
 
 import click
 
-from infosvc.wire.errors import NotReady, TooManyRequests, Unreachable
-
 SHORTEST, LONGEST = 0.1, 3600.0
-AWAY = (Unreachable, NotReady, TooManyRequests)
-"""What passes by itself; anything else, such as a token that was revoked, ends the command."""
 
 
 def often(_context: click.Context, _option: click.Parameter, seconds: float | None) -> float | None:

@@ -17,10 +17,10 @@ from rich.text import Text
 from infosvc.commands import show
 from infosvc.commands.options import json_option, service_options
 from infosvc.commands.spans import Span
-from infosvc.commands.staying import AWAY, often, signals_leave
+from infosvc.commands.staying import often, signals_leave
 from infosvc.commands.top_table import NODE, STATE, Look, Order, count_line, look, table
 from infosvc.wire.client import InfoClient
-from infosvc.wire.errors import NotFound
+from infosvc.wire.errors import AWAY, NotFound
 from infosvc.wire.service_options import ServiceAddress
 
 USUAL = ("cpu_free_ratio", "load_1m", "memory_available_bytes", "perf_cpu")

@@ -105,9 +105,10 @@ class Watchdog:
         # A node that came and went between two looks is told of too: who listed it in between shows it.
         noted = [self._gone.popleft() for _ in range(len(self._gone))]
         before, now = dict.fromkeys(noted, "") | self._states, self._look()
-        # Readers see a node gone before `note` hears of it; told at both times, it would be told twice.
-        unnoted = {name: state for name, state in before.items() if name not in now and name not in noted}
-        self._states = now | unnoted
+        # Readers see a node gone before `note` hears of it. Told at both times, it would be told twice, so it keeps its
+        # old state until then.
+        not_yet_noted = {name: state for name, state in before.items() if name not in now and name not in noted}
+        self._states = now | not_yet_noted
         gone = dict.fromkeys(before.keys() - self._states.keys(), FORGOTTEN)
         for node_name, state in (self._states | gone).items():
             if before.get(node_name) != state:

@@ -187,6 +187,10 @@ def _reason(directory: str) -> str | None:
     return None
 
 
+class Busy(Exception):
+    """Somebody else is at work with the files of the node."""
+
+
 def _lock(base: Path) -> None:
     """Be the only one at work here until this process ends; two at once would remove each other's releases."""
     lock, deadline = os.open(base / "shipping.lock", os.O_RDWR | os.O_CREAT, 0o600), time.monotonic() + LOCK_SECONDS
@@ -197,7 +201,7 @@ def _lock(base: Path) -> None:
         except BlockingIOError:
             if time.monotonic() >= deadline:
                 os.close(lock)
-                raise BlockingIOError("somebody else is pushing there") from None
+                raise Busy("somebody else is pushing there") from None
             time.sleep(0.05)
 
 
@@ -283,7 +287,7 @@ def answer(line: str) -> dict[str, Any]:
     verb, arguments = json.loads(line)
     try:
         return VERBS[verb](**arguments)
-    except BlockingIOError as error:
+    except Busy as error:
         return {"busy": str(error)}
     except (OSError, zipfile.BadZipFile) as error:
         return {"error": str(error)}

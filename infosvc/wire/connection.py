@@ -64,7 +64,7 @@ class Connections:
         scheme, self._host, self._port, path = _parts(url)
         self.base = path.rstrip("/").removesuffix(API)
         self._tls = _trusting(ca_file) if scheme == "https" else None
-        self._timeout = timeout
+        self.timeout = timeout
         self._idle: deque[http.client.HTTPConnection] = deque()
         self._process = os.getpid()
         # The sockets are closed whenever this object goes, so that nobody need remember to.
@@ -79,7 +79,7 @@ class Connections:
 
         Unreachable when there is no answer.
         """
-        give_up = time.monotonic() + self._timeout
+        give_up = time.monotonic() + self.timeout
         for attempt in itertools.count():
             last = attempt >= retries or not call.repeatable
             try:
@@ -137,7 +137,7 @@ class Connections:
                     return self._talk(kept, call, repeated)
                 except (ConnectionError, ssl.SSLEOFError):
                     repeated = True  # the service had closed what was kept: a new connection tells more
-            return self._talk(self._connect(self._timeout), call, repeated)
+            return self._talk(self._connect(self.timeout), call, repeated)
         except _FAILURES as error:
             raise self.unreachable(error) from error
 

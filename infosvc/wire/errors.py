@@ -135,6 +135,9 @@ class NotReady(InfoError):
     status = 503
 
 
+AWAY = (Unreachable, NotReady, TooManyRequests)
+"""What passes by itself: a service that is away or busy. Anything else, such as a token that was revoked, stays."""
+
 BY_STATUS: dict[int, type[InfoError]] = {
     400: Malformed,
     **{

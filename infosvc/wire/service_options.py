@@ -104,7 +104,7 @@ def service_timeout(usual: float) -> float:
         if 0 < float(said) <= LONGEST_TIMEOUT:
             return float(said)
     raise InvalidInput(
-        f"{TIMEOUT_VARIABLE} is {said!r}, which is no number of seconds above 0 and up to {LONGEST_TIMEOUT:.0f}",
+        f"{TIMEOUT_VARIABLE} is {said!r}, and must be a number of seconds above 0 and at most {LONGEST_TIMEOUT:.0f}",
         TIMEOUT_VARIABLE,
         remedy="set it to such a number, or unset it",
     )

@@ -169,7 +169,7 @@ def judging_values(client: InfoClient, program: str | None) -> list[Datum]:
             names |= client.explain(one).data_names
     try:
         return _values(client.data_many(sorted(names)))
-    except NotFound:  # nothing is registered under one of them, which is rare and no matter
+    except NotFound:  # one of them is not registered, as the speed of a program that has never succeeded
         found: dict[str, list[Datum]] = {}
         for name in sorted(names):
             with suppress(NotFound):

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from hdfs import InsecureClient
 
 from bench.stage import START_SECONDS
 from hadoop.errors import HadoopError
@@ -24,7 +25,7 @@ from hadoop.rest.pages import Pages
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError
 from infosvc.wire.records import Producer, Scope
-from tests.cluster.site import BROKEN, EXAMPLES, PICTURES, Site, nodewise, succeed, until
+from tests.cluster.site import BROKEN, EXAMPLES, KEPT, PICTURES, Site, nodewise, succeed, until
 
 NODES = 4
 LOADED = "/data/images"
@@ -46,7 +47,7 @@ class Standing:
         self._changed: set[str] = set()
 
     def cluster(self) -> Cluster:
-        """The cluster with all its daemons at work by the usual settings, and no application left."""
+        """The cluster with all its daemons at work by the usual settings, and no application or files of one left."""
         try:
             self._end_changed()
             cluster = lifecycle.up(self.home, nodes=NODES, ready_seconds=START_SECONDS)
@@ -54,6 +55,7 @@ class Standing:
             lifecycle.down(self.home)
             cluster = lifecycle.up(self.home, nodes=NODES, ready_seconds=START_SECONDS)
         _end_applications(cluster)
+        _take_files(cluster)
         return cluster
 
     def note_changed(self, *kinds: str) -> None:
@@ -211,6 +213,16 @@ def _end_applications(cluster: Cluster) -> None:
     for application in under_way():
         nodewise(cluster.home, "job", "kill", application["id"])
     until(lambda: not under_way())
+
+
+def _take_files(cluster: Cluster) -> None:
+    """Delete what a test that failed has left of its applications, which the tests of others would find."""
+    hdfs = InsecureClient(cluster.namenode_http, user=cluster.user)
+    folder = f"/user/{cluster.user}/.nodewise"
+    if hdfs.status(folder, strict=False):
+        for name in hdfs.list(folder):
+            if name not in KEPT:
+                hdfs.delete(f"{folder}/{name}", recursive=True)
 
 
 def _spoil(pictures: Path) -> None:

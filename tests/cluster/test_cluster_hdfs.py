@@ -60,6 +60,17 @@ refused = refusal(lambda: fs.copy('/copy/pieces', '/copy/same'))
 found = [fs.read('/copy/same') == content, fs.read('/copy/pieces') == content + b'end', refused]
 """
 )
+CUT_OFF = (
+    BEGIN
+    + """
+stream = fs.java.create(fs.path('/read/open'), True)
+for part in ('arr', 'ived'):  # the NameNode hears of the first part alone
+    stream.writeBytes(part)
+    stream.hflush()
+found = [int(fs.java.getFileStatus(fs.path('/read/open')).getLen()), fs.read('/read/open').decode()]
+stream.close()
+"""
+)
 MADE = (
     BEGIN + "found = [fs.make_folder('/make/open', 0o777), fs.make_folder('/make/open'), fs.make_folder('/make/b/c')]"
 )
@@ -145,3 +156,7 @@ def test_a_folder_keeps_its_mode_when_made_again_without_one(cluster: Cluster, h
     assert _found(cluster, MADE) == [None, None, None]
     assert hdfs.status("/make/open")["permission"] == "777"
     assert hdfs.status("/make/b/c")["permission"] == "755"
+
+
+def test_of_a_file_whose_writer_has_not_closed_it_what_has_arrived_is_read(cluster: Cluster) -> None:
+    assert _found(cluster, CUT_OFF) == [3, "arrived"]

@@ -148,7 +148,7 @@ def test_cpus_on_the_command_line_must_be_numbers(tmp_path: Path) -> None:
     assert "is not a list of CPU numbers such as 0,0,0,1" in result.output
 
 
-@pytest.mark.parametrize("seconds", ["0", "-1", "soon"])
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "1.5", "soon"])
 def test_a_wait_that_is_none_is_refused(tmp_path: Path, seconds: str) -> None:
     result = CliRunner().invoke(command.cluster, ["up", "--wait", seconds], obj=tmp_path)
     assert result.exit_code == 2

@@ -212,6 +212,12 @@ def test_submitters_hear_of_all_that_wait_as_soon_as_there_is_one(service: Serve
         opened[0].close()
 
 
+def test_one_with_less_patience_than_it_asks_for_is_answered_in_time(service: Served) -> None:
+    _, token = service.client.create_token("hands", Role.SUBMITTER)
+    with InfoClient(service.url, token, timeout=4.0) as submitter:
+        assert TunnelCalls(submitter).waiting(seconds=10) == []
+
+
 def test_a_task_whose_program_does_not_run_has_none(service: Served) -> None:
     task = service.client.submit_task(TaskSpec(["train"]))
 

@@ -158,12 +158,12 @@ REASONS: dict[str, tuple[Change, str]] = {
     "it is new": (lambda hadoop: hadoop.app.update(state="SUBMITTED"), "YARN to take it in"),
     "masters of the queue": (
         _say("Queue's"),
-        "room among the application masters of root.default, tasks among them: they have 1,152 MB of at most 1,536 MB, "
+        "room for application masters in root.default, tasks included: they have 1,152 MB of at most 1,536 MB, "
         "and it asks for 768 MB",
     ),
     "masters of the user": (
         _say("User's"),
-        "room among the application masters of me in root.default, tasks among them: they have 0 MB of at most "
+        "room for the application masters of me in root.default, tasks included: they have 0 MB of at most "
         "1,152 MB, and it asks for 768 MB",
     ),
     "too many at once": (

@@ -67,7 +67,7 @@ def test_when_yarn_was_asked_is_said_and_grows_older_until_it_is_asked_again(tab
 
 def test_what_all_wait_for_is_said_once(tabs: Tabs, known: Known, board: Invented) -> None:
     page = tabs.open(known.url, "#/queue", TOKEN)
-    reason = "room among the application masters of root.default"
+    reason = "room for application masters in root.default"
 
     expect(page.get_by_text(f"2 of 3 in root.default wait for {reason}")).to_be_visible()
     expect(rows(page).filter(has_text="the same")).to_have_count(2)

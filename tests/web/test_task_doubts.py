@@ -39,7 +39,7 @@ def test_a_queued_task_says_what_it_waits_for_and_when_it_begins(tabs: Tabs, kno
     page = open_task(tabs, known, task)
     waits = page.get_by_label("What it waits for")
 
-    expect(waits).to_contain_text("room among the application masters of root.default")
+    expect(waits).to_contain_text("room for application masters in root.default")
     expect(waits).to_contain_text("in 2 to 9 min")
     expect(waits).to_contain_text("place 1 of root.default")
     accessible(page)

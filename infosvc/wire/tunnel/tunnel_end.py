@@ -51,8 +51,12 @@ class TunnelCalls(ServiceCalls):
             raise
 
     def waiting(self, task_id: str = "", seconds: float = 0) -> list[Tunnel]:
-        """Tunnels that wait for the runners of their tasks, or of one task; as soon as there are, within `seconds`."""
-        path = "/tunnels" + query_of(task_id=task_id or None, seconds=seconds or None)
+        """Tunnels that wait for the runners of their tasks, or of one task; as soon as there are, within `seconds`.
+
+        A client with less patience is answered in half of it.
+        """
+        within = min(seconds, self._connections.timeout / 2)
+        path = "/tunnels" + query_of(task_id=task_id or None, seconds=within or None)
         return self._ask(path, lambda told: [Tunnel.from_json(one) for one in told["tunnels"]])
 
     def join(self, tunnel: Tunnel) -> TunnelEnd:

@@ -11,11 +11,12 @@ from typing import NamedTuple
 import click
 
 from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import AWAY
 from infosvc.wire.service_options import ServiceAddress
 from infosvc.wire.tasks import TaskLogPiece
 from jobs.application.logs import STREAMS
 from jobs.commands.service_options import service_options
-from jobs.commands.task.task_waiting import AWAY, Patience
+from jobs.commands.task.task_waiting import Patience
 
 LOOK_SECONDS = 0.5  # between two looks
 
@@ -65,7 +66,9 @@ def read(client: InfoClient, task_id: str, attempt: int | None, follows: bool) -
     while follows and not reading.has_ended:
         time.sleep(LOOK_SECONDS)
         try:
-            yield from reading.look()
+            for printed in reading.look():
+                patience.renew()
+                yield printed
             patience.renew()
         except AWAY as error:
             patience.bear(error)

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 import click
 
 from infosvc.wire.client import InfoClient
-from infosvc.wire.errors import InfoError, NotReady, TooManyRequests, Unreachable
+from infosvc.wire.errors import AWAY, InfoError
 from infosvc.wire.tasks import Task
 from jobs.application.following import PATIENCE_SECONDS
 
 LOOK_SECONDS = 1.0  # between two looks
-AWAY = (Unreachable, NotReady, TooManyRequests)
-"""What a service says, or does not, that is away for a moment."""
 
 
 class Patience:
-    """Bears with a service that is away, for PATIENCE_SECONDS at a time; the user is told once each time."""
+    """Bears with a service that is away, for so many seconds at a time; the user is told once each time."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float = PATIENCE_SECONDS) -> None:
+        self._seconds = seconds
         self._since: float | None = None
 
     def renew(self) -> None:
@@ -32,22 +32,23 @@ class Patience:
         if self._since is None:
             self._since = now
             click.echo(f"still waiting: {error}", err=True)
-        elif now - self._since > PATIENCE_SECONDS:
+        elif now - self._since > self._seconds:
             raise error
 
 
 def follow(client: InfoClient, task_id: str) -> Task:
-    """The task once it has ended; what goes wrong at the first look is raised, later only what does not pass."""
-    task = client.task(task_id)
-    trouble = ""
+    """The task once it has ended; what goes wrong at the first look is raised, later only what does not pass.
+
+    Who waits for a task waits for its service as well, however long that is away.
+    """
+    task, patience = client.task(task_id), Patience(math.inf)
     while not task.state.is_final:
         time.sleep(LOOK_SECONDS)
         try:
-            task, trouble = client.task(task_id), ""
+            task = client.task(task_id)
+            patience.renew()
         except AWAY as error:
-            if not trouble:
-                click.echo(f"still waiting: {error}", err=True)
-            trouble = str(error)
+            patience.bear(error)
     return task
 
 

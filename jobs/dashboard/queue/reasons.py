@@ -36,11 +36,11 @@ def _inactive(row: Row, queue: LeafQueue | None) -> str:
         user = row.known.user
         has = next((one.masters_mb for one in queue.users if one.name == user), 0)
         return (
-            f"room among the application masters of {user} in {queue.name}, tasks among them: they have {_mb(has)} of "
+            f"room for the application masters of {user} in {queue.name}, tasks included: they have {_mb(has)} of "
             f"at most {_mb(queue.user_masters_most_mb)}{asks}"
         )
     return (
-        f"room among the application masters of {queue.name}, tasks among them: they have {_mb(queue.masters_mb)} "
+        f"room for application masters in {queue.name}, tasks included: they have {_mb(queue.masters_mb)} "
         f"of at most {_mb(queue.masters_most_mb)}{asks}"
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -98,6 +99,15 @@ def test_of_a_folder_below_home_the_empty_folders_above_go_and_what_is_not_ours_
     (place / "token").write_text("x")
     assert on_node.remove(".nodewise/agents/n2") == {"removed": True}
     assert tree(tmp_path) == set()
+
+
+def test_a_node_without_room_for_a_process_is_not_called_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    def switch(**_: object) -> dict[str, object]:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setitem(on_node.VERBS, "switch", switch)
+
+    assert on_node.answer('["switch", {}]').keys() == {"error"}
 
 
 def test_of_a_master_nothing_is_left_once_its_service_has_ended(tmp_path: Path, serve: Serving) -> None:
