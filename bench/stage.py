@@ -94,7 +94,7 @@ class Stage:
 
     def client(self) -> InfoClient:
         """The information service as its admin calls it."""
-        return InfoClient.from_token_file(self.url, self.cluster.home / "service" / "token")
+        return InfoClient.from_token_file(self.url, self.cluster.home / "service" / "token", PATIENT.seconds)
 
     def judge(self, capability: Sequence[float]) -> None:
         """Say what each node can do, in the order of the nodes."""

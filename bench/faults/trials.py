@@ -203,7 +203,7 @@ def _look_at_rest(place: Place, outcome: Outcome, job_id: str) -> None:
     if left := place.find_working():
         outcome.wrong.append(f"left running: {left}")
     folder = f"/user/{place.user}/.nodewise"
-    kept = {"decisions", "records", "tasks"}
+    kept = {"decisions", "images", "records", "tasks"}
     if NEW_NODEMANAGER.intersection(outcome.faults):
         kept.add(job_id)
     with suppress(BenchError):

@@ -18,12 +18,15 @@ from hdfs import InsecureClient
 from hadoop.local.lifecycle import Cluster
 from hadoop.rest.pages import NoAnswer
 from infosvc.wire.client import InfoClient
+from infosvc.wire.service_options import TIMEOUT_VARIABLE
 from tests.cluster.small_network import small_network
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 PICTURES = 40
 KEPT = ("decisions", "images", "records", "tasks")
 """What stays in an owner's folder of HDFS."""
+ANSWER_SECONDS = 120.0
+"""How long the service may take for an answer on a machine that pauses."""
 BROKEN = {"zz_cut.jpg": "", "zz_text.jpg": "not an image"}
 
 
@@ -46,14 +49,28 @@ class Site:
         return self.nodewise("job", "submit", *given, *wait, *network, *words, "--wait", "--json")
 
     def client(self) -> InfoClient:
-        return InfoClient.from_token_file(self.url, self.token_file)
+        return InfoClient.from_token_file(self.url, self.token_file, ANSWER_SECONDS)
 
     def hdfs(self) -> InsecureClient:
         return InsecureClient(self.cluster.namenode_http, user=self.cluster.user)
 
+    def owned(self) -> set[str]:
+        """What the user's folder of jobs holds beside what stays there: files of jobs that run, or were left."""
+        return owned(self.cluster)
+
+    def fresh_on(self, data_name: str) -> set[str]:
+        """The nodes that have a fresh value."""
+        return {datum.node_name for datum in self.client().data(data_name) if datum.state == "fresh"}
+
+
+def owned(cluster: Cluster) -> set[str]:
+    """The same for whoever needs no service."""
+    hdfs, folder = InsecureClient(cluster.namenode_http, user=cluster.user), f"/user/{cluster.user}/.nodewise"
+    return set(hdfs.list(folder)) - set(KEPT) if hdfs.status(folder, strict=False) else set()
+
 
 def nodewise(home: Path, *words: str, url: str = "http://127.0.0.1:1") -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "NODEWISE_URL": url}
+    environment = {**os.environ, TIMEOUT_VARIABLE: str(ANSWER_SECONDS), "NODEWISE_URL": url}
     environment.pop("HADOOP_CONF_DIR", None)
     command = [sys.executable, "-m", "nodewise", "--home", str(home), *words]
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600)

@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 from hdfs import InsecureClient
 
-from bench.stage import START_SECONDS
+from bench.stage import PATIENT, START_SECONDS
 from hadoop.errors import HadoopError
 from hadoop.local import daemons, lifecycle, processes
 from hadoop.local.lifecycle import Cluster
@@ -25,7 +25,7 @@ from hadoop.rest.pages import Pages
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError
 from infosvc.wire.records import Producer, Scope
-from tests.cluster.site import BROKEN, EXAMPLES, KEPT, PICTURES, Site, nodewise, succeed, until
+from tests.cluster.site import BROKEN, EXAMPLES, PICTURES, Site, nodewise, owned, succeed, until
 
 NODES = 4
 LOADED = "/data/images"
@@ -205,24 +205,22 @@ def _end_applications(cluster: Cluster) -> None:
     """Kill what YARN has not ended, and wait until it has."""
 
     def under_way() -> list[dict[str, Any]]:
-        states = "NEW,NEW_SAVING,SUBMITTED,ACCEPTED,RUNNING"
-        answer = Pages("ResourceManager", cluster.rm_http).read_json(f"/ws/v1/cluster/apps?states={states}", "the jobs")
+        path = "/ws/v1/cluster/apps?states=NEW,NEW_SAVING,SUBMITTED,ACCEPTED,RUNNING"
+        answer = Pages("ResourceManager", cluster.rm_http, PATIENT).read_json(path, "the jobs")
         found: list[dict[str, Any]] = (answer["apps"] or {}).get("app", [])
         return found
 
     for application in under_way():
-        nodewise(cluster.home, "job", "kill", application["id"])
+        killed = nodewise(cluster.home, "job", "kill", application["id"])
+        print(killed.stderr)  # for whoever reads why it goes on
     until(lambda: not under_way())
 
 
 def _take_files(cluster: Cluster) -> None:
     """Delete what a test that failed has left of its applications, which the tests of others would find."""
     hdfs = InsecureClient(cluster.namenode_http, user=cluster.user)
-    folder = f"/user/{cluster.user}/.nodewise"
-    if hdfs.status(folder, strict=False):
-        for name in hdfs.list(folder):
-            if name not in KEPT:
-                hdfs.delete(f"{folder}/{name}", recursive=True)
+    for name in owned(cluster):
+        hdfs.delete(f"/user/{cluster.user}/.nodewise/{name}", recursive=True)
 
 
 def _spoil(pictures: Path) -> None:

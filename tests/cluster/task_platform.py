@@ -19,8 +19,9 @@ from hadoop.local.lifecycle import Cluster
 from hadoop.rest.resourcemanager import ResourceManager
 from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Role
+from infosvc.wire.service_options import TIMEOUT_VARIABLE
 from infosvc.wire.tasks import Task
-from tests.cluster.site import until
+from tests.cluster.site import ANSWER_SECONDS, until
 from tests.recipes.pages import block
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,11 +39,17 @@ class Platform:
     user: InfoClient
     user_file: Path
 
+    @property
+    def told(self) -> dict[str, str]:
+        """The variables by which commands find the service as the user, with patience."""
+        of_service = {"NODEWISE_URL": self.url, "NODEWISE_TOKEN_FILE": str(self.user_file)}
+        return {**of_service, TIMEOUT_VARIABLE: str(ANSWER_SECONDS)}
+
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         """`nodewise task` as the user calls it."""
-        given = ["--url", self.url, "--token-file", str(self.user_file)]
-        command = [sys.executable, "-m", "nodewise", "--home", str(self.home), "task", words[0], *given, *words[1:]]
-        return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+        command = [sys.executable, "-m", "nodewise", "--home", str(self.home), "task", *words]
+        told = os.environ | self.told
+        return subprocess.run(command, env=told, capture_output=True, text=True, timeout=600, check=False)
 
     def ended(self, task_id: str, seconds: float = 240) -> Task:
         """A task once it has ended."""
@@ -53,6 +60,13 @@ class Platform:
 
         found: Task = until(look, seconds)
         return found
+
+    def log(self, task_id: str, stream: str = "stdout") -> str:
+        """All that a task has printed."""
+        text, offset = "", 0
+        while (piece := self.user.task_log(task_id, stream, offset=offset)).text:
+            text, offset = text + piece.text, piece.next
+        return text
 
     def submitter(self) -> psutil.Process | None:
         """The process that hands tasks over, None while there is none."""
@@ -86,10 +100,17 @@ def platform_of(cluster: Cluster, home: Path) -> Iterator[Platform]:
             assert process.stdout is not None
             found = re.search(r"listening on (\S+),", process.stdout.readline())
             assert found
-            admin = InfoClient.from_token_file(found[1], home / "service" / "token")
+            admin = InfoClient.from_token_file(found[1], home / "service" / "token", ANSWER_SECONDS)
             _, text = admin.create_token("maria", Role.USER)
             user_file = home / "maria.token"
             user_file.write_text(text)
-            yield Platform(cluster, home, found[1], process, admin, InfoClient(found[1], text), user_file)
+            user = InfoClient(found[1], text, ANSWER_SECONDS)
+            yield Platform(cluster, home, found[1], process, admin, user, user_file)
         finally:
+            started = []
+            with suppress(psutil.NoSuchProcess):
+                started = psutil.Process(process.pid).children()
             process.terminate()
+            _, alive = psutil.wait_procs(started, ANSWER_SECONDS)  # else one might hand a task over to the next module
+            for one in alive:
+                one.kill()

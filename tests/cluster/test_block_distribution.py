@@ -20,7 +20,8 @@ from hadoop.local.lifecycle import Cluster
 from hadoop.rest.webhdfs import WebHdfs
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError
-from tests.cluster.site import until
+from infosvc.wire.service_options import TIMEOUT_VARIABLE
+from tests.cluster.site import ANSWER_SECONDS, until
 
 MEGABYTE = 1 << 20
 FOLDER = "/tests/block distribution"
@@ -46,14 +47,17 @@ def write(cluster: Cluster, client: InsecureClient, name: str, size: int) -> Non
 
 
 @pytest.fixture
-def service(cluster: Cluster, tmp_path: Path, eventually: Callable[..., None]) -> Iterator[InfoClient]:
-    """A service that knows all nodes but the last."""
+def service(
+    cluster: Cluster, tmp_path: Path, eventually: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[InfoClient]:
+    """A service that knows all nodes but the last, and may answer slowly."""
+    monkeypatch.setenv(TIMEOUT_VARIABLE, str(ANSWER_SECONDS))
     url = f"http://{cluster.master}:8477"
     serve = [sys.executable, "-m", "nodewise", "--home", str(tmp_path), "serve"]
     with subprocess.Popen([*serve, "--host", cluster.master, "--port", "8477"], stdout=subprocess.DEVNULL) as process:
         try:
             eventually(lambda: answers(url))
-            client = InfoClient.from_token_file(url, tmp_path / "service" / "token")
+            client = InfoClient.from_token_file(url, tmp_path / "service" / "token", ANSWER_SECONDS)
             for number, node in enumerate(cluster.nodes[:-1]):
                 client.put_node(node, f"{node}:{8410 + number}")
             yield client

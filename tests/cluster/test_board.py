@@ -37,6 +37,20 @@ def job(site: Site) -> dict[str, Any]:
 
 
 def ask(site: Site, where: str, method: str = "GET", token: bool = True, **query: Any) -> tuple[int, dict[str, Any]]:
+    """The status and the body of an answer; while the service waits for Hadoop in vain it is asked again."""
+
+    def look() -> tuple[int, dict[str, Any]] | None:
+        status, body = _ask(site, where, method, token, **query)
+        if status != 503:
+            return status, body
+        print(body)  # for whoever reads why a test has failed
+        return None
+
+    answer: tuple[int, dict[str, Any]] = until(look)
+    return answer
+
+
+def _ask(site: Site, where: str, method: str, token: bool, **query: Any) -> tuple[int, dict[str, Any]]:
     shown = {"Authorization": f"Bearer {site.token_file.read_text().strip()}"} if token else {}
     url = f"{site.url}/api/v1{where}" + (f"?{urlencode(query)}" if query else "")
     try:

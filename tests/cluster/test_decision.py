@@ -15,7 +15,7 @@ from hadoop.client.jars import JARS
 from infosvc.wire.records import Kind, Producer
 from jobs.division.decision import Decision
 from jobs.division.replay import attempts
-from tests.cluster.site import BROKEN, PICTURES, Site, nodewise, succeed
+from tests.cluster.site import BROKEN, PICTURES, Site, nodewise, succeed, until
 
 pytestmark = pytest.mark.cluster
 
@@ -39,7 +39,9 @@ def submit(site: Site, output: str, *words: str) -> subprocess.CompletedProcess[
 
 @pytest.fixture(scope="module")
 def report(site: Site) -> dict[str, Any]:
-    """One job by weights, of which the first node has none."""
+    """One job by weights, of which the first node has none; what agents say of each node is known by then."""
+    nodes = set(site.cluster.nodes)
+    until(lambda: site.fresh_on("perf_even") == site.fresh_on("perf_even.confidence") == nodes)
     write_weights(site, 0, 1, 2, 3)
     found: dict[str, Any] = json.loads(succeed(submit(site, OUTPUT, "--policy", "maxflow")))
     return found

@@ -47,7 +47,8 @@ def test_an_engine_is_a_file_and_a_line_and_classifies_pictures(checkout: Checko
     shell.run(f"nodewise images load {tmp_path / 'pictures'} hdfs:///data/colours")
 
     recipe = changed(block("engine-tried"), ("/data/images", "/data/colours"))
-    shell.run(changed(recipe, ("job result hdfs:///out/colours", "job result hdfs:///out/colours --json > rows.json")))
+    recipe = changed(recipe, ("job result hdfs:///out/colours", "job result hdfs:///out/colours --json > rows.json"))
+    shell.run(recipe, timeout=600)
 
     rows = json.loads((checkout.folder / "rows.json").read_text())
     assert {row["path"]: row["class_name"] for row in rows} == pictures
@@ -67,7 +68,8 @@ def test_a_kind_is_a_folder_and_a_line_and_runs_where_it_is_told_to(
     host = cluster.nodes[2]
 
     shell = checkout.shell(tmp_path / "home")
-    said = shell.run(f"python {tmp_path}/submit.py {cluster.conf_dir} {cluster.jars} {cluster.user} {host}")
+    words = f"python {tmp_path}/submit.py {cluster.conf_dir} {cluster.jars} {cluster.user} {host}"
+    said = shell.run(words, timeout=600)
 
     found = json.loads(said.splitlines()[-1])
     assert found["said"] == f"counted to 5 on {host}"
@@ -89,7 +91,7 @@ def test_a_kind_that_divides_other_items_shares_plan_leases_results_and_report(
     cluster, output, token = site.cluster, "/out/lengths", site.token_file.read_text().strip()
     where = [cluster.conf_dir, cluster.jars, cluster.user, LENGTHS / "worker.py", site.url, token]
     words = " ".join(map(str, ["python", LENGTHS / "submit.py", *where, "/data/images", output]))
-    said = checkout.shell(tmp_path / "home").run(words)
+    said = checkout.shell(tmp_path / "home").run(words, timeout=600)
 
     files = {f"/data/images/{name}": status["length"] for name, status in site.hdfs().list("/data/images", status=True)}
     assert said.splitlines()[-1].startswith(f"{len(files)} files, makespan ")

@@ -23,9 +23,11 @@ import pytest
 
 from bench.stage import module_of
 from hadoop.local import processes
+from infosvc.wire.service_options import TIMEOUT_VARIABLE
 from jobs.division.decision_store import UNKNOWN_SECONDS
-from tests.cluster.site import KEPT, Site, succeed, until
+from tests.cluster.site import ANSWER_SECONDS, Site, succeed, until
 from tests.cluster.small_network import small_network
+from tests.cluster.test_job import running
 
 MANY = 160
 """So many images that no node has done its part before its processes are found and stopped."""
@@ -55,7 +57,8 @@ class Command:
 
 
 def begin(site: Site, folder: Path, *words: str, terminal: int | None = None) -> Command:
-    environment = {**os.environ, "NODEWISE_URL": site.url, "TERM": "xterm", "COLUMNS": "110", "LINES": "40"}
+    terminals = {"TERM": "xterm", "COLUMNS": "110", "LINES": "40"}
+    environment = {**os.environ, **terminals, "NODEWISE_URL": site.url, TIMEOUT_VARIABLE: str(ANSWER_SECONDS)}
     environment.pop("HADOOP_CONF_DIR", None)
     folder.mkdir(exist_ok=True)
     out, err = folder / "out", folder / "err"
@@ -83,13 +86,21 @@ def submitting(site: Site, output: str) -> tuple[str, ...]:
         "4",
         *small_network(site.cluster.home),
     )
-    return ("job", "submit", *given, "--no-steal", "--picture-seconds", "600", "--lease-seconds", "120", "--wait")
+    patience = ("--picture-seconds", "600", "--lease-seconds", "120", "--container-wait", "300")
+    return ("job", "submit", *given, "--no-steal", *patience, "--wait")
 
 
 def working(site: Site, module: str = "jobs.") -> list[psutil.Process]:
     """The processes of containers that run a module of ours."""
     found = processes.of_cluster(site.cluster.home, site.cluster.subnet)
     return [process for process in found if module_of(process).startswith(module)]
+
+
+def classifies(process: psutil.Process) -> bool:
+    """Whether it shares memory with the worker that forked it; one that only looks for the master ends by itself."""
+    with suppress(OSError):  # it has ended since it was found
+        return "/dev/zero" in Path(f"/proc/{process.pid}/maps").read_text()
+    return False
 
 
 @dataclass
@@ -132,16 +143,15 @@ class Work:
 
     def _running(self) -> str | None:
         assert self.client.process.poll() is None, self.client.err.read_text()
-        with urlopen(f"{self.site.cluster.rm_http}/ws/v1/cluster/apps?states=RUNNING", timeout=60) as answer:
-            found = (json.load(answer)["apps"] or {}).get("app", [])
-        return found[0]["id"] if found else None
+        found = running(self.site, self.output)
+        return found["id"] if found else None
 
     def _all_held(self) -> bool:
         workers = {process.pid: process for process in working(self.site, "jobs.worker")}
         parents = set()
         for process in workers.values():
             with suppress(psutil.NoSuchProcess):  # it has ended since it was found
-                if (parent := process.ppid()) not in workers:
+                if (parent := process.ppid()) not in workers or not classifies(process):
                     continue
                 if process.pid not in self.held:
                     process.suspend()
@@ -167,12 +177,18 @@ def site(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Site:
     return site
 
 
+def told(client: Command, node: str) -> list[str]:
+    """What a client without a terminal wrote of a node."""
+    return [line for line in client.err.read_text().splitlines() if re.match(rf"{node} \d+ of 40; ", line)]
+
+
 @pytest.fixture(scope="module")
 def work(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Work]:
     """One job for the tests that look on; `go_on` lets it end."""
     made = Work(site, begin(site, tmp_path_factory.mktemp("client"), *submitting(site, "/out/seen")), "/out/seen")
     try:
         made.hold()
+        until(lambda: all(told(made.client, node) for node in site.cluster.nodes))
         yield made
     finally:
         made.end()
@@ -249,29 +265,22 @@ def test_who_waits_without_a_terminal_reads_a_line_for_each_node(work: Work) -> 
 
     assert work.client.ended() == 0, work.client.err.read_text()
     said = work.client.err.read_text().splitlines()
-    for node in work.site.cluster.nodes:
-        assert [line for line in said if re.match(rf"{node} \d+ of 40; ", line)], said
+    assert all(told(work.client, node) for node in work.site.cluster.nodes), said
     assert said[-1] == f"{work.job_id} succeeded"
     assert "\x1b" not in work.client.err.read_text()
-
-
-def owned(site: Site) -> list[str]:
-    """What the user's folder of jobs holds besides the records of plans."""
-    folder = f"/user/{site.cluster.user}/.nodewise"
-    names = site.hdfs().list(folder) if site.hdfs().status(folder, strict=False) else []
-    return [name for name in names if name not in KEPT]
 
 
 def left(work: Work) -> list[Any]:
     """Processes, half-written files and an output of a job that must have left none."""
     output = [work.output] if work.site.hdfs().status(work.output, strict=False) else []
-    return [*working(work.site), *[name for name in owned(work.site) if name == work.job_id], *output]
+    return [*working(work.site), *(work.site.owned() & {work.job_id}), *output]
 
 
 def test_a_running_job_that_is_killed_leaves_nothing(site: Site, doomed: Callable[..., Work]) -> None:
+    before = site.owned()
     work = doomed("/out/killed")
     assert len(working(site, "jobs.worker")) >= 8
-    assert owned(site) == [work.job_id]
+    assert site.owned() - before == {work.job_id}
 
     assert f"{work.job_id} killed" in succeed(site.nodewise("job", "kill", work.job_id))
 
@@ -313,7 +322,9 @@ def read(terminal: int, words: str, seconds: float = 240) -> None:
 def test_what_ended_jobs_left_behind_is_swept_when_the_next_one_is_submitted(site: Site) -> None:
     folder = f"/user/{site.cluster.user}/.nodewise"
     hdfs = site.hdfs()
-    ended = json.loads(succeed(site.nodewise("job", "list", "--json")))[0]["application_id"]
+    listed = json.loads(succeed(site.nodewise("job", "list", "--json")))
+    ended = next(one["application_id"] for one in listed if one["state"] in ("FINISHED", "FAILED", "KILLED"))
+    before = site.owned() - {ended}
     for name, age in (("application_1_0001", UNKNOWN_SECONDS + 60), ("application_1_0002", 0), ("my notes", 1e6)):
         hdfs.makedirs(f"{folder}/{name}")
         hdfs.set_times(f"{folder}/{name}", modification_time=int(1000 * (time.time() - age)))
@@ -323,7 +334,7 @@ def test_what_ended_jobs_left_behind_is_swept_when_the_next_one_is_submitted(sit
         done = site.submit("/out/swept")
 
         assert done.returncode == 0, done.stderr
-        assert sorted(owned(site)) == ["application_1_0002", "my notes"]
+        assert site.owned() - before == {"application_1_0002", "my notes"}
         assert "decisions" in hdfs.list(folder)
     finally:
         for name in ("application_1_0002", "my notes"):

@@ -22,13 +22,15 @@ from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Kind, Producer, Role
 from jobs.application.package import WORKER_PYTHON
 from jobs.division import speed_history
+from jobs.division.decision_store import tags
 from jobs.division.readings import Program
-from tests.cluster.site import BROKEN, EXAMPLES, KEPT, PICTURES, Site, succeed, until
+from tests.cluster.site import BROKEN, EXAMPLES, PICTURES, Site, succeed, until
 from tests.recipes.pages import block
 
 pytestmark = pytest.mark.cluster
 
-
+UNHURRIED = ("--lease-seconds", "120", "--container-wait", "300")
+"""With these each node does what was planned for it, however long it pauses."""
 REPORT_KEYS = {
     *("job_id", "application_id", "engine", "policy", "capability", "images", "errors", "started_at"),
     *("makespan_seconds", "lower_bound_seconds", "makespan_over_bound", "bytes_read", "bytes_moved"),
@@ -49,13 +51,10 @@ def rows(site: Site, output: str) -> list[dict[str, Any]]:
     return found
 
 
-def left_behind(site: Site, output: str) -> list[str]:
-    """What there is of a failed job beside the record of its plan: its output, and half-written files."""
-    hdfs = site.hdfs()
-    staging = f"/user/{site.cluster.user}/.nodewise"
-    output_left = [output] if hdfs.status(output, strict=False) else []
-    owned = hdfs.list(staging) if hdfs.status(staging, strict=False) else []
-    return output_left + [name for name in owned if name not in KEPT]
+def left_behind(site: Site, output: str, before: set[str]) -> list[str]:
+    """What there is of a failed job beside the record of its plan: its output, and what was not owned `before`."""
+    output_left = [output] if site.hdfs().status(output, strict=False) else []
+    return output_left + sorted(site.owned() - before)
 
 
 def numbers(client: InfoClient, data_name: str) -> dict[str, float]:
@@ -65,7 +64,8 @@ def numbers(client: InfoClient, data_name: str) -> dict[str, float]:
 @pytest.fixture(scope="module")
 def first(site: Site) -> dict[str, Any]:
     """The report of one job by equal weights, of which every node does its part and no more."""
-    report: dict[str, Any] = json.loads(succeed(site.submit("hdfs:///out/even", "--engine", "mxnet", "--no-steal")))
+    words = ("--engine", "mxnet", "--no-steal", *UNHURRIED)
+    report: dict[str, Any] = json.loads(succeed(site.submit("hdfs:///out/even", *words)))
     return report
 
 
@@ -142,7 +142,7 @@ def test_speeds_are_written_back_and_become_the_next_judgement(site: Site, first
 
     judge = replace(client.producer("perf_history"), cmd=f"processors/perf_history.py {name}", inputs=(name,))
     client.put_producer(judge)
-    words = ("--engine", "mxnet_alexnet", "--policy", "local_only", "--no-steal")
+    words = ("--engine", "mxnet_alexnet", "--policy", "local_only", "--no-steal", *UNHURRIED)
     report = json.loads(succeed(site.submit("hdfs:///out/history", *words, capability="perf_history")))
 
     assert (report["engine"], report["policy"]) == ("mxnet.alexnet", "local_only"), "by the engine's former name, too"
@@ -244,12 +244,13 @@ def test_a_model_that_does_not_fit_is_refused_before_anything_is_submitted(site:
 def test_weights_that_do_not_fit_are_refused_by_name(site: Site, tmp_path: Path) -> None:
     weights = tmp_path / "cat.params"
     weights.write_bytes(b"no parameters")
+    before = site.owned()
 
     done = site.submit("hdfs:///out/weights", "--engine", "mxnet", "--weights", str(weights))
 
     assert done.returncode == 1
     assert "does not fit AlexNet" in done.stderr
-    assert left_behind(site, "/out/weights") == []
+    assert left_behind(site, "/out/weights", before) == []
 
 
 def test_a_container_with_too_little_memory_is_told_apart(site: Site) -> None:
@@ -265,21 +266,19 @@ def test_an_operator_s_own_collector_runs_under_its_own_absolute_path(site: Site
     succeed(site.nodewise(*put))
     succeed(site.nodewise("slot", "start", "getCpuUsage"))
 
-    def measured() -> bool:
-        return {datum.node_name for datum in site.client().data("getCpuUsage") if datum.state == "fresh"} == nodes
-
-    nodes = set(site.cluster.nodes)
-    until(measured)
+    until(lambda: site.fresh_on("getCpuUsage") == set(site.cluster.nodes))
     assert all(0 <= datum.number() <= 1 for datum in site.client().data("getCpuUsage"))
 
 
 def test_the_block_distribution_is_there_for_programs_without_java(site: Site) -> None:
-    succeed(site.nodewise("locality", "blocks", "hdfs:///data/images", "--publish"))
+    def is_whole() -> bool:
+        """Whether each node says how many blocks it holds, and these are all."""
+        succeed(site.nodewise("locality", "blocks", "hdfs:///data/images", "--publish"))
+        data = [datum for datum in site.client().data("block_distribution") if datum.state == "fresh"]
+        held = {datum.node_name: json.loads(str(datum.data_value))["/data/images"]["blocks"] for datum in data}
+        return set(held) == set(site.cluster.nodes) and sum(held.values()) == 2 * (PICTURES + len(BROKEN))
 
-    data = [datum for datum in site.client().data("block_distribution") if datum.state == "fresh"]
-    assert {datum.node_name for datum in data} == set(site.cluster.nodes)
-    held = [json.loads(str(datum.data_value))["/data/images"] for datum in data]
-    assert sum(node["blocks"] for node in held) == 2 * (PICTURES + len(BROKEN))
+    until(is_whole)  # HDFS may still make up for a DataNode that was silent a while ago
 
 
 REFUSALS = {
@@ -297,6 +296,7 @@ REFUSALS = {
 @pytest.mark.parametrize(("words", "named"), REFUSALS.values(), ids=REFUSALS)
 def test_what_cannot_work_is_refused_in_one_sentence(site: Site, words: list[str], named: str) -> None:
     site.client().put_producer(Producer("never_measured", cmd="", time_max=3600, kind=Kind.PROGRAM))
+    before = site.owned()
 
     done = site.submit("hdfs:///out/refused", *words)
 
@@ -305,7 +305,7 @@ def test_what_cannot_work_is_refused_in_one_sentence(site: Site, words: list[str
     assert sentence.startswith("Error: ")
     assert named in sentence
     assert "Traceback" not in done.stderr
-    assert left_behind(site, "/out/refused") == []
+    assert left_behind(site, "/out/refused", before) == []
 
 
 def test_results_are_never_overwritten(site: Site, first: dict[str, Any]) -> None:
@@ -332,13 +332,17 @@ def test_a_job_s_state_is_shown_to_programs(site: Site, first: dict[str, Any]) -
     assert first["job_id"] in [job["application_id"] for job in listed]
 
 
-def master_node(site: Site) -> str | None:
-    """The node of the application master that has begun its work, once there is one."""
-    url = f"{site.cluster.rm_http}/ws/v1/cluster/apps?states=RUNNING"
-    with urlopen(url, timeout=60) as answer:
+def running(site: Site, output: str) -> dict[str, Any] | None:
+    """What YARN says of the running application that will store its results there, once there is one."""
+    with urlopen(f"{site.cluster.rm_http}/ws/v1/cluster/apps?states=RUNNING", timeout=60) as answer:
         under_way = (json.load(answer)["apps"] or {}).get("app", [])
-    addresses = [job.get("amHostHttpAddress", "").partition(":")[0] for job in under_way]
-    return next((address for address in addresses if address), None)
+    return next((job for job in under_way if set(tags(output)) & set(job["applicationTags"].split(","))), None)
+
+
+def master_node(site: Site, output: str) -> str | None:
+    """The node of a job's application master that has begun its work."""
+    job = running(site, output) or {}
+    return str(job.get("amHostHttpAddress", "")).partition(":")[0] or None
 
 
 def lose_a_node(site: Site, output: str) -> tuple[int, int]:
@@ -346,9 +350,10 @@ def lose_a_node(site: Site, output: str) -> tuple[int, int]:
 
     Frozen, it still counts as alive when the plan is made; then it misses its heartbeats and is lost.
     """
+    before = site.owned()
     with ThreadPoolExecutor(1) as background:
         submitted = background.submit(site.submit, f"hdfs://{output}", "--engine", "mxnet")
-        master = until(lambda: master_node(site))
+        master = until(lambda: master_node(site, output) or submitted.done())
         node = next(name for name in site.cluster.nodes if name != master)
         victim = daemons.find_running(site.cluster)[daemons.Daemon(site.cluster, "nodemanager", node)]
         victim.send_signal(signal.SIGSTOP)
@@ -358,7 +363,7 @@ def lose_a_node(site: Site, output: str) -> tuple[int, int]:
             victim.send_signal(signal.SIGCONT)
 
     assert len(rows(site, output)) == report["images"] == PICTURES + len(BROKEN)
-    assert left_behind(site, output) == [output]
+    assert left_behind(site, output, before) == [output]
     done = {one["node_name"]: (one["planned_images"], one["images"]) for one in report["nodes"]}
     return done.get(node, (0, 0))
 
@@ -368,3 +373,11 @@ def test_a_node_that_is_lost_before_its_container_starts_costs_no_picture(site: 
     outcomes = (lose_a_node(site, f"/out/lost{attempt}") for attempt in range(6))
 
     assert any(planned > 0 == done for planned, done in outcomes)
+
+
+def test_no_job_here_that_succeeded_has_left_files(site: Site, first: dict[str, Any]) -> None:
+    listed = json.loads(succeed(site.nodewise("job", "list", "--json")))
+    succeeded = {one["application_id"] for one in listed if one["final"] == "SUCCEEDED"}
+
+    assert first["job_id"] in succeeded
+    assert not succeeded & site.owned()

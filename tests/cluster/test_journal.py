@@ -134,7 +134,8 @@ def _forced(cluster: Cluster) -> int:
     total = 0
     for node in cluster.nodes:
         address, port = Daemon(cluster, "datanode", node).addresses[1]
-        with urlopen(f"http://{address}:{port}/jmx?qry=Hadoop:service=DataNode,name=DataNodeActivity-*") as answer:
+        page = f"http://{address}:{port}/jmx?qry=Hadoop:service=DataNode,name=DataNodeActivity-*"
+        with urlopen(page, timeout=60) as answer:
             total += sum(bean["FsyncCount"] for bean in json.load(answer)["beans"])
     return total
 

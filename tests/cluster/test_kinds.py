@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from bench.stage import PATIENT
 from hadoop.local.lifecycle import Cluster
-from hadoop.rest.pages import STANDARD
 from hadoop.rest.resourcemanager import ResourceManager
 from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Kind, Producer
@@ -52,10 +52,9 @@ def run(cluster: Cluster, client: InfoClient, *words: str) -> subprocess.Complet
     return nodewise(cluster.home, "job", "run", *words, url=client.url)
 
 
-def job_of(cluster: Cluster) -> str:
-    """The id of the newest job."""
-    found: str = json.loads(succeed(nodewise(cluster.home, "job", "list", "--json")))[-1]["application_id"]
-    return found
+def job_ids(cluster: Cluster) -> list[str]:
+    """Of all jobs, the newest last."""
+    return [one["application_id"] for one in json.loads(succeed(nodewise(cluster.home, "job", "list", "--json")))]
 
 
 @contextmanager
@@ -101,7 +100,7 @@ def test_a_copy_that_fails_is_started_again_and_then_the_job_ends_with_its_exit_
 ) -> None:
     again = run(cluster, client, "--wait", "--memory", "256", "--", program, "hello", "once", str(tmp_path))
     succeed(again)
-    assert len([one for one in lines(cluster, job_of(cluster)) if one["line"].startswith("copy 0")]) == 2
+    assert len([one for one in lines(cluster, job_ids(cluster)[-1]) if one["line"].startswith("copy 0")]) == 2
 
     failed = run(cluster, client, "--restarts", "1", "--memory", "256", "--wait", "--", program, "hello", "fails")
 
@@ -113,20 +112,20 @@ def test_a_copy_that_fails_is_started_again_and_then_the_job_ends_with_its_exit_
 def test_a_job_that_runs_can_be_looked_at_and_killed(
     cluster: Cluster, client: InfoClient, program: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    succeed(run(cluster, client, "--copies", "3", "--memory", "256", "--", program, "hello", "waits"))
-    job_id = job_of(cluster)
+    words = ["--copies", "3", "--memory", "256", "--json", "--", program, "hello", "waits"]
+    job_id = json.loads(succeed(run(cluster, client, *words)))["job_id"]
 
     def status() -> Any:
         found = json.loads(succeed(nodewise(cluster.home, "job", "status", job_id, "--json")))["status"]
-        return found if found and len(found["containers"]) == 3 else None
+        is_at_work = found and [one["state"] for one in found["nodes"]] == ["working"] * 3
+        return found if is_at_work and len(found["containers"]) == 3 else None
 
     found = until(status)
     assert (found["kind"], found["done"], found["of"], found["unit"]) == ("command", 0, 3, "copies")
-    assert [one["state"] for one in found["nodes"]] == ["working"] * 3
     printed = until(lambda: [one for one in lines(cluster, job_id) if one["role"] == "copy"])
     assert "says: hello" in printed[0]["line"]
     assert f"Program: {program}" in succeed(nodewise(cluster.home, "job", "status", job_id))
-    page = ResourceManager(cluster.rm_http).read_proxied(job_id, "/", STANDARD).decode()
+    page = ResourceManager(cluster.rm_http).read_proxied(job_id, "/", PATIENT).decode()
     assert f'<th scope="row">Program</th><td class="words">{program}</td>' in page
     assert "own disk" not in page.lower() and f"nodewise job report {job_id} --html" in page
     with followed(cluster, job_id) as logs:
@@ -144,14 +143,14 @@ def test_a_job_that_runs_can_be_looked_at_and_killed(
 def test_what_the_cluster_cannot_give_is_refused_before_anything_is_submitted(
     cluster: Cluster, client: InfoClient, program: str
 ) -> None:
-    before = succeed(nodewise(cluster.home, "job", "list", "--json"))
+    before = job_ids(cluster)
 
     unknown = run(cluster, client, "--resource", "yarn.io/gpu=1", "--", program)
     too_many = run(cluster, client, "--copies", "99", "--", program)
 
     assert "this cluster does not know the resource type yarn.io/gpu: it knows memory-mb, vcores" in unknown.stderr
     assert "99 copies need 99 nodes" in too_many.stderr
-    assert succeed(nodewise(cluster.home, "job", "list", "--json")) == before
+    assert job_ids(cluster) == before
 
 
 def test_the_recipe_runs_a_program_on_the_best_nodes(cluster: Cluster, client: InfoClient, tmp_path: Path) -> None:
@@ -165,5 +164,5 @@ def test_the_recipe_runs_a_program_on_the_best_nodes(cluster: Cluster, client: I
         )
     )
 
-    said = {one["line"] for one in lines(cluster, job_of(cluster)) if one["role"] == "copy"}
+    said = {one["line"] for one in lines(cluster, job_ids(cluster)[-1]) if one["role"] == "copy"}
     assert f"copy 0 of 2 on {cluster.nodes[-1]} says it's here" in said

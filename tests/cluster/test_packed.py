@@ -17,11 +17,13 @@ from hdfs import InsecureClient
 from PIL import Image
 
 from hadoop.local.lifecycle import Cluster
+from hadoop.rest.webhdfs import WebHdfs
 from jobs.errors import JobError
 from jobs.images.datasets import make
 from jobs.images.labels import CLASSES, LABELS
 from jobs.images.packing import PackResult, pack
 from jobs.images.recordio import MAGIC, record
+from tests.cluster.site import until
 
 ROOT = Path(__file__).parents[2]
 PICTURES = 40
@@ -75,8 +77,17 @@ def pack_into(cluster: Cluster, directory: Path, target: str, **more: Any) -> Pa
     return pack(directory, target, cluster.namenode_http, cluster.user, **more)
 
 
+def blocks_below(cluster: Cluster, path: str) -> Iterator[dict[str, Any]]:
+    """Every block of a folder or file, with what the NameNode has heard of its replicas so far."""
+    hdfs = WebHdfs(cluster.namenode_http, cluster.user)
+    for status in hdfs.list_folder(path):
+        name = f"{path}/{status['pathSuffix']}".rstrip("/")
+        yield from blocks_below(cluster, name) if status["type"] == "DIRECTORY" else hdfs.block_locations(name)
+
+
 def known(cluster: Cluster, path: str, apart: str = "/apart") -> Any:
-    """Blocks of a path with their images, or the sentence that refuses it."""
+    """Blocks of a path with their images, or the sentence that refuses it; by then each has its two replicas."""
+    until(lambda: all(len(block["hosts"]) == 2 for block in blocks_below(cluster, path)))
     argv = [sys.executable, "-c", PROGRAM, str(cluster.conf_dir), str(cluster.jars), cluster.user, path, apart]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -67,7 +67,7 @@ def test_what_another_queue_takes_back_is_done_elsewhere_and_speaks_against_no_n
                     until(
                         lambda: not mine <= {one.container for one in places(stage.cluster)}, 240, "YARN took one back"
                     )
-            said, complaint = client.communicate(timeout=400)
+            said, complaint = client.communicate(timeout=600)
         finally:
             client.kill()
 
@@ -134,7 +134,7 @@ def test_a_task_whose_room_is_taken_back_goes_on_from_what_it_saved_though_it_ha
             assert (task.state, task.attempt) == (TaskState.SUCCEEDED, 2), task.reason
             assert _printed(platform, task.task_id, 1) == "ready\ngood bye\n"
             assert _printed(platform, task.task_id, 2) == "goes on from start 1\n"
-            assert until(partial(_decision, platform, task.task_id), 60, "it is noted").node_name == task.node_name
+            assert until(partial(_decision, platform, task.task_id), 240, "it is noted").node_name == task.node_name
 
 
 def _decision(platform: Platform, task_id: str) -> TaskDecision | None:
@@ -149,6 +149,7 @@ def _printed(platform: Platform, task_id: str, start: int) -> str:
     return ""
 
 
+@pytest.mark.timeout(2400)
 def test_when_yarn_does_without_the_room_the_program_goes_on_where_it_was(stage: Stage) -> None:
     spared: dict[str, dict[str, Any]] = {}
     with session_of(stage.cluster) as tasks:

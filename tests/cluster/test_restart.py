@@ -59,6 +59,11 @@ class Sleepers:
     def application(self) -> dict[str, Any]:
         return ResourceManager(self.cluster.rm_http, limits=PATIENT).application(self.application_id)
 
+    def other_node(self) -> str:
+        """The node on which its application master does not run."""
+        master = self.application()["amHostHttpAddress"].partition(":")[0]
+        return next(node for node in self.cluster.nodes if node != master)
+
     def processes(self) -> dict[str, psutil.Process]:
         """The sleeping process of each container."""
         found, number = {}, self.application_id.removeprefix("application")
@@ -134,7 +139,7 @@ def test_an_application_goes_on_when_the_resourcemanager_is_killed_and_started_a
 
 def test_a_container_outlives_its_nodemanager(sleepers: Sleepers, eventually: Eventually) -> None:
     before = sleepers.processes()
-    node = sleepers.cluster.nodes[0]
+    node = sleepers.other_node()  # on the application master's own, a start of ten seconds would lose that one, too
     _kill(sleepers.cluster, "nodemanager", node)
     lifecycle.up(sleepers.cluster.home, ready_seconds=START_SECONDS)
     kept = {container for container, where in sleepers.events("started") if where == node}
@@ -152,8 +157,7 @@ def _containers(node: str) -> set[str]:
 
 
 def test_the_loss_of_a_node_is_noticed_within_fifteen_seconds(sleepers: Sleepers, eventually: Eventually) -> None:
-    master = sleepers.application()["amHostHttpAddress"].partition(":")[0]
-    other = next(node for node in sleepers.cluster.nodes if node != master)
+    other = sleepers.other_node()
     killed = _kill(sleepers.cluster, "nodemanager", other)
     # YARN looks every third of it.
     assert 4 / 3 * _site_number(sleepers.cluster, "yarn", "yarn.nm.liveness-monitor.expiry-interval-ms") < 15_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import signal
 import tarfile
 import tempfile
 from collections.abc import Iterator
@@ -149,8 +150,12 @@ def test_a_task_that_loses_its_box_is_started_again(victim: str, tasks: Tasks, d
             with suppress(psutil.NoSuchProcess):  # its caller has left
                 one.kill()
     else:
-        docker.kill_docker()
-        docker.start_docker()
+        docker.broker.send_signal(signal.SIGSTOP)  # the next attempt is not to ask for a box before Docker is back
+        try:
+            docker.kill_docker()
+            docker.start_docker()
+        finally:
+            docker.broker.send_signal(signal.SIGCONT)
 
     ended = tasks.ask("wait", job_id)
     assert (ended["final"], ended["attempt"]) == ("SUCCEEDED", 2), json.dumps(ended)

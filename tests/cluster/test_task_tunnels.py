@@ -21,8 +21,6 @@ from tests.cluster.site import until
 from tests.cluster.task_platform import ROOT, Platform, platform_of
 from tests.recipes.pages import block
 
-pytestmark = pytest.mark.cluster
-
 JUPYTER = ROOT / ".venv-jupyter" / "bin"
 CELL = "import os; print(os.environ['TASK_ID'], open('told.txt').read())"
 RUN_A_CELL = """
@@ -73,13 +71,14 @@ def command(platform: Platform, line: str, *more: str) -> list[str]:
 
 
 def test_a_shell_runs_in_the_box_of_its_task_and_ends_with_it(platform: Platform) -> None:
-    spec = TaskSpec(["sh", "-c", "echo 'so far' > train.log; exec sleep 600"], memory_mb=64)
+    spec = TaskSpec(["sh", "-c", "echo 'so far' > train.log; echo written; exec sleep 600"], memory_mb=64)
     lines = block("task-shell").splitlines()
     task = platform.user.submit_task(spec)
     with pytest.raises(Conflict, match="wait until its program runs"):
         TunnelCalls(platform.user).open(task.task_id)
     shell, follow = (command(platform, line.replace("task_999855bdfa6921b4", task.task_id)) for line in lines)
     until(lambda: platform.user.task(task.task_id).state is TaskState.RUNNING)
+    until(lambda: platform.log(task.task_id) == "written\n")
 
     typed = "echo $TASK_ID on $NODE_NAME; cat train.log; exit 5\n"
     done = subprocess.run(shell, input=typed, capture_output=True, text=True, timeout=400, check=False, cwd=ROOT)

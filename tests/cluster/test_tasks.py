@@ -20,18 +20,19 @@ from pathlib import Path
 
 import psutil
 import pytest
-from hdfs import InsecureClient
+from hdfs import HdfsError, InsecureClient
 
+from bench.stage import PATIENT
 from hadoop.local.lifecycle import Cluster
 from hadoop.local.site import NODE_MEMORY_MB
 from hadoop.rest.resourcemanager import ResourceManager
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotFound
-from infosvc.wire.records import Kind, Producer, Role
+from infosvc.wire.records import Datum, Kind, Producer, Role
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import Task, TaskDecision, TaskState
 from jobs.kinds.task.request import RUNNER_MEMORY_MB
-from tests.cluster.site import KEPT, nodewise, succeed, until
+from tests.cluster.site import ANSWER_SECONDS, nodewise, owned, succeed, until
 from tests.cluster.task_platform import ROOT, Platform, platform_of
 from tests.recipes.pages import block
 from tests.recipes.shell import Shell
@@ -59,6 +60,11 @@ print("nodewise: and an ordinary line")
 while attempt == 1:
     time.sleep(0.2)
 """
+WAITS = """import os, time
+for _ in range(3000):
+    if not os.path.exists("{}"):
+        time.sleep(0.1)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -72,14 +78,6 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "program.py").write_text(PROGRAM)
     return tmp_path / "work"
-
-
-def log(platform: Platform, task_id: str, stream: str) -> str:
-    """All that a task has printed."""
-    text, offset = "", 0
-    while (piece := platform.user.task_log(task_id, stream, offset=offset)).text:
-        text, offset = text + piece.text, piece.next
-    return text
 
 
 def _decision(platform: Platform, task_id: str) -> TaskDecision | None:
@@ -102,8 +100,8 @@ def test_a_program_runs_with_its_folder_and_leaves_its_log_and_output(platform: 
     assert {one.node_name for one in decision.nodes if one.allowed and one.has_room} == set(platform.cluster.nodes)
     assert decision.said.startswith("4 of 4 nodes may run it, of which 4 had room. ")
     assert node in platform.cluster.nodes
-    assert log(platform, task.task_id, "stdout") == f"hello from {task.task_id} on {node}\n"
-    assert log(platform, task.task_id, "stderr") == "a complaint\n"
+    assert platform.log(task.task_id) == f"hello from {task.task_id} on {node}\n"
+    assert platform.log(task.task_id, "stderr") == "a complaint\n"
     hdfs = InsecureClient(platform.cluster.namenode_http, user=platform.cluster.user)
     with hdfs.read("/out/task-hello/result.txt") as file:
         assert file.read() == b"7"
@@ -129,13 +127,13 @@ def test_the_log_is_read_while_the_program_runs_and_stop_lets_it_end_by_itself(
     words = ["--folder", str(folder), "--memory", "128", "--json", "--", "python3", "program.py", "waits"]
     task_id = json.loads(succeed(platform.run("submit", *words)))["task_id"]
 
-    until(lambda: "hello from" in log(platform, task_id, "stdout"))
+    until(lambda: "hello from" in platform.log(task_id))
     until(lambda: platform.user.task(task_id).state is TaskState.RUNNING)
     succeed(platform.run("stop", task_id))
 
     task = platform.ended(task_id)
     assert (task.state, task.reason, task.exit_code) == (TaskState.STOPPED, "it was stopped", 0)
-    assert log(platform, task_id, "stdout").splitlines()[1:] == ["good bye"]
+    assert platform.log(task_id).splitlines()[1:] == ["good bye"]
     until(lambda: not [one for one in psutil.process_iter() if _is_of(one, task_id)])
 
 
@@ -177,22 +175,31 @@ def test_a_program_finds_the_python_of_a_published_environment(platform: Platfor
             TaskSpec((python, "-c", "import only_here; print(only_here.WORDS)"), env=published)
         )
         assert platform.ended(task.task_id).state is TaskState.SUCCEEDED, platform.user.task(task.task_id).reason
-        assert log(platform, task.task_id, "stdout") == "from the environment\n"
+        assert platform.log(task.task_id) == "from the environment\n"
     lost = platform.user.submit_task(TaskSpec(("python3",), env="/shared/of-tasks/gone.tar.gz"))
     assert platform.ended(lost.task_id).reason.startswith("/shared/of-tasks/gone.tar.gz is not in HDFS")
 
 
 def test_of_two_that_wait_the_one_of_higher_priority_runs_first(platform: Platform) -> None:
-    node, most = platform.cluster.nodes[0], NODE_MEMORY_MB - RUNNER_MEMORY_MB
-    held = platform.user.submit_task(TaskSpec(("sleep", "600"), nodes=(node,), memory_mb=most))
-    until(lambda: platform.user.task(held.task_id).state is TaskState.RUNNING)
-    wait = TaskSpec(("sleep", "1"), nodes=(node,), memory_mb=most)
-    low, high = (platform.user.submit_task(replace(wait, priority=priority)) for priority in (1, 5))
-    until(lambda: all(platform.user.task(task.task_id).application_id for task in (low, high)))
+    # Two tasks have all that YARN gives application masters, so the next two wait to be let in. What is let in has a
+    # node set aside at once, and keeps it whatever comes later.
+    most = NODE_MEMORY_MB - RUNNER_MEMORY_MB
+    nodes = platform.cluster.nodes[:2]
+    held = [platform.user.submit_task(TaskSpec(("sleep", "900"), nodes=(node,), memory_mb=most)) for node in nodes]
+    wait = TaskSpec(("sleep", "1"), nodes=nodes[:1], memory_mb=most)
+    try:
+        until(lambda: all(platform.user.task(one.task_id).state is TaskState.RUNNING for one in held))
+        low, high = (platform.user.submit_task(replace(wait, priority=priority)) for priority in (1, 5))
+        for task in (low, high):
+            until(partial(_is_not_let_in, platform, task.task_id))
 
-    platform.user.stop_task(held.task_id)
+        platform.user.stop_task(held[0].task_id)
 
-    first, second = (platform.ended(task.task_id) for task in (high, low))
+        first, second = (platform.ended(task.task_id) for task in (high, low))
+    finally:
+        for one in held:
+            platform.user.stop_task(one.task_id)
+            platform.ended(one.task_id)
     assert (first.state, second.state) == (TaskState.SUCCEEDED, TaskState.SUCCEEDED)
     assert first.started_at is not None and second.started_at is not None
     assert first.started_at < second.started_at
@@ -217,11 +224,16 @@ def test_a_task_with_an_image_goes_only_where_a_node_says_that_it_allows_it(plat
         platform.admin.delete_producer("box_images")
 
 
-def test_a_task_after_others_waits_for_them_and_fails_with_them(platform: Platform) -> None:
-    first = platform.user.submit_task(TaskSpec(["true"], memory_mb=128))
-    second = platform.user.submit_task(TaskSpec(["sh", "-c", "exit 4"], memory_mb=128, after=(first.task_id,)))
-    third = platform.user.submit_task(TaskSpec(["true"], memory_mb=128, after=(second.task_id,)))
-    assert (second.state, third.state) == (TaskState.WAITING, TaskState.WAITING)
+def test_a_task_after_others_waits_for_them_and_fails_with_them(platform: Platform, tmp_path: Path) -> None:
+    first = platform.user.submit_task(
+        TaskSpec(["sh", "-c", f"until [ -e {tmp_path}/go ]; do sleep 0.2; done"], memory_mb=128)
+    )
+    try:
+        second = platform.user.submit_task(TaskSpec(["sh", "-c", "exit 4"], memory_mb=128, after=(first.task_id,)))
+        third = platform.user.submit_task(TaskSpec(["true"], memory_mb=128, after=(second.task_id,)))
+        assert (second.state, third.state) == (TaskState.WAITING, TaskState.WAITING)
+    finally:
+        (tmp_path / "go").touch()
 
     assert platform.ended(first.task_id).state is TaskState.SUCCEEDED
     assert platform.ended(second.task_id).exit_code == 4
@@ -233,10 +245,10 @@ def test_a_task_after_others_waits_for_them_and_fails_with_them(platform: Platfo
 def test_the_python_of_the_page_runs_a_task(platform: Platform, tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "train.py").write_text("import sys; print(sys.argv[1:])")
-    told = {"NODEWISE_URL": platform.url, "NODEWISE_TOKEN_FILE": str(platform.user_file), "PYTHONPATH": str(ROOT)}
+    told = os.environ | platform.told | {"PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", block("task-python")]
 
-    done = subprocess.run(command, cwd=tmp_path, env=os.environ | told, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(command, cwd=tmp_path, env=told, capture_output=True, text=True, timeout=600)
 
     assert succeed(done) == "succeeded ['--epochs', '3']\n\n"
 
@@ -244,7 +256,7 @@ def test_the_python_of_the_page_runs_a_task(platform: Platform, tmp_path: Path) 
 def test_users_see_and_stop_their_own_tasks_only(platform: Platform) -> None:
     task = platform.user.submit_task(TaskSpec(["true"], memory_mb=128))
     _, text = platform.admin.create_token("eve", Role.USER)
-    eve = InfoClient(platform.url, text)
+    eve = InfoClient(platform.url, text, ANSWER_SECONDS)
     for call in (eve.task, eve.stop_task, eve.task_again):
         with pytest.raises(NotFound):
             call(task.task_id)
@@ -272,30 +284,30 @@ def test_a_submitter_that_is_killed_again_and_again_hands_each_task_over_once(pl
     _sweep(platform)
 
 
+def _is_not_let_in(platform: Platform, task_id: str) -> bool:
+    """Whether the application of a task waits in YARN's queue, and YARN does not look for room for it yet."""
+    return any("is not yet activated" in one["diagnostics"] for one in platform.applications(task_id))
+
+
 def _has_no_order(hdfs: InsecureClient, folder: str) -> bool:
-    """Whether a folder does not say whose it is: one that was killed while it wrote that has left half of it."""
+    """Whether a folder does not say whose it is: one that was killed before it wrote that has left none of it."""
     if hdfs.status(f"{folder}/job.json", strict=False) is None:
         return True
-    with hdfs.read(f"{folder}/job.json") as file, suppress(ValueError):
-        json.loads(file.read())
-        return False
-    return True
+    with suppress(HdfsError), hdfs.read(f"{folder}/job.json") as file:
+        return not file.read()
+    return False  # it is taken away just now: the next look tells
 
 
 def _sweep(platform: Platform) -> None:
     """Nothing is left of what never came to YARN, but what had no name yet: that goes after some hours.
 
     Of one that YARN had, the files stay if the submitter was killed just before it took them away: they go with the
-    next job that is submitted. Here all go at once.
+    next job that is submitted.
     """
     hdfs = InsecureClient(platform.cluster.namenode_http, user=platform.cluster.user)
-    folder = f"/user/{platform.cluster.user}/.nodewise"
-    manager = ResourceManager(platform.cluster.rm_http, platform.cluster.user)
-    known = {one["id"] for one in manager.applications("NODEWISE")}
-    for name in (name for name in hdfs.list(folder) if name not in KEPT):
-        if name not in known:
-            until(partial(_has_no_order, hdfs, f"{folder}/{name}"))
-        hdfs.delete(f"{folder}/{name}", recursive=True)
+    manager = ResourceManager(platform.cluster.rm_http, platform.cluster.user, PATIENT)
+    for name in owned(platform.cluster) - {one["id"] for one in manager.applications("NODEWISE")}:
+        until(partial(_has_no_order, hdfs, f"/user/{platform.cluster.user}/.nodewise/{name}"))
 
 
 def test_what_a_program_reports_is_a_curve_while_it_runs_and_over_its_starts(
@@ -331,11 +343,7 @@ def _runner_of(job_id: str) -> psutil.Process:
 
 
 def test_the_page_shows_how_values_are_reported_and_read(platform: Platform, tmp_path: Path) -> None:
-    shell = Shell(
-        tmp_path / "reader",
-        tmp_path / "work",
-        {"NODEWISE_URL": platform.url, "NODEWISE_TOKEN_FILE": str(platform.user_file)},
-    )
+    shell = Shell(tmp_path / "reader", tmp_path / "work", platform.told)
     (shell.folder / "src").mkdir()
     (shell.folder / "src" / "report.py").write_text(block("task-report"))
     submits, reads = (
@@ -344,7 +352,7 @@ def test_the_page_shows_how_values_are_reported_and_read(platform: Platform, tmp
     )
 
     for shown, made in zip(
-        dict.fromkeys(re.findall("task_[0-9a-f]{16}", reads)), shell.run(submits).splitlines(), strict=True
+        dict.fromkeys(re.findall("task_[0-9a-f]{16}", reads)), shell.run(submits, timeout=600).splitlines(), strict=True
     ):
         reads = reads.replace(shown, made.split()[0])
 
@@ -357,13 +365,9 @@ def test_the_page_shows_how_values_are_reported_and_read(platform: Platform, tmp
 def test_a_script_that_tracks_runs_does_so_as_a_task_and_its_files_are_the_output(
     platform: Platform, tmp_path: Path
 ) -> None:
-    shell = Shell(
-        tmp_path / "reader",
-        tmp_path / "work",
-        {"NODEWISE_URL": platform.url, "NODEWISE_TOKEN_FILE": str(platform.user_file)},
-    )
+    shell = Shell(tmp_path / "reader", tmp_path / "work", platform.told)
     log_file = 'with mlflow.start_run(run_name="files"):\n    mlflow.log_text("weights", "model/net.txt")\n'
-    script = block("tracking-train").replace("for rate", f"{log_file}for rate", 1)
+    script = WAITS.format(tmp_path / "seen") + block("tracking-train").replace("for rate", f"{log_file}for rate", 1)
     (shell.folder / "src").mkdir()
     (shell.folder / "src" / "train.py").write_text(script)
     command = block("tracking-task")
@@ -374,12 +378,12 @@ def test_a_script_that_tracks_runs_does_so_as_a_task_and_its_files_are_the_outpu
         for event in events:
             if event.type == "task" and event.data["task_id"] == task_id:
                 states.append(event.data["state"])
+                if states[-1] == "running":
+                    (tmp_path / "seen").touch()
                 if TaskState(states[-1]).is_final:
                     break
 
-    assert log(platform, task_id, "stdout").splitlines()[-1] == "rate 0.5 0.18181818181818182", log(
-        platform, task_id, "stderr"
-    )
+    assert platform.log(task_id).splitlines()[-1] == "rate 0.5 0.18181818181818182", platform.log(task_id, "stderr")
     assert [state for state, _ in groupby(states)] == ["queued", "starting", "running", "succeeded"]
     hdfs = InsecureClient(platform.cluster.namenode_http, user=platform.cluster.user)
     with hdfs.read("/out/digits/model/net.txt") as file:
@@ -395,16 +399,23 @@ def test_the_speed_of_a_program_is_a_value_of_its_node_and_is_learned_for_others
 ) -> None:
     for node in platform.cluster.nodes:
         platform.admin.put_node(node, "127.0.0.1:9")
-    told = {"NODEWISE_URL": platform.url, "NODEWISE_TOKEN_FILE": str(platform.user_file)}
-    shell = Shell(tmp_path / "reader", tmp_path / "work", told)
+    shell = Shell(tmp_path / "reader", tmp_path / "work", platform.told)
     (shell.folder / "src").mkdir()
     (shell.folder / "src" / "report.py").write_text(block("task-report"))
 
-    said = shell.run(block("task-speeds"))
+    submit, show = block("task-speeds").splitlines()
+    shell.run(submit, timeout=600)
+    (seen,) = until(partial(_speeds, platform, "steps_per_second:fast"))  # it is noted after the task has ended
+    said = shell.run(show)
 
     (task,) = [one for one in platform.user.tasks() if one.spec.program == "fast"]
-    (seen,) = platform.admin.data("steps_per_second:fast")
     assert seen.node_name == task.node_name and seen.number() > 49, "it prints 50 steps at once"
     assert re.search(rf"^ fast +{task.node_name} +\d\S* +\d\S* +100 % ", said, re.MULTILINE)
-    until(lambda: len(platform.admin.data("training_speed:fast")) == len(platform.cluster.nodes))
+    until(lambda: len(_speeds(platform, "training_speed:fast")) == len(platform.cluster.nodes))
     assert {one.number() for one in platform.admin.data("training_speed:fast")} == {1.0}, "one says nothing of others"
+
+
+def _speeds(platform: Platform, data_name: str) -> list[Datum]:
+    with suppress(NotFound):  # it is registered with its first value
+        return platform.admin.data(data_name)
+    return []

@@ -25,9 +25,7 @@ def test_the_environment_says_how_long(monkeypatch: pytest.MonkeyPatch, said: st
 def test_what_is_no_such_number_is_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
     monkeypatch.setenv("NODEWISE_SERVICE_TIMEOUT", said)
 
-    with pytest.raises(
-        InvalidInput, match=r"^NODEWISE_SERVICE_TIMEOUT is '.*', and must be a number of"
-    ):
+    with pytest.raises(InvalidInput, match=r"^NODEWISE_SERVICE_TIMEOUT is '.*', and must be a number of"):
         service_timeout(7.0)
 
 

@@ -213,8 +213,7 @@ def test_submitters_hear_of_all_that_wait_as_soon_as_there_is_one(service: Serve
 
 
 def test_one_with_less_patience_than_it_asks_for_is_answered_in_time(service: Served) -> None:
-    _, token = service.client.create_token("hands", Role.SUBMITTER)
-    with InfoClient(service.url, token, timeout=4.0) as submitter:
+    with as_user(service, "hands", Role.SUBMITTER, timeout=8.0) as submitter:
         assert TunnelCalls(submitter).waiting(seconds=10) == []
 
 

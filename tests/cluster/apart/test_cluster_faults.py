@@ -141,7 +141,9 @@ def test_a_machine_crash_keeps_the_data(pair: tuple[Cluster, Cluster]) -> None:
             assert f"/{class_archives.FOLDER}/{daemon.kind}-" in maps
 
 
-def test_after_a_crash_down_leaves_nothing_and_up_finds_the_data(pair: tuple[Cluster, Cluster]) -> None:
+def test_after_a_crash_down_leaves_nothing_and_up_finds_the_data(
+    pair: tuple[Cluster, Cluster], eventually: Callable[..., None]
+) -> None:
     one, _ = pair
     argv = ["ssh", "-F", str(one.ssh_config), one.nodes[0]]
     subprocess.run([*argv, "setsid sleep 300 > /dev/null 2>&1 &"], check=True)
@@ -151,7 +153,7 @@ def test_after_a_crash_down_leaves_nothing_and_up_finds_the_data(pair: tuple[Clu
         for process in daemons.find_running(one).values():
             process.kill()
             process.wait()
-        assert {"sshd", "sleep"} <= _names(one)
+        eventually(lambda: {"sshd", "sleep"} <= _names(one))  # a shell that has forked is not yet what it runs
         (one.state / "cluster.json").write_text('{"subnet":', encoding="utf-8")
         lifecycle.down(one.home)
         session.wait(timeout=180)
@@ -169,13 +171,17 @@ def test_a_damaged_record_is_reported_and_the_data_are_kept(pair: tuple[Cluster,
 
 
 @pytest.fixture
-def subnet() -> Iterator[str]:
-    """A subnet on which one program sits on the NameNode's port."""
-    # From the end of the list, where no cluster that starts meanwhile looks.
+def free_subnet() -> str:
+    """A subnet from the end of the list, where no cluster that starts meanwhile looks."""
     highest = reversed(ports.SUBNETS[:-1])
-    subnet = next(s for s in highest if ports.find_taken([(f"{s}.1", ports.NAMENODE)]) is None)
-    with socket.create_server((f"{subnet}.1", ports.NAMENODE)):
-        yield subnet
+    return next(s for s in highest if ports.find_taken([(f"{s}.1", ports.NAMENODE)]) is None)
+
+
+@pytest.fixture
+def subnet(free_subnet: str) -> Iterator[str]:
+    """A subnet on which one program sits on the NameNode's port."""
+    with socket.create_server((f"{free_subnet}.1", ports.NAMENODE)):
+        yield free_subnet
 
 
 def test_a_port_in_use_is_named_with_its_holder(own_home: Path, subnet: str) -> None:
@@ -280,8 +286,8 @@ def test_a_disk_that_fills_up_during_the_start_is_named(small_disk: Path) -> Non
     assert processes.of_cluster(small_disk, None) == []
 
 
-def test_not_ready_in_time_names_what_is_missing_and_stops_it(own_home: Path) -> None:
+def test_not_ready_in_time_names_what_is_missing_and_stops_it(own_home: Path, free_subnet: str) -> None:
     with pytest.raises(HadoopError, match=r"not ready after 0 s, waiting for (NameNode|ResourceManager|1 of 1 )"):
-        lifecycle.up(own_home, nodes=1, ready_seconds=0)
+        lifecycle.up(own_home, nodes=1, subnet=free_subnet, ready_seconds=0)
     assert processes.of_cluster(own_home, lifecycle.load(own_home).subnet) == []
     assert not health.answers_ssh(lifecycle.load(own_home).nodes[0])

@@ -79,7 +79,8 @@ class Placing:
 
     @property
     def client(self) -> InfoClient:
-        return InfoClient.from_token_file(f"http://{self.cluster.master}:8400", self.cluster.home / "service" / "token")
+        token = self.cluster.home / "service" / "token"
+        return InfoClient.from_token_file(f"http://{self.cluster.master}:8400", token, PATIENT.seconds)
 
     def serve(self, *more: str) -> None:
         policy = self.cluster.conf_dir / site.POLICY_FILE
