@@ -54,17 +54,13 @@ class Site:
     def hdfs(self) -> InsecureClient:
         return InsecureClient(self.cluster.namenode_http, user=self.cluster.user)
 
-    def owned(self) -> set[str]:
-        """What the user's folder of jobs holds beside what stays there: files of jobs that run, or were left."""
-        return owned(self.cluster)
-
     def fresh_on(self, data_name: str) -> set[str]:
         """The nodes that have a fresh value."""
         return {datum.node_name for datum in self.client().data(data_name) if datum.state == "fresh"}
 
 
-def owned(cluster: Cluster) -> set[str]:
-    """The same for whoever needs no service."""
+def job_files(cluster: Cluster) -> set[str]:
+    """What the user's folder of jobs holds beside what stays there: folders of jobs that run, or were left."""
     hdfs, folder = InsecureClient(cluster.namenode_http, user=cluster.user), f"/user/{cluster.user}/.nodewise"
     return set(hdfs.list(folder)) - set(KEPT) if hdfs.status(folder, strict=False) else set()
 

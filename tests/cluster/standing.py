@@ -25,7 +25,7 @@ from hadoop.rest.pages import Pages
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError
 from infosvc.wire.records import Producer, Scope
-from tests.cluster.site import BROKEN, EXAMPLES, PICTURES, Site, nodewise, owned, succeed, until
+from tests.cluster.site import BROKEN, EXAMPLES, PICTURES, Site, job_files, nodewise, succeed, until
 
 NODES = 4
 LOADED = "/data/images"
@@ -219,7 +219,7 @@ def _end_applications(cluster: Cluster) -> None:
 def _take_files(cluster: Cluster) -> None:
     """Delete what a test that failed has left of its applications, which the tests of others would find."""
     hdfs = InsecureClient(cluster.namenode_http, user=cluster.user)
-    for name in owned(cluster):
+    for name in job_files(cluster):
         hdfs.delete(f"/user/{cluster.user}/.nodewise/{name}", recursive=True)
 
 

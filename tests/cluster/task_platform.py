@@ -40,7 +40,7 @@ class Platform:
     user_file: Path
 
     @property
-    def told(self) -> dict[str, str]:
+    def variables(self) -> dict[str, str]:
         """The variables by which commands find the service as the user, with patience."""
         of_service = {"NODEWISE_URL": self.url, "NODEWISE_TOKEN_FILE": str(self.user_file)}
         return {**of_service, TIMEOUT_VARIABLE: str(ANSWER_SECONDS)}
@@ -48,8 +48,8 @@ class Platform:
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         """`nodewise task` as the user calls it."""
         command = [sys.executable, "-m", "nodewise", "--home", str(self.home), "task", *words]
-        told = os.environ | self.told
-        return subprocess.run(command, env=told, capture_output=True, text=True, timeout=600, check=False)
+        variables = os.environ | self.variables
+        return subprocess.run(command, env=variables, capture_output=True, text=True, timeout=600, check=False)
 
     def ended(self, task_id: str, seconds: float = 240) -> Task:
         """A task once it has ended."""

@@ -25,7 +25,7 @@ from bench.stage import module_of
 from hadoop.local import processes
 from infosvc.wire.service_options import TIMEOUT_VARIABLE
 from jobs.division.decision_store import UNKNOWN_SECONDS
-from tests.cluster.site import ANSWER_SECONDS, Site, succeed, until
+from tests.cluster.site import ANSWER_SECONDS, Site, job_files, succeed, until
 from tests.cluster.small_network import small_network
 from tests.cluster.test_job import running
 
@@ -273,14 +273,14 @@ def test_who_waits_without_a_terminal_reads_a_line_for_each_node(work: Work) -> 
 def left(work: Work) -> list[Any]:
     """Processes, half-written files and an output of a job that must have left none."""
     output = [work.output] if work.site.hdfs().status(work.output, strict=False) else []
-    return [*working(work.site), *(work.site.owned() & {work.job_id}), *output]
+    return [*working(work.site), *(job_files(work.site.cluster) & {work.job_id}), *output]
 
 
 def test_a_running_job_that_is_killed_leaves_nothing(site: Site, doomed: Callable[..., Work]) -> None:
-    before = site.owned()
+    before = job_files(site.cluster)
     work = doomed("/out/killed")
     assert len(working(site, "jobs.worker")) >= 8
-    assert site.owned() - before == {work.job_id}
+    assert job_files(site.cluster) - before == {work.job_id}
 
     assert f"{work.job_id} killed" in succeed(site.nodewise("job", "kill", work.job_id))
 
@@ -324,7 +324,7 @@ def test_what_ended_jobs_left_behind_is_swept_when_the_next_one_is_submitted(sit
     hdfs = site.hdfs()
     listed = json.loads(succeed(site.nodewise("job", "list", "--json")))
     ended = next(one["application_id"] for one in listed if one["state"] in ("FINISHED", "FAILED", "KILLED"))
-    before = site.owned() - {ended}
+    before = job_files(site.cluster) - {ended}
     for name, age in (("application_1_0001", UNKNOWN_SECONDS + 60), ("application_1_0002", 0), ("my notes", 1e6)):
         hdfs.makedirs(f"{folder}/{name}")
         hdfs.set_times(f"{folder}/{name}", modification_time=int(1000 * (time.time() - age)))
@@ -334,7 +334,7 @@ def test_what_ended_jobs_left_behind_is_swept_when_the_next_one_is_submitted(sit
         done = site.submit("/out/swept")
 
         assert done.returncode == 0, done.stderr
-        assert site.owned() - before == {"application_1_0002", "my notes"}
+        assert job_files(site.cluster) - before == {"application_1_0002", "my notes"}
         assert "decisions" in hdfs.list(folder)
     finally:
         for name in ("application_1_0002", "my notes"):

@@ -24,7 +24,7 @@ from jobs.application.package import WORKER_PYTHON
 from jobs.division import speed_history
 from jobs.division.decision_store import tags
 from jobs.division.readings import Program
-from tests.cluster.site import BROKEN, EXAMPLES, PICTURES, Site, succeed, until
+from tests.cluster.site import BROKEN, EXAMPLES, PICTURES, Site, job_files, succeed, until
 from tests.recipes.pages import block
 
 pytestmark = pytest.mark.cluster
@@ -52,9 +52,9 @@ def rows(site: Site, output: str) -> list[dict[str, Any]]:
 
 
 def left_behind(site: Site, output: str, before: set[str]) -> list[str]:
-    """What there is of a failed job beside the record of its plan: its output, and what was not owned `before`."""
+    """What there is of a failed job beside the record of its plan: its output, and what was not there `before`."""
     output_left = [output] if site.hdfs().status(output, strict=False) else []
-    return output_left + sorted(site.owned() - before)
+    return output_left + sorted(job_files(site.cluster) - before)
 
 
 def numbers(client: InfoClient, data_name: str) -> dict[str, float]:
@@ -244,7 +244,7 @@ def test_a_model_that_does_not_fit_is_refused_before_anything_is_submitted(site:
 def test_weights_that_do_not_fit_are_refused_by_name(site: Site, tmp_path: Path) -> None:
     weights = tmp_path / "cat.params"
     weights.write_bytes(b"no parameters")
-    before = site.owned()
+    before = job_files(site.cluster)
 
     done = site.submit("hdfs:///out/weights", "--engine", "mxnet", "--weights", str(weights))
 
@@ -296,7 +296,7 @@ REFUSALS = {
 @pytest.mark.parametrize(("words", "named"), REFUSALS.values(), ids=REFUSALS)
 def test_what_cannot_work_is_refused_in_one_sentence(site: Site, words: list[str], named: str) -> None:
     site.client().put_producer(Producer("never_measured", cmd="", time_max=3600, kind=Kind.PROGRAM))
-    before = site.owned()
+    before = job_files(site.cluster)
 
     done = site.submit("hdfs:///out/refused", *words)
 
@@ -350,7 +350,7 @@ def lose_a_node(site: Site, output: str) -> tuple[int, int]:
 
     Frozen, it still counts as alive when the plan is made; then it misses its heartbeats and is lost.
     """
-    before = site.owned()
+    before = job_files(site.cluster)
     with ThreadPoolExecutor(1) as background:
         submitted = background.submit(site.submit, f"hdfs://{output}", "--engine", "mxnet")
         master = until(lambda: master_node(site, output) or submitted.done())
@@ -380,4 +380,4 @@ def test_no_job_here_that_succeeded_has_left_files(site: Site, first: dict[str, 
     succeeded = {one["application_id"] for one in listed if one["final"] == "SUCCEEDED"}
 
     assert first["job_id"] in succeeded
-    assert not succeeded & site.owned()
+    assert not succeeded & job_files(site.cluster)

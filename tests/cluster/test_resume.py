@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jobs.application.package import WORKER_PYTHON
-from tests.cluster.site import BROKEN, PICTURES, Site, succeed, until
+from tests.cluster.site import BROKEN, PICTURES, Site, job_files, succeed, until
 from tests.cluster.test_job import UNHURRIED, left_behind, rows
 
 pytestmark = pytest.mark.cluster
@@ -27,7 +27,7 @@ exec "{python}" "$@"
 def planned_job(site: Site, before: set[str]) -> str | None:
     """The job that has its plan and has not ended, beside those of before."""
     folder, hdfs = f"/user/{site.cluster.user}/.nodewise", site.hdfs()
-    names = site.owned() - before
+    names = job_files(site.cluster) - before
     return next((name for name in names if hdfs.status(f"{folder}/{name}/decision.json", strict=False)), None)
 
 
@@ -41,7 +41,7 @@ def gate(tmp_path: Path) -> Path:
 
 
 def test_a_job_whose_results_could_not_be_stored_is_resumed(site: Site, gate: Path) -> None:
-    before = site.owned()
+    before = job_files(site.cluster)
     words = ("--master-memory", "700m", "--worker-python", str(gate / "python"), *UNHURRIED)
     with ThreadPoolExecutor(1) as background:
         submitted = background.submit(site.submit, f"hdfs://{OUTPUT}", *words)

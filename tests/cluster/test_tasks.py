@@ -32,7 +32,7 @@ from infosvc.wire.records import Datum, Kind, Producer, Role
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import Task, TaskDecision, TaskState
 from jobs.kinds.task.request import RUNNER_MEMORY_MB
-from tests.cluster.site import ANSWER_SECONDS, nodewise, owned, succeed, until
+from tests.cluster.site import ANSWER_SECONDS, job_files, nodewise, succeed, until
 from tests.cluster.task_platform import ROOT, Platform, platform_of
 from tests.recipes.pages import block
 from tests.recipes.shell import Shell
@@ -246,10 +246,10 @@ def test_a_task_after_others_waits_for_them_and_fails_with_them(platform: Platfo
 def test_the_python_of_the_page_runs_a_task(platform: Platform, tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "train.py").write_text("import sys; print(sys.argv[1:])")
-    told = os.environ | platform.told | {"PYTHONPATH": str(ROOT)}
+    variables = os.environ | platform.variables | {"PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", block("task-python")]
 
-    done = subprocess.run(command, cwd=tmp_path, env=told, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=600)
 
     assert succeed(done) == "succeeded ['--epochs', '3']\n\n"
 
@@ -307,7 +307,7 @@ def _sweep(platform: Platform) -> None:
     """
     hdfs = InsecureClient(platform.cluster.namenode_http, user=platform.cluster.user)
     manager = ResourceManager(platform.cluster.rm_http, platform.cluster.user, PATIENT)
-    for name in owned(platform.cluster) - {one["id"] for one in manager.applications("NODEWISE")}:
+    for name in job_files(platform.cluster) - {one["id"] for one in manager.applications("NODEWISE")}:
         until(partial(_has_no_order, hdfs, f"/user/{platform.cluster.user}/.nodewise/{name}"))
 
 
@@ -344,7 +344,7 @@ def _runner_of(job_id: str) -> psutil.Process:
 
 
 def test_the_page_shows_how_values_are_reported_and_read(platform: Platform, tmp_path: Path) -> None:
-    shell = Shell(tmp_path / "reader", tmp_path / "work", platform.told)
+    shell = Shell(tmp_path / "reader", tmp_path / "work", platform.variables)
     (shell.folder / "src").mkdir()
     (shell.folder / "src" / "report.py").write_text(block("task-report"))
     submits, reads = (
@@ -366,7 +366,7 @@ def test_the_page_shows_how_values_are_reported_and_read(platform: Platform, tmp
 def test_a_script_that_tracks_runs_does_so_as_a_task_and_its_files_are_the_output(
     platform: Platform, tmp_path: Path
 ) -> None:
-    shell = Shell(tmp_path / "reader", tmp_path / "work", platform.told)
+    shell = Shell(tmp_path / "reader", tmp_path / "work", platform.variables)
     log_file = 'with mlflow.start_run(run_name="files"):\n    mlflow.log_text("weights", "model/net.txt")\n'
     script = WAITS.format(tmp_path / "seen") + block("tracking-train").replace("for rate", f"{log_file}for rate", 1)
     (shell.folder / "src").mkdir()
@@ -400,7 +400,7 @@ def test_the_speed_of_a_program_is_a_value_of_its_node_and_is_learned_for_others
 ) -> None:
     for node in platform.cluster.nodes:
         platform.admin.put_node(node, "127.0.0.1:9")
-    shell = Shell(tmp_path / "reader", tmp_path / "work", platform.told)
+    shell = Shell(tmp_path / "reader", tmp_path / "work", platform.variables)
     (shell.folder / "src").mkdir()
     (shell.folder / "src" / "report.py").write_text(block("task-report"))
 
