@@ -70,7 +70,6 @@ def start(home: HadoopHome, heap_mb: int = 256, notes_classes: bool = False) -> 
             f"-Xmx{heap_mb}m",
             "-XX:+UseSerialGC",
             "-XX:TieredStopAtLevel=1",
-            "-XX:+DisableExplicitGC",  # else JPype has all looked through four times in a short job
             *archive,
             f"-DHADOOP_USER_NAME={home.user}",
             *OPENS,
