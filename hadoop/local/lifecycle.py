@@ -71,7 +71,7 @@ def up(
         else:
             # What a crashed cluster left behind would hold ports and directories.
             _end_all(home, recorded)
-            say("Looking whether its ports are free")
+            say("Checking that its ports are free")
             cluster = _choose_subnet(cluster, stack)
             _forget_work(cluster)
         missing = [daemon for daemon in daemons.of(cluster) if daemon not in alive]
@@ -80,12 +80,7 @@ def up(
         elif alive:
             _repair(cluster, missing, say, ready_seconds)
         else:
-            try:
-                _start(cluster, missing, {}, say, ready_seconds)
-            except BaseException:
-                say("Stopping what was started")
-                _end_all(home, cluster)
-                raise
+            _start_all(cluster, say, ready_seconds)
         return cluster
 
 
@@ -229,9 +224,19 @@ def _end_all(home: Path, cluster: Cluster | None) -> int:
     return processes.end(lambda: processes.of_cluster(home, cluster.subnet if cluster else None))
 
 
+def _start_all(cluster: Cluster, say: Say, ready_seconds: float) -> None:
+    """Start every daemon of a cluster that does not run; when that fails, end all its processes."""
+    try:
+        _start(cluster, daemons.of(cluster), {}, say, ready_seconds)
+    except BaseException:
+        say("Stopping what was started")
+        _end_all(cluster.home, cluster)
+        raise
+
+
 def _repair(cluster: Cluster, missing: Sequence[Daemon], say: Say, ready_seconds: float) -> None:
     """Start what is missing beside daemons that run; when that fails, end only what was started."""
-    say("Looking whether the ports of what is missing are free")
+    say("Checking that the ports of what is missing are free")
     busy = ports.find_held(_addresses(missing))
     if busy:
         raise ports.in_use_error(busy)
