@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from infosvc.wire.answers import Event
 from infosvc.wire.connection import Call, Connections, error_from, pause
-from infosvc.wire.errors import InfoError, NotReady, TooManyRequests, Unreachable
+from infosvc.wire.errors import AWAY, InfoError, Unreachable
 
 SILENCE_SECONDS = 15.0  # the service says something every 5 s; after three times that its connection is dead
 PATIENCE_SECONDS = 60.0
@@ -107,7 +107,7 @@ class EventStream(Iterator[Event]):
             attempt += 1
             try:
                 self._open()
-            except (Unreachable, NotReady, TooManyRequests):
+            except AWAY:
                 if time.monotonic() > give_up:
                     raise
 

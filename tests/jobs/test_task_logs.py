@@ -82,7 +82,9 @@ def test_a_service_that_stays_away_is_given_up(clock: list[float]) -> None:
     assert PATIENCE_SECONDS < clock[0] < PATIENCE_SECONDS + 5
 
 
-def test_a_service_that_answers_now_and_then_is_not_away(clock: list[float]) -> None:
+def test_a_service_that_answers_now_and_then_is_not_away(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
     class Busy(Service):
         def task_log(self, task_id: str, stream: str, attempt: int, offset: int) -> TaskLogPiece:
             if stream == "stderr" and 0 < len(self._looks) < 999:
@@ -91,6 +93,7 @@ def test_a_service_that_answers_now_and_then_is_not_away(clock: list[float]) -> 
 
     assert len(list(followed(Busy(*["line\n"] * 1000)))) == 1000
     assert clock[0] > 2 * PATIENCE_SECONDS
+    assert capsys.readouterr().err.count("still waiting") == 1
 
 
 def test_what_is_wrong_at_the_first_look_or_for_good_is_told_at_once(clock: list[float]) -> None:

@@ -67,7 +67,7 @@ def read(client: InfoClient, task_id: str, attempt: int | None, follows: bool) -
         time.sleep(LOOK_SECONDS)
         try:
             for printed in reading.look():
-                patience.renew()
+                patience.begin_again()
                 yield printed
             patience.renew()
         except AWAY as error:

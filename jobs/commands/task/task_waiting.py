@@ -26,6 +26,11 @@ class Patience:
         """The service has answered."""
         self._since = None
 
+    def begin_again(self) -> None:
+        """It has said something, though not all: the time begins anew, and the user is not told again."""
+        if self._since is not None:
+            self._since = time.monotonic()
+
     def bear(self, error: InfoError) -> None:
         """The service has not answered; the error is raised when that has been so for too long."""
         now = time.monotonic()
