@@ -10,7 +10,6 @@ from enum import Enum
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from hadoop.client.filesystem import FileSystem
-from hadoop.client.listing import Listing
 from hadoop.client.yarn import Launch, Yarn
 from infosvc.wire.client import InfoClient
 from jobs.application.calls import Request
@@ -65,6 +64,8 @@ class Knowledge:
 
     def racks(self) -> dict[str, str]:
         """By node, its rack as HDFS has it."""
+        from hadoop.client.listing import Listing  # brings Protocol Buffers in, which no task needs
+
         return dict(Listing(self.filesystem).racks())
 
 

@@ -44,5 +44,15 @@ def test_the_application_master_imports_nothing_for_terminals(kind: str) -> None
     assert found.stdout.strip() == "[]"
 
 
+@pytest.mark.parametrize("kind", ["command", "task"])
+def test_an_application_master_that_lists_no_folder_starts_without_what_lists_them(kind: str) -> None:
+    check = (
+        "import sys, jobs.kinds, jobs.kinds.__main__; "
+        f"jobs.kinds.find_kind({kind!r}); sys.exit('hadoop.client.listing' in sys.modules)"
+    )
+
+    subprocess.run([sys.executable, "-c", check], cwd=ROOT, check=True)
+
+
 def test_the_same_sources_make_the_same_bytes() -> None:
     assert code_zip() == code_zip()
