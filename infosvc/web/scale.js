@@ -42,6 +42,17 @@ export function numberParts(number, unit) {
 }
 
 /**
+ * A number with its unit as text: "1.5 GB", "12.9 %".
+ *
+ * @param {number} number
+ * @param {string} unit
+ * @returns {string}
+ */
+export function numberText(number, unit) {
+  return numberParts(number, unit).join(" ").trim();
+}
+
+/**
  * A value with its unit as text: "1.5 GB", "0.93 processes"; what is not a number as it is, cut off when it is long.
  *
  * @param {string | null} text
@@ -51,7 +62,7 @@ export function numberParts(number, unit) {
 export function valueText(text, unit) {
   if (text === null || text === undefined) return "no data";
   const number = numberOf(text);
-  if (number !== null) return numberParts(number, unit).join(" ").trim();
+  if (number !== null) return numberText(number, unit);
   return text.length > LONGEST ? `${text.slice(0, LONGEST)}\u2026` : text;
 }
 
@@ -132,7 +143,7 @@ function key(look, text) {
 
 function ranges(scale, unit) {
   const { bounds } = scale;
-  const told = (number) => numberParts(number, unit).join(" ").trim();
+  const told = (number) => numberText(number, unit);
   if (bounds.length === 2) return [[stepOf(scale, bounds[0]), told(bounds[0])]];
   return bounds.slice(1).map((upper, at) => [at + 1, `${lowerText(bounds[at], upper, unit)} to ${told(upper)}`]);
 }

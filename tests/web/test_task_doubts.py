@@ -41,7 +41,7 @@ def test_a_queued_task_says_what_it_waits_for_and_when_it_begins(tabs: Tabs, kno
 
     expect(waits).to_contain_text("room for application masters in root.default")
     expect(waits).to_contain_text("in 2 to 9 min")
-    expect(waits).to_contain_text("place 1 of root.default")
+    expect(waits).to_contain_text("place 1 of 3 in root.default")
     accessible(page)
     with Unreloaded(page):
         tell(known.client, task, TaskState.RUNNING, "n1")

@@ -9,7 +9,7 @@ import { histogram } from "../pictures/bars.js";
 import { announce, clear, counted, fill, h, heading, problemBox, row, setText, table } from "../dom.js";
 import { form } from "../form.js";
 import { watch } from "../live.js";
-import { numberOf, numberParts, valueText } from "../scale.js";
+import { numberOf, numberText, valueText } from "../scale.js";
 import { REGISTRATION_FIELDS, WORD_FIELDS, linkTo } from "./data_names.js";
 
 const MOST_TEXTS = 50; // different texts that are counted
@@ -80,7 +80,7 @@ function merged(before, { time, values }, ttl) {
 
 /** The values over nodes: a picture of how they are spread, and a table with their ages. */
 function values(page) {
-  const text = (number) => numberParts(number, page.producer.unit).join(" ").trim();
+  const text = (number) => numberText(number, page.producer.unit);
   const bars = histogram({ text, title: `${page.name} over nodes` });
   const texts = h("div");
   const note = h("p", { class: "data-note" });

@@ -6,7 +6,7 @@ import { del, get, isAbort, path } from "../api.js";
 import { confirmed } from "../confirm.js";
 import { announce, fact, fill, h, heading, problemBox, setText, table } from "../dom.js";
 import { poll } from "../poll.js";
-import { numberParts } from "../scale.js";
+import { numberText } from "../scale.js";
 import { timeline } from "../pictures/timeline.js";
 import { decision } from "./job_decision.js";
 import { logs } from "./job_logs.js";
@@ -176,7 +176,7 @@ function nodeDone(node) {
 }
 
 function bytes(count) {
-  return numberParts(count, "bytes").join(" ");
+  return numberText(count, "bytes");
 }
 
 /** The button that ends a job, which asks once more, and what came of it. */

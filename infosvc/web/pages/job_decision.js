@@ -4,7 +4,7 @@
 
 import { get, isAbort, path } from "../api.js";
 import { fill, h, problemBox, table } from "../dom.js";
-import { numberParts } from "../scale.js";
+import { numberText } from "../scale.js";
 
 const COLUMNS = ["Node", "Value", "Age", "Confidence", "Formula", "Gets", "Own disk", "Fetches"];
 
@@ -58,6 +58,6 @@ function cells(node) {
     node.target_images,
     node.images,
     node.local_images,
-    numberParts(node.size_bytes - node.local_bytes, "bytes").join(" "),
+    numberText(node.size_bytes - node.local_bytes, "bytes"),
   ];
 }

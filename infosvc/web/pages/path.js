@@ -6,7 +6,7 @@ import { get, isAbort, isPassing } from "../api.js";
 import { counted, fill, h, heading, problemBox, setText, table } from "../dom.js";
 import { heatMap } from "../pictures/heat.js";
 import { poll } from "../poll.js";
-import { numberParts } from "../scale.js";
+import { numberText } from "../scale.js";
 
 const AGAIN_MS = 1000;
 const AFTER_TROUBLE_MS = 5000;
@@ -210,7 +210,7 @@ function planCells(plan) {
 }
 
 function valueOf(value) {
-  const number = numberParts(value.value, value.unit).join(" ").trim();
+  const number = numberText(value.value, value.unit);
   const trust = value.confidence === null ? "" : `, confidence ${value.confidence.toFixed(2)}`;
   return `${number} (${value.age_seconds.toFixed(0)} s old${trust})`;
 }
@@ -223,5 +223,5 @@ function shareOf(plan, name) {
 }
 
 function bytes(count) {
-  return numberParts(count, "bytes").join(" ");
+  return numberText(count, "bytes");
 }

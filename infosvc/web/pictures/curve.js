@@ -3,7 +3,7 @@
  */
 
 import { fill, h } from "../dom.js";
-import { numberParts } from "../scale.js";
+import { numberText } from "../scale.js";
 import uPlot from "../vendor/uPlot.esm.js";
 
 const HEIGHT = 180;
@@ -93,7 +93,7 @@ class Figure {
   }
 
   key(series, at) {
-    const told = (number) => numberParts(number, this.curve.unit).join(" ").trim();
+    const told = (number) => numberText(number, this.curve.unit);
     const numbers = series.points.map((point) => point[1]);
     const { least = Math.min(...numbers), most = Math.max(...numbers), last = numbers.at(-1) } = series;
     const words = numbers.length ? `${told(last)} (${told(least)} to ${told(most)})` : "nothing yet";
@@ -131,7 +131,7 @@ class Figure {
 function optionsOf({ unit, series }, { by, fromZero, crosshair }, width) {
   const [ink, line] = [colour("--muted"), colour("--line")];
   const axis = { stroke: ink, grid: { stroke: line, width: 0.5 }, ticks: { stroke: line, width: 0.5 } };
-  const short = (number) => (number === null ? "" : numberParts(number, unit).join(" ").trim());
+  const short = (number) => (number === null ? "" : numberText(number, unit));
   const range = (_plot, low, high) =>
     uPlot.rangeNum(fromZero ? 0 : low, high ?? 1, { min: edge(fromZero), max: edge() });
   return {

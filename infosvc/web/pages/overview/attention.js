@@ -5,7 +5,7 @@
 import { ageText, serverNow, spanText } from "../../age.js";
 import { path } from "../../api.js";
 import { counted, h } from "../../dom.js";
-import { numberParts } from "../../scale.js";
+import { numberText } from "../../scale.js";
 import { addressOf, hasPlace } from "../tasks/state.js";
 import { shortages } from "./shortage.js";
 import { waiting } from "./waiting.js";
@@ -106,10 +106,10 @@ function full(cluster) {
 }
 
 function scarce(name, { what, free, share, weight }) {
-  const left = numberParts(free, "bytes").join(" ");
+  const left = numberText(free, "bytes");
   return {
     weight,
-    what: `${name} has ${left} of its ${what} left, ${numberParts(share, "ratio").join(" ")}`,
+    what: `${name} has ${left} of its ${what} left, ${numberText(share, "ratio")}`,
     remedy: ROOM[what],
     address: `#${path("node", name)}`,
   };

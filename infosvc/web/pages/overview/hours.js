@@ -4,7 +4,7 @@
 
 import { get, isAbort, path } from "../../api.js";
 import { pointsOf, sparkline } from "../../pictures/spark.js";
-import { numberParts } from "../../scale.js";
+import { numberText } from "../../scale.js";
 
 /** Per tile: the data name, of what it is the free share, and the unit of its line. */
 const ASKED = {
@@ -60,7 +60,7 @@ export class Hours {
     if (points.length < 2) return false;
     const numbers = points.map(([, number]) => number);
     const [low, high] = [Math.min(...numbers), Math.max(...numbers)];
-    const told = (number) => numberParts(number, unit).join(" ");
+    const told = (number) => numberText(number, unit);
     const label = `Last hour: from ${told(low)} to ${told(high)}`;
     return sparkline(points, label, span, step, [0, unit === "ratio" ? 1 : high]);
   }

@@ -4,7 +4,7 @@
 
 import { path } from "../../api.js";
 import { counted, h } from "../../dom.js";
-import { numberParts, scaleOf, stepOf } from "../../scale.js";
+import { numberText, scaleOf, stepOf } from "../../scale.js";
 import { hasPlace } from "../tasks/state.js";
 import { shortages } from "./shortage.js";
 
@@ -54,5 +54,5 @@ function nodeCell(name, cluster, running, scale) {
 }
 
 function ratio(number) {
-  return numberParts(number, "ratio").join(" ");
+  return numberText(number, "ratio");
 }

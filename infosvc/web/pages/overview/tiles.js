@@ -4,7 +4,8 @@
 
 import { serverNow } from "../../age.js";
 import { counted, h } from "../../dom.js";
-import { numberParts } from "../../scale.js";
+import { AWAY_WORDS } from "../../node_state.js";
+import { numberText } from "../../scale.js";
 import { hasPlace } from "../tasks/state.js";
 import { DAY_SECONDS } from "./attention.js";
 
@@ -24,13 +25,12 @@ export function tilesOf({ cluster, hours, tasks, jobs }) {
 }
 
 function readyTile(cluster) {
-  const away = [
-    ["silent", "stale"],
-    ["lost", "lost"],
-  ].map(([word, state]) => cluster.count(state) && `${cluster.count(state)} ${word}`);
-  const words = away.filter(Boolean).join(", ") || "all that are enrolled";
+  const found = [...cluster.nodes.keys()].map((name) => cluster.away(name));
+  const count = (word) => found.filter((each) => each === word).length;
+  const away = AWAY_WORDS.filter(count).map((word) => `${count(word)} ${word}`);
+  const words = away.join(", ") || "all that are enrolled";
   const number = `${cluster.count("ready")} of ${cluster.nodes.size}`;
-  return tile("Nodes ready", number, words, "#/cluster", { isBad: away.some(Boolean) });
+  return tile("Nodes ready", number, words, "#/cluster", { isBad: away.length > 0 });
 }
 
 function usedTiles(cluster, hours) {
@@ -47,7 +47,7 @@ function used(label, { all, free, nodes }, words, line) {
   return (
     nodes > 0 &&
     all > 0 &&
-    tile(`${label} used`, numberParts(1 - free / all, "ratio").join(" "), words, "#/cluster", { line })
+    tile(`${label} used`, numberText(1 - free / all, "ratio"), words, "#/cluster", { line })
   );
 }
 
@@ -78,7 +78,7 @@ function runningTile(cluster, tasks) {
   const placed = tasks.filter(hasPlace);
   const waiting = tasks.filter((task) => ["waiting", "queued"].includes(task.state)).length;
   const on = (word) => placed.filter((task) => cluster.away(task.node_name) === word);
-  const apart = ["lost", "silent"].map((word) => apartText(on(word), word));
+  const apart = AWAY_WORDS.toReversed().map((word) => apartText(on(word), word));
   const words = [...apart, `${waiting} waiting`].filter(Boolean).join(", ");
   return tile("Tasks running", String(on(null).length), words, "#/tasks?state=not+ended");
 }
@@ -111,5 +111,5 @@ function tile(label, number, words, address, { isBad = false, line = false } = {
 }
 
 function bytes(number, unit = "bytes") {
-  return numberParts(number, unit).join(" ");
+  return numberText(number, unit);
 }

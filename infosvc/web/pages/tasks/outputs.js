@@ -5,7 +5,7 @@
 import { call, following, get, isAbort, path } from "../../api.js";
 import { counted, fill, h, problemBox, setText, table } from "../../dom.js";
 import { saved } from "../../log_view.js";
-import { numberParts } from "../../scale.js";
+import { numberText } from "../../scale.js";
 import { moment } from "../jobs.js";
 
 /**
@@ -45,7 +45,7 @@ function listed({ output, files, whole }, id, problem, signal) {
   const words = h("p", null, `${counted(files.length, "file")} below ${output}.${more}`);
   const rows = files.map((file) => [
     file.path,
-    numberParts(file.size_bytes, "bytes").join(" "),
+    numberText(file.size_bytes, "bytes"),
     moment(file.modified_at),
     saveButton(file, id, problem, signal),
   ]);

@@ -22,7 +22,7 @@ export function waiting(id, signal) {
   const show = (found) => {
     const one = isQueued && found?.waiting.find((each) => each.task_id === id);
     element.hidden = !one;
-    refill(element, one && factsOf(one, found.time).map(fact));
+    refill(element, one && factsOf(one, found).map(fact));
   };
   const look = async () => {
     try {
@@ -43,10 +43,12 @@ export function waiting(id, signal) {
   return { element, draw };
 }
 
-function factsOf(one, now) {
+function factsOf(one, { time, queues }) {
+  const all = queues.find((queue) => queue.name === one.queue)?.waiting;
+  const place = all ? `place ${one.position} of ${all} in ` : `place ${one.position} in `;
   return [
     ["Waits for", one.waits_for],
-    ["Begins", begins(one, now)],
-    ["In line", [`place ${one.position} of `, h("a", { href: "#/queue" }, one.queue)]],
+    ["Begins", begins(one, time)],
+    ["In line", [place, h("a", { href: "#/queue" }, one.queue)]],
   ];
 }
