@@ -1,8 +1,9 @@
-"""What each rule would come to on a model of the lab's workers, also one that is not built."""
+"""What each rule would come to on a model of the lab's workers."""
 
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
@@ -10,13 +11,13 @@ from statistics import fmean
 from bench.completion.draw import Wish, draw_tasks
 from bench.completion.model import ROOM
 from bench.completion.ways import LEARNED, PRESSURE, RANDOM, STOCK
+from jobs.submitter.moving import PAUSE_SECONDS, RATIO, RESTART_SECONDS, least_seconds
 
 SHARES = (1.0, 0.75, 0.5, 0.35)
 """What each worker can do beside its background load."""
 LOADS = (0.3, 0.55, 0.8)
 MOVED = "learned, moved"
-RATIO = 1.5
-"""A task moves where it is so many times as fast, if it is then done sooner, its start there included."""
+"""Programs of the lab's tasks end before they move, so this is simulated alone."""
 START_SECONDS = 5.0
 """Of a task on an idle worker, before its program begins."""
 LEAST = 1e-9
@@ -26,9 +27,14 @@ Rule = Callable[["Nodes", random.Random], int]
 
 @dataclass
 class Nodes:
-    """The tasks on each node, by number, and the seconds of an idle worker that each still needs."""
+    """The tasks on each node, by number, and the seconds of an idle worker that each still needs.
+
+    `ran` are the seconds for which each has run where it is, `moves` says how often each has moved.
+    """
 
     tasks: list[dict[int, float]] = field(default_factory=lambda: [{} for _ in SHARES])
+    ran: dict[int, float] = field(default_factory=lambda: defaultdict(float))
+    moves: dict[int, int] = field(default_factory=lambda: defaultdict(int))
 
     def with_room(self) -> list[int]:
         """The nodes that take one more."""
@@ -44,6 +50,15 @@ class Nodes:
             done = seconds * self.speed(node, len(there))
             for number in there:
                 there[number] -= done
+                self.ran[number] += seconds
+
+    def is_due(self, number: int) -> bool:
+        """Whether a task has run for long enough to move."""
+        return self.ran[number] >= least_seconds(self.moves[number]) - LEAST
+
+    def faster(self, node: int) -> list[int]:
+        """The nodes that are RATIO times as fast: none on which a task runs, as its score tells of the busy CPU."""
+        return [other for other, there in enumerate(self.tasks) if not there and SHARES[other] >= RATIO * SHARES[node]]
 
     def next_end(self) -> tuple[float, int, int]:
         """In how many seconds the next task ends, its node and its number; infinite without one."""
@@ -88,44 +103,47 @@ def simulate(wishes: Sequence[Wish], usual: float, rule: str, seed: int) -> list
     `usual` are the seconds of a usual program on an idle worker. Tasks on one node share it evenly; what has no room
     waits, the first first.
     """
-    dice, nodes, now = random.Random(seed), Nodes(), 0.0  # noqa: S311 - an experiment that can be repeated
+    dice, nodes, now, look = random.Random(seed), Nodes(), 0.0, PAUSE_SECONDS  # noqa: S311 - can be repeated
     unit = (START_SECONDS + usual) / sum(SHARES)
     coming, waiting, ended = list(wishes), list[Wish](), dict[int, float]()
     while coming or waiting or any(nodes.tasks):
         in_seconds, node, number = nodes.next_end()
         arrives = coming[0].at * unit if coming else float("inf")
-        step = min(in_seconds, arrives - now)
+        step = min(in_seconds, arrives - now, look - now)
         nodes.pass_time(step)
         now += step
         if now >= arrives - LEAST and coming:
             waiting.append(coming.pop(0))
-        else:
+        elif step == in_seconds:
             del nodes.tasks[node][number]
             ended[number] = now
         while waiting and nodes.with_room():
             wish = waiting.pop(0)
             nodes.tasks[RULES[rule](nodes, dice)][wish.number] = START_SECONDS + usual * wish.length
-        if rule == MOVED and not waiting:
-            _move(nodes)
+        if now >= look - LEAST:
+            look += PAUSE_SECONDS
+            if rule == MOVED:
+                _move(nodes)
     return [ended[wish.number] - wish.at * unit for wish in wishes]
 
 
 def _move(nodes: Nodes) -> None:
-    """Start the task elsewhere that gains most by it, then the next, until none gains."""
-    for _ in range(ROOM * len(SHARES)):
-        gains = [
-            (left / now - (left + START_SECONDS) / new, number, node, other)
-            for node, there in enumerate(nodes.tasks)
-            for number, left in there.items()
-            for other in nodes.with_room()
-            if other != node
-            and (new := nodes.speed(other, len(nodes.tasks[other]) + 1))
-            >= RATIO * (now := nodes.speed(node, len(there)))
-        ]
-        gain, number, node, other = max(gains, default=(0.0, 0, 0, 0))
-        if gain <= 0:
-            return
-        nodes.tasks[other][number] = nodes.tasks[node].pop(number) + START_SECONDS
+    """Start a task elsewhere as nodewise does, if one gains: that whose node is the slowest beside one with room.
+
+    What a task still needs, and what runs beside it, is not known. While a task waits, all nodes have some.
+    """
+    gains = [
+        (max(SHARES[other] for other in nodes.faster(node)) / SHARES[node], number, node)
+        for node, there in enumerate(nodes.tasks)
+        for number in there
+        if nodes.is_due(number) and nodes.faster(node)
+    ]
+    if gains:
+        _, number, node = max(gains)
+        other = max(nodes.faster(node), key=lambda one: nodes.speed(one, len(nodes.tasks[one]) + 1))
+        nodes.tasks[other][number] = nodes.tasks[node].pop(number) + RESTART_SECONDS
+        nodes.ran[number] = 0.0
+        nodes.moves[number] += 1
 
 
 def compare(usual: float, seeds: int) -> dict[float, dict[str, float]]:

@@ -201,10 +201,10 @@ class Yarn:
             found = [_application(report) for report in self._client.getApplications(request)]
         return sorted(found, key=lambda one: one.started_at)
 
-    def kill(self, application_id: str) -> None:
-        """End an application and all its containers."""
+    def kill(self, application_id: str, why: str = "") -> None:
+        """End an application and all its containers; its diagnostics tell why, beside who did it."""
         with java_errors(f"killing {application_id}", "`nodewise job list` shows those YARN knows"):
-            self._client.killApplication(_id(application_id))
+            self._client.killApplication(_id(application_id), why)
 
 
 def resource(launch: Launch) -> Any:

@@ -118,13 +118,16 @@ class ResourceManager:
         """Whether an application has not ended; NotKnown when there is none."""
         return self.application(application_id)["state"] not in _ENDED
 
-    def master_containers(self, application_id: str) -> list[tuple[str, str]]:
+    def started_masters(self, application_id: str) -> list[tuple[str, str]]:
         """The container of every attempt's application master, in order: its id, and its NodeManager (host:port).
 
-        NotKnown when there is no such application; HadoopError when it has not started yet.
+        None before YARN has given it a node; NotKnown when there is no such application.
         """
-        answer = self._ask(f"/apps/{quote(application_id)}/appattempts", f"application {application_id}")
-        containers = parse_attempts(answer)
+        return parse_attempts(self._ask(f"/apps/{quote(application_id)}/appattempts", f"application {application_id}"))
+
+    def master_containers(self, application_id: str) -> list[tuple[str, str]]:
+        """The same, but HadoopError when it has not started yet."""
+        containers = self.started_masters(application_id)
         if not containers:
             raise HadoopError(f"{application_id} has no log yet: no node has started its application master")
         return containers

@@ -12,9 +12,9 @@ import { asTyped as asWords, wordsOf } from "./words.js";
  * @typedef {object} Field
  * @property {string} name as the service calls it, in the body and in its errors
  * @property {string} label
- * @property {"text" | "long" | "number" | "names" | "lines" | "words" | "pairs" | "choice" | "folder"} kind `long` is text
- *   of several lines, `names` a list, `lines` a list that may hold blanks, `words` a list as one types it into a shell,
- *   `pairs` NAME=VALUE lines, `folder` a list of files
+ * @property {"text" | "long" | "number" | "names" | "lines" | "words" | "pairs" | "choice" | "flag" | "folder"} kind `long`
+ *   is text of several lines, `names` a list, `lines` a list that may hold blanks, `words` a list as one types it into a
+ *   shell, `pairs` NAME=VALUE lines, `flag` yes or no, `folder` a list of files
  * @property {string} [hint] what may stand there and what happens without it
  * @property {string[]} [options] of a choice
  * @property {boolean} [required]
@@ -88,7 +88,7 @@ function grouped(parts) {
   return [...Map.groupBy(parts, ({ field }) => field.group ?? "")].map(([group, members]) => {
     const elements = members.map((each) => each.element);
     if (!group) return elements;
-    const open = members.some(({ field, control }) => field.kind !== "choice" && control.value);
+    const open = members.some(({ field, control }) => !CHOSEN.has(field.kind) && control.value);
     return h("details", { class: "form-group", open }, h("summary", null, group), h("div", { class: "form" }, elements));
   });
 }
@@ -128,8 +128,8 @@ function part(field, value, id) {
 function controlOf(field, value, attrs) {
   const given = { ...attrs, required: field.required };
   const typed = asTyped(field, value);
-  if (field.kind === "choice") {
-    const options = field.options.map((each) => h("option", { value: each, selected: each === typed }, each));
+  if (CHOSEN.has(field.kind)) {
+    const options = optionsOf(field).map((each) => h("option", { value: each, selected: each === typed }, each));
     return h("select", given, options);
   }
   if (field.kind === "folder") return h("input", { ...given, type: "file", webkitdirectory: true });
@@ -138,10 +138,14 @@ function controlOf(field, value, attrs) {
   return h("input", { ...plain, type: "text", inputmode: field.kind === "number" ? "decimal" : null, value: typed });
 }
 
+const CHOSEN = new Set(["choice", "flag"]);
 const SEVERAL_LINES = new Set(["long", "names", "lines", "pairs"]);
 
+const optionsOf = (field) => (field.kind === "flag" ? ["no", "yes"] : field.options);
+
 function asTyped(field, value) {
-  if (value === null || value === undefined) return field.kind === "choice" ? field.options[0] : "";
+  if (value === null || value === undefined) return CHOSEN.has(field.kind) ? optionsOf(field)[0] : "";
+  if (field.kind === "flag") return value ? "yes" : "no";
   if (field.kind === "words") return asWords(value);
   if (field.kind === "pairs") return Object.entries(value).map((pair) => pair.join("=")).join("\n");
   return Array.isArray(value) ? value.join("\n") : String(value);
@@ -166,6 +170,7 @@ const AS_JSON = {
   text: (typed) => typed,
   long: (typed) => typed,
   choice: (typed) => typed,
+  flag: (typed) => typed === "yes",
   number: (typed) => (Number.isFinite(Number(typed)) ? Number(typed) : typed),
   names: (typed) => typed.split(/[\s,]+/).filter(Boolean),
   lines,

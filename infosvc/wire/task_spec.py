@@ -210,6 +210,14 @@ class TaskSpec(Record):
             "of what waits in its queue, the highest goes first", limits=Limits(least=0, most=100), example=0
         ),
     )
+    move: bool = field(
+        default=False,
+        metadata=describe(
+            "end it and start it again from its checkpoint on a node that runs its program 1.5 times as fast, when one "
+            "has room; it needs `program` and `checkpoint`",
+            example=False,
+        ),
+    )
 
     def __post_init__(self) -> None:
         for name in ("argv", "nodes", "not_nodes", "after", "data"):

@@ -111,7 +111,9 @@ def _make_option(one: Field[Any], known: Option, hint: Any) -> Callable[[Command
     shown = known.show_default and one.default is not MISSING and one.default is not None
     if _is_repeated(hint):
         more, shown = {"multiple": True}, False
-    if not known.opposite:
+    if hint is bool and not known.opposite:
+        more["is_flag"], shown = True, False
+    elif not known.opposite:
         more["type"] = _type(known, hint)
     return click.option(
         flag, one.name, help=known.help, metavar=known.metavar, envvar=known.envvar, show_default=shown, **more

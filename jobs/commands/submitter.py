@@ -24,6 +24,7 @@ from jobs.commands.options import hadoop_home, hadoop_options
 from jobs.commands.service_options import service_options
 from jobs.errors import JobError
 from jobs.submitter.cluster import TaskCluster
+from jobs.submitter.moving import Mover
 from jobs.submitter.speeds import Speeds
 from jobs.submitter.sweeping import Sweeper
 from jobs.submitter.tunnels import TunnelCaller
@@ -88,8 +89,9 @@ def _work(home: Path, hadoop: dict[str, Any], client: InfoClient, access: InfoAc
         else:
             speeds = Speeds(client, say)
             speeds.start()
-            turns = Turns(client, cluster, say, speeds)
-            return turns.turn, TunnelCaller(client, cluster, say).call, Sweeper(client, cluster, say).sweep
+            mover = Mover(client, cluster, say)
+            turns = Turns(client, cluster, say, speeds, mover)
+            return turns.turn, TunnelCaller(client, cluster, say).call, Sweeper(client, cluster, say).sweep, mover.look
 
 
 def say(line: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -19,17 +19,16 @@ from infosvc.wire.errors import InvalidInput, NotFound
 from infosvc.wire.fields import answer_of
 from infosvc.wire.records import Datum
 from infosvc.wire.task_spec import TASK_ID
-from infosvc.wire.tasks import Task
+from infosvc.wire.tasks import ConsideredNode, Task
 from jobs.application import job_record
 from jobs.application.environments import store
-from jobs.application.submit import InfoAccess, Submitter
+from jobs.application.submit import InfoAccess, MasterNeeds, Submitter
 from jobs.division.decision_store import JOB_ID
 from jobs.errors import JobError
 from jobs.kinds.task.image_store import owners_folder
-from jobs.kinds.task.request import check, further, image_id, order, start_of, task_tag
-from jobs.kinds.task.settings import DECISION, FOLDER, STOP, TUNNEL
-from jobs.submitter.placing import Seat, decide
-from jobs.submitter.replaying import USUAL_ORDER
+from jobs.kinds.task.request import check, further, image_id, is_bound, order, start_of, task_tag
+from jobs.kinds.task.settings import DECISION, FOLDER, MOVE, STOP, TUNNEL
+from jobs.submitter.placing import Seat, Sight, consider, decide
 from jobs.submitter.telling import tell
 
 ALLOWED = "box_images"
@@ -63,13 +62,16 @@ class TaskCluster:
         """One application; UnknownApplication when YARN does not know it."""
         return self._submitter.yarn.application(application_id)
 
-    def submit(self, task: Task, archive: Path | None, starts_before: int = 0) -> str:
-        """Submit a task with its files, after so many starts in applications before; the id of its application."""
+    def submit(self, task: Task, archive: Path | None, starts_before: int = 0, bound_to: Sequence[str] = ()) -> str:
+        """Submit a task with its files, after so many starts in applications before; the id of its application.
+
+        With `bound_to` the application is for these nodes alone.
+        """
         nodes = self._submitter.yarn.running_nodes()
         env = task.spec.env and self._submitter.path(store.resolve(self._submitter.filesystem, task.spec.env))
         images = self._image_nodes(task)
         asked = order(task.spec, task.task_id, archive, nodes, None, self._access, images, env)
-        asked = further(asked, starts_before)
+        asked = further(asked, starts_before, bound_to)
         check(self._submitter, asked)
         return self._submitter.submit(replace(asked, token=self._client.task_token(task.task_id)))
 
@@ -91,25 +93,46 @@ class TaskCluster:
 
     def note_decision(self, task: Task, application: Application) -> None:
         """Keep in HDFS why a start of a task runs where it runs."""
-        rooms, orders = self._manager.rooms(), self._manager.orders()
-        running = [room.node_name for room in rooms]
-        asked = order(task.spec, task.task_id, None, running, image_nodes=self._image_nodes(task)).master
+        sight = self.look()
+        asked = self._needs(task, sight)
         seat = Seat(
             task_id=task.task_id,
             node_name=application.host,
             attempt=start_of(application),
             memory_mb=asked.memory_mb,
             vcores=asked.vcores,
-            hosts=asked.hosts,
+            hosts=self._bound_to(application) or asked.hosts,
             has_ended=application.has_ended,
         )
-        known = orders.get(f"program.{task.spec.program}") or orders.get(USUAL_ORDER)
-        decision = decide(seat, rooms, known, time.time(), judging_values(self._client, task.spec.program))
+        known = judging_values(self._client, task.spec.program)
+        decision = decide(seat, sight.rooms, sight.order_of(task.spec.program), time.time(), known)
         filesystem = self._submitter.filesystem
         place = f"{owners_folder(filesystem)}/{FOLDER}/{task.task_id}"
         filesystem.make_folder(place, mode=0o700)
         content = json.dumps(answer_of(decision)).encode()
         filesystem.write(f"{place}/{DECISION}.{start_of(application)}", content, mode=0o600)
+
+    def _needs(self, task: Task, sight: Sight) -> MasterNeeds:
+        running = [room.node_name for room in sight.rooms]
+        return order(task.spec, task.task_id, None, running, image_nodes=self._image_nodes(task)).master
+
+    def look(self) -> Sight:
+        """What YARN says of its nodes now."""
+        return Sight(self._manager.rooms(), self._manager.orders())
+
+    def nodes_for(self, task: Task, sight: Sight) -> list[ConsideredNode]:
+        """The nodes that take work: which may run a task, which have room for it, and their scores for its program."""
+        asked = self._needs(task, sight)
+        seat = Seat(
+            task_id=task.task_id,
+            node_name="",
+            attempt=0,
+            memory_mb=asked.memory_mb,
+            vcores=asked.vcores,
+            hosts=asked.hosts,
+        )
+        unlabelled = [room for room in sight.rooms if not room.label]
+        return consider(seat, unlabelled, sight.own_order_of(task.spec.program))
 
     def take_away(self, task_id: str) -> None:
         """Delete what a submitter that was killed has laid out for a task."""
@@ -123,11 +146,22 @@ class TaskCluster:
         """The task that an application was laid out for, None for a job of another kind, or one half laid out."""
         if not self._submitter.filesystem.exists(order_file):
             return None
+        return self._settings(order_file).get("task_id")
+
+    def _bound_to(self, application: Application) -> Sequence[str]:
+        """The nodes that alone may have an application, empty for all that its task may use."""
+        if not is_bound(application):
+            return ()
+        return tuple(
+            self._settings(f"{self._submitter.staging(application.application_id)}/job.json").get("bound_to", ())
+        )
+
+    def _settings(self, order_file: str) -> dict[str, Any]:
+        """What the runner or master of an application was told, empty where the file does not say."""
         try:
-            found = json.loads(self._submitter.filesystem.read(order_file))["settings"].get("task_id")
-        except (ValueError, KeyError):
-            return None
-        return str(found)
+            return dict(json.loads(self._submitter.filesystem.read(order_file))["settings"])
+        except (ValueError, KeyError, TypeError):
+            return {}
 
     def forget(self, task_id: str) -> None:
         """Delete what a task has left in HDFS but its output: what it printed and why it ran where it ran."""
@@ -140,13 +174,21 @@ class TaskCluster:
         """Have the runner of a task end its program, which has STOP_SECONDS for that."""
         tell(self._submitter.filesystem, self._submitter.staging(application_id), STOP)
 
+    def ask_to_move(self, application_id: str) -> None:
+        """Have the runner of a task end its program, so that the task goes on elsewhere."""
+        tell(self._submitter.filesystem, self._submitter.staging(application_id), MOVE)
+
     def call_for_tunnels(self, application_id: str) -> None:
         """Have the runner of a task join the tunnels that wait for it; HadoopError when it does not hear."""
         tell(self._submitter.filesystem, self._submitter.staging(application_id), TUNNEL)
 
-    def kill(self, application_id: str) -> None:
-        """End an application."""
-        self._submitter.yarn.kill(application_id)
+    def has_begun(self, application_id: str) -> bool:
+        """Whether YARN has ever given an application a node."""
+        return bool(self._manager.started_masters(application_id))
+
+    def kill(self, application_id: str, why: str = "") -> None:
+        """End an application; its diagnostics tell why."""
+        self._submitter.yarn.kill(application_id, why)
 
     def record(self, application_id: str) -> tuple[Mapping[str, Any], str]:
         """The section and the last words of the record that a runner has left, both empty without one."""

@@ -10,7 +10,7 @@ from hadoop.client.yarn import Application
 from infosvc.wire.tasks import LONGEST_REASON, Task, TaskNews, TaskState
 from jobs.application.exits import Exit, exit_of
 from jobs.kinds.task.request import start_of
-from jobs.kinds.task.settings import STOPPED
+from jobs.kinds.task.settings import MOVED, STOPPED, UNBOUND
 
 EXIT_CODE = "Exit code"
 """Where the section of a task's record holds the exit code of its program."""
@@ -67,8 +67,9 @@ def state_of(application: Application, stop_asked: bool, said: str = "") -> Task
         return TaskState.RUNNING if application.state == "RUNNING" else TaskState.QUEUED
     if application.final == "SUCCEEDED":
         return TaskState.SUCCEEDED
-    is_stopped = stop_asked and (application.final == "KILLED" or said == STOPPED or is_taken_back(application))
-    return TaskState.STOPPED if is_stopped else TaskState.FAILED
+    last_words = _last_words(application, said)
+    had_to_end = application.final == "KILLED" or last_words in (STOPPED, MOVED) or is_taken_back(application)
+    return TaskState.STOPPED if stop_asked and had_to_end else TaskState.FAILED
 
 
 def is_taken_back(application: Application) -> bool:
@@ -77,6 +78,24 @@ def is_taken_back(application: Application) -> bool:
     YARN itself starts a task again then only if that has attempts left, and more than one at all.
     """
     return application.final == "FAILED" and _exit_of(application) is Exit.PREEMPTED
+
+
+def has_moved(task: Task, application: Application, said: str) -> bool:
+    """Whether an application has ended so that its task goes on elsewhere, as `said` by its runner.
+
+    A program could write that itself: it would only be started again.
+    """
+    return task.spec.move and application.final == "FAILED" and _last_words(application, said) == MOVED
+
+
+def is_unbound(application: Application) -> bool:
+    """Whether an application has ended as it waited in vain for the nodes to which it was bound."""
+    return application.final == "KILLED" and UNBOUND in application.diagnostics
+
+
+def _last_words(application: Application, said: str) -> str:
+    """What the runner has said in its record, or, if it could not leave one, to YARN."""
+    return said or application.diagnostics.partition("\n")[0]
 
 
 def _exit_of(application: Application) -> Exit | None:
@@ -99,4 +118,4 @@ def _reason(task: Task, application: Application, state: TaskState, said: str) -
     found = _exit_of(application)
     if found and (reason := _REASONS.get(found)):
         return reason.format(memory_mb=task.spec.memory_mb)
-    return application.diagnostics.partition("\n")[0] or "it left no reason; `nodewise task logs` shows its output"
+    return _last_words(application, said) or "it left no reason; `nodewise task logs` shows its output"

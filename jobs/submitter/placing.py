@@ -12,6 +12,23 @@ from dataclasses import dataclass
 from hadoop.rest.resourcemanager import NodeOrder, NodeRoom
 from infosvc.wire.records import Datum, State
 from infosvc.wire.tasks import ConsideredNode, NotedValue, TaskDecision
+from jobs.submitter.replaying import USUAL_ORDER
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What YARN says of its nodes at one moment: what those that take work have left, and the plug-in's orders."""
+
+    rooms: Sequence[NodeRoom]
+    orders: Mapping[str, NodeOrder]
+
+    def order_of(self, program: str | None) -> NodeOrder | None:
+        """The order by which the tasks of a program go, None where there is no plug-in."""
+        return self.own_order_of(program) or self.orders.get(USUAL_ORDER)
+
+    def own_order_of(self, program: str | None) -> NodeOrder | None:
+        """The order that is made for a program alone, None without one."""
+        return self.orders.get(f"program.{program}")
 
 
 @dataclass(frozen=True)
@@ -35,8 +52,7 @@ def decide(
     `known` are the values that orders are made from, of all nodes.
     """
     names = {room.node_name for room in rooms}
-    scores = dict(order.first) if order and order.age_seconds is not None else {}
-    nodes = [_considered(room, seat, scores) for room in rooms]
+    nodes = consider(seat, rooms, order)
     nodes.sort(key=lambda one: (one.score is None, -(one.score or 0.0), one.node_name))
     return TaskDecision(
         task_id=seat.task_id,
@@ -49,6 +65,12 @@ def decide(
         said=_sentence(seat.node_name, nodes, order),
         values=tuple(_noted(one) for one in known if one.node_name in names),
     )
+
+
+def consider(seat: Seat, rooms: Iterable[NodeRoom], order: NodeOrder | None) -> list[ConsideredNode]:
+    """What each node is to a task that sits there, by what it has left and its score in an order, if it has one."""
+    scores = dict(order.first) if order and order.age_seconds is not None else {}
+    return [_considered(room, seat, scores) for room in rooms]
 
 
 def _noted(datum: Datum) -> NotedValue:

@@ -61,6 +61,14 @@ def recorded(client: InfoClient) -> dict[Pair, float]:
     return found[STEPS] | in_runs
 
 
+def learned(client: InfoClient, program: str) -> dict[str, float]:
+    """What is learned of a program, by node, as a share of the fastest: fresh values alone, none if it never ran."""
+    try:
+        return _numbers(client.data(f"{LEARNED}:{program}"))
+    except NotFound:
+        return {}
+
+
 class Speeds:
     """Records what each task shows, and writes what is learned. `say` hears what goes wrong, once."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,15 +16,18 @@ from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Forbidden, InfoError, NotFound, NotReady, Unauthorized, Unreachable
 from infosvc.wire.tasks import LONGEST_REASON, Task, TaskNews, TaskState
 from jobs.errors import JobError
-from jobs.kinds.task.request import start_of
-from jobs.kinds.task.settings import STOP_SECONDS, STOPPED
-from jobs.submitter.news import is_taken_back, is_told, news_of
+from jobs.kinds.task.request import is_bound, starts_before, starts_until
+from jobs.kinds.task.settings import STOP_SECONDS, STOPPED, UNBOUND
+from jobs.submitter.moving import Mover
+from jobs.submitter.news import has_moved, is_taken_back, is_told, is_unbound, news_of
 from jobs.submitter.speeds import Speeds
 
 PATIENCE_SECONDS = STOP_SECONDS + 15.0
 """How long a runner may take that was asked to stop."""
 MOST_STARTS = 100
 """Of a task; YARN may take its room back again and again."""
+BOUND_SECONDS = 60.0
+"""How long a task that moves waits for the faster nodes alone, after which it may go anywhere."""
 OPEN = (TaskState.QUEUED, TaskState.STARTING, TaskState.RUNNING)
 """States of tasks that the submitter has to do with."""
 
@@ -41,8 +44,11 @@ class Cluster(Protocol):
     def application(self, application_id: str) -> Application:
         """One application; UnknownApplication when YARN does not know it."""
 
-    def submit(self, task: Task, archive: Path | None, starts_before: int = 0) -> str:
-        """Submit a task with its files, after so many starts in applications before; the id of its application."""
+    def submit(self, task: Task, archive: Path | None, starts_before: int = 0, bound_to: Sequence[str] = ()) -> str:
+        """Submit a task with its files, after so many starts in applications before; the id of its application.
+
+        With `bound_to` the application is for these nodes alone.
+        """
 
     def note_decision(self, task: Task, application: Application) -> None:
         """Keep why a start of a task runs where it runs."""
@@ -53,8 +59,11 @@ class Cluster(Protocol):
     def ask_to_stop(self, application_id: str) -> None:
         """Have the runner of a task end its program, which has STOP_SECONDS for that."""
 
-    def kill(self, application_id: str) -> None:
-        """End an application."""
+    def has_begun(self, application_id: str) -> bool:
+        """Whether YARN has ever given an application a node."""
+
+    def kill(self, application_id: str, why: str = "") -> None:
+        """End an application; its diagnostics tell why."""
 
     def record(self, application_id: str) -> tuple[Mapping[str, Any], str]:
         """The section and the last words of the record that a runner has left, both empty without one."""
@@ -71,15 +80,22 @@ class Turns:
     """
 
     def __init__(
-        self, client: InfoClient, cluster: Cluster, say: Callable[[str], None], speeds: Speeds | None = None
+        self,
+        client: InfoClient,
+        cluster: Cluster,
+        say: Callable[[str], None],
+        speeds: Speeds | None = None,
+        mover: Mover | None = None,
     ) -> None:
-        """`speeds` learns from tasks that have succeeded."""
+        """`speeds` learns from tasks that have succeeded, and `mover` says where tasks go on that move."""
         self._client = client
         self._cluster = cluster
         self._say = say
         self._speeds = speeds
+        self._mover = mover
         self._troubles: dict[str, str] = {}
         self._stopping: dict[str, float] = {}
+        self._waiting: dict[str, float] = {}
 
     def turn(self) -> int:
         """Do for each task what is to be done now; how many there are. InfoError when the service does not answer.
@@ -126,10 +142,10 @@ class Turns:
                 raise
             self._tell(task, TaskNews(TaskState.FAILED, str(error)[:LONGEST_REASON]))
 
-    def _hand_over(self, task: Task, starts_before: int = 0) -> None:
-        """Give a task to YARN, after so many starts; HadoopError or JobError."""
+    def _hand_over(self, task: Task, starts_before: int = 0, bound_to: Sequence[str] = ()) -> None:
+        """Give a task to YARN, after so many starts, for some nodes alone if any are named; HadoopError or JobError."""
         with tempfile.TemporaryDirectory(prefix="nodewise-task-") as folder:
-            application_id = self._cluster.submit(task, self._fetch(task, Path(folder)), starts_before)
+            application_id = self._cluster.submit(task, self._fetch(task, Path(folder)), starts_before, bound_to)
         self._say(f"{task.task_id} is {application_id}")
         self._tell(task, TaskNews(TaskState.QUEUED, "" if starts_before else None, application_id))
 
@@ -150,11 +166,15 @@ class Turns:
         except UnknownApplication:
             self._tell(task, TaskNews(TaskState.LOST, f"YARN does not know {application_id} any more"))
             return
-        if is_taken_back(application) and self._follow_on(task, application):
+        section, said = self._cluster.record(application_id) if application.has_ended else ({}, "")
+        moves = has_moved(task, application, said)
+        goes_on = moves or is_taken_back(application) or is_unbound(application)
+        if goes_on and self._follow_on(task, application, moves):
             return
         if task.stop_asked and not application.has_ended:
             self._stop(application)
-        section, said = self._cluster.record(application_id) if application.has_ended else ({}, "")
+        elif self._waits_in_vain(application):
+            self._cluster.kill(application_id, UNBOUND)
         news = news_of(task, application, section, said, time.time())
         self._tell(task, news)
         if news.node_name and (news.attempt, news.node_name) != (task.attempt, task.node_name):
@@ -163,28 +183,43 @@ class Turns:
             self._learn(task, news.node_name, section)
         if news.state.is_final:
             self._stopping.pop(application_id, None)
+            self._waiting.pop(application_id, None)
             self._cluster.clean(application_id)
 
-    def _follow_on(self, task: Task, application: Application) -> bool:
-        """Another queue has taken the room of a task back: it waits again, as one more application.
+    def _follow_on(self, task: Task, application: Application, moves: bool) -> bool:
+        """Another queue has taken the room of a task back, or it moves: it waits again, in one more application.
 
         Returns whether it does; it has ended if it was to be stopped, or was started too often.
         """
+        begun = starts_before(application) if is_unbound(application) else starts_until(application)
         last = self._cluster.find(task.task_id)
         if last and last.application_id != application.application_id:  # a submitter that was killed since did this
             self._tell(task, TaskNews(TaskState.QUEUED, application_id=last.application_id))
-        elif task.stop_asked or start_of(application) >= MOST_STARTS:
+        elif task.stop_asked or begun >= MOST_STARTS:
             return False
         else:
             try:
-                self._hand_over(task, start_of(application))
+                bound_to = self._mover.elsewhere(task) if moves and self._mover else ()
+                self._hand_over(task, begun, bound_to)
             except (HadoopError, JobError) as error:  # as while its nodes are away: what had begun is not given up
                 if isinstance(error, HadoopError) and not self._cluster.is_up():
                     raise
                 self._tell(task, TaskNews(TaskState.QUEUED, str(error)[:LONGEST_REASON]))
                 return True
+        self._waiting.pop(application.application_id, None)
         self._cluster.clean(application.application_id)
         return True
+
+    def _waits_in_vain(self, application: Application) -> bool:
+        """Whether the nodes to which an application is bound, as its task moves, have had no room for it for long.
+
+        YARN says ACCEPTED of others, too: of those that a node gets ready, and of those that begin again.
+        """
+        if not is_bound(application) or application.state not in ("SUBMITTED", "ACCEPTED"):
+            return False
+        now = time.monotonic()
+        waited = now - self._waiting.setdefault(application.application_id, now)
+        return waited > BOUND_SECONDS and not self._cluster.has_begun(application.application_id)
 
     def _note_decision(self, task: Task, application: Application) -> None:
         """Nothing waits for it, so what stands in its way is said alone."""

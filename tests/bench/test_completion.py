@@ -57,13 +57,40 @@ def test_the_search_finds_the_places_that_every_order_of_choices_would_find() ->
     assert sum(found) == pytest.approx(min(sum(complete(wishes, nodes, ALONE, 10.0)) for nodes in every))
 
 
-def test_a_rule_is_simulated_and_tasks_move_where_the_faster_node_is_free_again() -> None:
-    wishes = [wish(0, 0), wish(1, 0.1), wish(2, 0.2), wish(3, 0.3, 20.0)]
+def test_a_rule_is_simulated() -> None:
+    assert simulate([wish(0, 0)], 10.0, LEARNED, 1) == pytest.approx([15.0]), "5 s to begin and 10 s of the program"
+
+
+def test_tasks_move_one_at_a_time_once_they_have_run_for_150_seconds_where_they_are_slow() -> None:
+    # The two long ones are on the workers with 0.5 and 0.35, and the short ones on the others.
+    wishes = [wish(number, number / 10, length) for number, length in enumerate((1, 1, 1, 20, 1, 20))]
+    begun = [one.at * 15 / 2.6 for one in wishes]
 
     stays, moves = (simulate(wishes, 10.0, rule, 1) for rule in (LEARNED, MOVED))
 
-    assert stays[:3] == moves[:3] and moves[3] < stays[3]
-    assert simulate(wishes[:1], 10.0, LEARNED, 1) == pytest.approx([15.0]), "5 s to begin and 10 s of the program"
+    assert stays[:3] == moves[:3]
+    assert stays[3] == pytest.approx(205 / 0.5) and stays[5] == pytest.approx(205 / 0.35)
+    slowest, other = 160 - begun[5], 170 - begun[3]
+    assert moves[5] == pytest.approx(slowest + (205 - slowest * 0.35 + 15) / 1.0), "at the first look after 150 s"
+    assert moves[3] == pytest.approx(other + (205 - other * 0.5 + 15) / 0.75), "at the next look"
+
+
+def test_no_task_moves_to_a_worker_on_which_another_runs() -> None:
+    wishes = [wish(number, number / 10, length) for number, length in enumerate((40, 40, 1, 40))]
+
+    stays, moves = (simulate(wishes, 10.0, rule, 1) for rule in (LEARNED, MOVED))
+
+    assert moves[0] == stays[0] == pytest.approx(405 + 15), "it has its worker for itself"
+
+
+def test_a_task_that_has_moved_runs_twice_as_long_before_it_moves_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.completion.simulate.SHARES", (1.0, 0.6, 0.35))  # those of the lab allow one move each
+    wishes = [wish(number, number / 10, length) for number, length in enumerate((10, 1, 10, 40))]
+
+    moves = simulate(wishes, 10.0, MOVED, 1)
+
+    first = 160 - wishes[3].at * 15 / 1.95
+    assert moves[3] == pytest.approx(first + 300 + (405 - first * 0.35 + 15 - 300 * 0.6 + 15) / 1.0)
 
 
 def test_what_is_simulated_is_told_as_shares_of_stock() -> None:

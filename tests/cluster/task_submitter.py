@@ -15,12 +15,15 @@ from typing import Any
 
 from hadoop.client import append_stream, jvm
 from hadoop.errors import HadoopError
+from infosvc.wire.client import InfoClient
 from infosvc.wire.task_spec import TaskSpec
 from jobs.application import job_record
-from jobs.application.submit import Submitter
+from jobs.application.submit import InfoAccess, Submitter
 from jobs.errors import JobError
 from jobs.kinds.task.committing import Commit
 from jobs.kinds.task.request import check, order
+from jobs.submitter import moving
+from jobs.submitter.cluster import TaskCluster
 
 submitter: Submitter
 
@@ -57,6 +60,11 @@ def kill(job_id: str) -> None:
     submitter.kill(job_id)
 
 
+def withdraw(job_id: str, why: str) -> None:
+    """Have YARN end it for a reason, as the submitter does."""
+    submitter.yarn.kill(job_id, why)
+
+
 def stage(target: str, number: int, folder: str) -> int:
     """Upload as an attempt does that does not come to commit."""
     return Commit(submitter.filesystem, target, number).upload(Path(folder))
@@ -75,6 +83,17 @@ def finish_earlier(target: str, number: int, identity: int) -> bool:
 def commit(target: str, number: int, identity: int) -> None:
     """Commit as an attempt does that wakes."""
     Commit(submitter.filesystem, target, number).commit(identity)
+
+
+def move(url: str, token: str) -> list[str]:
+    """What the submitter says that looks for tasks to move, once all that runs has run for long enough."""
+    clock, said = [0.0], list[str]()
+    client = InfoClient(url, token)
+    mover = moving.Mover(client, TaskCluster(submitter, InfoAccess(url), client), said.append, lambda: clock[0])
+    for seconds in (moving.PAUSE_SECONDS, moving.LEAST_SECONDS):
+        clock[0] += seconds
+        mover.look()
+    return said
 
 
 def main(conf_dir: str, jars: str, user: str) -> None:

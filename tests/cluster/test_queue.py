@@ -13,6 +13,7 @@ from hadoop.rest.resourcemanager import ResourceManager
 from infosvc.wire.queues import WaitingApplication
 from jobs.dashboard.queue.line import read_ended, read_line
 from jobs.dashboard.queue.shown import look
+from jobs.kinds.task.settings import UNBOUND
 from tests.cluster.site import until
 from tests.cluster.task_session import Tasks
 
@@ -89,3 +90,12 @@ def test_one_that_ended_is_remembered_with_the_time_that_it_ran(tasks: Tasks, ma
     (known,) = [one for one in read_ended(manager) if one.job_id == job]
 
     assert known.ran is not None and known.ran >= 3.0
+
+
+def test_why_the_submitter_has_killed_one_is_told_by_yarn(tasks: Tasks) -> None:
+    _, job = tasks.submit("sleep", "600")
+
+    tasks.ask("withdraw", job, UNBOUND)
+
+    ended = tasks.ask("wait", job)
+    assert ended["final"] == "KILLED" and UNBOUND in ended["diagnostics"]

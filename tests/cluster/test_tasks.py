@@ -34,6 +34,7 @@ from infosvc.wire.tasks import Task, TaskDecision, TaskState
 from jobs.kinds.task.request import RUNNER_MEMORY_MB
 from tests.cluster.site import ANSWER_SECONDS, job_files, nodewise, succeed, until
 from tests.cluster.task_platform import ROOT, Platform, platform_of
+from tests.cluster.task_session import session_of
 from tests.recipes.pages import block
 from tests.recipes.shell import Shell
 
@@ -80,9 +81,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "work"
 
 
-def _decision(platform: Platform, task_id: str) -> TaskDecision | None:
+def _decision(platform: Platform, task_id: str, attempt: int | None = None) -> TaskDecision | None:
     with suppress(NotFound):
-        return platform.user.task_decision(task_id)
+        return platform.user.task_decision(task_id, attempt)
     return None
 
 
@@ -414,6 +415,47 @@ def test_the_speed_of_a_program_is_a_value_of_its_node_and_is_learned_for_others
     assert re.search(rf"^ fast +{task.node_name} +\d\S* +\d\S* +100 % ", said, re.MULTILINE)
     until(lambda: len(_speeds(platform, "training_speed:fast")) == len(platform.cluster.nodes))
     assert {one.number() for one in platform.admin.data("training_speed:fast")} == {1.0}, "one says nothing of others"
+
+
+MOVES = """import os, pathlib, signal, sys, time
+saved = pathlib.Path(os.environ["CHECKPOINT"], "saved")
+if saved.exists():
+    sys.exit(print(saved.read_text()))
+def leave(*_):
+    saved.write_text("from " + os.environ["NODE_NAME"])
+    sys.exit(0)
+signal.signal(signal.SIGTERM, leave)
+print("ready", flush=True)
+while True:
+    time.sleep(0.1)
+"""
+
+
+def test_a_task_moves_to_the_node_that_is_faster_and_goes_on_from_what_it_saved(
+    platform: Platform, tmp_path: Path
+) -> None:
+    platform.admin.put_producer(Producer("training_speed:mnist", "", 60.0, Kind.PROGRAM, ttl=3600))
+    shell = Shell(tmp_path / "reader", tmp_path / "work", platform.variables)
+    (shell.folder / "src").mkdir()
+    (shell.folder / "src" / "train.py").write_text(MOVES)
+    task_id = shell.run(block("task-move"), timeout=600).split()[0]
+    until(lambda: platform.log(task_id) == "ready\n")
+    until(lambda: platform.user.task(task_id).state is TaskState.RUNNING)
+    left = platform.user.task(task_id)
+    *slower, fast = [node for node in platform.cluster.nodes if node != left.node_name]
+    for node, speed in {str(left.node_name): 0.2, **dict.fromkeys(slower, 0.25), fast: 1.0}.items():
+        platform.admin.put_node(node, "127.0.0.1:9")
+        platform.admin.put_value("training_speed:mnist", node, speed)
+
+    with session_of(platform.cluster) as submitter:
+        said = submitter.ask("move", platform.url, platform.admin.create_token("mover", Role.SUBMITTER)[1])
+
+    assert said == [f"{task_id} leaves {left.node_name}: {fast} runs mnist 5.0 times as fast"]
+    task = platform.ended(task_id)
+    assert (task.state, task.attempt, task.node_name) == (TaskState.SUCCEEDED, 2, fast), task.reason
+    assert platform.log(task_id) == f"from {left.node_name}\n"
+    decision = until(partial(_decision, platform, task_id, 2))
+    assert [one.node_name for one in decision.nodes if one.allowed] == [fast], "the application was for that one alone"
 
 
 def _speeds(platform: Platform, data_name: str) -> list[Datum]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,12 +22,14 @@ from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import Task, TaskNews, TaskState
 from infosvc.wire.tunnel.tunnel_end import TunnelCalls
 from jobs.errors import JobError
-from jobs.submitter.turns import Turns
+from jobs.kinds.task.settings import MOVED, UNBOUND
+from jobs.submitter.moving import Mover
+from jobs.submitter.turns import BOUND_SECONDS, Turns
 from jobs.submitter.waking import Waker, is_urgent
 from tests.jobs.conftest import TOKEN
 
 SPEC = TaskSpec(("true",))
-FIRST = "application_1_0001"
+FIRST, SECOND = "application_1_0001", "application_1_0002"
 TAKEN_BACK = (
     "Application application_1_0001 failed 1 times due to AM Container for appattempt_1_0001_000001 exited with  "
     "exitCode: -102\nFailing this attempt.Diagnostics: Container preempted by scheduler"
@@ -43,6 +47,9 @@ class Played:
         self.killed: list[str] = []
         self.cleaned: list[str] = []
         self.taken_back: set[str] = set()
+        self.moved: set[str] = set()
+        self.bound_to: dict[str, tuple[str, ...]] = {}
+        self.begun: set[str] = set()
         self.starts_before: list[int] = []
 
     def is_up(self) -> bool:
@@ -58,15 +65,26 @@ class Played:
             return Application(
                 application_id, "", "FAILED", "FAILED", 0.0, TAKEN_BACK, "n1", 1.0, frozenset(), attempt=1
             )
-        return Application(application_id, "", "ACCEPTED", "UNDEFINED", 0.0, "", "N/A", 1.0)
+        if application_id in self.moved:
+            return Application(application_id, "", "FINISHED", "FAILED", 0.0, MOVED, "n1", 1.0, attempt=1)
+        waits = Application(application_id, "", "ACCEPTED", "UNDEFINED", 0.0, "", "N/A", 1.0)
+        if not self.bound_to.get(application_id):
+            return waits
+        bound = replace(waits, tags=frozenset({"starts:1", "bound"}), attempt=1)
+        if application_id not in self.killed:
+            return bound
+        return replace(bound, state="KILLED", final="KILLED", diagnostics=f"killed with diagnostic message: {UNBOUND}")
 
-    def submit(self, task: Task, archive: Path | None, starts_before: int = 0) -> str:
+    def submit(self, task: Task, archive: Path | None, starts_before: int = 0, bound_to: Sequence[str] = ()) -> str:
         assert archive is None
         if fault := self.fails.get(task.name):
             raise fault
-        assert self.tagged.get(task.task_id, "") in {"", *self.taken_back}, "handed over twice"
+        assert self.tagged.get(task.task_id, "") in {"", *self.taken_back, *self.moved, *self.killed}, (
+            "handed over twice"
+        )
         self.starts_before.append(starts_before)
         self.tagged[task.task_id] = f"application_1_{len(self.starts_before):04}"
+        self.bound_to[self.tagged[task.task_id]] = tuple(bound_to)
         return self.tagged[task.task_id]
 
     def take_away(self, task_id: str) -> None:
@@ -75,12 +93,15 @@ class Played:
     def ask_to_stop(self, application_id: str) -> None:
         raise NotImplementedError(application_id)
 
-    def kill(self, application_id: str) -> None:
+    def kill(self, application_id: str, why: str = "") -> None:
         self.killed.append(application_id)
 
+    def has_begun(self, application_id: str) -> bool:
+        return application_id in self.begun
+
     def record(self, application_id: str) -> tuple[Mapping[str, Any], str]:
-        assert application_id in self.taken_back
-        return {}, ""
+        assert application_id in {*self.taken_back, *self.moved, *self.killed}
+        return {}, MOVED if application_id in self.moved else ""
 
     def clean(self, application_id: str) -> None:
         self.cleaned.append(application_id)
@@ -133,7 +154,7 @@ def test_a_task_that_was_taken_is_looked_for_before_it_is_handed_over(client: In
         """As a SIGKILL between YARN's answer and the service's."""
 
     class Deadly(Played):
-        def submit(self, task: Task, archive: Path | None, starts_before: int = 0) -> str:
+        def submit(self, task: Task, archive: Path | None, starts_before: int = 0, bound_to: Sequence[str] = ()) -> str:
             cluster.submit(task, archive, starts_before)
             raise Killed
 
@@ -168,13 +189,13 @@ def test_a_task_whose_room_was_taken_back_waits_again_as_one_more_application(
     turns.turn()
 
     again = client.task(task.task_id)
-    assert (again.state, again.application_id, again.attempt) == (TaskState.QUEUED, "application_1_0002", 1)
+    assert (again.state, again.application_id, again.attempt) == (TaskState.QUEUED, SECOND, 1)
     assert (cluster.starts_before, cluster.cleaned) == ([0, 1], [FIRST])
     turns.turn()
-    assert client.task(task.task_id).application_id == "application_1_0002", "once"
+    assert client.task(task.task_id).application_id == SECOND, "once"
     client.put_task_news(task.task_id, TaskNews(TaskState.QUEUED, application_id=FIRST))  # as if nobody had heard of it
     turns.turn()
-    assert client.task(task.task_id).application_id == "application_1_0002"
+    assert client.task(task.task_id).application_id == SECOND
     assert cluster.starts_before == [0, 1], "a submitter that was killed between has handed it over"
 
 
@@ -201,7 +222,7 @@ def test_one_that_was_handed_over_again_and_is_to_be_stopped_is_stopped_there(
     assert client.task(task.task_id).state is TaskState.QUEUED
     turns.turn()
 
-    assert cluster.killed == ["application_1_0002"]
+    assert cluster.killed == [SECOND]
 
 
 def test_one_that_cannot_go_on_now_waits_with_the_reason_and_goes_on_later(client: InfoClient, cluster: Played) -> None:
@@ -216,7 +237,95 @@ def test_one_that_cannot_go_on_now_waits_with_the_reason_and_goes_on_later(clien
     turns.turn()
 
     again = client.task(task.task_id)
-    assert (again.state, again.reason, again.application_id) == (TaskState.QUEUED, "", "application_1_0002")
+    assert (again.state, again.reason, again.application_id) == (TaskState.QUEUED, "", SECOND)
+
+
+class Narrowing(Mover):
+    """Knows two faster nodes with room."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def elsewhere(self, task: Task) -> Sequence[str]:
+        self.asked += 1
+        return "n2", "n3"
+
+
+@pytest.fixture
+def moving(client: InfoClient, cluster: Played) -> tuple[Task, Turns]:
+    """A task that has moved: its application has ended, and nothing follows yet."""
+    task = client.submit_task(TaskSpec(("true",), program="net", checkpoint="/kept", move=True))
+    turns = Turns(client, cluster, lambda _: None, mover=Narrowing())
+    turns.turn()
+    cluster.moved.add(FIRST)
+    return task, turns
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time by which the submitter waits, in a list of one."""
+    now = [1_000.0]
+    monkeypatch.setattr("jobs.submitter.turns.time", SimpleNamespace(time=time.time, monotonic=lambda: now[0]))
+    return now
+
+
+def test_a_task_that_moves_goes_on_as_one_more_application_for_the_faster_nodes(
+    client: InfoClient, cluster: Played, moving: tuple[Task, Turns]
+) -> None:
+    task, turns = moving
+
+    turns.turn()
+    turns.turn()
+
+    again = client.task(task.task_id)
+    assert (again.state, again.application_id) == (TaskState.QUEUED, SECOND)
+    assert (cluster.starts_before, cluster.bound_to[SECOND], cluster.cleaned) == ([0, 1], ("n2", "n3"), [FIRST])
+    assert not cluster.killed
+
+
+def test_a_task_that_moves_goes_anywhere_when_the_faster_nodes_have_had_no_room_for_long(
+    client: InfoClient, cluster: Played, moving: tuple[Task, Turns], clock: list[float]
+) -> None:
+    task, turns = moving
+    turns.turn()
+    turns.turn()
+    clock[0] += BOUND_SECONDS + 1
+    cluster.begun.add(SECOND)
+    turns.turn()
+    assert not cluster.killed, "a node gets it ready, or YARN that was restarted begins it again"
+
+    cluster.begun.clear()
+    turns.turn()
+    assert cluster.killed == [SECOND]
+    turns.turn()
+
+    again = client.task(task.task_id)
+    assert (again.state, again.application_id) == (TaskState.QUEUED, "application_1_0003")
+    assert (cluster.starts_before, cluster.bound_to["application_1_0003"]) == ([0, 1, 1], ())
+    assert cluster.cleaned == [FIRST, SECOND]
+
+
+def test_a_task_that_moves_and_is_to_be_stopped_ends(
+    client: InfoClient, cluster: Played, moving: tuple[Task, Turns]
+) -> None:
+    task, turns = moving
+    client.stop_task(task.task_id)
+
+    turns.turn()
+
+    ended = client.task(task.task_id)
+    assert (ended.state, ended.reason, cluster.starts_before) == (TaskState.STOPPED, "it was stopped", [0])
+
+
+def test_a_submitter_that_is_killed_once_a_task_that_moves_is_handed_over_hands_it_over_once(
+    client: InfoClient, cluster: Played, moving: tuple[Task, Turns]
+) -> None:
+    task, turns = moving
+    cluster.submit(client.task(task.task_id), None, 1, ("n2",))  # and it was killed before it could tell
+
+    turns.turn()
+
+    assert (client.task(task.task_id).application_id, cluster.starts_before) == (SECOND, [0, 1])
 
 
 def test_a_task_that_was_taken_and_never_reached_yarn_can_be_stopped(client: InfoClient, cluster: Played) -> None:

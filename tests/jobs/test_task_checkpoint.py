@@ -157,6 +157,20 @@ def test_while_hdfs_is_away_nothing_breaks_and_the_last_is_kept_afterwards(
     made.close()
 
 
+def test_the_last_is_kept_if_hdfs_comes_back_soon(start: Start, hdfs: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, folder, _ = start("one")
+    (folder / "step").write_text("1")
+    hdfs.is_away = True
+
+    def wait(_: float) -> None:
+        hdfs.is_away = False
+
+    monkeypatch.setattr("jobs.kinds.task.checkpoint.time.sleep", wait)
+    made.close()
+
+    assert hdfs.path("/ckpt/start-1/1/step").read_text() == "1"
+
+
 def test_nothing_of_a_users_own_is_deleted(start: Start, hdfs: Folder) -> None:
     hdfs.make_folder("/ckpt/1")
     hdfs.make_folder("/ckpt/start-up")

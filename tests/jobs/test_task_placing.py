@@ -14,7 +14,7 @@ from infosvc.wire.errors import NotFound
 from infosvc.wire.fields import answer_of
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import TaskDecision, TaskNews, TaskState
-from jobs.submitter.placing import Seat, decide
+from jobs.submitter.placing import Seat, Sight, consider, decide
 from tests.jobs.conftest import TOKEN
 from tests.jobs.played import Hadoop
 
@@ -53,6 +53,15 @@ def test_the_nodes_are_shown_by_score_with_what_they_had_left() -> None:
 )
 def test_why_is_said_in_a_sentence(sits: Seat, order: NodeOrder | None, sentence: str) -> None:
     assert sentence in decide(sits, ROOMS, order, 1.0).said
+
+
+def test_a_program_goes_by_its_own_order_or_by_the_usual_one() -> None:
+    own = NodeOrder("program.net", 0.4, (("b", 0.7),))
+    sight = Sight(ROOMS, {"first": ORDER, "program.net": own})
+
+    assert [sight.order_of(program) for program in ("net", "other", None)] == [own, ORDER, ORDER]
+    assert [sight.own_order_of(program) for program in ("net", "other", None)] == [own, None, None]
+    assert [one.score for one in consider(seat(""), sight.rooms, own)] == [None, 0.7, None]
 
 
 def test_an_order_is_read_as_the_plug_in_tells_it() -> None:

@@ -20,7 +20,7 @@ from jobs.errors import JobError
 from jobs.kinds.task import runner, service_access, work_folder
 from jobs.kinds.task.committing import Commit
 from jobs.kinds.task.printed import CUT, PIECE_BYTES, Spool
-from jobs.kinds.task.request import LEAST_MEMORY_MB, RUNNER_MEMORY_MB, further, order, start_of
+from jobs.kinds.task.request import LEAST_MEMORY_MB, RUNNER_MEMORY_MB, further, is_bound, order, start_of, starts_until
 from jobs.kinds.task.runner import ENDED, Task
 from jobs.kinds.task.settings import FILES, TaskSettings
 from tests.jobs.stored import SPEC
@@ -138,7 +138,19 @@ def test_one_more_application_of_a_task_counts_its_starts_on() -> None:
     application = Application("application_1_0001", "", "RUNNING", "UNDEFINED", 0.0, "", "n1", 1.0, attempt=2)
     assert start_of(application) == 2
     assert start_of(replace(application, tags=frozenset(second.tags))) == 5
-    assert start_of(replace(application, tags=frozenset(second.tags), attempt=0)) == 0
+    waits = replace(application, tags=frozenset(second.tags), attempt=0)
+    assert (start_of(waits), starts_until(waits)) == (0, 3)
+
+
+def test_one_more_application_of_a_task_may_be_bound_to_some_of_its_nodes() -> None:
+    spec = TaskSpec(["true"], nodes=("a", "b"))
+    bound = further(order(spec, ID, None, ["a", "b"]), 1, ["b"])
+    free = further(order(spec, ID, None, ["a", "b"]), 2)
+
+    application = Application("application_1_0001", "", "ACCEPTED", "UNDEFINED", 0.0, "", "N/A", 1.0)
+    asked = [(one.master.hosts, tuple(one.settings["bound_to"])) for one in (bound, free)]
+    assert asked == [(("b",), ("b",)), (["a", "b"], ())]
+    assert [is_bound(replace(application, tags=frozenset(one.tags))) for one in (bound, free)] == [True, False]
 
 
 IMAGE = "sha256:" + "a" * 64

@@ -269,6 +269,26 @@ def test_a_new_task_is_asked_for_by_keyboard_with_a_folder(tabs: Tabs, known: Kn
     assert found == {"train.py": b"print('training')\n", f"deep/{long}": b"\0" * 700}
 
 
+def test_whether_a_task_may_move_is_chosen_and_what_lacks_is_told_beside_it(tabs: Tabs, known: Known) -> None:
+    page = tabs.open(known.url, "#/tasks/new", TOKEN)
+    tabs.expect(page, r"status of 422")
+    page.get_by_label("Program and arguments").fill("python3 train.py")
+    page.locator("summary").filter(has_text="More").click()
+    page.get_by_label("Move", exact=True).select_option("yes")
+    page.get_by_role("button", name="Ask for it").click()
+    expect(page.get_by_text("a task can move only with a program and a checkpoint")).to_be_visible()
+
+    page.get_by_label("Program", exact=True).fill("net")
+    page.get_by_label("Checkpoint").fill("/checkpoints/net")
+    page.get_by_role("button", name="Ask for it").click()
+    expect(page.locator(".headline")).to_contain_text("queued")
+    page.locator("summary").filter(has_text="What was asked for").click()
+    expect(page.get_by_text("to a node that is faster, when one has room")).to_be_visible()
+
+    (task,) = known.client.tasks()
+    assert task.spec.move
+
+
 def test_what_the_service_refuses_stands_beside_its_field_also_within_a_closed_part(tabs: Tabs, known: Known) -> None:
     page = tabs.open(known.url, "#/tasks/new", TOKEN)
     tabs.expect(page, r"status of 422")

@@ -50,7 +50,7 @@ OF_ANY = ("task_id", "port", "url", "token_file", "ca_file")
 
 @click.command()
 @click.argument("task_id", required=False)
-@made_options(TaskSpec, without=("argv", "array", "at_once", "files", "commit", "changes", "after"))
+@made_options(TaskSpec, without=("argv", "array", "at_once", "files", "commit", "changes", "after", "move"))
 @click.option(
     "--folder",
     type=click.Path(exists=True, file_okay=False, path_type=Path),

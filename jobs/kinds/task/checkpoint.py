@@ -23,6 +23,8 @@ FOLDER = ".checkpoint"
 """Below the task's folder."""
 START = "start-"
 LOOK_SECONDS = 2.0
+LAST_LOOKS = 3
+"""At the end, with LOOK_SECONDS between them, if HDFS does not take what is left."""
 LONGEST_SECONDS = 60.0
 """After so long a folder is kept although the program writes to it all the time."""
 KEPT = 2
@@ -61,14 +63,19 @@ class Checkpoint:
         """Keep what there is now, and no more after that; what HDFS does not take is told."""
         self._ended.set()
         self._thread.join()
-        self.keep_now()
+        for look in range(LAST_LOOKS):
+            if look:
+                time.sleep(LOOK_SECONDS)
+            if self.keep_now():
+                return
 
-    def keep_now(self) -> None:
-        """Keep what there is now, as the node may be left soon; what HDFS does not take is told."""
+    def keep_now(self) -> bool:
+        """Keep what there is now, as the node may be left soon; whether HDFS has taken it, and else it is told why."""
         now = _look(self._folder)
         with self._keeping:
             if now != self._kept:
                 self._keep(now)
+            return now == self._kept
 
     def _run(self) -> None:
         before, changed_at = self._kept, time.monotonic()

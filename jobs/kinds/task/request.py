@@ -25,7 +25,7 @@ whose heap may grow.
 """
 LEAST_MEMORY_MB = 512
 """Of any application master, as its options have it."""
-TAG, STARTS = "task:", "starts:"
+TAG, STARTS, BOUND = "task:", "starts:", "bound"
 
 
 def check(submitter: Submitter, order: Order) -> None:
@@ -86,18 +86,38 @@ def order(
     )
 
 
-def further(asked: Order, starts_before: int) -> Order:
-    """A task as one more application of it, after others in which it was started so often."""
-    if not starts_before:
+def further(asked: Order, begun: int, bound_to: Sequence[str] = ()) -> Order:
+    """A task as one more application of it, after others in which it was started so often.
+
+    With `bound_to` it is for these nodes alone, all of which may run it.
+    """
+    if not begun:
         return asked
-    settings = {**asked.settings, "starts_before": starts_before}
-    return replace(asked, settings=settings, tags=[*asked.tags, f"{STARTS}{starts_before}"])
+    settings = {**asked.settings, "starts_before": begun, "bound_to": tuple(bound_to)}
+    asked = replace(asked, settings=settings, tags=[*asked.tags, f"{STARTS}{begun}"])
+    if not bound_to:
+        return asked
+    return replace(asked, tags=[*asked.tags, BOUND], master=replace(asked.master, hosts=tuple(bound_to)))
 
 
 def start_of(application: Application) -> int:
-    """Which start of its task an application is at, counted over all of its applications; 0 before the first."""
-    before = next((int(tag.removeprefix(STARTS)) for tag in application.tags if tag.startswith(STARTS)), 0)
-    return before + application.attempt if application.attempt else 0
+    """Which start of its task an application is at, counted over all of its applications; 0 before its own first."""
+    return starts_until(application) if application.attempt else 0
+
+
+def starts_until(application: Application) -> int:
+    """How often a task has been started up to now, by its newest application."""
+    return starts_before(application) + application.attempt
+
+
+def starts_before(application: Application) -> int:
+    """How often a task was started before this application of it."""
+    return next((int(tag.removeprefix(STARTS)) for tag in application.tags if tag.startswith(STARTS)), 0)
+
+
+def is_bound(application: Application) -> bool:
+    """Whether an application is for fewer nodes than its task names, as it moves."""
+    return BOUND in application.tags
 
 
 def task_tag(task_id: str) -> str:

@@ -1,12 +1,12 @@
 """Runs the program of a task in the application master's own container, once or until it has ended once.
 
-A task that its owner stops hears so by a call, and its program has STOP_SECONDS from SIGTERM to SIGKILL. When another
-queue takes its room back, YARN says so beforehand, the program hears SIGTERM then, and the runner waits for the end
-that YARN brings: such a start does not count. If YARN does without the room after all, the program starts again here.
-SIGTERM to the runner - somebody kills the application - reaches the program at once, too, but YARN sends SIGKILL 250 ms
-after SIGTERM unless the NodeManagers' site file has another `yarn.nodemanager.sleep-delay-before-sigkill.ms`;
-nodewise's clusters leave it at that. YARN's signal goes to all processes of the container, so a program may hear
-SIGTERM twice.
+A task that its owner stops, or that moves to another node, hears so by a call, and its program has STOP_SECONDS from
+SIGTERM to SIGKILL. When another queue takes its room back, YARN says so beforehand, the program hears SIGTERM then, and
+the runner waits for the end that YARN brings: such a start does not count. If YARN does without the room after all, the
+program starts again here. SIGTERM to the runner - somebody kills the application - reaches the program at once, too,
+but YARN sends SIGKILL 250 ms after SIGTERM unless the NodeManagers' site file has another
+`yarn.nodemanager.sleep-delay-before-sigkill.ms`; nodewise's clusters leave it at that. YARN's signal goes to all
+processes of the container, so a program may hear SIGTERM twice.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ from jobs.kinds.task.committing import Commit
 from jobs.kinds.task.printed import Printed
 from jobs.kinds.task.settings import (
     FOLDER,
+    MOVE,
+    MOVED,
     PROGRAM_SECONDS,
     STEPS_PER_SECOND,
     STOP,
@@ -71,7 +73,7 @@ class _Result:
 class Task(Runner):
     """One attempt at one task, made by the main thread; JobError tells how its program failed."""
 
-    calls: ClassVar[Mapping[str, int]] = {STOP: 0, TUNNEL: 0}
+    calls: ClassVar[Mapping[str, int]] = {STOP: 0, MOVE: 0, TUNNEL: 0}
 
     def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt
@@ -86,7 +88,8 @@ class Task(Runner):
         self._kept: Checkpoint | None = None
         self._seconds: float | None = None
         self._goes_on = False
-        self._is_stopped = self._has_to_stop = self._is_over = False
+        self._is_stopped = self._is_over = False
+        self._asked_to_end = ""
         self._wanted_back_at: float | None = None
         self._longest_seconds = taking_back.longest_seconds(Path(attempt.spec.conf_dir))
         self._woken = threading.Event()
@@ -126,11 +129,12 @@ class Task(Runner):
         return self._conclude(result)
 
     def hear(self, call: str, request: Request) -> None:  # noqa: ARG002 the calls say nothing more
-        """The owner stops the task, of which one that has ended hears nothing; or somebody opens a tunnel to it."""
+        """The program is to end, as its owner stops it or it moves; or somebody opens a tunnel to it."""
         if call == TUNNEL:
             self._tunnels.join()
             return
-        self._has_to_stop = True
+        if call == STOP or not self._asked_to_end:
+            self._asked_to_end = STOPPED if call == STOP else MOVED
         self._woken.set()
         self._end_soon(STOP_SECONDS)
 
@@ -227,26 +231,28 @@ class Task(Runner):
         self._box, self._said = box, "running"
         self._tunnels.enter(box)
         self._telling.change(running=True, reason="", idle_since=None)
-        if self._is_stopped or self._has_to_stop or self._wanted_back_at:  # just now, when there was no box yet
+        if self._is_stopped or self._asked_to_end or self._wanted_back_at:  # just now, when there was no box yet
             box.end(STOP_SECONDS)
         limit = self._settings.seconds_at_most
         using = Using(box, printed.note_use, lambda since: self._telling.change(idle_since=since))
         try:
             ended = box.wait(None if limit is None else min(limit, threading.TIMEOUT_MAX))
+            asked_to_end = self._asked_to_end  # who asks after the end comes too late
         finally:
             using.close()
             self._telling.change(idle_since=None)
         self._seconds = time.monotonic() - begun
         if ended is None:
-            return _Result(box.end(STOP_SECONDS).code, f"it ran longer than {limit:g} s")
+            return _Result(box.end(STOP_SECONDS).code, asked_to_end or f"it ran longer than {limit:g} s")
         if self._is_stopped:
             self._leave()
-        if self._wanted_back_at and not self._has_to_stop:
+        if self._wanted_back_at and not asked_to_end:
             self._wait_for_yarn(printed)
-            if not self._has_to_stop:
+            asked_to_end = self._asked_to_end
+            if not asked_to_end:
                 return None
-        if self._has_to_stop:
-            return _Result(ended.code, STOPPED)
+        if asked_to_end:
+            return _Result(ended.code, asked_to_end)
         return _Result(ended.code, f"the program {ended.text}" if ended.code else "")
 
     def _store(self, commit: Commit, folder: Path, result: _Result) -> None:
@@ -299,7 +305,7 @@ class Task(Runner):
             self._kept.keep_now()
         while self._wanted_back_at and (left := self._wanted_back_at + self._longest_seconds - time.monotonic()) > 0:
             if self._woken.wait(left):
-                if self._has_to_stop:
+                if self._asked_to_end:
                     return
                 self._leave()
         self._wanted_back_at = None

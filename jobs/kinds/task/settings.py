@@ -18,12 +18,18 @@ DECISION = "decision"
 STOP = "/stop"
 """The call by which the owner of a task has its program ended: by SIGTERM, and after STOP_SECONDS by SIGKILL."""
 STOP_SECONDS = 30.0
+MOVE = "/move"
+"""The call by which the submitter has a program ended that is to start again on another node, as with STOP."""
 TUNNEL = "/tunnel"
 """The call by which the submitter tells that somebody has opened a tunnel to the task."""
 STEPS_PER_SECOND, PROGRAM_SECONDS = "Steps per second", "Seconds"
 """In the record of a task: how fast its program went by the steps that it reported, if it did, and how long it ran."""
 STOPPED = "it was stopped"
 """Why such a task has failed."""
+MOVED = "it moves to another node"
+"""Why an application of a task has failed that is followed by one more."""
+UNBOUND = "none of the faster nodes has room any more"
+"""Why an application was killed that was bound to them; one more for any node follows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +46,7 @@ class TaskSettings(Settings):
     image             of which a box shows the files, by its id; None for a box that shows the node's
     has_environment   whether a published Python environment lies beside the runner
     starts_before     of the task, in applications before this one: its starts are counted on
+    bound_to          the nodes that alone may have this application, as the task moves; empty for all it may use
     """
 
     task_id: str
@@ -56,3 +63,4 @@ class TaskSettings(Settings):
     image: str | None = None
     has_environment: bool = False
     starts_before: int = 0
+    bound_to: Sequence[str] = ()

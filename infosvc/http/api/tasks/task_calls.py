@@ -103,6 +103,8 @@ class Tasks(Resource):
         spec, owner = read(TaskSpec, body()), user_of(caller())
         if not spec.argv[0]:
             raise InvalidInput("argv[0] is empty", "argv", remedy="name a program")
+        if spec.move and not (spec.program and spec.checkpoint):
+            raise InvalidInput("a task can move only with a program and a checkpoint", "move", remedy="name both")
         return _created(NewTask(lifecycle.new_id(owner, _key()), owner, spec))
 
 

@@ -43,6 +43,7 @@ function kindOf(name, { type }) {
   if (name === "files") return "folder";
   if (type === "integer" || type === "number") return "number";
   if (type === "object") return "pairs";
+  if (type === "boolean") return "flag";
   return type === "array" ? (LISTS[name] ?? "lines") : "text";
 }
 

@@ -126,6 +126,7 @@ function askedFor({ spec, again_of: first }) {
     ["Time at most", spec.seconds_at_most && spanText(spec.seconds_at_most)],
     ["Data", spec.data.map((each) => h("div", null, each))],
     ["Checkpoint", spec.checkpoint],
+    ["Moves", spec.move && "to a node that is faster, when one has room"],
     ["Output", spec.output],
     ["Array", spec.array],
     ["Folder", spec.files && h("code", null, spec.files)],
