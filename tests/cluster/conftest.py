@@ -13,6 +13,7 @@ from bench.stage import PATIENT
 from hadoop.local import health, lifecycle
 from hadoop.local.lifecycle import Cluster
 from hadoop.rest.pages import NoAnswer
+from tests.cluster.hadoop_scripts import Scripts, scripts_of
 from tests.cluster.site import Site
 from tests.cluster.standing import Standing
 from tests.cluster.task_session import Tasks, session_of
@@ -22,8 +23,8 @@ Eventually = Callable[..., None]
 
 
 # Modules by what they do to the cluster that they share: agents run beside as few of them as possible, and those that
-# change its settings or kill what belongs to it come last.
-ORDER = ("cluster", "site", "dashboard", "stage", "special")
+# change its settings or kill what belongs to it come last, HDFS after YARN: whoever came next would start it anew.
+ORDER = ("cluster", "site", "dashboard", "stage", "special", "other_hdfs")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -60,6 +61,13 @@ def site(standing: Standing) -> Site:
 def tasks(cluster: Cluster) -> Iterator[Tasks]:
     """A session that submits tasks to that cluster."""
     with session_of(cluster) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def scripts(cluster: Cluster) -> Iterator[Scripts]:
+    """A process that runs scripts beside Hadoop's own client on that cluster."""
+    with scripts_of(cluster) as made:
         yield made
 
 

@@ -15,12 +15,16 @@ from urllib.error import URLError
 
 from hdfs import InsecureClient
 
+from bench.stage import PATIENT
 from hadoop.local.lifecycle import Cluster
 from hadoop.rest.pages import NoAnswer
+from hadoop.rest.resourcemanager import ResourceManager
 from infosvc.wire.client import InfoClient
 from infosvc.wire.service_options import TIMEOUT_VARIABLE
 from tests.cluster.small_network import small_network
 
+KIND = "NODEWISE"
+"""The type that YARN knows of all of them."""
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 PICTURES = 40
 KEPT = ("decisions", "images", "records", "tasks")
@@ -63,6 +67,12 @@ def job_files(cluster: Cluster) -> set[str]:
     """What the user's folder of jobs holds beside what stays there: folders of jobs that run, or were left."""
     hdfs, folder = InsecureClient(cluster.namenode_http, user=cluster.user), f"/user/{cluster.user}/.nodewise"
     return set(hdfs.list(folder)) - set(KEPT) if hdfs.status(folder, strict=False) else set()
+
+
+def applications(cluster: Cluster) -> list[dict[str, Any]]:
+    """The jobs that YARN remembers as it tells them, the newest last; the command would start a JVM for that."""
+    found = ResourceManager(cluster.rm_http, cluster.user, PATIENT).applications(KIND)
+    return sorted(found, key=lambda one: float(one["startedTime"]))
 
 
 def nodewise(home: Path, *words: str, url: str = "http://127.0.0.1:1") -> subprocess.CompletedProcess[str]:

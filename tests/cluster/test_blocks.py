@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from hadoop.local import daemons, health, site
 from hadoop.local.daemons import Daemon
 from hadoop.local.lifecycle import Cluster
+from tests.cluster.hadoop_scripts import Scripts, scripts_of
 from tests.cluster.standing import Standing
 
 MEGABYTE = 1 << 20
-# A JVM cannot be started twice in a process nor survive a fork, so it gets a process of its own.
 BEGIN = f"""
-import json, sys, time
+import sys, time
 from pathlib import Path
 import jpype
 from hadoop.client.blocks import list_files
@@ -122,15 +118,8 @@ found = None
 LISTED = "found = listed('/lost')"
 
 
-def _found(cluster: Cluster, script: str) -> Any:
-    """What the script calls `found`."""
-    argv = [sys.executable, "-c", f"{BEGIN}{script}\nprint(json.dumps(found))"]
-    argv += [str(cluster.conf_dir), str(cluster.jars), cluster.user]
-    return json.loads(subprocess.run(argv, stdout=subprocess.PIPE, check=True, timeout=400).stdout)
-
-
-def test_every_block_has_its_place_its_holders_and_their_storage(cluster: Cluster) -> None:
-    found = _found(cluster, BLOCKS)
+def test_every_block_has_its_place_its_holders_and_their_storage(cluster: Cluster, scripts: Scripts) -> None:
+    found = scripts.find(BEGIN + BLOCKS)
 
     assert (found["/states/empty"]["size_bytes"], found["/states/empty"]["blocks"]) == (0, [])
     several = found["/states/several"]
@@ -145,8 +134,8 @@ def test_every_block_has_its_place_its_holders_and_their_storage(cluster: Cluste
     assert (several["replication"], several["is_open"], several["erasure_policy"]) == (2, False, "")
 
 
-def test_a_file_that_is_still_written_shows_what_is_there_so_far(cluster: Cluster) -> None:
-    before, after = _found(cluster, OPEN)
+def test_a_file_that_is_still_written_shows_what_is_there_so_far(scripts: Scripts) -> None:
+    before, after = scripts.find(BEGIN + OPEN)
 
     assert before["is_open"]
     assert [(block[0], block[1], block[5]) for block in before["blocks"]] == [
@@ -157,8 +146,8 @@ def test_a_file_that_is_still_written_shows_what_is_there_so_far(cluster: Cluste
     assert [block[5] for block in after["blocks"]] == ["live", "live"]
 
 
-def test_an_erasure_coded_file_is_local_only_where_one_node_holds_all_of_it(cluster: Cluster) -> None:
-    found = _found(cluster, CODED)
+def test_an_erasure_coded_file_is_local_only_where_one_node_holds_all_of_it(scripts: Scripts) -> None:
+    found = scripts.find(BEGIN + CODED)
 
     assert {file["erasure_policy"] for file in found.values()} == {"XOR-2-1-1024k"}
     (large,) = found["/coded/large"]["blocks"]
@@ -172,7 +161,7 @@ def test_an_erasure_coded_file_is_local_only_where_one_node_holds_all_of_it(clus
 
 
 @pytest.fixture(scope="module")
-def special(standing: Standing) -> Cluster:
+def other_hdfs(standing: Standing) -> Cluster:
     """The shared cluster by other settings: two locations a page, and a cache that needs no libhadoop."""
     cluster = standing.cluster()
     standing.note_changed("namenode", "datanode")
@@ -189,6 +178,12 @@ def special(standing: Standing) -> Cluster:
     return cluster
 
 
+@pytest.fixture(scope="module")
+def other_scripts(other_hdfs: Cluster) -> Iterator[Scripts]:
+    with scripts_of(other_hdfs) as made:
+        yield made
+
+
 def _restart(cluster: Cluster, daemon: Daemon, keys: dict[str, str]) -> None:
     """Start a daemon again with further keys in its hdfs-site.xml."""
     process = daemons.find_running(cluster)[daemon]
@@ -200,8 +195,8 @@ def _restart(cluster: Cluster, daemon: Daemon, keys: dict[str, str]) -> None:
     daemons.start(daemon)
 
 
-def test_many_pages_and_folders_say_what_hadoop_s_own_listing_says(special: Cluster) -> None:
-    ours, theirs, pages = _found(special, AS_HADOOP)
+def test_many_pages_and_folders_say_what_hadoop_s_own_listing_says(other_scripts: Scripts) -> None:
+    ours, theirs, pages = other_scripts.find(BEGIN + AS_HADOOP)
 
     assert len(ours) == 14
     assert ours == theirs
@@ -209,18 +204,18 @@ def test_many_pages_and_folders_say_what_hadoop_s_own_listing_says(special: Clus
 
 
 def test_a_replica_in_a_cache_is_known_and_one_that_died_with_its_node_is_missing(
-    special: Cluster, eventually: Callable[..., None]
+    other_hdfs: Cluster, other_scripts: Scripts, eventually: Callable[..., None]
 ) -> None:
-    found = _found(special, ONE_REPLICA)
+    found = other_scripts.find(BEGIN + ONE_REPLICA)
     ((holder,),) = (block[2] for block in found["/lost/file"]["blocks"])
     assert found["/lost/file"]["blocks"][0][4] == []
-    _found(special, CACHED)
-    eventually(lambda: _found(special, LISTED)["/lost/file"]["blocks"][0][4] == [holder])
+    other_scripts.find(BEGIN + CACHED)
+    eventually(lambda: other_scripts.find(BEGIN + LISTED)["/lost/file"]["blocks"][0][4] == [holder])
 
-    daemons.find_running(special)[Daemon(special, "datanode", holder)].kill()
-    eventually(lambda: _found(special, LISTED)["/lost/file"]["blocks"][0][2] == [])
+    daemons.find_running(other_hdfs)[Daemon(other_hdfs, "datanode", holder)].kill()
+    eventually(lambda: other_scripts.find(BEGIN + LISTED)["/lost/file"]["blocks"][0][2] == [])
 
-    lost = _found(special, LISTED)
+    lost = other_scripts.find(BEGIN + LISTED)
     assert [(block[2], block[4], block[5]) for block in lost["/lost/file"]["blocks"]] == [([], [], "missing")]
     assert lost["/lost/file"]["best"] == []
-    assert set(lost["/lost/kept"]["best"]) == set(special.nodes) - {holder}
+    assert set(lost["/lost/kept"]["best"]) == set(other_hdfs.nodes) - {holder}

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-import subprocess
-import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hadoop.local.lifecycle import Cluster
+from tests.cluster.hadoop_scripts import Scripts, scripts_of
 
-# Each step does one thing to /snap and takes a snapshot from the one before; a JVM gets a process of its own.
+# Each step does one thing to /snap and takes a snapshot from the one before.
 SCRIPT = """
-import json, sys, time
+import sys, time
 from dataclasses import replace
 from pathlib import Path
 import jpype
@@ -108,11 +107,10 @@ write("one").close()
 settled()  # for those who look at it next
 file = settled("/snap/one")
 found["a file"] = [file.file_count, list(file.folders), take(listing, "/snap/one", file).listed_again]
-print(json.dumps(found))
 """
 
 BEGIN = """
-import json, sys, time
+import sys, time
 from pathlib import Path
 from hadoop.client.snapshots import take
 from hadoop.client.filesystem import FileSystem
@@ -129,7 +127,6 @@ racks = listing.racks()
 first = take(listing, "/snap")
 again = take(Listing(fs), "/snap", first)
 found = [racks, first.racks, first.listed_again, again.listed_again]
-print(json.dumps(found))
 """
 # A listing that has lost the last unit of each block, as a real one has until HDFS made it again.
 CODED = """
@@ -160,18 +157,12 @@ while not (whole := take(Listing(fs), "/coded rest").folders["/coded rest"].sett
     assert time.monotonic() < deadline
 lossy = take(Lossy(fs), "/coded rest")
 found = [hidden, whole, lossy.folders["/coded rest"].settled, [file.is_missing for file in lossy.files()]]
-print(json.dumps(found))
 """
 
 
-def _found(cluster: Cluster, script: str, conf_dir: Path | None = None, user: str = "") -> Any:
-    argv = [sys.executable, "-c", script, str(conf_dir or cluster.conf_dir), str(cluster.jars), user or cluster.user]
-    return json.loads(subprocess.run(argv, stdout=subprocess.PIPE, check=True, timeout=700).stdout)
-
-
 @pytest.fixture(scope="module")
-def steps(cluster: Cluster) -> Any:
-    return _found(cluster, SCRIPT)
+def steps(scripts: Scripts) -> Any:
+    return scripts.find(SCRIPT)
 
 
 LISTED = {
@@ -221,8 +212,14 @@ def test_a_path_may_be_one_file(steps: Any) -> None:
     assert steps["a file"] == [1, ["/snap/one"], 0]
 
 
+def _found_by_somebody(cluster: Cluster, conf_dir: Path) -> Any:
+    """What `ORDINARY` finds by these site files as another user, in a process of its own."""
+    with scripts_of(replace(cluster, user="somebody"), conf_dir) as others:
+        return others.find(BEGIN + ORDINARY)
+
+
 def test_who_is_no_superuser_learns_racks_and_changes_too(cluster: Cluster, steps: Any) -> None:
-    racks, seen, _, again = _found(cluster, BEGIN + ORDINARY, user="somebody")
+    racks, seen, _, again = _found_by_somebody(cluster, cluster.conf_dir)
 
     assert racks == seen == dict.fromkeys(cluster.nodes, "/default-rack")
     assert again == 0
@@ -235,7 +232,7 @@ def test_where_the_nodes_are_told_nowhere_the_holders_are_known_and_all_is_liste
     site = conf_dir / "hdfs-site.xml"
     site.write_text(site.read_text().replace(cluster.namenode_http.removeprefix("http://"), f"{cluster.master}:1"))
 
-    racks, seen, first, again = _found(cluster, BEGIN + ORDINARY, conf_dir, "somebody")
+    racks, seen, first, again = _found_by_somebody(cluster, conf_dir)
 
     assert racks == {}
     assert seen
@@ -243,8 +240,8 @@ def test_where_the_nodes_are_told_nowhere_the_holders_are_known_and_all_is_liste
     assert first == again > 0
 
 
-def test_an_erasure_coded_file_rests_when_it_has_all_its_units(cluster: Cluster) -> None:
-    hidden, whole, lossy, missing = _found(cluster, BEGIN + CODED)
+def test_an_erasure_coded_file_rests_when_it_has_all_its_units(scripts: Scripts) -> None:
+    hidden, whole, lossy, missing = scripts.find(BEGIN + CODED)
 
     assert hidden == [[0, 0, 0]] * 2
     assert (whole, lossy) == (True, False)

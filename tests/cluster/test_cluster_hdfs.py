@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from typing import Any
-
 import pytest
 from hdfs import InsecureClient
 
 from hadoop.local.lifecycle import Cluster
+from tests.cluster.hadoop_scripts import Scripts
 
-# A JVM cannot be started twice in a process nor survive a fork, so it gets a process of its own.
 BEGIN = """
-import json, sys
+import sys
 from pathlib import Path
 from hadoop.client.blocks import list_files
 from hadoop.errors import HadoopError
@@ -81,16 +76,8 @@ def hdfs(cluster: Cluster) -> InsecureClient:
     return InsecureClient(cluster.namenode_http, user=cluster.user)
 
 
-def _found(cluster: Cluster, script: str, **values: list[str]) -> Any:
-    """What the script calls `found`; `values` are names it knows."""
-    known = "".join(f"{name} = {value!r}\n" for name, value in values.items())
-    argv = [sys.executable, "-c", f"{known}{script}\nprint(json.dumps(found))"]
-    argv += [str(cluster.conf_dir), str(cluster.jars), cluster.user]
-    return json.loads(subprocess.run(argv, stdout=subprocess.PIPE, check=True, timeout=400).stdout)
-
-
 def test_files_are_listed_with_their_blocks_nodes_and_hidden_ones_passed_over(
-    cluster: Cluster, hdfs: InsecureClient
+    cluster: Cluster, scripts: Scripts, hdfs: InsecureClient
 ) -> None:
     block = 1_048_576
     for name in ("list/.hidden/a", "list/_logs/b", "list/in/_c", "list/.d"):
@@ -99,7 +86,7 @@ def test_files_are_listed_with_their_blocks_nodes_and_hidden_ones_passed_over(
     hdfs.write("/list/in/two", data=b"x" * (block + 9), blocksize=block)
     hdfs.makedirs("/list/nothing")
     paths = ["/list", f"{cluster.namenode_url}/list/in/two", "/list/nothing", "/list/.hidden"]
-    folder, one, nothing, hidden = _found(cluster, LISTED, PATHS=paths).values()
+    folder, one, nothing, hidden = scripts.find(LISTED, PATHS=paths).values()
     assert [(file["path"], file["size_bytes"]) for file in folder] == [
         ("/list/empty file", 0),
         ("/list/in/two", block + 9),
@@ -121,29 +108,27 @@ def test_files_are_listed_with_their_blocks_nodes_and_hidden_ones_passed_over(
     assert [file["path"] for file in hidden] == ["/list/.hidden/a"]
 
 
-def test_listing_a_path_that_is_not_there_is_one_sentence(cluster: Cluster) -> None:
-    assert _found(cluster, MISSING) == "/nowhere is not in HDFS: check the path, `hdfs:///` begins at the root"
+def test_listing_a_path_that_is_not_there_is_one_sentence(scripts: Scripts) -> None:
+    assert scripts.find(MISSING) == "/nowhere is not in HDFS: check the path, `hdfs:///` begins at the root"
 
 
-def test_a_file_is_replaced_whole_and_gets_its_mode(cluster: Cluster, hdfs: InsecureClient) -> None:
+def test_a_file_is_replaced_whole_and_gets_its_mode(scripts: Scripts, hdfs: InsecureClient) -> None:
     hdfs.write("/write/file", data=b"older and longer", permission="644")
-    assert _found(cluster, WRITTEN) == [None, "new"]
+    assert scripts.find(WRITTEN) == [None, "new"]
     assert hdfs.status("/write/file")["permission"] == "600"
 
 
-def test_large_files_pass_through_in_pieces_and_nothing_is_copied_over(cluster: Cluster) -> None:
-    same, pieces, refused = _found(cluster, COPIED)
+def test_large_files_pass_through_in_pieces_and_nothing_is_copied_over(scripts: Scripts) -> None:
+    same, pieces, refused = scripts.find(COPIED)
 
     assert (same, pieces) == (True, True)
     assert refused.startswith("copying /copy/pieces to /copy/same failed: ")
 
 
-def test_a_target_that_exists_is_never_renamed_over_or_into(cluster: Cluster, hdfs: InsecureClient) -> None:
+def test_a_target_that_exists_is_never_renamed_over_or_into(scripts: Scripts, hdfs: InsecureClient) -> None:
     for name in ("a", "b", "folder/c"):
         hdfs.write(f"/move/{name}", data=name)
-    file, folder, orphan, new = _found(
-        cluster, RENAMED, TARGETS=["/move/b", "/move/folder", "/move/none/a", "/move/new"]
-    )
+    file, folder, orphan, new = scripts.find(RENAMED, TARGETS=["/move/b", "/move/folder", "/move/none/a", "/move/new"])
     assert file.startswith("renaming /move/a to /move/b failed: ")
     assert folder.startswith("renaming /move/a to /move/folder failed: ")
     assert orphan.startswith("renaming /move/a to /move/none/a failed: ")
@@ -152,11 +137,11 @@ def test_a_target_that_exists_is_never_renamed_over_or_into(cluster: Cluster, hd
     assert sorted(hdfs.list("/move")) == ["b", "folder", "new"]
 
 
-def test_a_folder_keeps_its_mode_when_made_again_without_one(cluster: Cluster, hdfs: InsecureClient) -> None:
-    assert _found(cluster, MADE) == [None, None, None]
+def test_a_folder_keeps_its_mode_when_made_again_without_one(scripts: Scripts, hdfs: InsecureClient) -> None:
+    assert scripts.find(MADE) == [None, None, None]
     assert hdfs.status("/make/open")["permission"] == "777"
     assert hdfs.status("/make/b/c")["permission"] == "755"
 
 
-def test_of_a_file_whose_writer_has_not_closed_it_what_has_arrived_is_read(cluster: Cluster) -> None:
-    assert _found(cluster, CUT_OFF) == [3, "arrived"]
+def test_of_a_file_whose_writer_has_not_closed_it_what_has_arrived_is_read(scripts: Scripts) -> None:
+    assert scripts.find(CUT_OFF) == [3, "arrived"]

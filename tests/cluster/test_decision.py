@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hadoop.client.jars import JARS
 from infosvc.wire.records import Kind, Producer
 from jobs.division.decision import Decision
 from jobs.division.replay import attempts
+from tests.cluster.hadoop_scripts import Scripts
 from tests.cluster.site import BROKEN, PICTURES, Site, nodewise, succeed, until
 
 pytestmark = pytest.mark.cluster
@@ -189,11 +188,11 @@ from hadoop.client import jvm
 from hadoop.client.filesystem import FileSystem
 from jobs.division import decision_store
 
-conf_dir, jars, user, most, most_bytes, *job_ids = sys.argv[1:]
-jvm.start(jvm.HadoopHome(Path(conf_dir), Path(jars), user))
-decision_store.MOST_KEPT, decision_store.MOST_KEPT_BYTES = int(most), int(most_bytes)
+jvm.start(jvm.HadoopHome(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]))
+decision_store.MOST_KEPT, decision_store.MOST_KEPT_BYTES = most, most_bytes
 for job_id in job_ids:
     decision_store.keep(FileSystem(), "/kept", job_id, b"0123456789")
+found = None
 """
 
 
@@ -202,12 +201,13 @@ for job_id in job_ids:
     [(2, 1000, ["8_9999", "8_10000"]), (9, 25, ["8_9999", "8_10000"]), (9, 1, ["8_10000"]), (9, 1000, None)],
     ids=["too many", "too large", "the newest is never too large", "room for all"],
 )
-def test_the_newest_records_are_kept(site: Site, most: int, most_bytes: int, left: list[str] | None) -> None:
+def test_the_newest_records_are_kept(
+    site: Site, scripts: Scripts, most: int, most_bytes: int, left: list[str] | None
+) -> None:
     ids = ["7_20000", "8_9999", "8_10000"]
-    conf = str(site.cluster.home / "cluster" / "conf")
-    words = [conf, str(JARS), site.cluster.user, str(most), str(most_bytes), *(f"application_{id_}" for id_ in ids)]
+    job_ids = [f"application_{id_}" for id_ in ids]
     try:
-        subprocess.run([sys.executable, "-c", KEEPING, *words], check=True, timeout=600)
+        scripts.find(KEEPING, most=most, most_bytes=most_bytes, job_ids=job_ids)
         found = site.hdfs().list("/kept/decisions")
     finally:
         site.hdfs().delete("/kept", recursive=True)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import venv
 from pathlib import Path
 
@@ -12,10 +10,10 @@ import pytest
 from hdfs import InsecureClient
 
 from hadoop.local.lifecycle import Cluster
+from tests.cluster.hadoop_scripts import Scripts
 from tests.cluster.site import nodewise, succeed, until
 
 PACKAGES = Path("lib/python3.11/site-packages")
-# A JVM cannot be started twice in a process nor survive a fork, so it gets a process of its own.
 SUBMIT = """
 import sys
 from pathlib import Path
@@ -26,12 +24,12 @@ from jobs.application.environments.store import ARCHIVE_NAME, latest, python_in
 
 start(HadoopHome(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]))
 filesystem, yarn = FileSystem(), Yarn()
-archive = latest(filesystem, sys.argv[4])
-application_id, context = yarn.new_application()
+archive = latest(filesystem, folder)
+found, context = yarn.new_application()
 argv = [python_in(), "-c", "import os, only_here; print(os.path.realpath(only_here.__file__))"]
 launch = Launch(argv, {}, {}, 64, 1, {ARCHIVE_NAME: archive})
 yarn.submit(context, "environment", launch, filesystem)
-print(application_id)
+yarn.close()
 """
 
 
@@ -50,16 +48,17 @@ def _publish(cluster: Cluster, environment: Path, folder: str) -> dict[str, obje
     return found
 
 
-def _run(cluster: Cluster, folder: str) -> Path:
+def _run(cluster: Cluster, scripts: Scripts, folder: str) -> Path:
     """Run a container from the latest environment; the place on the node where its package was."""
-    argv = [sys.executable, "-c", SUBMIT, str(cluster.conf_dir), str(cluster.jars), cluster.user, folder]
-    application = subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip()
+    application = scripts.find(SUBMIT, folder=folder)
     pattern = f"nodes/*/containers/{application}/*/stdout"
     (said,) = until(lambda: [text for p in cluster.state.glob(pattern) if (text := p.read_text())])
     return Path(said.strip())
 
 
-def test_nodes_unpack_a_published_environment_once_and_run_from_it(cluster: Cluster, environment: Path) -> None:
+def test_nodes_unpack_a_published_environment_once_and_run_from_it(
+    cluster: Cluster, scripts: Scripts, environment: Path
+) -> None:
     made = _publish(cluster, environment, "hdfs:///shared/env")
     client = InsecureClient(cluster.namenode_http, user=cluster.user)
     assert client.status("/shared")["permission"] == client.status("/shared/env")["permission"] == "755"
@@ -67,7 +66,7 @@ def test_nodes_unpack_a_published_environment_once_and_run_from_it(cluster: Clus
     seen: dict[Path, float] = {}
     # With one run more than nodes, some node has two.
     for _ in range(cluster.size + 1):
-        place = _run(cluster, "/shared/env")
+        place = _run(cluster, scripts, "/shared/env")
         assert "filecache" in place.parts
         assert "usercache" not in place.parts
         assert seen.setdefault(place, place.stat().st_ctime) == place.stat().st_ctime

@@ -12,7 +12,9 @@ from bench.faults.kinds import find_kinds
 from bench.faults.local import Local
 from bench.faults.place import Trial
 from bench.faults.writer import Writer
+from bench.stage import PICTURES as FOLDER
 from bench.stage import on_cluster, until
+from tests.cluster.many_pictures import load_pictures
 from tests.cluster.standing import Standing
 
 PICTURES = 480
@@ -31,10 +33,12 @@ JOBS = (
 
 
 @pytest.fixture(scope="module")
-def place(standing: Standing) -> Iterator[Local]:
+def place(standing: Standing, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Local]:
     """The shared cluster, whose daemons are killed here; whoever uses it next mends it."""
     standing.end_site()
-    with on_cluster(standing.cluster(), PICTURES) as stage:
+    cluster = standing.cluster()
+    load_pictures(cluster, tmp_path_factory.mktemp("pictures"), FOLDER, PICTURES)
+    with on_cluster(cluster, PICTURES) as stage:
         stage.judge([1.0, 1.0, 1.0, 2.0])
         yield Local(stage)
 

@@ -25,7 +25,8 @@ from bench.stage import module_of
 from hadoop.local import processes
 from infosvc.wire.service_options import TIMEOUT_VARIABLE
 from jobs.division.decision_store import UNKNOWN_SECONDS
-from tests.cluster.site import ANSWER_SECONDS, Site, job_files, succeed, until
+from tests.cluster.many_pictures import load_pictures
+from tests.cluster.site import ANSWER_SECONDS, Site, applications, job_files, succeed, until
 from tests.cluster.small_network import small_network
 from tests.cluster.test_job import running
 
@@ -171,9 +172,7 @@ class Work:
 
 @pytest.fixture(scope="module")
 def site(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Site:
-    many = tmp_path_factory.mktemp("many")
-    succeed(site.nodewise("images", "make", str(many), "-n", str(MANY)))
-    succeed(site.nodewise("images", "load", str(many), "/data/many"))
+    load_pictures(site.cluster, tmp_path_factory.mktemp("many"), "/data/many", MANY)
     return site
 
 
@@ -322,8 +321,7 @@ def read(terminal: int, words: str, seconds: float = 240) -> None:
 def test_what_ended_jobs_left_behind_is_swept_when_the_next_one_is_submitted(site: Site) -> None:
     folder = f"/user/{site.cluster.user}/.nodewise"
     hdfs = site.hdfs()
-    listed = json.loads(succeed(site.nodewise("job", "list", "--json")))
-    ended = next(one["application_id"] for one in listed if one["state"] in ("FINISHED", "FAILED", "KILLED"))
+    ended = next(one["id"] for one in applications(site.cluster) if one["state"] in ("FINISHED", "FAILED", "KILLED"))
     before = job_files(site.cluster) - {ended}
     for name, age in (("application_1_0001", UNKNOWN_SECONDS + 60), ("application_1_0002", 0), ("my notes", 1e6)):
         hdfs.makedirs(f"{folder}/{name}")

@@ -24,7 +24,7 @@ from jobs.application.package import WORKER_PYTHON
 from jobs.division import speed_history
 from jobs.division.decision_store import tags
 from jobs.division.readings import Program
-from tests.cluster.site import BROKEN, EXAMPLES, PICTURES, Site, job_files, succeed, until
+from tests.cluster.site import BROKEN, EXAMPLES, PICTURES, Site, applications, job_files, succeed, until
 from tests.recipes.pages import block
 
 pytestmark = pytest.mark.cluster
@@ -230,7 +230,7 @@ def test_a_model_of_one_s_own_gives_tensors_and_has_speeds_of_its_own(site: Site
 
 
 def test_a_model_that_does_not_fit_is_refused_before_anything_is_submitted(site: Site, embedding: Path) -> None:
-    before = json.loads(succeed(site.nodewise("job", "list", "--json")))
+    before = len(applications(site.cluster))
 
     done = site.submit("hdfs:///out/unfit", "--engine", "onnx", "--model", str(embedding))
 
@@ -238,7 +238,7 @@ def test_a_model_that_does_not_fit_is_refused_before_anything_is_submitted(site:
     assert 'has several outputs (grid, colour), and classes need exactly one: write output = "tensors"' in " ".join(
         done.stderr.split()
     )
-    assert len(json.loads(succeed(site.nodewise("job", "list", "--json")))) == len(before)
+    assert len(applications(site.cluster)) == before
 
 
 def test_weights_that_do_not_fit_are_refused_by_name(site: Site, tmp_path: Path) -> None:
@@ -255,7 +255,13 @@ def test_weights_that_do_not_fit_are_refused_by_name(site: Site, tmp_path: Path)
 
 def test_a_container_with_too_little_memory_is_told_apart(site: Site) -> None:
     """The network alone takes twice as much; whether a few images are done before YARN looks is a matter of luck."""
-    done = site.submit("hdfs:///out/cramped", "--engine", "mxnet", "--memory", "256")
+    client = site.client()
+    client.put_producer(Producer("lone_judgement", cmd="", time_max=3600, kind=Kind.PROGRAM))
+    for node in site.cluster.nodes:  # on one of them it is tried often enough
+        client.put_value("lone_judgement", node, int(node == site.cluster.nodes[0]))
+
+    words = ("--engine", "mxnet", "--memory", "256")
+    done = site.submit("hdfs:///out/cramped", *words, capability="lone_judgement")
 
     assert "memory kill" in done.stdout + done.stderr
 
@@ -352,7 +358,7 @@ def lose_a_node(site: Site, output: str) -> tuple[int, int]:
     """
     before = job_files(site.cluster)
     with ThreadPoolExecutor(1) as background:
-        submitted = background.submit(site.submit, f"hdfs://{output}", "--engine", "mxnet")
+        submitted = background.submit(site.submit, f"hdfs://{output}")
         master = until(lambda: master_node(site, output) or submitted.done())
         node = next(name for name in site.cluster.nodes if name != master)
         victim = daemons.find_running(site.cluster)[daemons.Daemon(site.cluster, "nodemanager", node)]
@@ -376,8 +382,7 @@ def test_a_node_that_is_lost_before_its_container_starts_costs_no_picture(site: 
 
 
 def test_no_job_here_that_succeeded_has_left_files(site: Site, first: dict[str, Any]) -> None:
-    listed = json.loads(succeed(site.nodewise("job", "list", "--json")))
-    succeeded = {one["application_id"] for one in listed if one["final"] == "SUCCEEDED"}
+    succeeded = {one["id"] for one in applications(site.cluster) if one["finalStatus"] == "SUCCEEDED"}
 
     assert first["job_id"] in succeeded
     assert not succeeded & job_files(site.cluster)

@@ -6,8 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from typing import Any, Self
+from typing import Any
 from urllib.request import urlopen
 
 import pytest
@@ -28,7 +27,11 @@ from jobs.application.journal import Journal, Record, read
 from jobs.kinds.__main__ import HDFS_PATIENCE_SECONDS
 
 start(HadoopHome(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]))
-fs, folder, attempt = FileSystem(HDFS_PATIENCE_SECONDS), sys.argv[4], int(sys.argv[5])
+fs = FileSystem(HDFS_PATIENCE_SECONDS)
+
+def become(*what):
+    global folder, attempt
+    folder, attempt = what
 
 def append(*numbers):
     for n in numbers:
@@ -80,8 +83,8 @@ for line in sys.stdin:
 class Attempt:
     """A process with a journal; calls answer ("ok", value) or ("refused", sentence)."""
 
-    def __init__(self, cluster: Cluster, folder: str, number: int) -> None:
-        where = [str(cluster.conf_dir), str(cluster.jars), cluster.user, folder, str(number)]
+    def __init__(self, cluster: Cluster) -> None:
+        where = [str(cluster.conf_dir), str(cluster.jars), cluster.user]
         self._process = subprocess.Popen(
             [sys.executable, "-c", ATTEMPT, *where], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -97,20 +100,35 @@ class Attempt:
         self._process.kill()
         self._process.communicate()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.kill()
+    def is_alive(self) -> bool:
+        """Whether nobody has killed it."""
+        return self._process.poll() is None
 
 
 Attempts = Callable[[str, int], Attempt]
 
 
+@pytest.fixture(scope="module")
+def idle() -> Iterator[list[Attempt]]:
+    """Processes that tests are done with, for the next one, which begins in a folder of its own."""
+    kept: list[Attempt] = []
+    yield kept
+    for one in kept:
+        one.kill()
+
+
 @pytest.fixture
-def attempts(cluster: Cluster) -> Iterator[Attempts]:
-    with ExitStack() as stack:
-        yield lambda folder, number: stack.enter_context(Attempt(cluster, folder, number))
+def attempts(cluster: Cluster, idle: list[Attempt]) -> Iterator[Attempts]:
+    """attempts(folder, number): an attempt in a process that no other attempt of the test has."""
+    begun: list[Attempt] = []
+
+    def begin(folder: str, number: int) -> Attempt:
+        begun.append(idle.pop() if idle else Attempt(cluster))
+        assert begun[-1]("become", folder, number) == ("ok", None)
+        return begun[-1]
+
+    yield begin
+    idle += [one for one in begun if one.is_alive()]
 
 
 def test_an_attempt_that_still_lives_can_record_nothing_once_a_later_one_has_begun(attempts: Attempts) -> None:

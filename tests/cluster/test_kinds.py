@@ -18,7 +18,8 @@ from hadoop.local.lifecycle import Cluster
 from hadoop.rest.resourcemanager import ResourceManager
 from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Kind, Producer
-from tests.cluster.site import Site, nodewise, succeed, until
+from jobs.application import following
+from tests.cluster.site import Site, applications, nodewise, succeed, until
 from tests.recipes.pages import block
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,7 +55,7 @@ def run(cluster: Cluster, client: InfoClient, *words: str) -> subprocess.Complet
 
 def job_ids(cluster: Cluster) -> list[str]:
     """Of all jobs, the newest last."""
-    return [one["application_id"] for one in json.loads(succeed(nodewise(cluster.home, "job", "list", "--json")))]
+    return [one["id"] for one in applications(cluster)]
 
 
 @contextmanager
@@ -115,12 +116,14 @@ def test_a_job_that_runs_can_be_looked_at_and_killed(
     words = ["--copies", "3", "--memory", "256", "--json", "--", program, "hello", "waits"]
     job_id = json.loads(succeed(run(cluster, client, *words)))["job_id"]
 
-    def status() -> Any:
-        found = json.loads(succeed(nodewise(cluster.home, "job", "status", job_id, "--json")))["status"]
-        is_at_work = found and [one["state"] for one in found["nodes"]] == ["working"] * 3
-        return found if is_at_work and len(found["containers"]) == 3 else None
+    def is_at_work() -> bool:
+        found = following.ask_proxy(cluster.rm_http, job_id)
+        states = [one.state for one in found.nodes] if found else []
+        return found is not None and states == ["working"] * 3 and len(found.containers) == 3
 
-    found = until(status)
+    until(is_at_work)
+    found = json.loads(succeed(nodewise(cluster.home, "job", "status", job_id, "--json")))["status"]
+    assert [one["state"] for one in found["nodes"]] == ["working"] * 3 and len(found["containers"]) == 3
     assert (found["kind"], found["done"], found["of"], found["unit"]) == ("command", 0, 3, "copies")
     printed = until(lambda: [one for one in lines(cluster, job_id) if one["role"] == "copy"])
     assert "says: hello" in printed[0]["line"]

@@ -8,7 +8,7 @@ import socket
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +23,16 @@ from jobs.images.datasets import make
 from jobs.images.labels import CLASSES, LABELS
 from jobs.images.packing import PackResult, pack
 from jobs.images.recordio import MAGIC, record
+from tests.cluster.hadoop_scripts import Scripts
 from tests.cluster.site import until
 
 ROOT = Path(__file__).parents[2]
 PICTURES = 40
 MEGABYTE = 1 << 20
 MARK = struct.pack("<I", MAGIC)
-# A JVM can be started once in a process, so it gets a process of its own.
+Known = Callable[..., Any]
 PROGRAM = """
-import json, sys
+import sys
 from pathlib import Path
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.jvm import HadoopHome, start
@@ -42,13 +43,12 @@ from locality.types import Part
 start(HadoopHome(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]))
 filesystem = FileSystem()
 try:
-    blocks = ImageListing(filesystem, sys.argv[5] or None).blocks(sys.argv[4])
-    late = ImageListing(filesystem, sys.argv[5] or None)  # as a second attempt, which has names of blocks only
+    blocks = ImageListing(filesystem, apart or None).blocks(path)
+    late = ImageListing(filesystem, apart or None)  # as a second attempt, which has names of blocks only
     found = [[b.name, b.images, b.size_bytes, list(b.replicas),
               [[p.name, p.path, p.offset, p.length] for p in late.of(Part(b, 0, b.images))]] for b in blocks]
 except JobError as error:
     found = str(error)
-print("found", json.dumps(found))
 """
 KILLED = """
 import os, signal, sys
@@ -85,13 +85,15 @@ def blocks_below(cluster: Cluster, path: str) -> Iterator[dict[str, Any]]:
         yield from blocks_below(cluster, name) if status["type"] == "DIRECTORY" else hdfs.block_locations(name)
 
 
-def known(cluster: Cluster, path: str, apart: str = "/apart") -> Any:
+@pytest.fixture(scope="module")
+def known(cluster: Cluster, scripts: Scripts) -> Known:
     """Blocks of a path with their images, or the sentence that refuses it; by then each has its two replicas."""
-    until(lambda: all(len(block["hosts"]) == 2 for block in blocks_below(cluster, path)))
-    argv = [sys.executable, "-c", PROGRAM, str(cluster.conf_dir), str(cluster.jars), cluster.user, path, apart]
-    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.rpartition("found ")[2])
+
+    def ask(path: str, apart: str = "/apart") -> Any:
+        until(lambda: all(len(block["hosts"]) == 2 for block in blocks_below(cluster, path)))
+        return scripts.find(PROGRAM, path=path, apart=apart)
+
+    return ask
 
 
 def stored(hdfs: InsecureClient, path: str, offset: int | None = None, length: int | None = None) -> bytes:
@@ -106,7 +108,7 @@ def with_mark(picture: bytes) -> bytes:
 
 
 def test_every_picture_is_found_by_offset_and_length_in_the_block_that_it_begins_in(
-    cluster: Cluster, hdfs: InsecureClient, pictures: Path
+    cluster: Cluster, hdfs: InsecureClient, pictures: Path, known: Known
 ) -> None:
     hdfs.makedirs("/pack/plain")
     seen: list[tuple[int, int]] = []
@@ -125,7 +127,7 @@ def test_every_picture_is_found_by_offset_and_length_in_the_block_that_it_begins
         f"images-{n:05}.{kind}" for n in range(result.files) for kind in ("rec", "idx", "lst", "len")
     }
     assert all(status["length"] <= MEGABYTE for name, status in files)
-    blocks = known(cluster, "/pack/plain")
+    blocks = known("/pack/plain")
     names = {}
     for name, images, size, replicas, found in blocks:
         assert len(found) == images
@@ -161,7 +163,7 @@ def test_class_numbers_go_into_list_and_record(cluster: Cluster, hdfs: InsecureC
 
 
 def test_a_pack_of_several_blocks_has_its_pictures_at_each_block_s_holders(
-    cluster: Cluster, hdfs: InsecureClient, pictures: Path
+    cluster: Cluster, hdfs: InsecureClient, pictures: Path, known: Known
 ) -> None:
     pack_into(cluster, pictures, "/pack/one")
     content = {kind: stored(hdfs, f"/pack/one/images-00000.{kind}") for kind in ("rec", "idx", "lst", "len")}
@@ -171,7 +173,7 @@ def test_a_pack_of_several_blocks_has_its_pictures_at_each_block_s_holders(
     hdfs.write("/pack/foreign/a.idx", data=content["idx"])
     hdfs.write("/pack/foreign/a.lst", data=content["lst"])
 
-    blocks = known(cluster, "/pack/several")
+    blocks = known("/pack/several")
 
     assert [name for name, *_ in blocks] == [f"/pack/several/a.rec@{n * MEGABYTE}" for n in range(len(blocks))]
     assert len(blocks) == -(-len(content["rec"]) // MEGABYTE) > 2
@@ -179,8 +181,8 @@ def test_a_pack_of_several_blocks_has_its_pictures_at_each_block_s_holders(
     assert offsets == [n for n, block in enumerate(blocks) for _ in block[4]]
     assert sum(size for _, _, size, *_ in blocks) == len(content["rec"])
     assert len({tuple(replicas) for *_, replicas, _ in blocks}) > 1 or cluster.size == 2
-    assert known(cluster, "/pack/several/a.rec") == blocks, "a pack may be named itself"
-    foreign = known(cluster, "/pack/foreign")
+    assert known("/pack/several/a.rec") == blocks, "a pack may be named itself"
+    foreign = known("/pack/foreign")
     assert [found for *_, found in foreign] == [
         [[own.replace("several", "foreign"), path.replace("several", "foreign"), *where] for own, path, *where in found]
         for *_, found in blocks
@@ -188,7 +190,7 @@ def test_a_pack_of_several_blocks_has_its_pictures_at_each_block_s_holders(
 
 
 def test_pictures_that_would_be_split_lie_as_files_beside_the_packs(
-    cluster: Cluster, hdfs: InsecureClient, pictures: Path, tmp_path: Path
+    cluster: Cluster, hdfs: InsecureClient, pictures: Path, tmp_path: Path, known: Known
 ) -> None:
     picture = next((pictures / "in").iterdir()).read_bytes()
     (tmp_path / "in").mkdir()
@@ -203,13 +205,15 @@ def test_pictures_that_would_be_split_lie_as_files_beside_the_packs(
         ("_hidden.jpg", "a:b.jpg"), "has to be a file of its own, and Hadoop passes over such a name: rename the file"
     )
     assert stored(hdfs, "/pack/marked/in/marked.jpg") == with_mark(picture)
-    assert [name for name, *_ in known(cluster, "/pack/marked")] == [
+    assert [name for name, *_ in known("/pack/marked")] == [
         "/pack/marked/images-00000.rec@0",
         "/pack/marked/in/marked.jpg",
     ]
 
 
-def test_a_picture_that_another_program_has_split_is_put_together_once(cluster: Cluster, hdfs: InsecureClient) -> None:
+def test_a_picture_that_another_program_has_split_is_put_together_once(
+    cluster: Cluster, hdfs: InsecureClient, known: Known
+) -> None:
     contents = [b"before", b"head" + MARK + b"tail", b"behind"]
     rec, idx = b"", ""
     for key, content in enumerate(contents):
@@ -218,18 +222,18 @@ def test_a_picture_that_another_program_has_split_is_put_together_once(cluster: 
     hdfs.write("/pack/split/a.rec", data=rec)
     hdfs.write("/pack/split/a.idx", data=idx.encode())
 
-    first, again = (known(cluster, "/pack/split", "/apart/split") for _ in range(2))
+    first, again = (known("/pack/split", "/apart/split") for _ in range(2))
 
     ((*_, found),) = first
     assert first == again
     assert len(hdfs.list("/apart/split")) == 1
     assert [stored(hdfs, path, offset, length) for _, path, offset, length in found] == contents
     assert [own for own, *_ in found] == [f"/pack/split/a.rec#@{at}" for at in (0, 40, 88)]
-    assert "holds 1 images that are split" in known(cluster, "/pack/split", "")
+    assert "holds 1 images that are split" in known("/pack/split", "")
 
 
 def test_what_is_no_sound_picture_is_reported_and_stays_here(
-    cluster: Cluster, hdfs: InsecureClient, pictures: Path, tmp_path: Path
+    cluster: Cluster, hdfs: InsecureClient, pictures: Path, tmp_path: Path, known: Known
 ) -> None:
     picture = next((pictures / "in").iterdir()).read_bytes()
     for name, content in {"a:b.jpg": picture, "cut.jpg": picture[:9000], "empty.jpg": b"", "no.txt": b"text"}.items():
@@ -253,7 +257,7 @@ def test_what_is_no_sound_picture_is_reported_and_stays_here(
     }
     assert kept.packed == 3
     assert [path.name for path, _ in kept.broken] == ["cut.jpg", "empty.jpg"]
-    ((*_, found),) = known(cluster, "/pack/kept")
+    ((*_, found),) = known("/pack/kept")
     assert [stored(hdfs, path, offset, length) if length else b"" for _, path, offset, length in found] == [
         picture,
         picture[:9000],
@@ -285,7 +289,7 @@ def test_a_packing_that_is_interrupted_leaves_nothing(cluster: Cluster, hdfs: In
 
 
 def test_two_packings_into_one_folder_do_not_meet(
-    cluster: Cluster, hdfs: InsecureClient, pictures: Path, one_picture: Path
+    cluster: Cluster, hdfs: InsecureClient, pictures: Path, one_picture: Path, known: Known
 ) -> None:
     def meet(done: int, total: int) -> None:
         if done == PICTURES:
@@ -294,7 +298,7 @@ def test_two_packings_into_one_folder_do_not_meet(
     with pytest.raises(JobError, match=r"/pack/twice/target already holds images-00000\.idx"):
         pack_into(cluster, pictures, "/pack/twice/target", on_progress=meet)
     assert hdfs.list("/pack/twice") == ["target"]
-    assert len(known(cluster, "/pack/twice/target")[0][4]) == 1
+    assert len(known("/pack/twice/target")[0][4]) == 1
 
 
 @pytest.fixture
@@ -351,17 +355,19 @@ def test_a_user_without_the_right_to_write_gets_the_reason(
         pack(pictures, "/pack/closed/target", cluster.namenode_http, "stranger")
 
 
-def test_packs_that_cannot_be_read_refuse_the_job(cluster: Cluster, hdfs: InsecureClient, pictures: Path) -> None:
+def test_packs_that_cannot_be_read_refuse_the_job(
+    cluster: Cluster, hdfs: InsecureClient, pictures: Path, known: Known
+) -> None:
     pack_into(cluster, pictures, "/pack/broken")
     index = stored(hdfs, "/pack/broken/images-00000.idx")
     hdfs.delete("/pack/broken/images-00000.idx")
-    assert "images-00000.rec has no images-00000.idx beside it" in known(cluster, "/pack/broken")
+    assert "images-00000.rec has no images-00000.idx beside it" in known("/pack/broken")
 
     hdfs.write("/pack/broken/images-00000.idx", data=b"".join(index.splitlines(keepends=True)[:-1]))
-    assert "has a .len that belongs to another .idx: delete the .len" in known(cluster, "/pack/broken")
+    assert "has a .len that belongs to another .idx: delete the .len" in known("/pack/broken")
 
     hdfs.delete("/pack/broken/images-00000.len")
-    assert "does not name what it holds from byte" in known(cluster, "/pack/broken")
+    assert "does not name what it holds from byte" in known("/pack/broken")
 
 
 def test_the_command_tells_what_it_did(cluster: Cluster, hdfs: InsecureClient, pictures: Path) -> None:

@@ -15,9 +15,11 @@ import pytest
 from bench.distributed_shell import places, running_shells, shell
 from bench.info.errors import BenchError
 from bench.stage import CAPABILITY, Stage, module_of, on_cluster, restart, until
+from bench.stage import PICTURES as FOLDER
 from infosvc.wire.errors import InfoError, NotFound
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import TaskDecision, TaskState
+from tests.cluster.many_pictures import load_pictures
 from tests.cluster.site import add_properties
 from tests.cluster.small_network import small_network
 from tests.cluster.standing import Standing
@@ -44,10 +46,12 @@ TAKES_BACK = {
 
 
 @pytest.fixture(scope="module")
-def stage(standing: Standing) -> Iterator[Stage]:
+def stage(standing: Standing, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     """Most of the shared cluster belongs to a queue that jobs do not run in."""
     standing.end_site()
-    with on_cluster(standing.cluster(), PICTURES) as stage:
+    cluster = standing.cluster()
+    load_pictures(cluster, tmp_path_factory.mktemp("pictures"), FOLDER, PICTURES)
+    with on_cluster(cluster, PICTURES) as stage:
         stage.judge([1.0] * 4)
         standing.note_changed("resourcemanager")
         add_properties(stage.cluster.conf_dir / "capacity-scheduler.xml", OWNED)

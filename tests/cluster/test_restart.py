@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -21,11 +20,11 @@ from hadoop.local.lifecycle import Cluster
 from hadoop.rest import site_files
 from hadoop.rest.pages import Pages
 from hadoop.rest.resourcemanager import ResourceManager
+from tests.cluster.hadoop_scripts import Scripts, scripts_of
 
 Eventually = Callable[..., None]
 ROOT = Path(__file__).resolve().parents[2]
 SLEEPER = Path(__file__).with_name("sleeper.py")
-# A JVM cannot be started twice in a process nor survive a fork, so it gets a process of its own.
 SUBMIT = """
 import sys
 from pathlib import Path
@@ -33,14 +32,13 @@ from hadoop.client.filesystem import FileSystem
 from hadoop.client.jvm import HadoopHome, start
 from hadoop.client.yarn import Launch, Yarn
 
-root, *argv = sys.argv[1:]
-_, _, conf_dir, jars, user, *_ = argv
+conf_dir, jars, user = sys.argv[1:]
 start(HadoopHome(Path(conf_dir), Path(jars), user))
 yarn = Yarn()
-application_id, context = yarn.new_application()
+found, context = yarn.new_application()
 environment = {"PYTHONPATH": root, "HADOOP_USER_NAME": user}
 yarn.submit(context, "sleeper", Launch(argv, environment, {}, 640, 1), FileSystem(), attempts=2)
-print(application_id)
+yarn.close()
 """
 
 
@@ -90,18 +88,23 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         lifecycle.down(home)
 
 
+@pytest.fixture(scope="module")
+def pair_scripts(pair: Cluster) -> Iterator[Scripts]:
+    with scripts_of(pair) as made:
+        yield made
+
+
 @pytest.fixture
-def sleepers(pair: Cluster, tmp_path: Path, eventually: Eventually) -> Sleepers:
+def sleepers(pair: Cluster, pair_scripts: Scripts, tmp_path: Path, eventually: Eventually) -> Sleepers:
     """An application that sleeps on both nodes of a cluster that is whole."""
     lifecycle.up(pair.home, ready_seconds=START_SECONDS)
-    return _sleep(pair, tmp_path, eventually)
+    return _sleep(pair, pair_scripts, tmp_path, eventually)
 
 
-def _sleep(cluster: Cluster, folder: Path, eventually: Eventually) -> Sleepers:
+def _sleep(cluster: Cluster, scripts: Scripts, folder: Path, eventually: Eventually) -> Sleepers:
     argv = [sys.executable, str(SLEEPER), str(cluster.conf_dir), str(cluster.jars), cluster.user, str(folder)]
-    submit = [sys.executable, "-c", SUBMIT, str(ROOT), *argv, *cluster.nodes]
-    done = subprocess.run(submit, check=True, capture_output=True, text=True, cwd=ROOT)
-    started = Sleepers(cluster, done.stdout.strip(), folder)
+    application_id = scripts.find(SUBMIT, root=str(ROOT), argv=[*argv, *cluster.nodes])
+    started = Sleepers(cluster, application_id, folder)
     eventually(lambda: len(started.processes()) == 2)
     return started
 

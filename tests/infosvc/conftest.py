@@ -267,6 +267,17 @@ def service(database: str, hands: Hands) -> Iterator[Served]:
         yield served
 
 
+@pytest.fixture(scope="module", params=["sqlite", "mariadb"])
+def shared_service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A running service on each kind of database, for those tests of a module after which it is as it was before."""
+    if request.param == "sqlite":
+        url = f"sqlite:///{tmp_path_factory.mktemp('shared') / 'infosvc.db'}"
+    else:
+        url = request.getfixturevalue("mariadb").new_database()
+    with serving(url, Hands()) as served:
+        yield served
+
+
 @pytest.fixture
 def eventually() -> Callable[[Callable[[], bool]], None]:
     """eventually(CONDITION): wait until it holds, at most two minutes."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sqlite3
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,6 +25,7 @@ from infosvc.wire.answers import AuditEntry
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotReady
 from infosvc.wire.records import Producer, Role
+from tests.in_process import nodewise
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Hands, Served, Serving
@@ -268,9 +268,8 @@ def test_a_change_that_was_not_stored_leaves_no_line(lite: Served, monkeypatch: 
 def _command(service: Served, tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
     file = tmp_path / "admin"
     file.write_text("a-token-for-the-tests\n")
-    front = [sys.executable, "-m", "nodewise", "--home", str(tmp_path / "home"), "audit"]
     where = ["--url", service.url, "--token-file", str(file)]
-    return subprocess.run([*front, *words, *where], capture_output=True, text=True, timeout=240)
+    return nodewise("--home", str(tmp_path / "home"), "audit", *words, *where)
 
 
 @pytest.mark.timeout(900)  # on a busy machine each command takes many seconds

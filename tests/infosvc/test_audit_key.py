@@ -6,7 +6,6 @@ import json
 import sqlite3
 import stat
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -23,6 +22,7 @@ from infosvc.core.service import components_of
 from infosvc.state.transaction import Transaction
 from infosvc.wire.answers import AuditEntry
 from infosvc.wire.errors import InvalidInput
+from tests.in_process import nodewise
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Hands, Served, Serving
@@ -207,9 +207,8 @@ def test_what_may_go_must_be_said_and_be_past(sqlite_url: str, serve: Serving, q
 def _command(service: Served, tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
     token = tmp_path / "token"
     token.write_text("a-token-for-the-tests\n")
-    front = [sys.executable, "-m", "nodewise", "--home", str(tmp_path / "home"), "audit"]
     where = ["--url", service.url, "--token-file", str(token)]
-    return subprocess.run([*front, *words, *where], capture_output=True, text=True, timeout=240)
+    return nodewise("--home", str(tmp_path / "home"), "audit", *words, *where)
 
 
 @pytest.mark.timeout(900)  # on a busy machine each command takes many seconds

@@ -23,6 +23,7 @@ from infosvc.wire.errors import Unreachable
 from infosvc.wire.fields import fields_of
 from infosvc.wire.records import Outcome, Producer, Report, Run
 from infosvc.wire.terminal_text import sparkline
+from tests.in_process import nodewise
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import MariaDB, Served, Serving
@@ -72,9 +73,7 @@ def command(home: Path, served: Served) -> Command:
 
     def run(*words: str, **environment: str) -> Done:
         settings = {"NODEWISE_URL": served.url, "NODEWISE_HOME": str(home), "COLUMNS": "80"} | environment
-        return subprocess.run(
-            [*NODEWISE, *words], capture_output=True, text=True, timeout=240, env=os.environ | settings, check=False
-        )
+        return nodewise(*words, env=os.environ | settings)
 
     return run
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ from infosvc.commands.options import Moment
 from infosvc.commands.spans import Span
 from infosvc.wire.answers import PastRun
 from infosvc.wire.records import Kind, Outcome, Producer, Report, Run, Scope
+from tests.in_process import nodewise
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Heard, Served, Serving
@@ -26,8 +26,6 @@ pytestmark = pytest.mark.timeout(900)  # on a busy machine each command takes ma
 
 Done = subprocess.CompletedProcess[str]
 Command = Callable[..., Done]
-
-NODEWISE = (sys.executable, "-m", "nodewise")
 
 
 @pytest.fixture
@@ -51,9 +49,7 @@ def command(tmp_path: Path, served: Served) -> Command:
     settings = {"NODEWISE_URL": served.url, "NODEWISE_HOME": str(tmp_path / "home"), "COLUMNS": "80"}
 
     def run(*words: str) -> Done:
-        return subprocess.run(
-            [*NODEWISE, *words], capture_output=True, text=True, timeout=240, env=os.environ | settings, check=False
-        )
+        return nodewise(*words, env=os.environ | settings)
 
     return run
 

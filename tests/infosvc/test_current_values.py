@@ -17,15 +17,25 @@ CPU = Producer("cpu", "scripts/cpu.sh", 2.0, ttl=6.0, unit="ratio", keep=60.0)
 ARROW = "application/vnd.apache.arrow.stream"
 
 
-@pytest.fixture
-def filled(service: Served) -> Served:
-    """Two names, two nodes, three values."""
+def _fill(service: Served) -> Served:
     service.client.put_producer(CPU)
     service.client.put_producer(Producer("model", "scripts/model.sh", 60.0))
     service.client.put_value("cpu", "n1", 0.5)
     service.client.put_value("cpu", "n2", 0.75)
     service.client.put_value("model", "n1", "Xeon")
     return service
+
+
+@pytest.fixture
+def filled(service: Served) -> Served:
+    """Two names, two nodes, three values."""
+    return _fill(service)
+
+
+@pytest.fixture(scope="module")
+def unchanged(shared_service: Served) -> Served:
+    """The same, for tests that leave these values as they are."""
+    return _fill(shared_service)
 
 
 def _read(service: Served, path: str = "/api/v1/data/cpu", etag: str | None = None, **headers: str) -> Answer:
@@ -42,9 +52,9 @@ def _rows(answer: Answer) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("path", ["/api/v1/data/cpu", "/api/v1/data?name=cpu", "/api/v1/data?name=cpu&name=model"])
-def test_what_has_not_changed_is_304_and_empty(filled: Served, path: str) -> None:
-    etag = _etag(_read(filled, path))
-    again = _read(filled, path, etag)
+def test_what_has_not_changed_is_304_and_empty(unchanged: Served, path: str) -> None:
+    etag = _etag(_read(unchanged, path))
+    again = _read(unchanged, path, etag)
     assert (again.status, again.text, _etag(again)) == (304, "", etag)
 
 
@@ -141,15 +151,15 @@ def test_without_keep_nothing_is_kept(filled: Served) -> None:
 
 
 @pytest.mark.parametrize("text", ["nan", "NaN", "-inf", "Infinity", "1e999", " inf "])
-def test_numbers_that_are_none_are_refused(filled: Served, text: str) -> None:
-    answer = filled.ask("PUT", "/api/v1/data/cpu/n1", {"data_value": text})
+def test_numbers_that_are_none_are_refused(unchanged: Served, text: str) -> None:
+    answer = unchanged.ask("PUT", "/api/v1/data/cpu/n1", {"data_value": text})
     assert (answer.status, answer.error["field"]) == (422, "data_value")
-    filled.client.put_node("n1", "127.0.0.1:9")
+    unchanged.client.put_node("n1", "127.0.0.1:9")
     runs = [{"data_name": "model", "outcome": "ok", "duration": 1, "value": "x"}]
     runs.append({"data_name": "cpu", "outcome": "ok", "duration": 1, "value": text})
-    report = filled.ask("POST", "/api/v1/nodes/n1/report", {"boot": "b", "sequence": 1, "runs": runs})
+    report = unchanged.ask("POST", "/api/v1/nodes/n1/report", {"boot": "b", "sequence": 1, "runs": runs})
     assert (report.status, report.error["field"]) == (422, "runs[1].value")
-    assert filled.client.data("cpu", node="n1")[0].data_value == "0.5"
+    assert unchanged.client.data("cpu", node="n1")[0].data_value == "0.5"
 
 
 def test_one_run_brings_several_values_and_says_which_are_missing(service: Served) -> None:

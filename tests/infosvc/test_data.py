@@ -15,12 +15,22 @@ if TYPE_CHECKING:
 CPU = Producer("cpu", "scripts/cpu.sh", 2.0, ttl=6.0, unit="ratio")
 
 
-@pytest.fixture
-def enrolled(service: Served) -> Served:
-    """A service that knows one producer and one node."""
+def _enrol(service: Served) -> Served:
     service.client.put_producer(CPU)
     service.client.put_node("n1", "127.0.0.1:9")
     return service
+
+
+@pytest.fixture
+def enrolled(service: Served) -> Served:
+    """A service that knows one producer and one node."""
+    return _enrol(service)
+
+
+@pytest.fixture(scope="module")
+def refusing(shared_service: Served) -> Served:
+    """The same, for tests of which it takes nothing."""
+    return _enrol(shared_service)
 
 
 def _report(service: Served, sequence: int, outcome: Outcome, **said: Any) -> Receipt:
@@ -115,11 +125,11 @@ def test_runs_of_a_forgotten_producer_do_not_spoil_the_batch(enrolled: Served) -
         ({"runs": [{"data_name": "cpu", "outcome": "failed", "duration": 1, "age": -1}]}, "runs[0].age"),
     ],
 )
-def test_a_wrong_report_is_refused_whole_and_by_field(enrolled: Served, change: dict[str, Any], field: str) -> None:
+def test_a_wrong_report_is_refused_whole_and_by_field(refusing: Served, change: dict[str, Any], field: str) -> None:
     body = {"boot": "b", "sequence": 1, "runs": []} | change
-    answer = enrolled.ask("POST", "/api/v1/nodes/n1/report", body)
+    answer = refusing.ask("POST", "/api/v1/nodes/n1/report", body)
     assert (answer.status, answer.error["field"]) == (422, field)
-    assert enrolled.reader.data("cpu") == []
+    assert refusing.reader.data("cpu") == []
 
 
 def test_a_long_reason_keeps_its_end(enrolled: Served) -> None:
@@ -183,11 +193,11 @@ def test_an_unregistered_name_is_refused_with_the_remedy(enrolled: Served) -> No
 
 
 @pytest.mark.parametrize("value", [None, True, [], {}, "x" * 65_536, "é" * 40_000, 10**400])
-def test_a_value_that_is_no_text_or_too_long_is_refused(enrolled: Served, value: Any) -> None:
-    answer = enrolled.ask("PUT", "/api/v1/data/cpu/n1", {"data_value": value})
+def test_a_value_that_is_no_text_or_too_long_is_refused(refusing: Served, value: Any) -> None:
+    answer = refusing.ask("PUT", "/api/v1/data/cpu/n1", {"data_value": value})
     assert (answer.status, answer.error["field"]) == (422, "data_value")
     assert len(answer.error["message"]) < 300
-    assert enrolled.reader.data("cpu") == []
+    assert refusing.reader.data("cpu") == []
 
 
 def test_the_longest_value_is_kept_whole(enrolled: Served) -> None:

@@ -19,6 +19,7 @@ from infosvc.wire.client import InfoClient
 from infosvc.wire.fields import answer_of
 from infosvc.wire.records import Outcome, Producer, Report, Role, Run
 from infosvc.wire.scoring.yarn_score import KEYS, parse
+from tests.infosvc import conftest
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Hands, Served, Serving
@@ -45,6 +46,15 @@ def service(sqlite_url: str, serve: Serving, hands: Hands, policy: Path) -> Iter
         for node in ("n1", "n2", "n3"):
             served.client.put_node(node, "127.0.0.1:9")
         yield served
+
+
+@pytest.fixture(scope="module")
+def refusing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, Path]]:
+    """A service for tests whose file it can make nothing of, and that file."""
+    folder = tmp_path_factory.mktemp("refusing")
+    file = folder / "nodewise-policy.properties"
+    with conftest.serving(f"sqlite:///{folder / 'infosvc.db'}", policy_file=str(file)) as served:
+        yield served, file
 
 
 def give(service: Served, name: str, **by_node: str | float) -> None:
@@ -220,7 +230,8 @@ def test_without_a_policy_file_the_remedy_is_said(sqlite_url: str, serve: Servin
         ("", "first.score"),
     ],
 )
-def test_a_broken_file_is_refused_with_its_key(service: Served, policy: Path, path: str, text: str, key: str) -> None:
+def test_a_broken_file_is_refused_with_its_key(refusing: tuple[Served, Path], path: str, text: str, key: str) -> None:
+    service, policy = refusing
     policy.write_text(text)
 
     answer = service.ask("GET", path)

@@ -10,6 +10,7 @@ import pytest
 from infosvc.core.service import components_of
 from infosvc.wire.errors import TooLarge, Unauthorized
 from infosvc.wire.records import Producer
+from tests.infosvc.conftest import serving
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Served, Serving
@@ -23,11 +24,18 @@ def small(sqlite_url: str, serve: Serving) -> Iterator[Served]:
         yield service
 
 
+@pytest.fixture(scope="module")
+def refusing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A service whose tests change nothing of it."""
+    with serving(f"sqlite:///{tmp_path_factory.mktemp('refusing') / 'infosvc.db'}") as service:
+        yield service
+
+
 @pytest.mark.parametrize(
     "path", ["/nothing", "/api/v1/nothing", "/api/v1/producers/", "/api/v1/data/a/b/c", "/swaggerui/x"]
 )
-def test_an_unknown_path_is_answered_in_our_form(small: Served, path: str) -> None:
-    answer = small.ask("GET", path)
+def test_an_unknown_path_is_answered_in_our_form(refusing: Served, path: str) -> None:
+    answer = refusing.ask("GET", path)
     assert (answer.status, answer.error["code"]) == (404, "not_found")
     assert "/api/v1/" in answer.error["message"]
 
@@ -53,8 +61,8 @@ def test_a_wrong_method_is_answered_in_our_form(small: Served) -> None:
         "[" * 1500,
     ],
 )
-def test_a_body_that_is_no_json_object_is_answered_with_400(small: Served, body: str) -> None:
-    answer = small.ask("PUT", "/api/v1/producers/a", body)
+def test_a_body_that_is_no_json_object_is_answered_with_400(refusing: Served, body: str) -> None:
+    answer = refusing.ask("PUT", "/api/v1/producers/a", body)
     assert answer.status == 400
     assert answer.error["message"].startswith("the body is")
 

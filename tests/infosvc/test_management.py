@@ -114,8 +114,8 @@ def test_a_node_enrolled_anew_never_reuses_a_version(service: Served, hands: Han
 @pytest.mark.parametrize(
     "address", ["", "n1", "n1:", ":8410", "n1:0", "n1:65536", "n1:x", "a/b:1", "u@h:1", 8410, None]
 )
-def test_an_address_without_host_or_port_is_refused(service: Served, address: Any) -> None:
-    answer = service.ask("PUT", "/api/v1/nodes/n1", {"address": address})
+def test_an_address_without_host_or_port_is_refused(shared_service: Served, address: Any) -> None:
+    answer = shared_service.ask("PUT", "/api/v1/nodes/n1", {"address": address})
     assert (answer.status, answer.error["field"]) == (422, "address")
 
 
@@ -189,13 +189,13 @@ def test_a_program_gets_no_slot(service: Served) -> None:
     ("field", "value"),
     [("running", "yes"), ("running", 1), ("interval", 0), ("interval", "5"), ("interval", 1e-6), ("interval", 0.09)],
 )
-def test_a_wrong_slot_is_refused_by_field(service: Served, field: str, value: Any) -> None:
-    service.client.put_producer(CPU)
-    service.client.put_node("n1", "127.0.0.1:9")
-    answer = service.ask("PUT", "/api/v1/nodes/n1/slots/cpu", {field: value})
+def test_a_wrong_slot_is_refused_by_field(shared_service: Served, field: str, value: Any) -> None:
+    shared_service.client.put_producer(CPU)
+    shared_service.client.put_node("n1", "127.0.0.1:9")
+    answer = shared_service.ask("PUT", "/api/v1/nodes/n1/slots/cpu", {field: value})
     assert (answer.status, answer.error["field"]) == (422, field)
-    assert service.ask("PUT", "/api/v1/nodes/n1/slots/nothing", {}).status == 404
-    assert service.ask("PUT", "/api/v1/nodes/n2/slots/cpu", {}).status == 404
+    assert shared_service.ask("PUT", "/api/v1/nodes/n1/slots/nothing", {}).status == 404
+    assert shared_service.ask("PUT", "/api/v1/nodes/n2/slots/cpu", {}).status == 404
 
 
 def test_an_interval_shorter_than_any_agent_keeps_is_refused_with_the_shortest(service: Served) -> None:

@@ -8,7 +8,6 @@ import re
 import sqlite3
 import stat
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +21,7 @@ from infosvc.core.service import components_of
 from infosvc.state.views import Latest
 from infosvc.wire.errors import InvalidInput, NotFound, NotReady, Unauthorized
 from infosvc.wire.records import Producer, Report, Role
+from tests.in_process import nodewise
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Hands, Heard, Served, Serving
@@ -245,9 +245,8 @@ def command(lite: Served, tmp_path: Path) -> Command:
     file.chmod(0o600)
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
-        front = [sys.executable, "-m", "nodewise", "--home", str(tmp_path / "home")]
         service = ["--url", lite.url, "--token-file", str(file)]
-        return subprocess.run([*front, *words, *service], capture_output=True, text=True, timeout=60)
+        return nodewise("--home", str(tmp_path / "home"), *words, *service)
 
     return run
 

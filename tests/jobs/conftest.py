@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -28,6 +26,7 @@ from jobs.dashboard import make_board
 from jobs.dashboard.sources import yarn
 from jobs.dashboard.sources.site import Place, Site
 from nodewise.board import board_calls
+from tests.in_process import nodewise
 from tests.jobs.decisions import WEIGHTS
 from tests.jobs.played import Hadoop
 
@@ -130,14 +129,7 @@ def users_command(users_client: InfoClient, tmp_path: Path) -> Callable[..., str
     told = {"NODEWISE_URL": users_client.url, "NODEWISE_TOKEN_FILE": str(tmp_path / "maria.token")}
 
     def run(*words: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "nodewise", "--home", str(tmp_path / "home"), *words],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            env=environ | told,
-            check=False,
-        )
+        done = nodewise("--home", str(tmp_path / "home"), *words, env=environ | told)
         assert (done.returncode, done.stderr) == (0, ""), done
         return done.stdout
 

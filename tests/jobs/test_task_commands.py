@@ -6,7 +6,6 @@ import json
 import os
 import socket
 import subprocess
-import sys
 import tarfile
 import threading
 import time
@@ -26,6 +25,7 @@ from jobs.commands.task.folder_origin import Origin, origin_of
 from jobs.commands.task.folder_tar import pack
 from jobs.commands.task.task_array import Indices
 from jobs.errors import JobError
+from tests.in_process import nodewise
 from tests.recipes.pages import block
 from tests.recipes.shell import Shell
 
@@ -41,14 +41,7 @@ def command(client: InfoClient, tmp_path: Path) -> Command:
     told = {"NODEWISE_URL": client.url, "NODEWISE_TOKEN_FILE": str(token), "NODEWISE_HOME": str(tmp_path / "home")}
 
     def run(*words: str) -> Done:
-        return subprocess.run(
-            [sys.executable, "-m", "nodewise", "task", *words],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            env=os.environ | told,
-            check=False,
-        )
+        return nodewise("task", *words, env=os.environ | told)
 
     return run
 

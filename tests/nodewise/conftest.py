@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -17,6 +16,7 @@ import pytest
 
 from infosvc.http.server import Server
 from infosvc.settings import Settings
+from tests.in_process import nodewise
 
 TOKEN = "nw_admin_a-token-for-the-tests"
 _OURS = ("NODEWISE_", "HADOOP_")
@@ -80,14 +80,7 @@ def run(home: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
 
     def once(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "nodewise", "doctor", *words],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            env=kept | {"NODEWISE_HOME": str(home)} | environment,
-            check=False,
-        )
+        return nodewise("doctor", *words, env=kept | {"NODEWISE_HOME": str(home)} | environment)
 
     return once
 

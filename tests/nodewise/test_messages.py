@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from infosvc.access.rate_limit import TooFast
 from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Kind, Producer
 from nodewise.__main__ import COMMANDS, cli
+from tests import in_process
 from tests.nodewise.conftest import TOKEN, serving
 
 
@@ -37,8 +37,7 @@ def url(home: Path) -> Iterator[str]:
 
 
 def nodewise(home: Path, url: str, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "nodewise", "--home", str(home), *words, "--url", url]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return in_process.nodewise("--home", str(home), *words, "--url", url)
 
 
 @pytest.mark.parametrize(
