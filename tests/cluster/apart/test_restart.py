@@ -23,8 +23,8 @@ from hadoop.rest.resourcemanager import ResourceManager
 from tests.cluster.hadoop_scripts import Scripts, scripts_of
 
 Eventually = Callable[..., None]
-ROOT = Path(__file__).resolve().parents[2]
-SLEEPER = Path(__file__).with_name("sleeper.py")
+ROOT = Path(__file__).resolve().parents[3]
+SLEEPER = ROOT / "tests" / "cluster" / "sleeper.py"
 SUBMIT = """
 import sys
 from pathlib import Path
