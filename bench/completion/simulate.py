@@ -103,7 +103,8 @@ def simulate(wishes: Sequence[Wish], usual: float, rule: str, seed: int) -> list
     `usual` are the seconds of a usual program on an idle worker. Tasks on one node share it evenly; what has no room
     waits, the first first.
     """
-    dice, nodes, now, look = random.Random(seed), Nodes(), 0.0, PAUSE_SECONDS  # noqa: S311 - can be repeated
+    dice, nodes, now = random.Random(seed), Nodes(), 0.0  # noqa: S311 - an experiment that can be repeated
+    look = PAUSE_SECONDS if rule == MOVED else float("inf")
     unit = (START_SECONDS + usual) / sum(SHARES)
     coming, waiting, ended = list(wishes), list[Wish](), dict[int, float]()
     while coming or waiting or any(nodes.tasks):
@@ -122,25 +123,21 @@ def simulate(wishes: Sequence[Wish], usual: float, rule: str, seed: int) -> list
             nodes.tasks[RULES[rule](nodes, dice)][wish.number] = START_SECONDS + usual * wish.length
         if now >= look - LEAST:
             look += PAUSE_SECONDS
-            if rule == MOVED:
-                _move(nodes)
+            _move(nodes)
     return [ended[wish.number] - wish.at * unit for wish in wishes]
 
 
 def _move(nodes: Nodes) -> None:
-    """Start a task elsewhere as nodewise does, if one gains: that whose node is the slowest beside one with room.
-
-    What a task still needs, and what runs beside it, is not known. While a task waits, all nodes have some.
-    """
+    """Start the task elsewhere that gains most by it, as nodewise does: what it still needs is not known."""
     gains = [
-        (max(SHARES[other] for other in nodes.faster(node)) / SHARES[node], number, node)
+        (SHARES[other] / SHARES[node], number, node, other)
         for node, there in enumerate(nodes.tasks)
         for number in there
-        if nodes.is_due(number) and nodes.faster(node)
+        if nodes.is_due(number)
+        for other in nodes.faster(node)
     ]
     if gains:
-        _, number, node = max(gains)
-        other = max(nodes.faster(node), key=lambda one: nodes.speed(one, len(nodes.tasks[one]) + 1))
+        _, number, node, other = max(gains)
         nodes.tasks[other][number] = nodes.tasks[node].pop(number) + RESTART_SECONDS
         nodes.ran[number] = 0.0
         nodes.moves[number] += 1

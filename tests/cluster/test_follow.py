@@ -14,13 +14,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
 import psutil
 import pytest
-from hdfs import InsecureClient
 
 from bench.stage import module_of
 from hadoop.local import processes
@@ -119,7 +119,7 @@ class Work:
     def hold(self) -> bool:
         """Wait until each node works, and stop what works there; False if all was done before that."""
         for step in (self._is_found, self._all_held, self._all_working):
-            until(lambda step=step: self._has_ended() or step())  # type: ignore[misc]
+            until(partial(self._has_ended_or, step))
         if self._has_ended():
             assert self.client.process.returncode == 0, self.client.err.read_text()
             self.go_on()
@@ -149,6 +149,9 @@ class Work:
 
     def _has_ended(self) -> bool:
         return self.client.process.poll() is not None
+
+    def _has_ended_or(self, step: Callable[[], bool]) -> bool:
+        return self._has_ended() or step()
 
     def _is_found(self) -> bool:
         if found := running(self.site, self.output):
@@ -189,7 +192,7 @@ def told(client: Command, node: str) -> list[str]:
     return [line for line in client.err.read_text().splitlines() if re.match(rf"{node} \d+ of 40; ", line)]
 
 
-def held(site: Site, folder: Path, output: str, terminal: int | None = None) -> Work:
+def begin_held(site: Site, folder: Path, output: str, terminal: int | None = None) -> Work:
     """A job that is held; the nodes may be done with it sooner than they are seen, and then it begins again."""
     for _ in range(MOST_TRIES):
         made = Work(site, begin(site, folder, *submitting(site, output), terminal=terminal), output)
@@ -199,14 +202,14 @@ def held(site: Site, folder: Path, output: str, terminal: int | None = None) -> 
         except BaseException:
             made.end()
             raise
-        InsecureClient(site.cluster.namenode_http, user=site.cluster.user).delete(output, recursive=True)
+        site.hdfs().delete(output, recursive=True)
     raise AssertionError("each of them was done before it was held")
 
 
 @pytest.fixture(scope="module")
 def work(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Work]:
     """One job for the tests that look on; `go_on` lets it end."""
-    made = held(site, tmp_path_factory.mktemp("client"), "/out/seen")
+    made = begin_held(site, tmp_path_factory.mktemp("client"), "/out/seen")
     try:
         until(lambda: all(told(made.client, node) for node in site.cluster.nodes))
         yield made
@@ -220,7 +223,7 @@ def doomed(site: Site, tmp_path: Path) -> Iterator[Callable[..., Work]]:
     begun: list[Work] = []
 
     def start(output: str, terminal: int | None = None) -> Work:
-        begun.append(held(site, tmp_path / "client", output, terminal))
+        begun.append(begin_held(site, tmp_path / "client", output, terminal))
         return begun[-1]
 
     yield start

@@ -82,7 +82,7 @@ class Journal:
 def make(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[bool], tuple[Task, PlayedBox]]:
     """A runner whose program ends by itself or not, and the box of the program."""
 
-    def made(ends_itself: bool) -> tuple[Task, PlayedBox]:
+    def begin(ends_itself: bool) -> tuple[Task, PlayedBox]:
         box = PlayedBox(ends_itself)
         monkeypatch.setattr("jobs.kinds.task.runner.boxes.create", lambda _: box)
         settings = {"task_id": "task_0f1e2d3c4b5a6978", "argv": ["true"]}
@@ -97,7 +97,7 @@ def make(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[bool], tu
     monkeypatch.setattr(runner, "Printed", PlayedLog)
     monkeypatch.setattr(runner, "Using", PlayedLooks)
     monkeypatch.setattr(PlayedLooks, "at_end", staticmethod(lambda: None))
-    return made
+    return begin
 
 
 @pytest.mark.parametrize(
