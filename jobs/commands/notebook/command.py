@@ -18,7 +18,7 @@ import click
 from click.core import ParameterSource
 
 from infosvc.wire.client import InfoClient
-from infosvc.wire.errors import Conflict
+from infosvc.wire.errors import Conflict, NotFound
 from infosvc.wire.service_options import ServiceAddress
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import Task, TaskState
@@ -199,8 +199,8 @@ def _why_silent(passage: Passage) -> str | None:
                 return None
         try:
             return led.result()
-        except Conflict as error:
-            if error.field == "task_id":  # its program has just ended, and may run again
+        except (Conflict, NotFound) as error:
+            if error.field in ("task_id", "tunnel_id"):  # its program has just ended, and may run again
                 return ""
             raise
 
