@@ -16,7 +16,7 @@ from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError
 from infosvc.wire.tasks import ConsideredNode, Task, TaskState
 from jobs.submitter.placing import Sight
-from jobs.submitter.speeds import learned
+from jobs.submitter.speeds import read_learned
 
 PAUSE_SECONDS = 10.0
 """Between two looks."""
@@ -82,7 +82,7 @@ class Mover:
     def elsewhere(self, task: Task) -> Sequence[str]:
         """The faster nodes with room for a task whose program has ended to move, none if it may go on anywhere."""
         try:
-            return sorted(self._faster(task, learned(self._client, task.spec.program or ""), self._cluster.look()))
+            return sorted(self._faster(task, read_learned(self._client, task.spec.program or ""), self._cluster.look()))
         except InfoError:
             raise
         except Exception as error:  # what has ended goes on
@@ -107,7 +107,7 @@ class Mover:
             try:
                 sight = sight or self._cluster.look()
                 if program not in speeds:
-                    speeds[program] = learned(self._client, program)
+                    speeds[program] = read_learned(self._client, program)
                 faster = self._faster(task, speeds[program], sight)
             except Exception as error:  # whatever is wrong with one task must not hold up the others
                 troubles.add(_text(task, error))

@@ -48,7 +48,7 @@ def measured(section: Mapping[str, Any]) -> tuple[str, float] | None:
     return None
 
 
-def recorded(client: InfoClient) -> dict[Pair, float]:
+def read_recorded(client: InfoClient) -> dict[Pair, float]:
     """The fresh speeds that the service knows, by node and program: in steps if a program has any, else in runs."""
     names = [one.data_name for one in client.producers() if _is_speed(one.data_name)]
     data = client.data_many(names) if names else {}
@@ -61,7 +61,7 @@ def recorded(client: InfoClient) -> dict[Pair, float]:
     return found[STEPS] | in_runs
 
 
-def learned(client: InfoClient, program: str) -> dict[str, float]:
+def read_learned(client: InfoClient, program: str) -> dict[str, float]:
     """What is learned of a program, by node, as a share of the fastest: fresh values alone, none if it never ran."""
     try:
         return _numbers(client.data(f"{LEARNED}:{program}"))
@@ -106,7 +106,7 @@ class Speeds:
     def write(self) -> None:
         """Write what is learned of each program to every enrolled node, where it has changed; InfoError."""
         nodes = [node.node_name for node in self._client.nodes()]
-        learned = learn(recorded(self._client))
+        learned = learn(read_recorded(self._client))
         for program in sorted(learned.programs):
             try:
                 self._write(program, nodes, learned)

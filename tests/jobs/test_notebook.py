@@ -26,7 +26,7 @@ from infosvc.wire.errors import Conflict
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import EXAMPLE_ID, TaskNews, TaskProgress, TaskState
 from infosvc.wire.tunnel.tunnel_end import TunnelCalls, TunnelEnd
-from jobs.commands.notebook.command import SOCKET, START, TOKEN
+from jobs.commands.notebook.command import SOCKET, START, TOKEN, _why_silent
 from jobs.commands.notebook.passage import Passage
 from jobs.kinds.task.tunnels import Tunnels
 from tests.cluster.site import until
@@ -296,3 +296,15 @@ def test_a_new_notebook_ends_what_is_idle_although_a_page_is_open(site: Site) ->
         "--TerminalManager.cull_inactive_timeout=300",
         "--TerminalManager.cull_interval=60",
     } <= set(task.spec.argv)
+
+
+def test_a_tunnel_that_ends_as_jupyter_is_asked_is_opened_again(site: Site) -> None:
+    site.call_runner()
+    with jupyter(site), passage_to(site) as passage:
+        assert _why_silent(passage) is None
+        assert passage._tunnel
+        passage._tunnel._end._stop()  # it is over, and whoever reads it does not know yet
+
+        assert _why_silent(passage) == ""
+        passage._tunnel.close()
+        until(lambda: _why_silent(passage) is None)

@@ -20,7 +20,7 @@ from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import Task, TaskState
 from jobs.kinds.task.reported import Reports
 from jobs.kinds.task.settings import PROGRAM_SECONDS, STEPS_PER_SECOND
-from jobs.submitter.speeds import Speeds, measured, recorded
+from jobs.submitter.speeds import Speeds, measured, read_recorded
 from tests.cluster.site import until
 
 NODES = ("n1", "n2", "n3")
@@ -137,10 +137,10 @@ def test_a_speed_that_is_stale_teaches_nothing(client: InfoClient, submitter: In
     old = Producer("steps_per_second:old", "", 60.0, Kind.PROGRAM, ttl=600)
     client.put_producer(old)
     client.put_value("steps_per_second:old", "n1", 5)
-    assert recorded(submitter) == {("n1", "old"): 5.0}
+    assert read_recorded(submitter) == {("n1", "old"): 5.0}
     client.put_producer(replace(old, ttl=0.001))
 
-    assert recorded(submitter) == {}
+    assert read_recorded(submitter) == {}
 
 
 def test_there_is_room_for_so_many_programs(
@@ -152,7 +152,7 @@ def test_there_is_room_for_so_many_programs(
     for program in ("a", "b", "b", "a"):
         small.note(ran(program), "n1", {STEPS_PER_SECOND: 8.0})
 
-    assert {program for _, program in recorded(submitter)} == {"a"}
+    assert {program for _, program in read_recorded(submitter)} == {"a"}
     assert said == ["speeds of 1 programs are known, and of no more, such as b, are recorded"]
 
 
@@ -161,7 +161,7 @@ def test_a_program_that_reports_steps_is_judged_by_these_alone(submitter: InfoCl
     speeds.note(ran("net"), "n2", {STEPS_PER_SECOND: 7.0})
     speeds.note(ran("other"), "n1", {PROGRAM_SECONDS: 2.0})
 
-    assert recorded(submitter) == {("n2", "net"): 7.0, ("n1", "other"): 0.5}
+    assert read_recorded(submitter) == {("n2", "net"): 7.0, ("n1", "other"): 0.5}
 
 
 def test_without_a_program_or_on_a_node_that_is_not_enrolled_nothing_is_recorded(
@@ -170,7 +170,7 @@ def test_without_a_program_or_on_a_node_that_is_not_enrolled_nothing_is_recorded
     speeds.note(ran(None), "n1", {PROGRAM_SECONDS: 4.0})
     speeds.note(ran("net"), "elsewhere", {PROGRAM_SECONDS: 4.0})
 
-    assert recorded(submitter) == {}
+    assert read_recorded(submitter) == {}
 
 
 def test_a_submitter_registers_new_names_that_no_node_runs_and_nothing_else(

@@ -12,7 +12,7 @@ from infosvc.wire.terminal_text import plain
 from jobs.commands.service_options import service_options
 from jobs.commands.task.task_shown import console, json_option, print_json, short
 from jobs.submitter.learned_speed import LearnedSpeeds, held_out_error, learn
-from jobs.submitter.speeds import recorded
+from jobs.submitter.speeds import read_recorded
 
 NOTHING = "no task of a program has succeeded yet: name one by `nodewise task submit --program`"
 
@@ -33,7 +33,7 @@ def speeds(home: Path, /, service: ServiceAddress, program: str | None, as_json:
       nodewise task speeds resnet --json
     """
     client = service.client(home)
-    seen = recorded(client)
+    seen = read_recorded(client)
     learned, error = learn(seen), held_out_error(seen)
     nodes = sorted({node.node_name for node in client.nodes()} | set(learned.nodes))
     programs = [name for name in sorted(learned.programs) if program in (None, name)]
