@@ -95,7 +95,8 @@ class Ended:
 class Use:
     """What a program, the terminals of its box and all that came of them have used until now, and what they have now.
 
-    memory_bytes, processes    what they have now; the others never get less
+    memory_bytes, processes       what they have now; the others never get less
+    received_bytes, sent_bytes    over the network; None where that cannot be told
     """
 
     cpu_seconds: float
@@ -103,6 +104,8 @@ class Use:
     read_bytes: int
     written_bytes: int
     processes: int
+    received_bytes: int | None = None
+    sent_bytes: int | None = None
 
 
 class Box(ABC):

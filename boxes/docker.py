@@ -21,6 +21,7 @@ from boxes.asking import ask, next_frame
 from boxes.box import Box, BoxError, Ended, Image, OnOutput, Program, Use
 from boxes.broker.frames import HARDLY, REPORT, SOFTLY, STDOUT, USE
 from boxes.docker_terminal import DockerTerminal
+from boxes.network import Network
 from boxes.terminal import OnTerminal, Size, Terminal
 
 USE_SECONDS = 10.0
@@ -42,7 +43,8 @@ class DockerBox(Box):
         self._first_words = b""
         self._done = threading.Event()
         self._wishing = threading.Lock()
-        self._use: Use | None = None
+        self._use: tuple[Use, Sequence[int] | None] | None = None
+        self._network = Network()
         self._is_use_told = threading.Event()
 
     def start(self, program: Program, on_output: OnOutput) -> None:
@@ -69,12 +71,15 @@ class DockerBox(Box):
         return self._result() if self._done.wait(seconds) else None
 
     def use(self) -> Use | None:
-        """As Docker counts it."""
+        """As Docker counts it, and the network by the processes that the broker names."""
         self._is_use_told.clear()  # before it is asked whether the program has ended: its end sets this, too
         if self._done.is_set():
             return None
         self._wish(USE)
-        return self._use if self._is_use_told.wait(USE_SECONDS) and not self._done.is_set() else None
+        if not self._is_use_told.wait(USE_SECONDS) or self._done.is_set() or self._use is None:
+            return None
+        used, pids = self._use
+        return used if pids is None else self._network.counted(used, pids)
 
     def end(self, grace: float) -> Ended:
         """The program gets SIGTERM, all its processes SIGKILL."""
@@ -121,7 +126,7 @@ class DockerBox(Box):
         if "ended" in told:
             self._ended = self._how(told["ended"], told["out_of_memory"])
         elif "use" in told:
-            self._use = Use(**told["use"])
+            self._use = Use(**told["use"]), told.get("pids")  # a broker of an earlier version names none
             self._is_use_told.set()
         else:
             self._lost = str(told.get("failed", told))

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from boxes.box import STREAMS, BoxError, Ended, Program, Use
+from boxes.keeper import descendants
 from boxes.use import NOTHING, not_less, of_children
 
 PIECE_BYTES = 1 << 16
@@ -35,6 +36,7 @@ class Keeping:
         self._wishing = threading.Lock()
         self._counting = threading.Lock()
         self._used = NOTHING
+        self._processes: list[int] = []
         self._has_ended = False
         told, report = os.pipe()
         output = subprocess.PIPE if terminal is None else subprocess.DEVNULL
@@ -73,8 +75,13 @@ class Keeping:
         """What the keeper, the program and all that came of it have used; any thread may ask, also after the end."""
         with self._counting:
             if not self._has_ended:
-                self._used = not_less(of_children(self.pid), self._used)
+                self._processes = descendants(self.pid)
+                self._used = not_less(of_children(self.pid, self._processes), self._used)
             return self._used
+
+    def processes(self) -> list[int]:
+        """The program and all that came of it, as the last look by `use` has found them; none after the end."""
+        return self._processes
 
     def wait(self) -> Ended | None:
         """How the program ended, once it has; None when the keeper was killed, which takes the program along."""
@@ -82,7 +89,7 @@ class Keeping:
         with self._counting:
             at_end = replace(NOTHING, **told.get("used", {}))
             self._used = not_less(at_end, self._used)  # of a keeper that was killed, what the last look has found
-            self._has_ended = True
+            self._has_ended, self._processes = True, []
         status = told.get("ended")
         if status is None:
             return None

@@ -15,6 +15,7 @@ from typing import ClassVar, NamedTuple
 from boxes.box import STREAMS, Box, BoxError, Ended, OnOutput, Program, Use
 from boxes.keeper import HARDLY, SOFTLY
 from boxes.keeping import LAST_WORDS_SECONDS, PIECE_BYTES, Keeping
+from boxes.network import Network
 from boxes.process_terminal import ProcessTerminal
 from boxes.terminal import OnTerminal, Size, Terminal
 from boxes.use import NOTHING, together
@@ -28,6 +29,9 @@ class _Terminals(NamedTuple):
 
     def uses(self) -> list[Use]:
         return [self.past, *(one.use() for one in self.opened)]
+
+    def processes(self) -> list[int]:
+        return [pid for one in self.opened for pid in one.processes()]
 
     def with_another(self, another: ProcessTerminal) -> _Terminals:
         """One more; those that have ended are let go."""
@@ -46,6 +50,7 @@ class ProcessBox(Box):
         self._done = threading.Event()
         self._opening = threading.Lock()
         self._terminals: _Terminals | None = _Terminals()
+        self._network = Network()
 
     def start(self, program: Program, on_output: OnOutput) -> None:
         """Start the keeper, and by it the program."""
@@ -61,7 +66,10 @@ class ProcessBox(Box):
     def use(self) -> Use | None:
         """By the processes below the keepers of the program and of the terminals."""
         terminals = self._terminals
-        return None if terminals is None else together([self._kept.use(), *terminals.uses()])
+        if terminals is None:
+            return None
+        used = together([self._kept.use(), *terminals.uses()])
+        return self._network.counted(used, [*self._kept.processes(), *terminals.processes()])
 
     def end(self, grace: float) -> Ended:
         """The program and all its processes get the signals."""

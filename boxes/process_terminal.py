@@ -78,6 +78,10 @@ class ProcessTerminal(Terminal):
         """What its program and all that came of it have used, also after the end."""
         return self._kept.use()
 
+    def processes(self) -> list[int]:
+        """Those of it that the last look by `use` has found."""
+        return self._kept.processes()
+
     def _write_now(self, typed: memoryview) -> int:
         """How much of it was taken: all when nobody reads any more. BlockingIOError when there is no room."""
         with self._using:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from boxes.box import Use
-from boxes.keeper import descendants, disk_bytes
+from boxes.keeper import disk_bytes
 
 NOTHING = Use(0.0, 0, 0, 0, 0)
 
@@ -18,14 +18,14 @@ _TIMES, _RESIDENT = slice(11, 15), 21
 """Fields of /proc/PID/stat behind the name: CPU time of the process and of the children it has waited for; pages."""
 
 
-def of_children(root: int) -> Use:
+def of_children(root: int, found: Sequence[int]) -> Use:
     """What all processes below one have used, those that have ended included, whose time their parents have.
 
+    `found` are those that go on, each behind its parent. The network is not counted here: see boxes.network.
     Parents are looked at first: what a child that ends meanwhile has used is missed then, and not counted twice.
     Memory is what YARN counts: the resident pages of each process.
     """
     seconds, memory, read, written = 0.0, 0, 0, 0
-    found = descendants(root)
     for pid in (root, *found):
         with suppress(OSError, ValueError, IndexError):  # it has ended meanwhile
             folder = Path("/proc", str(pid))
@@ -39,10 +39,10 @@ def of_children(root: int) -> Use:
 
 
 def together(uses: Iterable[Use]) -> Use:
-    """What several have used.
+    """What several have used, but for the network.
 
-    >>> together([Use(1.5, 10, 0, 7, 1), Use(2.0, 20, 5, 0, 2)])
-    Use(cpu_seconds=3.5, memory_bytes=30, read_bytes=5, written_bytes=7, processes=3)
+    >>> together([Use(1.5, 10, 0, 7, 1), Use(2.0, 20, 5, 0, 2)]) == Use(3.5, 30, 5, 7, 3)
+    True
     """
     found = list(uses)
     return Use(
@@ -57,8 +57,10 @@ def together(uses: Iterable[Use]) -> Use:
 def not_less(now: Use, before: Use) -> Use:
     """What is used now, where a look may have missed what ended during it: what was counted before has been used.
 
-    >>> not_less(Use(1.0, 10, 8, 0, 1), before=Use(2.0, 20, 5, 3, 2))
-    Use(cpu_seconds=2.0, memory_bytes=10, read_bytes=8, written_bytes=3, processes=1)
+    Here, too, the network is not counted.
+
+    >>> not_less(Use(1.0, 10, 8, 0, 1), before=Use(2.0, 20, 5, 3, 2)) == Use(2.0, 10, 8, 3, 1)
+    True
     """
     return Use(
         max(now.cpu_seconds, before.cpu_seconds),

@@ -12,6 +12,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
+from boxes.broker import group
 from boxes.broker.engine import Engine, EngineError
 from boxes.broker.frames import HEADER, SOFTLY, STDERR, STDOUT, USE, report
 from boxes.broker.guard import LABEL, Guard, end, remove, watcher
@@ -75,12 +76,13 @@ class Running:
     def _start(self, guard: Guard) -> socket.socket:
         """Start the program; what it prints."""
         body = self._body(pin(self._caller.file, watcher()))
-        guard.tell_container(self._engine.ask("POST", "/containers/create", body, name=self._name)["Id"])
+        self._container = str(self._engine.ask("POST", "/containers/create", body, name=self._name)["Id"])
+        guard.tell_container(self._container)
         self._check_program()
         output = self._engine.attach(self._name)
         self._engine.ask("POST", f"/containers/{self._name}/start")
         unpin(watcher())
-        pid = self._state()["Pid"]
+        self._pid = pid = self._state()["Pid"]
         with suppress(ProcessLookupError):  # it has ended already
             self._pidfd = os.pidfd_open(pid) if pid else None
         if self._pidfd is not None and self._state()["Pid"] != pid:
@@ -133,7 +135,7 @@ class Running:
             if USE in wishes:
                 used = self._use()
         if used:
-            self._caller.connection.sendall(report({"use": used}))
+            self._caller.connection.sendall(report({"use": used, "pids": self._pids()}))
 
     def _use(self) -> dict[str, float]:
         """What the box has used, as the control groups count it."""
@@ -150,6 +152,12 @@ class Running:
             "written_bytes": disk["write"],
             "processes": told["pids_stats"].get("current", 0),
         }
+
+    def _pids(self) -> list[int] | None:
+        """The processes of the box, whose network its caller can look at; None when they cannot be told."""
+        with suppress(OSError):
+            return group.processes(self._pid, self._container)
+        return None
 
     def _ended(self) -> dict[str, Any]:
         """How the program ended."""

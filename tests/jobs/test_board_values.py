@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -68,8 +69,8 @@ def test_each_name_has_a_curve_by_step_and_what_was_reported_last_of_a_step_coun
 
 def test_what_the_program_used_are_curves_of_their_own(ask: Callable[..., Any], hadoop: Hadoop) -> None:
     store(hadoop, [("loss", 0, 0.5)])
-    first = notes(Use(0.0, 0, 0, 0, 0), Use(2.0, 100, 50, 0, 3), 5.0, 1000.0)
-    second = notes(Use(2.0, 100, 50, 0, 3), Use(12.0, 200, 50, 1000, 4), 5.0, 1005.0)
+    first = notes(Use(0.0, 0, 0, 0, 0, 0, 0), Use(2.0, 100, 50, 0, 3, 40, 5), 5.0, 1000.0)
+    second = notes(Use(2.0, 100, 50, 0, 3, 40, 5), Use(12.0, 200, 50, 1000, 4, 90, 5), 5.0, 1005.0)
     hadoop.stored[f"/user/me/.nodewise/tasks/{EXAMPLE_ID}/used.1"] = first + second
 
     found = shapes(ask("?of=used"))
@@ -78,9 +79,30 @@ def test_what_the_program_used_are_curves_of_their_own(ask: Callable[..., Any], 
     assert found["memory_bytes"] == [(200, 100.0), (201, 200.0)]
     assert found["read_bytes_per_second"] == [(200, 10.0), (201, 0.0)]
     assert found["written_bytes_per_second"] == [(200, 0.0), (201, 200.0)]
+    assert found["received_bytes_per_second"] == [(200, 8.0), (201, 10.0)]
+    assert found["sent_bytes_per_second"] == [(200, 1.0), (201, 0.0)]
     assert found["processes"] == [(200, 3.0), (201, 4.0)]
     assert list(shapes(ask())) == ["loss"]
     assert ask("?of=wished")["error"]["message"].startswith("there are no values 'wished': ask for")
+
+
+def test_the_network_has_no_curve_where_it_cannot_be_told(ask: Callable[..., Any], hadoop: Hadoop) -> None:
+    looks = [
+        Use(0.0, 0, 0, 0, 0, 0, 0),
+        Use(1.0, 100, 0, 0, 1),
+        Use(2.0, 100, 0, 0, 1),
+        Use(3.0, 100, 0, 0, 1, 10**9, 5),
+    ]
+    noted = [notes(before, now, 5.0, 1000.0) for before, now in pairwise(looks)]
+    hadoop.stored[f"/user/me/.nodewise/tasks/{EXAMPLE_ID}/used.1"] = b"".join(noted)
+
+    assert sorted(shapes(ask("?of=used"))) == [
+        "cpu_cores",
+        "memory_bytes",
+        "processes",
+        "read_bytes_per_second",
+        "written_bytes_per_second",
+    ]
 
 
 def test_starts_are_joined_and_a_later_one_counts_from_its_first_step_on(

@@ -20,7 +20,7 @@ NOTHING = "no value was reported: a program reports one by printing a line such 
 @click.command()
 @click.argument("task_id")
 @click.option("--attempt", type=click.IntRange(1), help="Which start of it  [default: all, joined].")
-@click.option("--used", is_flag=True, help="What the program and its processes use instead: cores, memory, disk.")
+@click.option("--used", is_flag=True, help="What its processes use instead: cores, memory, disk, network.")
 @json_option
 @service_options
 @click.pass_obj

@@ -1,4 +1,4 @@
-"""Notes what a task's program uses, as values by time: cores, memory, disk, processes."""
+"""Notes what a task's program uses, as values by time: cores, memory, disk, network, processes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Using:
         self._thread.join(EVERY_SECONDS)
 
     def _run(self) -> None:
-        before, since = Use(0.0, 0, 0, 0, 0), time.monotonic()
+        before, since = Use(0.0, 0, 0, 0, 0, 0, 0), time.monotonic()
         while not self._ended.wait(EVERY_SECONDS):
             with suppress(OSError):
                 if (now := self._box.use()) is not None:
@@ -59,13 +59,20 @@ class Using:
 
 
 def notes(before: Use, now: Use, seconds: float, at: float) -> bytes:
-    """What was used in so many seconds; `at` is the moment in Unix seconds."""
+    """What was used in so many seconds; `at` is the moment in Unix seconds. What cannot be told has no note."""
     step = int(at // EVERY_SECONDS)
     values = {
         "cpu_cores": max(0.0, now.cpu_seconds - before.cpu_seconds) / seconds,
         "memory_bytes": float(now.memory_bytes),
         "read_bytes_per_second": max(0, now.read_bytes - before.read_bytes) / seconds,
         "written_bytes_per_second": max(0, now.written_bytes - before.written_bytes) / seconds,
+        "received_bytes_per_second": _rate(before.received_bytes, now.received_bytes, seconds),
+        "sent_bytes_per_second": _rate(before.sent_bytes, now.sent_bytes, seconds),
         "processes": float(now.processes),
     }
-    return b"".join(note(at, name, step, round(value, 3)) for name, value in values.items())
+    return b"".join(note(at, name, step, round(value, 3)) for name, value in values.items() if value is not None)
+
+
+def _rate(before: int | None, now: int | None, seconds: float) -> float | None:
+    """By second; None where one of the two is not known."""
+    return None if before is None or now is None else max(0, now - before) / seconds

@@ -16,6 +16,8 @@ const UNITS = {
   memory_bytes: "bytes",
   read_bytes_per_second: "bytes/second",
   written_bytes_per_second: "bytes/second",
+  received_bytes_per_second: "bytes/second",
+  sent_bytes_per_second: "bytes/second",
 };
 
 /**
