@@ -16,6 +16,7 @@ from bench.completion import simulate, total
 from bench.completion.draw import SLICES, Slice, draw_slices
 from bench.completion.model import Alone, find_best
 from bench.completion.scene import Scene, scene, teach
+from bench.completion.shapes import BUSY, SHAPES, Shape
 from bench.completion.trial import run
 from bench.completion.ways import STOCK, WAYS
 from bench.info import machine
@@ -28,7 +29,6 @@ from hadoop.errors import HadoopError
 from infosvc.wire.errors import InfoError
 
 PARTS = sum(SLICES.values())
-CPUS = 0.4
 DRAWS = 200
 """Of a simulation."""
 
@@ -36,6 +36,13 @@ DRAWS = 200
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--part", type=PartType(), default="1/1", help=f"Only this part: 3/{PARTS} is a quarter of a load or half."
+)
+@click.option(
+    "--shape",
+    type=click.Choice([*SHAPES]),
+    default=BUSY.name,
+    show_default=True,
+    help="Workers of 0.4 CPU that are unevenly busy, or workers with uneven CPUs and cards.",
 )
 @click.option("--seed", type=int, default=1, show_default=True, help="Of the tasks, and of how busy workers are.")
 @click.option("--way", "names", multiple=True, type=click.Choice(WAYS), help="Only these.  [default: all]")
@@ -55,6 +62,7 @@ DRAWS = 200
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def main(
     part: Part,
+    shape: str,
     seed: int,
     names: tuple[str, ...],
     seconds: float | None,
@@ -63,26 +71,31 @@ def main(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """Measure how soon small networks are trained on four unevenly busy workers, by what places their tasks.
+    """Measure how soon small networks are trained on four workers that differ, by what places their tasks.
 
     40 tasks come at each of three loads. They are placed by stock YARN, at random, by least pressure, by learned speed,
     and without YARN, by `docker run` on the least busy worker. It takes hours: each of the 8 parts takes 20 to 40
     minutes. The lab must be up: scripts/lab up.
 
+    With --shape uneven, nothing else runs on the workers. They have 0.25, 0.4, 0.4 and 0.7 CPU; the last has a network
+    card of 100 Mbit/s, the others of 1000 Mbit/s. Half of the tasks read all the time what this machine sends.
+    A sum names both shapes, each with its own tables.
+
     \b
     Examples:
       scripts/bench completion --part 1/8
+      scripts/bench completion --part 1/8 --shape uneven
       scripts/bench completion --sum HEAD
       scripts/bench completion --simulate 200
       scripts/bench completion --part 5/8 --tasks 4 --way stock --way learned
     """
     if seconds:
-        click.echo(simulate.markdown(seconds, DRAWS))
+        click.echo(simulate.markdown(seconds, DRAWS, SHAPES[shape]))
         return
     try:
         if commits:
             sys.exit(_tell_sum(read_parts(output or RESULTS, "completion", commits), commits, as_json))
-        record = _measure(part, seed, names or WAYS, tasks)
+        record = _measure(SHAPES[shape], part, seed, names or WAYS, tasks)
     except (BenchError, HadoopError, InfoError) as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(1)
@@ -90,10 +103,10 @@ def main(
     tell("completion", record, total.markdown([record], record["commit"]), as_json, output or kept)
 
 
-def _measure(part: Part, seed: int, names: tuple[str, ...], tasks: int | None) -> dict[str, Any]:
+def _measure(shape: Shape, part: Part, seed: int, names: tuple[str, ...], tasks: int | None) -> dict[str, Any]:
     commit, since = describe_commit(), machine.Since()
-    slices = [Slice(one.load, one.wishes[:tasks]) for one in part.take(draw_slices(seed))]
-    with scene(seed, CPUS, _say) as (found, busy):
+    slices = [Slice(one.load, one.wishes[:tasks]) for one in part.take(draw_slices(seed, shape.programs))]
+    with scene(shape, seed, _say) as (found, busy):
         alone = teach(found, _say)
         kept = [_turns(found, one, names, alone, seed, part.number + place) for place, one in enumerate(slices)]
     told = [[*pair, *seconds] for pair, seconds in alone.items()]
@@ -102,7 +115,10 @@ def _measure(part: Part, seed: int, names: tuple[str, ...], tasks: int | None) -
         "seed": seed,
         "part": part,
         "on": "lab",
-        "busy": busy.to_json(),
+        "shape": shape.name,
+        "cpus": shape.cpus,
+        "cards": shape.cards or None,
+        "busy": busy.to_json() if busy else None,
         "alone": told,
         "slices": kept,
     }
@@ -137,10 +153,11 @@ def _tell_sum(records: total.Records, commits: str, as_json: bool) -> bool:
     """Print it, and tell whether a goal is missed."""
     missing = total.find_missing_goals(records)
     told = {
-        f"{load}/{way}": asdict(found)
+        f"{shape}/{load}/{way}": asdict(found)
+        for shape in SHAPES
         for load in SLICES
         for way in total.AGAINST_STOCK
-        if (found := total.compare(records, load, way, STOCK))
+        if (found := total.compare(total.of_shape(records, shape), load, way, STOCK))
     }
     click.echo(
         json.dumps({"ratios": told, "missing": missing}, indent=1) if as_json else total.markdown(records, commits)

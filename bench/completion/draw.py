@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-STEPS = {"conv": 900, "dense": 1800}
-"""Of a task of usual length, which takes a worker about as long with either program."""
+STEPS = {"conv": 900, "dense": 1800, "read": 450}
+"""Of a task of usual length, which takes a worker about as long with each program."""
+CPU, CARD = "cpu", "card"
+PROGRAMS = ("conv", "dense")
 LENGTHS = (0.5, 1.5)
 """The shortest and the longest task, in usual lengths."""
 TASKS = 40
@@ -46,24 +49,31 @@ class Slice:
     wishes: tuple[Wish, ...]
 
 
-def draw_slices(seed: int) -> list[Slice]:
+def bound_by(program: str) -> str:
+    """What a program takes all of that it can get: its node's CPUs, or its network card."""
+    return CARD if program == "read" else CPU
+
+
+def draw_slices(seed: int, programs: Sequence[str] = PROGRAMS) -> list[Slice]:
     """All tasks of all loads; those of load 0.5 ask for half of what the nodes can do, and come as a Poisson stream.
 
     >>> [(one.load, len(one.wishes)) for one in draw_slices(1)]
     [(0.3, 10), (0.3, 10), (0.3, 10), (0.3, 10), (0.55, 20), (0.55, 20), (0.8, 20), (0.8, 20)]
     """
     return [
-        Slice(load, tuple(draw_tasks(f"{seed}/{number}", load, TASKS // count, number * (TASKS // count))))
+        Slice(load, tuple(draw_tasks(f"{seed}/{number}", load, TASKS // count, number * (TASKS // count), programs)))
         for load, count in SLICES.items()
         for number in range(count)
     ]
 
 
-def draw_tasks(seed: int | str, load: float, count: int = TASKS, first: int = 0) -> list[Wish]:
+def draw_tasks(
+    seed: int | str, load: float, count: int = TASKS, first: int = 0, programs: Sequence[str] = PROGRAMS
+) -> list[Wish]:
     """So many tasks that come one after another, numbered from `first`."""
     dice = random.Random(f"{seed}/{load}")  # noqa: S311 - an experiment that can be repeated
     at, found = 0.0, []
     for number in range(first, first + count):
-        found.append(Wish(number, at, dice.choice(list(STEPS)), dice.uniform(*LENGTHS), dice.randrange(1_000_000)))
+        found.append(Wish(number, at, dice.choice(programs), dice.uniform(*LENGTHS), dice.randrange(1_000_000)))
         at += dice.expovariate(load)
     return found

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from statistics import fmean
 
-from bench.completion.draw import Wish
+from bench.completion.draw import Wish, bound_by
 
 Alone = Mapping[tuple[str, str], tuple[float, float]]
 """By node and program: the seconds around the program of a task and, at usual length, within, with nothing beside."""
@@ -21,9 +22,13 @@ LEAST = 1e-9
 
 @dataclass
 class _Task:
-    """What is left of one: seconds around its program, and then seconds in it, had it its node alone."""
+    """What is left of one: seconds around its program, and then seconds in it, had it its node alone.
+
+    `takes` is what the program is bound by.
+    """
 
     number: int
+    takes: str
     comes: float
     around: float
     within: float
@@ -32,8 +37,9 @@ class _Task:
 def complete(wishes: Sequence[Wish], nodes: Sequence[str], alone: Alone, unit: float) -> list[float]:
     """The seconds from asking for each task to its end, when `nodes` says where each goes.
 
-    A node takes ROOM tasks at once, the others wait for it. Their programs share it evenly; what is around a program
-    takes its time whatever else runs. `unit` is how long `Wish.at` = 1 is, in seconds.
+    A node takes ROOM tasks at once, the others wait for it. Programs that are bound by the same, its CPUs or its card,
+    share that evenly; what is around a program takes its time whatever else runs. `unit` is how long `Wish.at` = 1 is,
+    in seconds.
     """
     found = [0.0] * len(wishes)
     for node in set(nodes):
@@ -41,7 +47,7 @@ def complete(wishes: Sequence[Wish], nodes: Sequence[str], alone: Alone, unit: f
         for number, wish in enumerate(wishes):
             if nodes[number] == node:
                 around, within = alone[node, wish.program]
-                tasks.append(_Task(number, wish.at * unit, around, within * wish.length))
+                tasks.append(_Task(number, bound_by(wish.program), wish.at * unit, around, within * wish.length))
         for task, ended in _run(tasks):
             found[task.number] = ended - task.comes
     return found
@@ -53,8 +59,9 @@ def _run(waiting: list[_Task]) -> Iterator[tuple[_Task, float]]:
     while waiting or there:
         while waiting and len(there) < ROOM and waiting[0].comes <= now:
             there.append(waiting.pop(0))
-        sharing = [task for task in there if not task.around]
-        steps = [task.around or task.within * len(sharing) for task in there]
+        inside = [task for task in there if not task.around]
+        sharing = Counter(task.takes for task in inside)
+        steps = [task.around or task.within * sharing[task.takes] for task in there]
         if waiting and len(there) < ROOM:
             steps.append(waiting[0].comes - now)
         step = min(steps)
@@ -63,8 +70,8 @@ def _run(waiting: list[_Task]) -> Iterator[tuple[_Task, float]]:
             if task.around:
                 task.around = 0.0 if task.around - step < LEAST else task.around - step
             else:
-                task.within -= step / len(sharing)
-        for task in [task for task in sharing if task.within < LEAST]:
+                task.within -= step / sharing[task.takes]
+        for task in [task for task in inside if task.within < LEAST]:
             there.remove(task)
             yield task, now
 

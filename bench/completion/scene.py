@@ -1,4 +1,4 @@
-"""The lab with busy workers and what tasks of the bench need there, and how fast each worker is with each program."""
+"""The lab in one of its shapes, what tasks of the bench need there, and how fast each worker is with each program."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from bench.completion.draw import STEPS, Wish
+from bench.completion.cards import hold
+from bench.completion.draw import CARD, STEPS, Wish, bound_by
 from bench.completion.model import Alone
+from bench.completion.shapes import USUAL_CPUS, Shape
 from bench.completion.ways import DICE, POLICY, read_settings
 from bench.info.errors import BenchError
 from bench.lab import CALM_SECONDS, MASTER, WORKERS, known_by_name
@@ -60,21 +62,28 @@ Say = Callable[[str], None]
 class Scene:
     """The lab while it is measured. `settings` are the lines of the policy's file that are not rules.
 
-    Speeds are learned under names with `mark`, so that nothing of an earlier run or of another way counts.
+    `source` is where tasks that read get their data. Speeds are learned under names with `mark`, so that nothing of an
+    earlier run or of another way counts.
     """
 
     stage: Stage
     client: InfoClient
     folder: Path
     settings: str
+    shape: Shape
+    source: str
     mark: str = field(default_factory=lambda: secrets.token_hex(4))
     asked: list[str] = field(default_factory=list)
+
+    def words(self, wish: Wish) -> tuple[str, ...]:
+        """What train.py is told."""
+        return (*wish.words, self.source) if bound_by(wish.program) == CARD else wish.words
 
     def submit(self, wish: Wish, learns: bool, nodes: Sequence[str] = ()) -> str:
         """Ask for a task, of which speeds are learned and used or not; its id."""
         for name in WORKERS:
             self.client.put_value(DICE, name, _DICE.random())
-        argv = (WORKER_PYTHON, SCRIPT.name, *wish.words)
+        argv = (WORKER_PYTHON, SCRIPT.name, *self.words(wish))
         program = f"{wish.program}-{self.mark}" if learns else None
         more: dict[str, Any] = {"program": program, "nodes": tuple(nodes), "variables": ONE_THREAD}
         made = tasks.submit(argv, folder=self.folder, client=self.client, memory_mb=MEMORY_MB, **more)
@@ -108,10 +117,10 @@ class Scene:
 
 
 @contextmanager
-def scene(seed: int, cpus: float, say: Say) -> Iterator[tuple[Scene, levels.Scene]]:
-    """The lab with busy workers, as it was again afterwards; and how busy they are."""
+def scene(shape: Shape, seed: int, say: Say) -> Iterator[tuple[Scene, levels.Scene | None]]:
+    """The lab with workers of a shape, as it was again afterwards; and how busy they are, if they are."""
     with ExitStack() as stack:
-        made = stack.enter_context(stage(cpus))
+        made = stack.enter_context(stage(USUAL_CPUS))
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="bench-completion-")))
         stack.enter_context(known_by_name(made.addresses))
         client = stack.enter_context(made.admin(folder)())
@@ -126,12 +135,12 @@ def scene(seed: int, cpus: float, say: Say) -> Iterator[tuple[Scene, levels.Scen
         made.everywhere(lambda name: made.write(name, ON_NODE, SCRIPT.read_text()))
         made.place_by_values(False)  # the ResourceManager reads the share, too
         stack.callback(made.clear)
-        found = levels.calibrate(seed, WORKERS, cpus, made.load, lambda: _speeds(made, say))
-        say("stress-ng: " + ", ".join(f"{name} {percent} %" for name, percent in found.percent.items()))
+        source = stack.enter_context(hold(made, shape))
+        found = _make_busy(made, seed, say) if shape.is_busy else None
         work = folder / "work"
         work.mkdir()
         (work / SCRIPT.name).write_text(SCRIPT.read_text())
-        one = Scene(made, client, work, settings)
+        one = Scene(made, client, work, settings, shape, source)
         stack.callback(one.forget)
         yield one, found
 
@@ -140,13 +149,13 @@ def teach(found: Scene, say: Say) -> Alone:
     """One task of each program on each worker, by which speeds are learned; how long each took alone."""
     alone: dict[tuple[str, str], tuple[float, float]] = {}
     until(found.stage.is_ready, CALM_SECONDS, "the service hears of all workers")
-    for program in STEPS:
+    for program in found.shape.programs:
         wish = Wish(0, 0.0, program, 1.0, 1)
         asked = [found.submit(wish, True, [name]) for name in WORKERS]
         for task in found.await_ends(asked):
             waited, completed = seconds_of(task)
             alone[str(task.node_name), program] = waited, completed - waited
-    for program in STEPS:
+    for program in found.shape.programs:
         told = ", ".join(f"{name} {sum(alone[name, program]):.0f}" for name in WORKERS)
         say(
             f"seconds of a usual task of {program} alone, {alone[WORKERS[0], program][0]:.0f} of them around it: {told}"
@@ -166,6 +175,12 @@ def _keep(stack: ExitStack, made: Stage, path: str) -> str:
     before = made.run(MASTER, "sudo", "cat", path)
     stack.callback(made.write, MASTER, path, before)
     return before
+
+
+def _make_busy(made: Stage, seed: int, say: Say) -> levels.Scene:
+    found = levels.calibrate(seed, WORKERS, USUAL_CPUS, made.load, lambda: _speeds(made, say))
+    say("stress-ng: " + ", ".join(f"{name} {percent} %" for name, percent in found.percent.items()))
+    return found
 
 
 def _speeds(made: Stage, say: Say) -> dict[str, float]:

@@ -11,6 +11,7 @@ from bench.completion import total
 from bench.completion.__main__ import main
 from bench.completion.draw import Wish, draw_slices
 from bench.completion.model import complete, find_best
+from bench.completion.shapes import Shape
 from bench.completion.simulate import MOVED, compare, simulate
 from bench.completion.ways import DOCKER, FLOOR, LEARNED, PRESSURE, RANDOM, STOCK, WAYS
 
@@ -21,12 +22,12 @@ def wish(number: int, at: float, length: float = 1.0) -> Wish:
     return Wish(number, at, "dense", length, 1)
 
 
-def record(load: float, means: dict[str, float], best: float = 10.0) -> dict[str, Any]:
+def record(load: float, means: dict[str, float], best: float = 10.0, shape: str = "busy") -> dict[str, Any]:
     """A part of three tasks, which take 0.5, 1 and 1.5 times a way's mean."""
     shares = (0.5, 1, 1.5)
     ways = {way: [{"waited": 1.0, "completed": mean * share} for share in shares] for way, mean in means.items()}
     one = {"load": load, "ways": ways, "best": [best * share for share in shares]}
-    return {"seed": 1, "on": "lab", "part": [1, 1], "slices": [one]}
+    return {"seed": 1, "on": "lab", "shape": shape, "part": [1, 1], "slices": [one]}
 
 
 def test_the_same_seed_draws_the_same_tasks_and_loads_differ_in_how_close_they_come() -> None:
@@ -83,11 +84,11 @@ def test_no_task_moves_to_a_worker_on_which_another_runs() -> None:
     assert moves[0] == stays[0] == pytest.approx(405 + 15), "it has its worker for itself"
 
 
-def test_a_task_that_has_moved_runs_twice_as_long_before_it_moves_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bench.completion.simulate.SHARES", (1.0, 0.6, 0.35))  # those of the lab allow one move each
+def test_a_task_that_has_moved_runs_twice_as_long_before_it_moves_again() -> None:
+    shape = Shape("three", ("dense",), (0.4,) * 3, (1.0, 0.6, 0.35))  # those of the lab allow one move each
     wishes = [wish(number, number / 10, length) for number, length in enumerate((10, 1, 10, 40))]
 
-    moves = simulate(wishes, 10.0, MOVED, 1)
+    moves = simulate(wishes, 10.0, MOVED, 1, shape)
 
     first = 160 - wishes[3].at * 15 / 1.95
     assert moves[3] == pytest.approx(first + 300 + (405 - first * 0.35 + 15 - 300 * 0.6 + 15) / 1.0)
@@ -124,17 +125,19 @@ def test_the_interval_is_as_wide_as_the_slices_differ() -> None:
 def test_goals_that_are_not_reached_or_not_measured_are_named() -> None:
     good = {STOCK: 20.0, FLOOR: 20.2, RANDOM: 24.0, PRESSURE: 17.0, LEARNED: 10.5, DOCKER: 18.0}
     records = [record(load, good) for load in (0.3, 0.55, 0.8)]
-    assert total.find_missing_goals(records) == [f"not measured: {what}" for what in total.NOT_MEASURED]
+    uneven = [record(load, good | {LEARNED: 15.0}, shape="uneven") for load in (0.3, 0.55, 0.8)]
+    assert total.find_missing_goals(records + uneven) == [f"not measured: {what}" for what in total.NOT_MEASURED]
 
     slow = [record(0.3, good), record(0.55, good | {LEARNED: 21.0})]
     missing = total.find_missing_goals(slow)
 
-    assert "not reached: load 0.55: learned at most 0.92 of stock, but 1.05" in missing
-    assert "not reached: load 0.55: learned at most 1.03 of stock, but 1.05" in missing
-    assert "not reached: load 0.55: p95 of learned at most stock's, but 1.05" in missing
-    assert "not reached: load 0.55: learned at most 1.10 of clairvoyant, but 2.10" in missing
-    assert "not measured: load 0.8: learned at most 1.10 of clairvoyant" in missing
-    assert not [one for one in missing if "load 0.3" in one]
+    assert "not reached: busy, load 0.55: learned at most 0.92 of stock, but 1.05" in missing
+    assert "not reached: busy, load 0.55: learned at most 1.03 of stock, but 1.05" in missing
+    assert "not reached: busy, load 0.55: p95 of learned at most stock's, but 1.05" in missing
+    assert "not reached: busy, load 0.55: learned at most 1.10 of clairvoyant, but 2.10" in missing
+    assert "not measured: busy, load 0.8: learned at most 1.10 of clairvoyant" in missing
+    assert not [one for one in missing if "busy, load 0.3" in one]
+    assert "not measured: uneven, load 0.3: learned at most 0.93 of pressure" in missing
 
 
 def test_the_table_has_a_line_for_each_way() -> None:
