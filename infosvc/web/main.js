@@ -104,9 +104,17 @@ function broken(place, error, tryAgain) {
 
 function light(lit) {
   for (const link of document.querySelectorAll("header nav a")) {
-    if (link.dataset.page === lit) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
+    if (link.dataset.page === lit) {
+      link.setAttribute("aria-current", "page");
+      bringIntoSight(link);
+    } else link.removeAttribute("aria-current");
   }
+}
+
+/** Scroll the line of links, which is longer than a narrow window, and nothing else. */
+function bringIntoSight(link) {
+  const line = link.closest("nav");
+  line.scrollLeft = link.offsetLeft - (line.clientWidth - link.offsetWidth) / 2;
 }
 
 function decoded(text) {
@@ -121,6 +129,9 @@ async function start() {
   document.getElementById("skip").addEventListener("click", (event) => {
     event.preventDefault(); // the address names the page, not a place in it
     main.focus();
+  });
+  document.querySelector("header nav").addEventListener("focusin", ({ target }) => {
+    if (target.matches(":focus-visible")) bringIntoSight(target); // but nothing moves under a pointer that presses it
   });
   const opened = location.hash;
   startLive(document.getElementById("connection"));

@@ -11,6 +11,7 @@ const PREFIXED = { __proto__: null, bytes: "B", "bytes/second": "B/s", "bits/sec
 const PREFIXES = ["", "k", "M", "G", "T", "P", "E"];
 const SHORT = { __proto__: null, seconds: "s", celsius: "\u00b0C" };
 const LONGEST = 80;
+const FREE = /(^|_)(free|available)(_|$)/;
 
 /**
  * A value as a finite number; null when it is not a number.
@@ -69,16 +70,28 @@ export function valueText(text, unit) {
 /**
  * @typedef {object} Scale five steps of equal width with round bounds, or one when all numbers are equal
  * @property {number[]} bounds one more than there are steps; [n, n] for a single step
+ * @property {boolean} isFree whether the numbers tell what is free: little of it has the colours of much in use
  */
+
+/**
+ * Whether a data name tells what is free of something, such as cpu_free_ratio or memory_available_bytes.
+ *
+ * @param {string} dataName
+ * @returns {boolean}
+ */
+export function isFree(dataName) {
+  return FREE.test(dataName);
+}
 
 /**
  * The scale of some numbers; null when there is none. Ratios within 0 to 1 always have the scale 0 to 100 %.
  *
  * @param {number[]} numbers
  * @param {string} [unit]
+ * @param {boolean} [areFree] whether they tell what is free
  * @returns {Scale | null}
  */
-export function scaleOf(numbers, unit = "") {
+export function scaleOf(numbers, unit = "", areFree = false) {
   if (!numbers.length) return null;
   let low = Infinity;
   let high = -Infinity;
@@ -86,25 +99,28 @@ export function scaleOf(numbers, unit = "") {
     if (number < low) low = number;
     if (number > high) high = number;
   }
-  if (unit === "ratio" && low >= 0 && high <= 1) return { bounds: roundBounds(0, 1) };
+  if (unit === "ratio" && low >= 0 && high <= 1) return { bounds: roundBounds(0, 1), isFree: areFree };
   const span = high - low;
   // Numbers that differ by no more than rounding would get bounds that read the same.
   const least = Math.max(1e-300, Math.abs(low) * 1e-9, Math.abs(high) * 1e-9);
-  if (!(span > least) || !Number.isFinite(span)) return { bounds: [low, high] };
-  return { bounds: roundBounds(low, high) };
+  if (!(span > least) || !Number.isFinite(span)) return { bounds: [low, high], isFree: areFree };
+  return { bounds: roundBounds(low, high), isFree: areFree };
 }
 
 /**
  * The step of a number, 1 to 5; numbers beyond the ends belong to the last steps, a single step is the middle one.
  *
+ * The more is in use, the higher is the step, so that of what is free the least has the highest.
+ *
  * @param {Scale} scale
  * @param {number} number
  * @returns {number}
  */
-export function stepOf({ bounds }, number) {
+export function stepOf({ bounds, isFree: areFree }, number) {
   if (bounds.length === 2) return Math.ceil(STEPS / 2);
   const inner = bounds.slice(1, -1);
-  return 1 + inner.filter((bound) => number >= bound).length;
+  const beyond = inner.filter((bound) => number >= bound).length;
+  return areFree ? STEPS - beyond : 1 + beyond;
 }
 
 /**
@@ -132,7 +148,7 @@ export function legend(scale, unit) {
     { class: "legend", "aria-label": "What the colours mean" },
     keys.length ? keys : key("no-step", "no numbers, so no colours"),
     key("is-stale", "stale: older than it may be"),
-    key("is-failed", "failed: the last run went wrong, or the node is lost"),
+    key("is-failed", "failed: the last run went wrong, or the node is lost or out of room"),
     key("is-none", "no data"),
   );
 }
@@ -145,7 +161,7 @@ function ranges(scale, unit) {
   const { bounds } = scale;
   const told = (number) => numberText(number, unit);
   if (bounds.length === 2) return [[stepOf(scale, bounds[0]), told(bounds[0])]];
-  return bounds.slice(1).map((upper, at) => [at + 1, `${lowerText(bounds[at], upper, unit)} to ${told(upper)}`]);
+  return bounds.slice(1).map((upper, at) => [stepOf(scale, bounds[at]), `${lowerText(bounds[at], upper, unit)} to ${told(upper)}`]);
 }
 
 /** The lower end of a range, without its unit where the upper end says the same. */

@@ -19,6 +19,13 @@ from tests.web.browser import Tabs, chromium
 from tests.web.invented import Invented
 
 NODES = ("n1", "n2", "n3")
+UNITS = {
+    "cpu_count": "cpus",
+    "memory_total_bytes": "bytes",
+    "memory_available_bytes": "bytes",
+    "disk_total_bytes": "bytes",
+    "disk_free_bytes": "bytes",
+}
 
 
 @dataclass(frozen=True)
@@ -108,3 +115,13 @@ def viewer(tabs: Tabs, known: Known) -> Page:
 def ran(data_name: str, value: str) -> Run:
     """A run that went well."""
     return Run(data_name, Outcome.OK, 0.1, value, exit_status=0)
+
+
+def tell(client: InfoClient, node: str, batch: int, cpu_free: float, disk_free: float) -> None:
+    """What a node of 8 cores, 16 GB and 1 TB reports."""
+    for name, unit in UNITS.items():
+        client.put_producer(Producer(name, "scripts/any.sh", 2.0, unit=unit, ttl=600))
+        client.put_slot(node, name, True)
+    values = (8, 16e9, 8e9, 1e12, 1e12 * disk_free)
+    runs = [ran(name, str(value)) for name, value in zip(UNITS, values, strict=True)]
+    client.report(node, Report("b", batch, "1.0", (ran("cpu_free_ratio", str(cpu_free)), *runs)))

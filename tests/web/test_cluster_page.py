@@ -12,7 +12,7 @@ from infosvc.wire.records import Kind, Outcome, Producer, Report, Run
 from tests.infosvc.conftest import Hands, serving
 from tests.ports import free_port
 from tests.web.browser import Tabs, Unreloaded, focused, go, press_until
-from tests.web.conftest import Known, ran
+from tests.web.conftest import Known, ran, tell
 
 MANY = 1000
 
@@ -177,6 +177,39 @@ def test_the_colours_of_a_ratio_stay_as_they_are_while_it_lies_within_0_and_1(ta
     expect(keys).to_contain_text([*ratios, "stale", "failed", "no data"])
     known.client.report("n1", Report("b", 2, "1.0", (ran("cpu_free_ratio", "3"),)))
     expect(keys).to_contain_text(["50 to 100 %", "100 to 150 %", "150 to 200 %", "200 to 250 %", "250 to 300 %"])
+
+
+def test_little_that_is_free_has_the_colour_of_much_in_use_here_and_on_the_overview(tabs: Tabs, known: Known) -> None:
+    known.client.put_producer(Producer("cpu_usage", "", 600.0, Kind.PROGRAM, unit="ratio"))
+    for node, free in (("n1", 0.05), ("n2", 0.75)):
+        tell(known.client, node, 2, cpu_free=free, disk_free=0.5)
+        known.client.put_value("cpu_usage", node, 1 - free)
+    page = tabs.open(known.url, "#/cluster?name=cpu_free_ratio")
+    for name in ("cpu_free_ratio", "cpu_usage"):
+        choose(page, "Value", name)
+        expect(page.get_by_label("Value", exact=True)).to_have_value(name)
+        expect(cell(page, "n1")).to_contain_text("5 %" if name == "cpu_free_ratio" else "95 %")
+        expect(cell(page, "n1")).to_have_class(re.compile(r"\bstep-5\b"))
+        expect(cell(page, "n2")).to_have_class(re.compile(r"\bstep-2\b"))
+    choose(page, "Value", "cpu_free_ratio")
+    key = page.get_by_role("list", name="What the colours mean").get_by_role("listitem").filter(has_text="0 to 20 %")
+    expect(key.locator(".swatch")).to_have_class("swatch step-5")
+    go(page, "#/overview", "Overview")
+    busy = page.get_by_role("region", name="Nodes").get_by_role("link").filter(has_text="n1")
+    expect(busy).to_have_class(re.compile(r"\bstep-5\b"))
+
+
+def test_a_node_that_is_out_of_disk_has_the_mark_of_it_whatever_value_is_shown(tabs: Tabs, known: Known) -> None:
+    tell(known.client, "n1", 2, cpu_free=0.5, disk_free=0.007)
+    tell(known.client, "n2", 2, cpu_free=0.5, disk_free=0.05)
+    page = tabs.open(known.url, "#/cluster?name=cpu_free_ratio")
+
+    expect(cell(page, "n1")).to_contain_text(re.compile(r"50 %.*, disk 0\.7 % free$"))
+    expect(cell(page, "n1")).to_have_class(re.compile(r"\bstep-3 .*is-failed\b"))
+    expect(cell(page, "n2")).to_contain_text("50 %")
+    expect(cell(page, "n2")).not_to_have_class(re.compile("is-failed"))
+    choose(page, "Value", "cpu_count")
+    expect(cell(page, "n1")).to_contain_text(re.compile(r"8 cpus.*, disk 0\.7 % free$"))
 
 
 def test_what_looks_like_markup_is_shown_as_text(tabs: Tabs, known: Known) -> None:

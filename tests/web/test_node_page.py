@@ -8,7 +8,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from infosvc.wire.records import Kind, Outcome, Producer, Report, Run
 from tests.web.browser import Tabs, Unreloaded
-from tests.web.conftest import Known, ran
+from tests.web.conftest import Known, ran, tell
 
 
 def row(page: Page, table: str, name: str) -> Locator:
@@ -26,6 +26,19 @@ def test_it_shows_how_the_agent_is_and_every_value(tabs: Tabs, known: Known) -> 
     expect(row(page, "Values of this node", "cpu_free_ratio")).to_contain_text("25 %")
     expect(row(page, "Values of this node", "load_1m")).to_contain_text("3.5 processes")
     expect(row(page, "Values of this node", "rack")).to_contain_text("r7")
+
+
+def test_a_node_that_is_nearly_out_of_disk_says_so_above_all_else(tabs: Tabs, known: Known) -> None:
+    tell(known.client, "n1", 2, cpu_free=0.5, disk_free=0.007)
+    page = tabs.open(known.url, "#/node/n1")
+    needs = page.get_by_role("region", name="Needs attention").get_by_role("listitem")
+
+    expect(needs).to_have_text("Error n1 has 7 GB of its disk left, 0.7 %make room, or add a disk")
+    with Unreloaded(page):
+        tell(known.client, "n1", 3, cpu_free=0.5, disk_free=0.05)
+        expect(needs).to_contain_text("Warning n1 has 50 GB of its disk left, 5 %")
+        tell(known.client, "n1", 4, cpu_free=0.5, disk_free=0.5)
+        expect(needs).to_have_count(0)
 
 
 def test_it_shows_each_slot_with_what_went_wrong(tabs: Tabs, known: Known) -> None:

@@ -12,22 +12,12 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from infosvc.wire.client import InfoClient
-from infosvc.wire.records import Producer, Report
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import TaskNews, TaskProgress, TaskState
 from tests.infosvc.conftest import TOKEN
 from tests.web.browser import Tabs, Unreloaded, go, log_in
-from tests.web.conftest import Known, ran
+from tests.web.conftest import Known, tell
 from tests.web.invented import Invented
-
-UNITS = {
-    "cpu_count": "cpus",
-    "memory_total_bytes": "bytes",
-    "memory_available_bytes": "bytes",
-    "disk_total_bytes": "bytes",
-    "disk_free_bytes": "bytes",
-}
-
 
 LINES = """cells => cells.map(cell => {
     const text = document.createRange();
@@ -35,16 +25,6 @@ LINES = """cells => cells.map(cell => {
     return Math.round(text.getBoundingClientRect().height / parseFloat(getComputedStyle(cell).lineHeight));
 })"""
 """How many lines each cell has."""
-
-
-def tell(client: InfoClient, node: str, batch: int, cpu_free: float, disk_free: float) -> None:
-    """What a node of 8 cores, 16 GB and 1 TB reports."""
-    for name, unit in UNITS.items():
-        client.put_producer(Producer(name, "scripts/any.sh", 2.0, unit=unit, ttl=600))
-        client.put_slot(node, name, True)
-    values = (8, 16e9, 8e9, 1e12, 1e12 * disk_free)
-    runs = [ran(name, str(value)) for name, value in zip(UNITS, values, strict=True)]
-    client.report(node, Report("b", batch, "1.0", (ran("cpu_free_ratio", str(cpu_free)), *runs)))
 
 
 def tile(page: Page, label: str) -> str:
@@ -235,6 +215,32 @@ def test_tasks_that_wait_for_long_say_what_the_first_in_line_waits_for(
     expect(trouble).to_contain_text(f"Warning {told}")
     trouble.get_by_role("link").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Queue")
+
+
+def test_queued_tasks_stand_in_yarns_order_and_say_their_place_and_what_they_wait_for(
+    tabs: Tabs, known: Known, board: Invented
+) -> None:
+    ids = {name: put(known.client, name, TaskState.QUEUED) for name in ("third", "unsent", "second", "first")}
+    put(known.client, "mnist", TaskState.QUEUED, TaskState.RUNNING, node="n1")
+    begin, later, unknown = board.queues.waiting[0].start, None, "not known: too few have ended"
+    own = replace(board.queues.waiting[0], waits_for="its turn")
+    line = [
+        replace(own, task_id=ids[name], position=place, start=start, no_start=None if start else unknown)
+        for place, (name, start) in enumerate((("first", begin), ("second", begin), ("third", later)), start=1)
+    ]
+    board.queues = replace(board.queues, waiting=tuple(line))
+    page = tabs.open(known.url)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if request.url.endswith("/queue") else None)
+    page.clock.install()
+    look(page)
+    rows = page.get_by_role("region", name="Running").locator("tbody tr").filter(has_not_text="application_")
+
+    expect(rows.get_by_role("link")).to_have_text(["mnist", "first", "second", "third", "unsent"])
+    told = ["", *[f"place {at} of 3, begins in 2 to 9 min, waits for its turn" for at in (1, 2)]]
+    told += ["place 3 of 3, begin not known, waits for its turn", ""]
+    expect(rows.locator("td:last-child")).to_have_text(told)
+    assert len(asked) == 1
 
 
 @pytest.mark.parametrize("status", [403, 404, 503])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,32 @@ def test_a_task_says_why_it_waits_and_leads_to_its_node(tabs: Tabs, known: Known
     expect(row(page, "mnist").get_by_role("cell").last).to_have_text("4 of its array run")
     row(page, "unet").get_by_role("link", name="n1").click()
     expect(page).to_have_url(re.compile(r"#/node/n1$"))
+
+
+def test_queued_tasks_say_their_place_when_they_begin_and_what_they_wait_for(
+    tabs: Tabs, known: Known, board: Invented
+) -> None:
+    ids = {name: asked(known.client, name, TaskState.QUEUED).task_id for name in ("second", "first", "unsent")}
+    asked(known.client, "unet", TaskState.RUNNING)
+    own = replace(board.queues.waiting[0], task_id=ids["first"], waits_for="its turn")
+    late = replace(own, task_id=ids["second"], position=2, start=None, no_start="not known: too few have ended")
+    board.queues = replace(board.queues, waiting=(own, late))
+    calls: list[str] = []
+    page = tabs.open(known.url, "#/jobs", TOKEN)
+    page.on("request", lambda request: calls.append(request.url) if request.url.endswith("/queue") else None)
+    page.clock.install()
+    page.evaluate("() => { location.hash = '#/tasks' }")
+
+    why = {name: row(page, name).get_by_role("cell").last for name in ("first", "second", "unsent", "unet")}
+    expect(why["first"]).to_have_text("place 1 of 3, begins in 2 to 9 min, waits for its turn")
+    expect(why["second"]).to_have_text("place 2 of 3, begin not known, waits for its turn")
+    expect(why["unsent"]).to_have_text("")
+    expect(why["unet"]).to_have_text("")
+    assert len(calls) == 1
+    known.client.put_task_news(ids["first"], TaskNews(TaskState.RUNNING, node_name="n1", attempt=1))
+    page.clock.run_for(1_000)  # what an event tells is asked for a moment later
+    expect(row(page, "first")).to_contain_text("running")
+    expect(why["first"]).to_have_text("")
 
 
 def test_a_link_keeps_the_focus_while_its_row_changes(tabs: Tabs, known: Known) -> None:

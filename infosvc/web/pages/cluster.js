@@ -7,8 +7,9 @@ import { get, isAbort, isPassing } from "../api.js";
 import { announce, counted, fill, h, heading, problemBox, setText } from "../dom.js";
 import { watch, watchProducers } from "../live.js";
 import { latestOnly, settled } from "../poll.js";
-import { isBeyond, legend, numberOf, scaleOf } from "../scale.js";
+import { isBeyond, isFree, legend, numberOf, scaleOf } from "../scale.js";
 import { COMPARE, Cell } from "./cluster_cell.js";
+import { followShortages } from "./cluster_shortage.js";
 
 const CHOOSING_MS = 250; // who goes through the names by keyboard must not open a stream for each
 const TIDY_SECONDS = 5; // how often colours and order follow values that have moved
@@ -42,6 +43,11 @@ export async function show(main, params, signal) {
   // A name from the address need not wait for the list of names.
   if (wanted.name) follow(wanted.name);
   followNames({ grid, tools, wanted, problem, follow }, signal);
+  followShortages(
+    (dataName) => grid.producers.has(dataName),
+    (errorsOf) => grid.takeErrors(errorsOf),
+    signal,
+  );
 }
 
 /** Offer the names that are registered, now and later; where none was chosen, one is as soon as there are any. */
@@ -181,6 +187,7 @@ class Grid {
     this.summary = h("p", { class: "summary" }, "Loading\u2026");
     /** @type {Map<string, Cell>} */
     this.cells = new Map();
+    this.errorsOf = (_nodeName) => [];
     this.dirty = new Set();
     this.order = { sort: "name", filter: "" };
     this.column = { name: "", unit: "", ttl: 0, loaded: false };
@@ -260,6 +267,12 @@ class Grid {
     }
   }
 
+  takeErrors(errorsOf) {
+    this.errorsOf = errorsOf;
+    for (const cell of this.cells.values()) cell.errors = errorsOf(cell.name);
+    this.touchAll();
+  }
+
   /** A node that was forgotten and has no value is no longer part of the cluster. */
   drop(cell) {
     this.cells.delete(cell.name);
@@ -276,7 +289,7 @@ class Grid {
   ensure(names) {
     const missing = [...names].filter((name) => !this.cells.has(name));
     if (!missing.length) return;
-    for (const name of missing) this.cells.set(name, new Cell(name));
+    for (const name of missing) this.cells.set(name, new Cell(name, this.errorsOf(name)));
     this.arrange(this.order);
   }
 
@@ -318,7 +331,7 @@ class Grid {
   }
 
   rescale() {
-    this.scale = scaleOf(this.numbers(), this.column.unit);
+    this.scale = scaleOf(this.numbers(), this.column.unit, isFree(this.column.name));
     fill(this.legend, legend(this.scale, this.column.unit));
     this.touchAll();
   }

@@ -5,16 +5,23 @@
 import { ageText, isBad, outcomeText, stateOf } from "../age.js";
 import { path } from "../api.js";
 import { h } from "../dom.js";
+import { awayWord } from "../node_state.js";
 import { numberOf, stepOf, valueText } from "../scale.js";
+import { shortageNote } from "../shortage.js";
 
 const NODE_NOTES = { stale: "agent is silent", unknown: "not enrolled" };
 
 /** One node: its name, the value with its unit, and what is to be known about them. */
 export class Cell {
-  constructor(name) {
+  /**
+   * @param {string} name
+   * @param {import("../shortage.js").Shortage[]} errors what it is out of
+   */
+  constructor(name, errors) {
     this.name = name;
     this.reading = null;
     this.nodeState = "";
+    this.errors = errors;
     this.value = h("span", { class: "cell-value" });
     this.note = h("span", { class: "cell-note" });
     this.link = h(
@@ -47,13 +54,19 @@ export class Cell {
     return this.nodeState === "lost";
   }
 
+  /** What it is out of; of a node that is away nobody knows it. */
+  get ownErrors() {
+    return awayWord(this.nodeState) ? [] : this.errors;
+  }
+
   /** A lost node has no colour by its value, which may be true no more. */
   lookOf(scale, state) {
     if (this.isLost) return "no-step is-failed is-lost";
     const number = numberOf(this.reading?.text);
     const step = scale && number !== null ? `step-${stepOf(scale, number)}` : "no-step";
     const away = Object.hasOwn(NODE_NOTES, this.nodeState) ? " is-away" : "";
-    return `${step} is-${state}${away}`;
+    const failed = this.ownErrors.length > 0 && state !== "failed" ? " is-failed" : "";
+    return `${step} is-${state}${away}${failed}`;
   }
 
   /** What a lost node had at last. */
@@ -69,6 +82,7 @@ export class Cell {
       state === "stale" && "stale",
       isBad(outcome) && outcomeText(outcome),
       NODE_NOTES[this.nodeState],
+      ...this.ownErrors.map(shortageNote),
     ];
     return notes.filter(Boolean).join(", ");
   }

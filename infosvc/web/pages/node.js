@@ -11,6 +11,7 @@ import { awayWord } from "../node_state.js";
 import { poll, wait } from "../poll.js";
 import { numberOf, valueText } from "../scale.js";
 import { pointsOf, sparkline } from "../pictures/spark.js";
+import { nodeShortage } from "./node_shortage.js";
 import { slotsSection } from "./node_slots.js";
 import { nodeTasks } from "./node_tasks.js";
 
@@ -42,7 +43,10 @@ export async function show(main, params, signal) {
   const slots = slotsSection(name, signal);
   const back = h("p", null, h("a", { href: "#/cluster" }, "All nodes"));
   const tasks = nodeTasks(name, signal);
-  fill(main, back, heading(`Node ${name}`), problem.element, facts.element, tasks, values.element, slots.element);
+  const short = nodeShortage(name);
+  const parts = [problem, short, facts].map((part) => part.element);
+  fill(main, back, heading(`Node ${name}`), parts, tasks, values.element, slots.element);
+  everySecond(() => short.draw((dataName) => (facts.isAway() ? null : values.number(dataName))), signal);
   const load = async () => {
     try {
       const found = await loadNode(name, signal);
@@ -73,6 +77,7 @@ function factsOf(name, signal) {
   const element = h("dl", { class: "facts" });
   let node = null;
   const isEnrolled = () => node !== null && node.state !== "forgotten";
+  const isAway = () => awayWord(node?.state) !== null;
   const take = (found) => showFacts(element, (node = found));
   const turn = (state) => take({ ...node, state });
   const missed = (error) => error.status === 404 && turn("forgotten");
@@ -83,7 +88,7 @@ function factsOf(name, signal) {
       return FACTS_MS;
     }, signal);
   };
-  return { element, isEnrolled, take, turn, follow };
+  return { element, isEnrolled, isAway, take, turn, follow };
 }
 
 /** All that the page shows, in as few calls as there can be; a node that is not enrolled may still have values. */
@@ -228,6 +233,12 @@ class Values {
     } catch {
       // The outcome itself is shown already; the next load brings the reason.
     }
+  }
+
+  /** A number that is fresh enough to count; null otherwise. */
+  number(dataName) {
+    const found = this.rows.get(dataName)?.reading;
+    return stateOf(found, serverNow()) === "fresh" ? numberOf(found.text) : null;
   }
 
   row(name) {

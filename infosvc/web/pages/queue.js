@@ -11,6 +11,7 @@ import { may } from "../session.js";
 import { stackingRow, stackingTable } from "../stacking.js";
 import { moment } from "./jobs.js";
 import { queueFigures } from "./queue_figures.js";
+import { begins } from "./tasks/in_line.js";
 import { addressOf } from "./tasks/state.js";
 
 const EVERY_MS = 5000;
@@ -23,13 +24,6 @@ const COLUMNS = [
   ["Asks for"],
   ["Since"],
 ];
-const UNITS = [
-  [1, "s"],
-  [60, "min"],
-  [3_600, "h"],
-  [86_400, "d"],
-];
-const MOST_OF_A_UNIT = 120;
 
 /**
  * @param {HTMLElement} main
@@ -140,30 +134,4 @@ function nameOf(one) {
   const name = one.name || id;
   const link = address ? h("a", { href: address }, name) : name; // what is not of nodewise has no page
   return [link, name !== id && [" ", h("span", { class: "quiet" }, id)]];
-}
-
-/**
- * When it is expected to begin, the moments themselves on hover; or why that is not known.
- *
- * @param {{start: {earliest: number, latest: number} | null, no_start: string | null}} one that waits
- * @param {number} now Unix seconds of the answer
- * @returns {HTMLElement | string}
- */
-export function begins({ start, no_start: reason }, now) {
-  if (!start) return reason ?? "";
-  const title = [start.earliest, start.latest].map((at) => new Date(at * 1000).toLocaleString()).join(" to ");
-  return h("span", { title }, interval(Math.max(0, start.earliest - now), Math.max(0, start.latest - now)));
-}
-
-/**
- * Seconds from now in the unit of their end, rounded so that the interval grows no narrower: "in 2 to 9 min".
- *
- * @param {number} earliest
- * @param {number} latest
- * @returns {string}
- */
-export function interval(earliest, latest) {
-  const [unit, name] = UNITS.find(([size]) => latest <= MOST_OF_A_UNIT * size) ?? UNITS.at(-1);
-  const [first, last] = [Math.floor(earliest / unit), Math.ceil(latest / unit)];
-  return first ? `in ${first} to ${last} ${name}` : `in at most ${last} ${name}`;
 }

@@ -5,27 +5,14 @@
 import { ageText, serverNow, spanText } from "../../age.js";
 import { path } from "../../api.js";
 import { counted, h } from "../../dom.js";
-import { numberText } from "../../scale.js";
+import { shortageTrouble } from "../../shortage.js";
+import { troubleList } from "../../trouble.js";
 import { addressOf, hasPlace } from "../tasks/state.js";
-import { shortages } from "./shortage.js";
 import { waiting } from "./waiting.js";
 
 const MOST = 20;
 const MOST_NAMES = 3;
-const WORDS = { 3: "Error", 2: "Warning", 1: "Note" };
-const ROOM = {
-  disk: "make room, or add a disk",
-  memory: "end what holds it, or give YARN less of this node",
-};
 export const DAY_SECONDS = 86_400;
-
-/**
- * @typedef {object} Trouble
- * @property {number} weight 3: something does not work; 2: it soon will not, or work fails or waits; 1: to be known
- * @property {string} what
- * @property {import("../../dom.js").Child} remedy
- * @property {string} address of the page that shows more
- */
 
 /**
  * All troubles, the heaviest first, at most twenty.
@@ -33,7 +20,7 @@ export const DAY_SECONDS = 86_400;
  * @param {import("./cluster_state.js").ClusterState} cluster
  * @param {any[]} tasks those that the reader may see
  * @param {any} queue the answer of GET /queue; null if there is none
- * @returns {Trouble[]}
+ * @returns {import("../../trouble.js").Trouble[]}
  */
 export function troubles(cluster, tasks, queue) {
   const found = [
@@ -49,24 +36,13 @@ export function troubles(cluster, tasks, queue) {
 /**
  * The troubles as a list under a heading.
  *
- * @param {Trouble[]} found
+ * @param {import("../../trouble.js").Trouble[]} found
  * @returns {HTMLElement[]}
  */
 export function attentionOf(found) {
-  const item = ({ weight, what, remedy, address }) =>
-    h(
-      "li",
-      { class: `trouble trouble-${weight}` },
-      h("strong", null, WORDS[weight]),
-      " ",
-      h("a", { href: address }, what),
-      h("div", { class: "quiet" }, remedy),
-    );
   return [
     h("h2", null, "Needs attention"),
-    found.length
-      ? h("ul", { class: "troubles" }, found.map(item))
-      : h("p", { class: "state state-succeeded" }, "Nothing."),
+    found.length ? troubleList(found) : h("p", { class: "state state-succeeded" }, "Nothing."),
   ];
 }
 
@@ -102,17 +78,8 @@ function namesText(tasks) {
 }
 
 function full(cluster) {
-  return cluster.ready().flatMap((name) => shortages(cluster, name).map((found) => scarce(name, found)));
-}
-
-function scarce(name, { what, free, share, weight }) {
-  const left = numberText(free, "bytes");
-  return {
-    weight,
-    what: `${name} has ${left} of its ${what} left, ${numberText(share, "ratio")}`,
-    remedy: ROOM[what],
-    address: `#${path("node", name)}`,
-  };
+  const trouble = (name, found) => ({ ...shortageTrouble(name, found), address: `#${path("node", name)}` });
+  return cluster.ready().flatMap((name) => cluster.shortages(name).map((found) => trouble(name, found)));
 }
 
 function failed(tasks) {

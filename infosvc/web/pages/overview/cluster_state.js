@@ -5,6 +5,7 @@
 import { heard, reading, serverNow, stateOf, syncClock } from "../../age.js";
 import { awayWord } from "../../node_state.js";
 import { numberOf } from "../../scale.js";
+import { shortages } from "../../shortage.js";
 
 /** The names that the overview asks for; without one of them, what is made of it is left out. */
 export const NAMES = [
@@ -101,6 +102,11 @@ export class ClusterState {
 
   count(state) {
     return [...this.nodes.values()].filter((each) => each === state).length;
+  }
+
+  /** What this node has too little of. */
+  shortages(nodeName) {
+    return shortages((dataName) => this.number(dataName, nodeName));
   }
 
   cores(nodeName) {

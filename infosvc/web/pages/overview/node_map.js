@@ -5,8 +5,8 @@
 import { path } from "../../api.js";
 import { counted, h } from "../../dom.js";
 import { numberText, scaleOf, stepOf } from "../../scale.js";
+import { isError, shortageNote } from "../../shortage.js";
 import { hasPlace } from "../tasks/state.js";
-import { shortages } from "./shortage.js";
 
 /**
  * @param {import("./cluster_state.js").ClusterState} cluster
@@ -34,7 +34,7 @@ export function mapOf(cluster, tasks) {
 
 function nodeCell(name, cluster, running, scale) {
   const away = cluster.away(name);
-  const errors = away ? [] : shortages(cluster, name).filter(({ weight }) => weight === 3);
+  const errors = away ? [] : cluster.shortages(name).filter(isError);
   const free = away ? null : cluster.number("cpu_free_ratio", name);
   const step = free === null ? "no-step" : `step-${stepOf(scale, 1 - free)}`;
   const words = away ?? (free === null ? "no data" : ratio(1 - free));
@@ -48,7 +48,7 @@ function nodeCell(name, cluster, running, scale) {
     h("span", { class: "cell-name" }, name),
     " ",
     h("span", null, words),
-    errors.map(({ what, share }) => note(`${what} ${ratio(share)} free`)),
+    errors.map((found) => note(shortageNote(found))),
     running > 0 && note(counted(running, "task")),
   );
 }

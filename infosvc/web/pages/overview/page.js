@@ -7,6 +7,7 @@ import { fill, h, heading, problemBox, refill } from "../../dom.js";
 import { watch } from "../../live.js";
 import { atMostEvery, poll } from "../../poll.js";
 import { may } from "../../session.js";
+import { placesOf } from "../tasks/in_line.js";
 import { STATES, hasEnded, hasPlace, seesTasks } from "../tasks/state.js";
 import { attentionOf, troubles } from "./attention.js";
 import { ClusterState, NAMES } from "./cluster_state.js";
@@ -14,7 +15,6 @@ import { Hours } from "./hours.js";
 import { mapOf } from "./node_map.js";
 import { jobRow, list, taskRow } from "./rows.js";
 import { tilesOf } from "./tiles.js";
-import { waitingLong } from "./waiting.js";
 
 const DRAW_MS = 1_000;
 const NODES_MS = 2_000;
@@ -124,10 +124,10 @@ async function loadJobs(page, signal) {
   }
 }
 
-/** Why tasks wait, as long as any has waited for long; not every cluster tells. */
+/** Where tasks are in line and why they wait, as long as any is queued; not every cluster tells. */
 async function loadQueue(page, signal) {
   if (!page.tasks) return DRAW_MS;
-  if (!waitingLong(page.tasks).length) return JOBS_MS;
+  if (!page.tasks.some((task) => task.state === "queued")) return JOBS_MS;
   try {
     page.queue = await get("/queue", { signal });
     return JOBS_MS;
@@ -147,7 +147,7 @@ class Overview {
     this.isCut = false;
     this.jobs = null;
     this.hadoop = "";
-    this.queue = null; // not known, or nobody has waited for long
+    this.queue = null; // not known, or nothing was queued yet
     this.known = null; // the names that are registered; null until the cluster was loaded
     this.tiles = h("ul", { class: "tiles", "aria-label": "The cluster in numbers" });
     this.map = h("section", { class: "at-map", "aria-label": "Nodes" });
@@ -167,10 +167,11 @@ class Overview {
   }
 
   workList() {
-    const open = (this.tasks ?? []).filter((task) => !hasEnded(task)).toReversed();
-    const running = open.toSorted((one, other) => Number(hasPlace(other)) - Number(hasPlace(one)));
+    const places = placesOf(this.queue);
+    const open = (this.tasks ?? []).filter((task) => !hasEnded(task));
+    const taskRows = inOrder(open, places).map((task) => taskRow(task, this.cluster, places.get(task.task_id)));
     const jobs = (this.jobs ?? []).filter((job) => !job.ended);
-    const rows = [...jobs.map(jobRow), ...running.map((task) => taskRow(task, this.cluster))];
+    const rows = [...jobs.map(jobRow), ...taskRows];
     const many = this.isCut ? "more than " : "";
     const more = rows.length > MOST_ROWS && h("p", { class: "quiet" }, `and ${many}${rows.length - MOST_ROWS} more`);
     const submit = ["Nothing runs or waits. ", h("code", null, "nodewise task submit"), " asks for a task."];
@@ -188,4 +189,10 @@ class Overview {
     const rows = ended.map((task) => taskRow(task, this.cluster));
     return rows.length > 0 && [h("h2", null, "Ended last"), list(rows)];
   }
+}
+
+/** Those that run, then those in line as YARN takes them, then all others; where that is equal the oldest first. */
+function inOrder(tasks, places) {
+  const rank = (task) => (hasPlace(task) ? 0 : (places.get(task.task_id)?.position ?? Number.MAX_SAFE_INTEGER));
+  return tasks.toReversed().toSorted((one, other) => rank(one) - rank(other));
 }

@@ -5,18 +5,19 @@
 import { path } from "../../api.js";
 import { h, row } from "../../dom.js";
 import { stateText } from "../jobs.js";
-import { addressOf, hasPlace, stateMark, tookText } from "../tasks/state.js";
+import { addressOf, hasPlace, saidOf, stateMark, tookText } from "../tasks/state.js";
 
 /**
  * A task; of one that has a place on a node that is away it says so.
  *
  * @param {any} task
  * @param {import("./cluster_state.js").ClusterState} cluster
+ * @param {import("../tasks/in_line.js").Place} [place] in line, if that is known
  * @returns {import("../../dom.js").Child[]}
  */
-export function taskRow(task, cluster) {
+export function taskRow(task, cluster, place) {
   const away = hasPlace(task) && cluster.away(task.node_name);
-  const reason = task.state === "running" ? "" : task.reason;
+  const reason = task.state === "running" ? "" : saidOf(task, place);
   return [
     h("a", { href: addressOf(task.task_id) }, task.name),
     stateMark(task),

@@ -26,7 +26,7 @@ export function waitingLong(tasks) {
  * @param {import("./cluster_state.js").ClusterState} cluster
  * @param {any[]} tasks
  * @param {any} queue the answer of GET /queue; null if there is none
- * @returns {import("./attention.js").Trouble[]}
+ * @returns {import("../../trouble.js").Trouble[]}
  */
 export function waiting(cluster, tasks, queue) {
   const late = waitingLong(tasks);

@@ -3,17 +3,20 @@
  */
 
 import { everySecond } from "../../age.js";
-import { call, isAbort, path } from "../../api.js";
+import { call, get, isAbort, path } from "../../api.js";
 import { announce, counted, fill, h, heading, problemBox, setText } from "../../dom.js";
 import { watch } from "../../live.js";
-import { atMostEvery, latestOnly, settled } from "../../poll.js";
+import { atMostEvery, latestOnly, pollWhile, settled } from "../../poll.js";
+import { may } from "../../session.js";
 import { stackingCells, stackingTable } from "../../stacking.js";
 import { moment } from "../jobs.js";
-import { addressOf, hasEnded, seesTasks, STATES, stateMark, tookText, whoSeesTasks } from "./state.js";
+import { placesOf } from "./in_line.js";
+import { addressOf, hasEnded, saidOf, seesTasks, STATES, stateMark, tookText, whoSeesTasks } from "./state.js";
 
 const MOST = 1_000;
 const SETTLE_MS = 700;
 const TYPED_MS = 250;
+const LINE_MS = 5_000;
 const MOST_COMPARED = 8;
 const OPEN = "not ended";
 const COLUMNS = [
@@ -40,12 +43,14 @@ export async function show(main, { query }, signal) {
   const problem = problemBox();
   const count = h("p", { class: "quiet", role: "status" }, "Loading\u2026");
   const list = new List(signal);
+  const askLine = pollWhile(() => loadLine(list, signal), signal);
   const load = latestOnly(async (current) => {
     try {
       const { body, headers } = await call("GET", "/tasks", undefined, { params: filter.asked(), signal });
       if (!current()) return true;
       problem.say(null);
       list.draw(body.tasks);
+      askLine(may("user") && body.tasks.some((task) => task.state === "queued"));
       tellCount(count, body.tasks, headers.has("Link"), filter.isSet());
       return true;
     } catch (error) {
@@ -58,6 +63,17 @@ export async function show(main, { query }, signal) {
   fill(main, title, actions(list), filter.element, problem.element, count, list.element);
   everySecond(() => list.tick(), signal);
   watch({ types: ["task"] }, { task: atMostEvery(load, SETTLE_MS, signal), refresh: load }, signal);
+}
+
+/** Where all queued tasks are in line, in one call; where it is not known, the list does without. */
+async function loadLine(list, signal) {
+  try {
+    list.takePlaces(placesOf(await get("/queue", { signal })));
+  } catch (error) {
+    if (isAbort(error)) return null;
+    list.takePlaces(new Map());
+  }
+  return LINE_MS;
 }
 
 function actions(list) {
@@ -115,6 +131,8 @@ function filterOf(query) {
 class List {
   constructor(signal) {
     this.signal = signal;
+    this.tasks = [];
+    this.places = new Map();
     this.rows = new Map();
     this.chosen = new Set();
     this.compare = h("a", { class: "button", hidden: true });
@@ -124,7 +142,13 @@ class List {
     Object.assign(this, { element, body });
   }
 
+  takePlaces(places) {
+    this.places = places;
+    this.draw(this.tasks);
+  }
+
   draw(tasks) {
+    this.tasks = tasks;
     const before = this.rows;
     const held = this.body.contains(document.activeElement) ? document.activeElement : null;
     this.rows = new Map(tasks.map((task) => [task.task_id, this.rowOf(task, before.get(task.task_id))]));
@@ -142,12 +166,13 @@ class List {
   }
 
   rowOf(task, before) {
+    const why = saidOf(task, this.places.get(task.task_id));
     const said = JSON.stringify([
       task.state,
       task.stop_asked,
       task.idle_since,
       task.node_name,
-      task.reason,
+      why,
       task.started_at,
       task.ended_at,
     ]);
@@ -161,7 +186,7 @@ class List {
       h("span", { class: "quiet" }, task.task_id),
     ];
     const node = task.node_name && linkIn(element, `#${path("node", task.node_name)}`, task.node_name);
-    const others = [stateMark(task), node, tookText(task), task.owner, moment(task.created_at), task.reason];
+    const others = [stateMark(task), node, tookText(task), task.owner, moment(task.created_at), why];
     fill(element, stackingCells(COLUMNS, [box, name, ...others], NAME));
     return { task, said, element, took: element.querySelector("td.number") };
   }

@@ -73,6 +73,17 @@ export function tookText(task) {
 }
 
 /**
+ * What is said of a task beside its state: where it is in line as long as it is queued, and the reason that is known.
+ *
+ * @param {{state: string, reason: string}} task
+ * @param {import("./in_line.js").Place} [place] in line, if that is known
+ * @returns {string}
+ */
+export function saidOf({ state, reason }, place) {
+  return [state === "queued" && place?.text, reason].filter(Boolean).join("; ");
+}
+
+/**
  * The address of a task's page.
  *
  * @param {string} taskId

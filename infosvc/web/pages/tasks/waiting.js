@@ -5,7 +5,7 @@
 import { get, isAbort } from "../../api.js";
 import { fact, h, refill } from "../../dom.js";
 import { pollWhile } from "../../poll.js";
-import { begins } from "../queue.js";
+import { begins, placeText } from "./in_line.js";
 
 const EVERY_MS = 5_000;
 
@@ -44,11 +44,9 @@ export function waiting(id, signal) {
 }
 
 function factsOf(one, { time, queues }) {
-  const all = queues.find((queue) => queue.name === one.queue)?.waiting;
-  const place = all ? `place ${one.position} of ${all} in ` : `place ${one.position} in `;
   return [
     ["Waits for", one.waits_for],
     ["Begins", begins(one, time)],
-    ["In line", [place, h("a", { href: "#/queue" }, one.queue)]],
+    ["In line", [`${placeText(one, queues)} in `, h("a", { href: "#/queue" }, one.queue)]],
   ];
 }
