@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +10,7 @@ import pytest
 
 from infosvc.core.service import components_of
 from infosvc.wire.records import Producer
+from tests.in_process import nodewise
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Hands, Served, Serving
@@ -120,6 +119,5 @@ def test_a_large_authorization_is_refused(service: Served) -> None:
     ],
 )
 def test_serve_names_what_is_no_address_and_no_name(tmp_path: Path, words: tuple[str, str], said: str) -> None:
-    command = [sys.executable, "-m", "nodewise", "--home", str(tmp_path), "serve", *words]
-    found = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    found = nodewise("--home", str(tmp_path), "serve", *words)
     assert found.returncode == 2 and words[1] in found.stderr and said in " ".join(found.stderr.split())

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from infosvc.wire.records import Outcome, Producer, Report, Run
+from tests.in_process import nodewise
 from tests.infosvc.conftest import Hands, Served, Serving
-from tests.infosvc.terminal import LEAVE_SCREEN, NODEWISE, STYLE, Terminal, settings
+from tests.infosvc.terminal import LEAVE_SCREEN, STYLE, Terminal, settings
 from tests.ports import free_port
 
 Done = subprocess.CompletedProcess[str]
@@ -47,14 +48,7 @@ def command(served: Served) -> Command:
     """command(*WORDS): what `nodewise top` prints into a pipe."""
 
     def run(*words: str) -> Done:
-        return subprocess.run(
-            [*NODEWISE, "top", *words],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            env=settings(served.url),
-            check=False,
-        )
+        return nodewise("top", *words, env=settings(served.url))
 
     return run
 

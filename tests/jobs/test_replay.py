@@ -16,6 +16,7 @@ from jobs.division.replay import attempts, comparison, values_of, yardstick
 from jobs.errors import JobError
 from locality.policies import POLICIES
 from locality.types import Part, Plan
+from tests.in_process import nodewise
 from tests.jobs.decisions import NODES, WEIGHTS, decide
 
 SPEEDS = {"alpha": 2.0, "beta": 2.0, "gamma": 4.0}
@@ -109,11 +110,13 @@ def test_a_file_that_is_no_capability_is_refused(tmp_path: Path, text: str, said
         values_of(decide(), str(file))
 
 
-def nodewise(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """The command where there is neither a cluster nor a Java nor a service."""
-    command = [sys.executable, "-m", "nodewise", "--home", str(tmp_path / "no-home"), *words]
-    environment = {"PATH": "/nowhere", "JAVA_HOME": "/nowhere", "NODEWISE_URL": "http://127.0.0.1:1"}
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=240)
+NOTHING = {"PATH": "/nowhere", "JAVA_HOME": "/nowhere", "NODEWISE_URL": "http://127.0.0.1:1"}
+"""An environment without a cluster, a Java and a service."""
+
+
+def replay(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """The command where there is nothing but the record."""
+    return nodewise("--home", str(tmp_path / "no-home"), "locality", "replay", *words, env=NOTHING)
 
 
 @pytest.fixture
@@ -128,7 +131,9 @@ def test_the_command_needs_nothing_but_the_record(tmp_path: Path, record: Path) 
     mine.write_text(json.dumps({"alpha": 0, "beta": 1, "gamma": 1}))
     words = ["--policy", "algorithm1", "--policy", "even", "--capability", "level", "--capability", str(mine)]
 
-    done = nodewise(tmp_path, "locality", "replay", str(record), *words, "--json")
+    # A process of its own has no Java either that another test has started.
+    command = [sys.executable, "-m", "nodewise", "--home", str(tmp_path / "no-home"), "locality", "replay", str(record)]
+    done = subprocess.run([*command, *words, "--json"], capture_output=True, text=True, env=NOTHING, timeout=240)
 
     assert done.returncode == 0, done.stderr
     body = json.loads(done.stdout)
@@ -144,7 +149,7 @@ def test_the_command_needs_nothing_but_the_record(tmp_path: Path, record: Path) 
 
 
 def test_without_options_every_policy_stands_beside_the_recorded_plan(tmp_path: Path, record: Path) -> None:
-    done = nodewise(tmp_path, "locality", "replay", str(record))
+    done = replay(tmp_path, str(record))
 
     assert done.returncode == 0, done.stderr
     for name in POLICIES:
@@ -168,7 +173,7 @@ def test_what_cannot_be_replayed_is_refused_in_one_sentence(
     damaged.write_bytes(record.read_bytes()[:100])
     files = {"RECORD": str(record), "DAMAGED": str(damaged)}
 
-    done = nodewise(tmp_path, "locality", "replay", *(files.get(word, word) for word in words))
+    done = replay(tmp_path, *(files.get(word, word) for word in words))
 
     assert done.returncode == 1
     (sentence,) = done.stderr.strip().splitlines()
