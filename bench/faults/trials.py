@@ -172,13 +172,18 @@ def _wait_for(trial: Trial[Place], images: float) -> float | None:
 
 
 def _end_of(trial: Trial[Place]) -> str | None:
-    found = _ask("ResourceManager", trial.place.resourcemanager, f"/ws/v1/cluster/apps/{trial.job_id}")
-    state = found["app"]["state"] if found else None
+    state = _application(trial.place, trial.job_id).get("state")
     return str(state) if state in ENDED else None
 
 
+def _application(place: Place, job_id: str) -> dict[str, Any]:
+    """What YARN says of a job; nothing when it does not answer."""
+    found = _ask("ResourceManager", place.resourcemanager, f"/ws/v1/cluster/apps/{job_id}")
+    return found["app"] if found else {}
+
+
 def _look(place: Place, output: str, outcome: Outcome, job_id: str) -> None:
-    """As many rows as pictures, each once, and nothing left running."""
+    """As many rows as pictures, each once, and nothing left running; if not, why, as far as the job said it."""
     hdfs, paths = place.hdfs(), []
     names = hdfs.list(output) if hdfs.status(output, strict=False) else []
     for name in names:
@@ -187,7 +192,8 @@ def _look(place: Place, output: str, outcome: Outcome, job_id: str) -> None:
                 paths += pq.read_table(io.BytesIO(stream.read()), columns=["path"]).column("path").to_pylist()
     outcome.rows = len(paths)
     if not len(paths) == len(set(paths)) == outcome.images:
-        outcome.wrong.append(f"{len(paths)} rows of {len(set(paths))} pictures")
+        why = _application(place, job_id).get("diagnostics")
+        outcome.wrong.append(f"{len(paths)} rows of {len(set(paths))} pictures; YARN says: {why or 'nothing'}")
     if "report.json" in names:
         with hdfs.read(f"{output}/report.json") as stream:
             report = json.load(stream)
