@@ -59,6 +59,14 @@ def test_a_task_of_kind_process_runs_on_a_worker() -> None:
     assert printed.strip() == node in WORKERS
 
 
+def test_a_task_finds_the_files_of_its_folder() -> None:
+    lab.run("master", ["sh", "-euc", "mkdir -p /tmp/src/deep; echo told > /tmp/src/deep/a; ln -s deep/a /tmp/src/b"])
+    printed, _ = ran("--folder", "/tmp/src", "--", "cat", "b")
+    lab.run("master", ["rm", "-r", "/tmp/src"])
+
+    assert printed == "told\n"
+
+
 @pytest.mark.parametrize("name", WORKERS[:2])
 def test_a_task_in_an_image_sees_nothing_of_its_worker(image: str, name: str) -> None:
     printed, node = ran("--image", image, "--node", name, "--", "bash", "-c", LOOK)

@@ -11,6 +11,7 @@ from pathlib import Path
 from jobs.errors import JobError
 from jobs.kinds.task import checkpoint, input_data, service_access
 from jobs.kinds.task.settings import ENVIRONMENT, FILES, TaskSettings
+from jobs.kinds.task.unpacking import unpack
 
 NAME, OUTPUT = "work", ".output"
 KEPT = (checkpoint.FOLDER, input_data.FOLDER, service_access.CA)
@@ -52,8 +53,7 @@ def _fill(settings: TaskSettings, container: Path) -> None:
     folder = container / NAME
     if settings.has_files:
         try:
-            with tarfile.open(container / FILES) as archive:
-                archive.extractall(folder, filter="data")
+            unpack(container / FILES, folder)
         except (tarfile.TarError, EOFError) as error:
             raise JobError(f"the files of the task cannot be unpacked: {error}", remedy="send them again") from error
     (folder / OUTPUT).mkdir(exist_ok=True)
