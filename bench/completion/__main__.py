@@ -35,7 +35,7 @@ DRAWS = 200
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
-    "--part", type=PartType(), default="1/1", help=f"Only this part: 3/{PARTS} is a quarter of a load or half."
+    "--part", type=PartType(), default="1/1", help=f"Only this part: 3/{PARTS} is a bit of one load."
 )
 @click.option(
     "--shape",
@@ -74,7 +74,7 @@ def main(
     """Measure how soon small networks are trained on four workers that differ, by what places their tasks.
 
     40 tasks come at each of three loads. They are placed by stock YARN, at random, by least pressure, by learned speed,
-    and without YARN, by `docker run` on the least busy worker. It takes hours: each of the 8 parts takes 20 to 40
+    and without YARN, by `docker run` on the least busy worker. It takes hours: each of the 16 parts takes about 40
     minutes. The lab must be up: scripts/lab up.
 
     With --shape uneven, nothing else runs on the workers. They have 0.25, 0.4, 0.4 and 0.7 CPU; the last has a network
@@ -83,11 +83,11 @@ def main(
 
     \b
     Examples:
-      scripts/bench completion --part 1/8
-      scripts/bench completion --part 1/8 --shape uneven
+      scripts/bench completion --part 1/16
+      scripts/bench completion --part 1/16 --shape uneven
       scripts/bench completion --sum HEAD
       scripts/bench completion --simulate 200
-      scripts/bench completion --part 5/8 --tasks 4 --way stock --way learned
+      scripts/bench completion --part 9/16 --tasks 4 --way stock --way learned
     """
     if seconds:
         click.echo(simulate.markdown(seconds, DRAWS, SHAPES[shape]))

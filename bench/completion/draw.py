@@ -6,15 +6,15 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-STEPS = {"conv": 900, "dense": 1800, "read": 450}
+STEPS = {"conv": 450, "dense": 900, "read": 225}
 """Of a task of usual length, which takes a worker about as long with each program."""
 CPU, CARD = "cpu", "card"
 PROGRAMS = ("conv", "dense")
 LENGTHS = (0.5, 1.5)
 """The shortest and the longest task, in usual lengths."""
 TASKS = 40
-SLICES = {0.3: 4, 0.55: 2, 0.8: 2}
-"""How often the tasks of each load are cut, so that all ways of one slice take less than 40 minutes."""
+SLICES = {0.3: 8, 0.55: 4, 0.8: 4}
+"""How often the tasks of each load are cut, so that all ways of one slice take about 40 minutes."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ def bound_by(program: str) -> str:
 def draw_slices(seed: int, programs: Sequence[str] = PROGRAMS) -> list[Slice]:
     """All tasks of all loads; those of load 0.5 ask for half of what the nodes can do, and come as a Poisson stream.
 
-    >>> [(one.load, len(one.wishes)) for one in draw_slices(1)]
-    [(0.3, 10), (0.3, 10), (0.3, 10), (0.3, 10), (0.55, 20), (0.55, 20), (0.8, 20), (0.8, 20)]
+    >>> [(one.load, len(one.wishes)) for one in draw_slices(1)][6:]
+    [(0.3, 5), (0.3, 5), (0.55, 10), (0.55, 10), (0.55, 10), (0.55, 10), (0.8, 10), (0.8, 10), (0.8, 10), (0.8, 10)]
     """
     return [
         Slice(load, tuple(draw_tasks(f"{seed}/{number}", load, TASKS // count, number * (TASKS // count), programs)))

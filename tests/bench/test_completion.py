@@ -151,7 +151,7 @@ def test_the_table_has_a_line_for_each_way() -> None:
 def test_without_a_lab_it_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.completion.__main__.scene", _no_lab)
 
-    refused = CliRunner().invoke(main, ["--part", "1/8"])
+    refused = CliRunner().invoke(main, ["--part", "1/16"])
 
     assert refused.exit_code == 1
     assert "Error: run scripts/lab up" in refused.output

@@ -124,8 +124,8 @@ def test_only_what_reads_is_told_where_its_data_comes_from() -> None:
     nothing: Any = None
     found = Scene(nothing, nothing, Path(), "", UNEVEN, "10.0.0.1:99")
 
-    assert found.words(Wish(0, 0.0, "read", 1.0, 7)) == ("read", "450", "7", "10.0.0.1:99")
-    assert found.words(Wish(0, 0.0, "dense", 1.0, 7)) == ("dense", "1800", "7")
+    assert found.words(Wish(0, 0.0, "read", 1.0, 7)) == ("read", "225", "7", "10.0.0.1:99")
+    assert found.words(Wish(0, 0.0, "dense", 1.0, 7)) == ("dense", "900", "7")
 
 
 def test_each_shape_has_its_programs() -> None:
@@ -179,7 +179,7 @@ def test_a_record_names_its_shape(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.completion.__main__.teach", lambda *_: {})
     monkeypatch.setattr("bench.completion.__main__._turns", lambda *_: turns)
 
-    done = CliRunner().invoke(main, ["--part", "1/8", "--shape", "uneven", "--tasks", "1", "--json"])
+    done = CliRunner().invoke(main, ["--part", "1/16", "--shape", "uneven", "--tasks", "1", "--json"])
 
     told = json.loads(done.stdout)
     assert (told["shape"], told["cpus"], told["cards"]) == ("uneven", [0.25, 0.4, 0.4, 0.7], [1000, 1000, 1000, 100])
