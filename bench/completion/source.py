@@ -29,5 +29,7 @@ def serve(address: str) -> Iterator[str]:
     """Send drawn bytes without end to each that connects; the HOST:PORT for train.py."""
     with _Server((address, 0), _Sender) as server:
         Thread(target=server.serve_forever, daemon=True).start()
-        yield f"{address}:{server.server_address[1]}"
-        server.shutdown()
+        try:
+            yield f"{address}:{server.server_address[1]}"
+        finally:
+            server.shutdown()

@@ -78,7 +78,8 @@ def workers() -> Iterator[Any]:
             run("ip", "-n", f"nw-{name}", "link", "set", "eth0", "up")
         yield Workers()
     finally:
-        for name in WORKERS:
+        for name in WORKERS:  # the link first, which a namespace takes with it only a moment after its end
+            subprocess.run(["ip", "link", "delete", f"nw{name}"], capture_output=True, check=False)
             subprocess.run(["ip", "netns", "delete", f"nw-{name}"], capture_output=True, check=False)
         subprocess.run(["ip", "link", "delete", BRIDGE], capture_output=True, check=False)
 

@@ -55,6 +55,7 @@ def folder(tmp_path: Path) -> Path:
     (place / "train.py").chmod(0o755)
     (place / "data" / "ä b").write_bytes(b"\0" * 1000)
     (place / "data" / "link").symlink_to("../train.py")
+    (place / "data" / "up").symlink_to("empty/../../train.py")
     return place
 
 
@@ -98,7 +99,7 @@ def test_a_task_is_asked_for_with_all_that_its_options_say(
     client.get_files(str(spec.files), tmp_path / "sent.tar")
     with tarfile.open(tmp_path / "sent.tar") as tar:
         names = tar.getnames()
-    assert names == ["data", "data/empty", "data/link", "data/ä b", "train.py"]
+    assert names == ["data", "data/empty", "data/link", "data/up", "data/ä b", "train.py"]
 
 
 def test_tasks_are_listed_shown_stopped_repeated_and_removed(command: Command, client: InfoClient) -> None:
@@ -192,7 +193,7 @@ def test_the_same_folder_is_the_same_archive(folder: Path, tmp_path: Path) -> No
         members = {one.name: one for one in tar.getmembers()}
         assert {(one.uid, one.gid, one.uname, one.mtime) for one in members.values()} == {(0, 0, "", 0)}
         assert (members["train.py"].mode, members["data/ä b"].mode) == (0o755, 0o644)
-        assert members["data/link"].linkname == "../train.py"
+        assert members["data/link"].linkname == members["data/up"].linkname == "../train.py"
         tar.extractall(tmp_path / "out", filter="data")
     (tmp_path / "other" / "train.py").chmod(0o644)
     pack(tmp_path / "other", tmp_path / "3.tar")
