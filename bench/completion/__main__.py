@@ -34,9 +34,7 @@ DRAWS = 200
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "--part", type=PartType(), default="1/1", help=f"Only this part: 3/{PARTS} is a bit of one load."
-)
+@click.option("--part", type=PartType(), default="1/1", help=f"Only this part: 3/{PARTS} is a bit of one load.")
 @click.option(
     "--shape",
     type=click.Choice([*SHAPES]),
