@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bench.completion.draw import CARD, bound_by
+from bench.completion.draw import CARD, PROGRAMS, bound_by
 from bench.paper import levels
 
 USUAL_CPUS, USUAL_MBIT = 0.4, 1000
@@ -46,7 +46,7 @@ class Shape:
         return max(0.0, self.shares[node] - (DAEMON_CPUS + reading) / self.cpus[node])
 
 
-BUSY = Shape("busy", ("conv", "dense"), (USUAL_CPUS,) * 4, levels.SHARES)
+BUSY = Shape("busy", PROGRAMS, (USUAL_CPUS,) * 4, levels.SHARES)
 UNEVEN = Shape("uneven", ("dense", "read"), (0.25, 0.4, 0.4, 0.7), (1.0,) * 4, (1000, 1000, 1000, 100))
 """The worker with the most CPU has the slow card, so that no order of the workers suits both programs."""
 SHAPES: Mapping[str, Shape] = {one.name: one for one in (BUSY, UNEVEN)}

@@ -29,6 +29,7 @@ from bench.completion.ways import LEARNED, PRESSURE, STOCK
 from bench.info.errors import BenchError
 from bench.lab import WORKERS
 from bench.parts import describe_commit, read_parts
+from tests.bench.test_completion import record
 
 BRIDGE, SOURCE = "nwcards0", "10.99.78.1"
 STEPS = 8
@@ -36,11 +37,8 @@ SLOW_SECONDS = STEPS * (4 << 20) * 8 / 100e6
 """What so many steps of train.py's `read` take at least behind 100 Mbit/s."""
 
 
-def record(shape: str, stock: float, learned: float, pressure: float) -> dict[str, Any]:
-    means = {STOCK: stock, LEARNED: learned, PRESSURE: pressure}
-    ways = {way: [{"waited": 1.0, "completed": mean}] for way, mean in means.items()}
-    slices = [{"load": 0.3, "ways": ways, "best": [10.0]}]
-    return {"seed": 1, "on": "lab", "shape": shape, "part": [1, 1], "slices": slices}
+def of_shape(shape: str, stock: float, learned: float, pressure: float) -> dict[str, Any]:
+    return record(0.3, {STOCK: stock, LEARNED: learned, PRESSURE: pressure}, shape=shape)
 
 
 class Workers:
@@ -157,7 +155,7 @@ def test_on_uneven_workers_least_pressure_leads_readers_to_the_slow_card_and_lea
 
 def test_parts_of_two_shapes_are_kept_apart(tmp_path: Path) -> None:
     commit = describe_commit().removesuffix("-dirty")
-    for number, one in enumerate((record("busy", 20.0, 10.0, 20.0), record("uneven", 20.0, 30.0, 20.0))):
+    for number, one in enumerate((of_shape("busy", 20.0, 10.0, 20.0), of_shape("uneven", 20.0, 30.0, 20.0))):
         (tmp_path / f"completion-{number}.json").write_text(json.dumps(one | {"commit": commit}))
 
     records = read_parts(tmp_path, "completion", commit)
@@ -175,7 +173,7 @@ def test_a_record_names_its_shape(monkeypatch: pytest.MonkeyPatch) -> None:
     def scene(shape: Shape, *_: object) -> Iterator[tuple[Shape, None]]:
         yield shape, None
 
-    turns = record("uneven", 20.0, 20.0, 20.0)["slices"][0]
+    turns = of_shape("uneven", 20.0, 20.0, 20.0)["slices"][0]
     monkeypatch.setattr("bench.completion.__main__.scene", scene)
     monkeypatch.setattr("bench.completion.__main__.teach", lambda *_: {})
     monkeypatch.setattr("bench.completion.__main__._turns", lambda *_: turns)

@@ -14,6 +14,7 @@ from bench.stage import until
 from boxes.box import Box, BoxError, Program, Use
 from boxes.terminal import Size
 from tests.boxes.test_boxes import of_folder
+from tests.command_lines import command_line
 
 SECONDS = 90.0
 INTERACTIVE = ["bash", "-i"]
@@ -162,7 +163,7 @@ def test_what_a_terminal_uses_counts_as_the_box_s_also_after_its_end(
         "while time.process_time() < 1.0: pass\nprint('burnt', flush=True); time.sleep(3600)"
     )
     asleep = ["sleep", "3600"]
-    until(lambda: asleep in map(cmdline, of_folder(program().folder)), SECONDS, "all of the box have come")
+    until(lambda: asleep in map(command_line, of_folder(program().folder)), SECONDS, "all of the box have come")
     looks = [used(running)]
     shell = running.open_terminal(["python3", "-c", burn], Size(), screen)
     screen.wait_for("burnt")
@@ -189,7 +190,7 @@ def test_what_a_terminal_has_used_is_kept_when_its_keeper_is_killed(kind: str, r
     screen.wait_for("burnt")
     before = used(running)
 
-    next(one for one in psutil.process_iter() if burn in cmdline(one)).parent().kill()  # type: ignore[union-attr]
+    next(one for one in psutil.process_iter() if burn in command_line(one)).parent().kill()  # type: ignore[union-attr]
 
     assert shell.wait(SECONDS) == 137
     assert used(running).cpu_seconds >= before.cpu_seconds >= 0.5
@@ -251,13 +252,6 @@ def at_once(do: Callable[[], None]) -> None:
 def used(box: Box) -> Use:
     found: Use = until(box.use, SECONDS, "it is told what is used")  # a Docker that is busy does not
     return found
-
-
-def cmdline(process: psutil.Process) -> list[str]:
-    try:
-        return process.cmdline()
-    except psutil.Error:
-        return []
 
 
 def sleeping(seconds: str) -> list[psutil.Process]:

@@ -21,6 +21,7 @@ from hadoop.rest import site_files
 from hadoop.rest.pages import Pages
 from hadoop.rest.resourcemanager import ResourceManager
 from tests.cluster.hadoop_scripts import Scripts, scripts_of
+from tests.command_lines import command_line
 
 Eventually = Callable[..., None]
 ROOT = Path(__file__).resolve().parents[3]
@@ -109,13 +110,6 @@ def _sleep(cluster: Cluster, scripts: Scripts, folder: Path, eventually: Eventua
     return started
 
 
-def _words(process: psutil.Process) -> list[str]:
-    try:
-        return process.cmdline()
-    except psutil.Error:
-        return []
-
-
 def _kill(cluster: Cluster, kind: str, node: str | None = None) -> float:
     """End a daemon at once and tell when."""
     process = daemons.find_running(cluster)[Daemon(cluster, kind, node)]
@@ -196,7 +190,7 @@ def test_the_containers_of_an_application_master_that_died_go_on_in_the_next_att
 ) -> None:
     before = sleepers.processes()
     running = processes.of_cluster(sleepers.cluster.home, None)
-    masters = [p for p in running if str(SLEEPER) in _words(p)[1:2] and str(sleepers.folder) in _words(p)]
+    masters = [p for p in running if str(SLEEPER) in command_line(p)[1:2] and str(sleepers.folder) in command_line(p)]
     assert len(masters) == 1
     # YARN keeps only those of which it has heard that they run; the others it ends and forgets.
     eventually(lambda: all(_is_known_to_run(sleepers.cluster, container) for container in before))
