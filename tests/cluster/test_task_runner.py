@@ -185,7 +185,7 @@ def test_files_that_want_out_of_their_folder_are_refused(tasks: Tasks, tmp_path:
     ended = tasks.run("true", archive=tmp_path / "bad.tar")
 
     assert ended["final"] == "FAILED"
-    assert ended["diagnostics"].startswith("the files of the task cannot be unpacked: '../outside' would be extracted")
+    assert ended["diagnostics"].startswith("the files of the task cannot be unpacked: ../outside leaves the folder")
 
 
 def test_a_task_runs_on_the_nodes_that_it_may_run_on_and_on_no_other(tasks: Tasks) -> None:
