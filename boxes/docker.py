@@ -21,7 +21,7 @@ from boxes.asking import ask, next_frame
 from boxes.box import Box, BoxError, Ended, Image, OnOutput, Program, Use
 from boxes.broker.frames import HARDLY, REPORT, SOFTLY, STDOUT, USE
 from boxes.docker_terminal import DockerTerminal
-from boxes.network import Network
+from boxes.network import NetworkUse
 from boxes.terminal import OnTerminal, Size, Terminal
 
 USE_SECONDS = 10.0
@@ -44,7 +44,7 @@ class DockerBox(Box):
         self._done = threading.Event()
         self._wishing = threading.Lock()
         self._use: tuple[Use, Sequence[int] | None] | None = None
-        self._network = Network()
+        self._network = NetworkUse()
         self._is_use_told = threading.Event()
 
     def start(self, program: Program, on_output: OnOutput) -> None:

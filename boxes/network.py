@@ -10,7 +10,7 @@ from boxes.box import Use
 from boxes.sockets import Connection, connections, inodes_of, is_local
 
 
-class Network:
+class NetworkUse:
     """Keeps what each connection had at the last look, so that what has been counted stays counted after its end.
 
     What went through a connection after the last look at it is missed.

@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple
 from boxes.box import STREAMS, Box, BoxError, Ended, OnOutput, Program, Use
 from boxes.keeper import HARDLY, SOFTLY
 from boxes.keeping import LAST_WORDS_SECONDS, PIECE_BYTES, Keeping
-from boxes.network import Network
+from boxes.network import NetworkUse
 from boxes.process_terminal import ProcessTerminal
 from boxes.terminal import OnTerminal, Size, Terminal
 from boxes.use import NOTHING, together
@@ -50,7 +50,7 @@ class ProcessBox(Box):
         self._done = threading.Event()
         self._opening = threading.Lock()
         self._terminals: _Terminals | None = _Terminals()
-        self._network = Network()
+        self._network = NetworkUse()
 
     def start(self, program: Program, on_output: OnOutput) -> None:
         """Start the keeper, and by it the program."""

@@ -48,18 +48,24 @@ class Connection(NamedTuple):
 
 
 def inodes_of(pids: Iterable[int]) -> set[int] | None:
-    """The inodes of all sockets that processes have open; None when this process may look at none of them."""
+    """The inodes of all sockets that processes have open; None when this process may not look at one of them."""
     found: set[int] = set()
-    seen, refused = 0, 0
     for pid in pids:
         try:
             found.update(_inodes(pid))
-            seen += 1
         except PermissionError:
-            refused += 1
+            if not _has_ended(pid):
+                return None
         except OSError:  # it has ended meanwhile
             pass
-    return None if refused and not seen else found
+    return found
+
+
+def _has_ended(pid: int) -> bool:
+    """Whether nothing is left of a process but its exit code, which its parent has not asked for yet."""
+    with suppress(OSError):
+        return Path("/proc", str(pid), "stat").read_bytes().rpartition(b")")[2].split()[0] in (b"Z", b"X")
+    return True
 
 
 def _inodes(pid: int) -> list[int]:
@@ -102,12 +108,12 @@ def _answers(kernel: socket.socket) -> Iterator[memoryview]:
         piece = memoryview(kernel.recv(_PIECE_BYTES))
         while piece:
             length, kind, *_ = _HEADER.unpack_from(piece)
-            if kind == _DONE:
-                return
             content = piece[_HEADER.size : length]
-            if kind == _ERROR:
+            if kind in (_ERROR, _DONE):
                 (number,) = _NUMBER.unpack_from(content)
-                raise OSError(-number, os.strerror(-number))
+                if number < 0:
+                    raise OSError(-number, os.strerror(-number))
+                return
             yield content
             piece = piece[_padded(length) :]
 

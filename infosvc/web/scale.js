@@ -80,7 +80,7 @@ export function valueText(text, unit) {
  * @returns {boolean}
  */
 export function isFree(dataName) {
-  return FREE.test(dataName);
+  return FREE.test(dataName) && !/:|[.]confidence$/.test(dataName); // names of programs, and how sure a value is
 }
 
 /**

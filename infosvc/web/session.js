@@ -155,7 +155,7 @@ function drawWho(place) {
   const leave = () => logOut().catch(problem.say);
   fill(
     place,
-    h("span", { class: "who" }, `${current.name}, ${current.role}`),
+    h("span", { class: "who" }, h("span", null, current.name), `, ${current.role}`),
     h("button", { type: "button", onclick: leave }, "Log out"),
     problem.element,
   );

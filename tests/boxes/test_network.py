@@ -18,7 +18,7 @@ import pytest
 from bench.docker_here import DockerHere
 from bench.stage import until
 from boxes.box import Box, Program, Use
-from boxes.network import Network
+from boxes.network import NetworkUse
 from boxes.sockets import inodes_of
 from boxes.terminal import Size
 
@@ -182,7 +182,7 @@ def connected(peer: None) -> Iterator[None]:
 
 @pytest.mark.usefixtures("connected")
 def test_a_look_that_misses_a_process_does_not_have_it_counted_twice() -> None:
-    network, own = Network(), [os.getpid()]
+    network, own = NetworkUse(), [os.getpid()]
 
     looks = [network.counted(NOTHING, pids).received_bytes for pids in (own, [], own, own)]
 
@@ -192,7 +192,7 @@ def test_a_look_that_misses_a_process_does_not_have_it_counted_twice() -> None:
 @pytest.mark.usefixtures("connected")
 def test_nothing_is_told_where_the_kernel_does_not_count_or_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     longer = struct.Struct("=4096xQQ")  # so what this kernel says is too short, as that of an older one is
-    network = Network()
+    network = NetworkUse()
 
     def refuse(*_: object) -> None:
         raise OSError(errno.EPROTONOSUPPORT, os.strerror(errno.EPROTONOSUPPORT))
@@ -203,7 +203,10 @@ def test_nothing_is_told_where_the_kernel_does_not_count_or_refuses(monkeypatch:
     with monkeypatch.context() as closed:
         closed.setattr("boxes.sockets.socket.socket", refuse)
         assert network.counted(NOTHING, [os.getpid()]) == NOTHING
-        assert Network().counted(NOTHING, []) == NOTHING, "no 0 of which nobody knows that it is true"
+        assert NetworkUse().counted(NOTHING, []) == NOTHING, "no 0 of which nobody knows that it is true"
+    with monkeypatch.context() as unknown:
+        unknown.setattr("boxes.sockets.socket.IPPROTO_TCP", 200)  # the kernel says only at the end that it has none
+        assert NetworkUse().counted(NOTHING, []) == NOTHING
     assert network.counted(NOTHING, [os.getpid()]).received_bytes == MB + 1
 
 
@@ -217,7 +220,10 @@ def as_stranger(*words: str, **environment: str) -> str:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
 def test_nothing_is_told_of_processes_that_one_may_not_look_at() -> None:
     assert inodes_of([]) == set()
-    assert as_stranger("from boxes.sockets import inodes_of; print(inodes_of([1]))") == "None"
+    look = "import os, subprocess; from boxes.sockets import inodes_of; print(inodes_of([os.getpid(), {}]))"
+    ended = "(ended := subprocess.Popen(['true'])).pid, os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT).si_pid"
+    assert as_stranger(look.format("1")) == "None", "what it carries would be missed"
+    assert as_stranger(look.format(ended)) == "set()", "one that has ended carries nothing"
 
 
 IN_DOCKER = """

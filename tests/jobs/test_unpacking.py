@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -55,13 +57,15 @@ def test_files_folders_and_links_are_there_as_they_were_sent(unpacked: Callable[
         file("/run", 0o4777),
         link("deep/up", "../deep/er/told"),
         link("here", "."),
-        link("same", "deep/er/told", tarfile.LNKTYPE),
+        link("same", "./deep/er/told", tarfile.LNKTYPE),
+        link("same", "same", tarfile.LNKTYPE),
+        file("key", 0o600),
     )
 
     for name in ("deep/er/told", "run", "deep/up", "here/run", "same"):
         assert (place / name).read_bytes() == CONTENT
-    assert [(place / name).stat().st_mode & 0o7777 for name in ("run", "same")] == [0o755, 0o644]
-    assert not (place / "same").is_symlink()
+    assert [(place / name).stat().st_mode & 0o7777 for name in ("run", "same", "key")] == [0o755, 0o644, 0o600]
+    assert (place / "same").samefile(place / "deep/er/told")
 
 
 def test_what_comes_twice_is_as_it_came_last(unpacked: Callable[..., Path]) -> None:
@@ -88,9 +92,13 @@ def test_what_comes_twice_is_as_it_came_last(unpacked: Callable[..., Path]) -> N
         [folder("deep"), file("deep")],
         [link("loop", "loop"), link("evil", "loop", tarfile.LNKTYPE)],
         [link("evil", "/etc/passwd", tarfile.LNKTYPE)],
+        [link("same", "same", tarfile.LNKTYPE)],
         [link("evil", "", tarfile.FIFOTYPE)],
         [link("evil", "", tarfile.CHRTYPE)],
         [file(".")],
+        [file("a" * 300)],
+        [link("long", "a" * 5000)],
+        [file("é\0/evil")],
     ],
 )
 def test_what_would_leave_the_folder_or_has_no_place_is_refused(
@@ -113,3 +121,67 @@ def test_a_file_takes_the_place_of_a_link_that_was_there(tmp_path: Path, unpacke
 
     assert (place / "told").read_bytes() == CONTENT
     assert (tmp_path / "outside").read_bytes() == b"kept"
+
+
+def test_a_sparse_file_is_refused_before_it_fills_the_disk(tmp_path: Path) -> None:
+    with (tmp_path / "holes").open("wb") as made:
+        made.truncate(40 << 20)
+    subprocess.run(["tar", "-cSf", "files.tar", "holes"], cwd=tmp_path, check=True)
+    (tmp_path / "work").mkdir()
+
+    with pytest.raises(tarfile.TarError, match="holes is sparse"):
+        unpack(tmp_path / "files.tar", tmp_path / "work")
+
+
+@pytest.mark.parametrize("kind", ["xz", "bz2"])
+def test_a_damaged_archive_is_told(tmp_path: Path, kind: str) -> None:
+    with tarfile.open(tmp_path / "files.tar", f"w:{kind}") as tar:  # type: ignore[call-overload]
+        one = tarfile.TarInfo("told")
+        one.size = 1 << 20
+        tar.addfile(one, io.BytesIO(os.urandom(1 << 19).hex().encode()))
+    content = bytearray((tmp_path / "files.tar").read_bytes())
+    content[len(content) // 2 : len(content) // 2 + 64] = b"x" * 64
+    (tmp_path / "files.tar").write_bytes(content)
+    (tmp_path / "work").mkdir()
+
+    with pytest.raises(tarfile.TarError):
+        unpack(tmp_path / "files.tar", tmp_path / "work")
+
+
+def endless() -> bytes:
+    """An archive whose second file has a negative size, so that the first one follows it again."""
+    told = file("told")
+    again = tarfile.TarInfo("again")
+    again.size = -2 * tarfile.BLOCKSIZE
+    return told.tobuf(tarfile.GNU_FORMAT) + CONTENT.ljust(tarfile.BLOCKSIZE, b"\0") + again.tobuf(tarfile.GNU_FORMAT)
+
+
+def nested() -> bytes:
+    """Three thousand long names of long names."""
+    one = tarfile.TarInfo("told")
+    one.type = tarfile.GNUTYPE_LONGNAME
+    one.size = 5
+    return (one.tobuf(tarfile.GNU_FORMAT) + b"deep\0".ljust(tarfile.BLOCKSIZE, b"\0")) * 3000
+
+
+def huge() -> bytes:
+    """A long name that is longer than any memory."""
+    one = tarfile.TarInfo("told")
+    one.type = tarfile.GNUTYPE_LONGNAME
+    one.size = 1 << 80
+    return one.tobuf(tarfile.GNU_FORMAT)
+
+
+@pytest.mark.parametrize("made", [endless, nested, huge])
+@pytest.mark.timeout(20)
+def test_headers_that_nobody_writes_are_refused(tmp_path: Path, made: Callable[[], bytes]) -> None:
+    (tmp_path / "files.tar").write_bytes(made() + bytes(tarfile.RECORDSIZE))
+    (tmp_path / "work").mkdir()
+
+    with pytest.raises(tarfile.TarError):
+        unpack(tmp_path / "files.tar", tmp_path / "work")
+
+
+def test_an_archive_that_is_not_there_is_not_called_a_bad_one(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        unpack(tmp_path / "files.tar", tmp_path)

@@ -244,6 +244,22 @@ def test_queued_tasks_stand_in_yarns_order_and_say_their_place_and_what_they_wai
     assert 1 <= len(asked) <= 1 + (time.monotonic() - begun) / 5
 
 
+def test_where_tasks_wait_in_two_queues_each_row_names_its_own(tabs: Tabs, known: Known, board: Invented) -> None:
+    own = board.queues.waiting[0]
+    line = [
+        replace(own, task_id=put(known.client, name, TaskState.QUEUED), name=name, queue=queue, position=position)
+        for name, queue, position in (("b1", "root.b", 1), ("a2", "root.a", 2), ("a1", "root.a", 1))
+    ]
+    board.queues = replace(board.queues, waiting=tuple(line))
+    page = tabs.open(known.url)
+    look(page)
+
+    rows = page.get_by_role("region", name="Running").locator("tbody tr").filter(has_text="place")
+    expect(rows.get_by_role("link")).to_have_text(["a1", "a2", "b1"])
+    for row, place in zip(rows.all(), ("1 in root.a", "2 in root.a", "1 in root.b"), strict=True):
+        expect(row.locator("td:last-child")).to_contain_text(f"place {place}, begins")
+
+
 @pytest.mark.parametrize("status", [403, 404, 503])
 def test_without_the_queue_the_oldest_is_told(tabs: Tabs, known: Known, status: int) -> None:
     for name in ("early", "late"):

@@ -70,7 +70,7 @@ def _add_file(tar: tarfile.TarFile, entry: tarfile.TarInfo, path: Path) -> None:
 def _inner_target(root: Path, path: Path) -> str:
     """Where a link leads, which must be below the folder, whatever the folder is called: nothing else travels.
 
-    It goes up only at first, as the task unpacks no other link.
+    One that goes up behind a name is straightened, as the task unpacks only links that go up at first.
     """
     target = path.readlink()
     written = Path(os.path.normpath(path.parent.relative_to(root) / target))
@@ -80,4 +80,5 @@ def _inner_target(root: Path, path: Path) -> str:
         is_inner = False
     if not is_inner:
         raise JobError(f"the link {path} leaves the folder, to {target}", remedy="put the file itself into the folder")
-    return os.path.relpath(path.resolve(), path.parent)
+    is_straight = ".." not in target.parts[target.parts.count("..") :]
+    return str(target) if is_straight else os.path.relpath(path.resolve(), path.parent)

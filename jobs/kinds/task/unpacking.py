@@ -5,47 +5,68 @@ The filters of `tarfile` would do that, but the Python of Debian 12, 3.11.2, has
 
 from __future__ import annotations
 
+import errno
+import lzma
+import os
 import shutil
 import tarfile
+import zlib
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
-PROGRAM, PLAIN = 0o755, 0o644
-"""The modes of files that their owner may run, and of others."""
-_NO_PLACE = (FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError)
+_NO_PLACE = (errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOENT, errno.ENOTDIR)
+"""What is wrong with an archive, and not with this machine."""
 
 
 def unpack(archive: Path, folder: Path) -> None:
     """Unpack a tar; TarError when it cannot be read, or holds what is not a folder, a file or a link within."""
-    with tarfile.open(archive) as tar:
-        for member in tar:
-            try:
-                _unpack(tar, member, folder)
-            except _NO_PLACE as error:
-                raise tarfile.TarError(f"there is no place for {member.name}: {error.strerror}") from error
+    with archive.open("rb") as file:  # where it is not there, the archive is not to blame
+        try:
+            with tarfile.open(fileobj=file) as tar:
+                for member in tar:
+                    _unpack(tar, member, folder)
+        except OSError as error:
+            if error.errno is None or error.errno in _NO_PLACE:  # those of damaged compression have no number
+                raise tarfile.TarError(str(error)) from error
+            raise
+        except (ValueError, OverflowError, RecursionError, EOFError, zlib.error, lzma.LZMAError) as error:
+            raise tarfile.TarError(str(error)) from error
+
+
+def _split(name: str) -> list[str]:
+    parts = [one for one in name.split("/") if one not in ("", ".")]
+    if ".." in parts:
+        raise tarfile.TarError(f"{name} leaves the folder")
+    return parts
+
+
+def _make_folders(folder: Path, parts: Sequence[str]) -> Path:
+    """The last of these folders, each in the one before; none is a link, which could lead elsewhere."""
+    for part in parts:
+        folder /= part
+        if folder.is_symlink():
+            raise tarfile.TarError(f"{part} is a link and a folder")
+        folder.mkdir(exist_ok=True)
+    return folder
 
 
 def _unpack(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
-    parts = [one for one in member.name.split("/") if one not in ("", ".")]
-    if ".." in parts:
-        raise tarfile.TarError(f"{member.name} leaves the folder")
-    for part in parts if member.isdir() else parts[:-1]:
-        folder /= part
-        _make_folder(folder)
+    if member.size < 0:  # Python 3.11 would go back in the archive and unpack the same for ever
+        raise tarfile.TarError(f"{member.name} has the size {member.size}")
+    parts = _split(member.name)
     if member.isdir():
+        _make_folders(folder, parts)
         return
-    place = folder.joinpath(*parts[-1:])
+    place = _make_folders(folder, parts[:-1]).joinpath(*parts[-1:])
+    if member.islnk():
+        _link(member, folder, place)
+        return
     place.unlink(missing_ok=True)  # what follows a link that was unpacked before would leave the folder
     if member.issym():
         _check_link(member, len(parts) - 1)
         place.symlink_to(member.linkname)
     else:
         _copy(tar, member, place)
-
-
-def _make_folder(place: Path) -> None:
-    if place.is_symlink():
-        raise tarfile.TarError(f"{place.name} is a link and a folder")
-    place.mkdir(exist_ok=True)
 
 
 def _check_link(member: tarfile.TarInfo, depth: int) -> None:
@@ -59,15 +80,24 @@ def _check_link(member: tarfile.TarInfo, depth: int) -> None:
         raise tarfile.TarError(f"the link {member.name} leaves the folder, to {member.linkname}")
 
 
+def _link(member: tarfile.TarInfo, folder: Path, place: Path) -> None:
+    """One more name for a file that was unpacked before."""
+    parts = _split(member.linkname)
+    first = _make_folders(folder, parts[:-1]).joinpath(*parts[-1:])
+    if first.is_symlink() or not first.is_file():
+        raise tarfile.TarError(f"{member.name} is to be {member.linkname}, which is no file")
+    if first != place:
+        place.unlink(missing_ok=True)
+        os.link(first, place)
+
+
 def _copy(tar: tarfile.TarFile, member: tarfile.TarInfo, place: Path) -> None:
-    """A file; a hard link becomes a copy of the file that it stands for."""
-    try:
-        file = tar.getmember(member.linkname) if member.islnk() else member
-    except KeyError:
-        raise tarfile.TarError(f"{member.name} stands for {member.linkname}, which is not there") from None
-    source = tar.extractfile(file) if file.isreg() else None
+    """A file that its owner reads and writes, nobody else writes, and who may run it by its mode runs."""
+    if member.issparse():  # a few bytes could become a full disk
+        raise tarfile.TarError(f"{member.name} is sparse, so pack it as a plain file")
+    source = tar.extractfile(member) if member.isreg() else None
     if source is None:
         raise tarfile.TarError(f"{member.name} is not a file, a folder or a link")
     with source, place.open("xb") as target:
         shutil.copyfileobj(source, target)
-    place.chmod(PROGRAM if file.mode & 0o100 else PLAIN)
+    place.chmod(member.mode & (0o755 if member.mode & 0o100 else 0o644) | 0o600)

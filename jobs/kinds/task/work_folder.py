@@ -54,7 +54,7 @@ def _fill(settings: TaskSettings, container: Path) -> None:
     if settings.has_files:
         try:
             unpack(container / FILES, folder)
-        except (tarfile.TarError, EOFError) as error:
+        except tarfile.TarError as error:
             raise JobError(f"the files of the task cannot be unpacked: {error}", remedy="send them again") from error
     (folder / OUTPUT).mkdir(exist_ok=True)
 

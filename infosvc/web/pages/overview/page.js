@@ -191,8 +191,8 @@ class Overview {
   }
 }
 
-/** Those that run, then those in line as YARN takes them, then all others; where that is equal the oldest first. */
+/** Those that run, then those in line by queue and as YARN takes them, then all others; where equal the oldest first. */
 function inOrder(tasks, places) {
-  const rank = (task) => (hasPlace(task) ? 0 : (places.get(task.task_id)?.position ?? Number.MAX_SAFE_INTEGER));
+  const rank = (task) => (hasPlace(task) ? 0 : (places.get(task.task_id)?.rank ?? Number.MAX_SAFE_INTEGER));
   return tasks.toReversed().toSorted((one, other) => rank(one) - rank(other));
 }

@@ -14,7 +14,7 @@ const LONG_SECONDS = 600;
  * @param {any[]} tasks
  * @returns {any[]}
  */
-export function waitingLong(tasks) {
+function waitingLong(tasks) {
   return tasks
     .filter((task) => task.state === "queued" && serverNow() - task.created_at > LONG_SECONDS)
     .toSorted((one, other) => one.created_at - other.created_at || one.task_id.localeCompare(other.task_id));

@@ -14,7 +14,7 @@ const MOST_OF_A_UNIT = 120;
 
 /**
  * @typedef {object} Place
- * @property {number} position in which YARN takes the task, from 1 on
+ * @property {number} rank from 1 on: by queue, and in each queue as YARN takes them
  * @property {string} text "place 1 of 3, begins in 2 to 9 min, waits for its turn: 1 before it"
  */
 
@@ -25,8 +25,10 @@ const MOST_OF_A_UNIT = 120;
  * @returns {Map<string, Place>}
  */
 export function placesOf(queue) {
-  const tasks = (queue?.waiting ?? []).filter((one) => one.task_id);
-  return new Map(tasks.map((one) => [one.task_id, { position: one.position, text: shortText(one, queue) }]));
+  const tasks = (queue?.waiting ?? [])
+    .filter((one) => one.task_id)
+    .toSorted((one, other) => one.queue.localeCompare(other.queue) || one.position - other.position);
+  return new Map(tasks.map((one, at) => [one.task_id, { rank: at + 1, text: shortText(one, queue) }]));
 }
 
 /**
@@ -41,9 +43,12 @@ export function placeText({ queue, position }, queues) {
   return all ? `place ${position} of ${all}` : `place ${position}`;
 }
 
-function shortText(one, { queues, time }) {
+/** With the name of its queue where there is another in which something waits. */
+function shortText(one, { queues, waiting, time }) {
+  const place = placeText(one, queues);
+  const isOneOfMany = waiting.some((each) => each.queue !== one.queue);
   const begin = one.start ? `begins ${startText(one.start, time)}` : "begin not known";
-  const parts = [placeText(one, queues), begin, one.waits_for && `waits for ${one.waits_for}`];
+  const parts = [isOneOfMany ? `${place} in ${one.queue}` : place, begin, one.waits_for && `waits for ${one.waits_for}`];
   return parts.filter(Boolean).join(", ");
 }
 
@@ -71,7 +76,7 @@ function startText({ earliest, latest }, now) {
  * @param {number} latest
  * @returns {string}
  */
-export function interval(earliest, latest) {
+function interval(earliest, latest) {
   const [unit, name] = UNITS.find(([size]) => latest <= MOST_OF_A_UNIT * size) ?? UNITS.at(-1);
   const [first, last] = [Math.floor(earliest / unit), Math.ceil(latest / unit)];
   return first ? `in ${first} to ${last} ${name}` : `in at most ${last} ${name}`;

@@ -17,6 +17,7 @@ const MOST = 1_000;
 const SETTLE_MS = 700;
 const TYPED_MS = 250;
 const LINE_MS = 5_000;
+const LINE_AGAIN_MS = 15_000; // after a failure
 const MOST_COMPARED = 8;
 const OPEN = "not ended";
 const COLUMNS = [
@@ -72,6 +73,7 @@ async function loadLine(list, signal) {
   } catch (error) {
     if (isAbort(error)) return null;
     list.takePlaces(new Map());
+    return LINE_AGAIN_MS;
   }
   return LINE_MS;
 }

@@ -8,6 +8,7 @@ import { pollWhile } from "../../poll.js";
 import { begins, placeText } from "./in_line.js";
 
 const EVERY_MS = 5_000;
+const AGAIN_MS = 15_000; // after a failure
 
 /**
  * Facts that are there while the task is queued and YARN's queue is known.
@@ -30,6 +31,7 @@ export function waiting(id, signal) {
     } catch (error) {
       if (isAbort(error)) return null;
       show(null); // the page of the queue says what is wrong
+      return AGAIN_MS;
     }
     return EVERY_MS;
   };
