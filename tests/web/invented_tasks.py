@@ -60,7 +60,11 @@ class InventedTasks:
         begun, used = task.started_at or 0.0, request.args.get("of") == "used"
         rate = int(task_id[-2:], 16) / 64
         made = (
-            {"cpu_cores": lambda at: 1 + math.sin(at / 5) / 5, "memory_bytes": lambda at: 3e8 + 1e6 * at}
+            {
+                "cpu_cores": lambda at: 1 + math.sin(at / 5) / 5,
+                "memory_bytes": lambda at: 3e8 + 1e6 * at,
+                "received_bytes_per_second": lambda at: 4e5 + 1e3 * at,
+            }
             if used
             else {"loss": lambda at: 1 / (1 + rate * at / 20), "accuracy": lambda at: 1 - 1 / (1 + rate * at / 20)}
         )

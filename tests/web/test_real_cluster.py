@@ -9,10 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
-from infosvc.wire.records import State
-from tests.cluster.site import BROKEN, PICTURES, Site, succeed, until
+from infosvc.wire.client import InfoClient
+from infosvc.wire.records import Role, State
+from infosvc.wire.tasks import TaskState
+from nodewise import tasks
+from nodewise.submitting import SubmitterProcess
+from tests.cluster.site import ANSWER_SECONDS, BROKEN, PICTURES, Site, succeed, until
 from tests.cluster.small_network import small_network
 from tests.cluster.standing import NODES, Standing
 from tests.web.browser import WIDTH, Tabs, Unreloaded, accessible, press_until
@@ -91,7 +95,23 @@ def test_a_job_is_ended_by_keyboard(tabs: Tabs, dashboard: Dashboard) -> None:
     assert {one["application_id"]: one["final"] for one in listed}[job_id] == "KILLED"
 
 
-@pytest.mark.skipif(ASKED not in os.environ, reason=f"pictures for the documentation are taken when {ASKED} is set")
+pictured = pytest.mark.skipif(
+    ASKED not in os.environ, reason=f"pictures for the documentation are taken when {ASKED} is set"
+)
+
+
+def take(page: Page, name: str, place: str, complete: str | re.Pattern[str], height: int, top: str) -> None:
+    """The picture `name` of a page below its heading `top`, once it shows what makes it `complete`."""
+    page.set_viewport_size({"width": WIDTH, "height": height})
+    page.goto(f"/{place}")
+    expect(page.locator("main")).to_contain_text(complete, timeout=SLOW_MS)
+    expect(page.get_by_text(re.compile("Loading|Asking YARN|Listing|Reading"))).to_have_count(0, timeout=SLOW_MS)
+    page.get_by_role("heading", name=top, exact=True).evaluate("heading => heading.scrollIntoView()")
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=SHOTS / f"{name}.png", animations="disabled")
+
+
+@pictured
 def test_pictures_for_the_documentation(tabs: Tabs, dashboard: Dashboard, tmp_path: Path) -> None:
     nodewise = dashboard.site.nodewise
     node = dashboard.site.cluster.nodes[0]
@@ -106,18 +126,50 @@ def test_pictures_for_the_documentation(tabs: Tabs, dashboard: Dashboard, tmp_pa
     job_id = dashboard.submit("hdfs:///out/dashboard/pictured", *given, "--capability", "perf_history")
     page = tabs.open(dashboard.site.url, token=dashboard.token)
     path = "#/path?path=%2Fdata%2Fmany&capability=perf_history"
-    SHOTS.mkdir(parents=True, exist_ok=True)
-    for name, place, complete, height, top in (
-        ("cluster", "#/cluster?name=load_1m", f"{NODES} fresh", 420, "Cluster"),
-        ("node", f"#/node/{node}", "ready: its agent reports", 800, f"Node {node}"),
-        ("data", "#/data", "perf_history.spread", 1000, "Who makes what from what"),
-        ("name", "#/data/memory_available_bytes", "half of them", 720, "memory_available_bytes"),
-        ("path", path, "algorithm1", 1350, "HDFS path"),
-        ("job", f"#/job/{job_id}", "maxflow", 900, f"Job {job_id}"),
-    ):
-        page.set_viewport_size({"width": WIDTH, "height": height})
-        page.goto(f"/{place}")
-        expect(page.locator("main")).to_contain_text(complete, timeout=SLOW_MS)
-        expect(page.get_by_text(re.compile("Loading|Asking YARN|Listing"))).to_have_count(0, timeout=SLOW_MS)
-        page.get_by_role("heading", name=top, exact=True).evaluate("heading => heading.scrollIntoView()")
-        page.screenshot(path=SHOTS / f"{name}.png", animations="disabled")
+    take(page, "cluster", "#/cluster?name=load_1m", f"{NODES} fresh", 420, "Cluster")
+    take(page, "node", f"#/node/{node}", "ready: its agent reports", 800, f"Node {node}")
+    take(page, "data", "#/data", "perf_history.spread", 1000, "Who makes what from what")
+    take(page, "name", "#/data/memory_available_bytes", "half of them", 720, "memory_available_bytes")
+    take(page, "path", path, "algorithm1", 1350, "HDFS path")
+    take(page, "job", f"#/job/{job_id}", "maxflow", 900, f"Job {job_id}")
+
+
+TRAINING = """
+import math, random, sys, time
+
+rate = float(sys.argv[1])
+for step in range(1, 241):
+    time.sleep(0.25)
+    loss = 2.3 * math.exp(-rate * step) + 0.1 + random.random() / 25
+    print(f"nodewise: loss={loss:.4f} accuracy={1 - loss / 2.5:.4f} step={step}")
+    if step % 40 == 0:
+        print(f"\\x1b[32mepoch {step // 40}\\x1b[0m  loss {loss:.3f}", flush=True)
+"""
+
+
+@pictured
+def test_pictures_of_tasks_for_the_documentation(tabs: Tabs, dashboard: Dashboard, tmp_path: Path) -> None:
+    site = dashboard.site
+    SubmitterProcess(site.cluster.home, site.url, site.token_file, None).start()
+    client = InfoClient(site.url, site.client().create_token("maria", Role.USER)[1], ANSWER_SECONDS)
+    (tmp_path / "train.py").write_text(TRAINING)
+
+    def submit(name: str, *argv: str, memory_mb: int = 256) -> str:
+        return tasks.submit(argv, folder=tmp_path, client=client, name=name, memory_mb=memory_mb).task_id
+
+    def has(state: TaskState, *ids: str) -> bool:
+        return all(client.task(task_id).state is state for task_id in ids)
+
+    one, other = (submit(f"digits {rate}", "python3", "train.py", rate) for rate in ("0.02", "0.01"))
+    submit("labels", "python3", "labels.py")
+    quick = [submit(f"look {at}", "sleep", "4") for at in range(9)]  # so many tell when others begin
+    until(lambda: has(TaskState.SUCCEEDED, one, other, *quick), 400)
+    sweep = [submit(f"sweep {at}", "python3", "train.py", f"0.00{at}", memory_mb=2000) for at in range(1, 9)]
+    until(lambda: has(TaskState.RUNNING, *sweep[:4]))
+    page = tabs.open(site.url, token=dashboard.token)
+    take(page, "overview", "#/overview", re.compile(r"place \d of"), 900, "Overview")
+    take(page, "tasks", "#/tasks", re.compile(r"place \d of"), 860, "Tasks")
+    take(page, "queue", "#/queue", "sweep 8", 760, "Queue")
+    take(page, "new", "#/tasks/new", "Program", 900, "New task")
+    take(page, "task", f"#/task/{one}", "epoch 6", 1000, "digits 0.02")
+    take(page, "compare", f"#/compare?task={one}&task={other}", "accuracy", 800, "Compare tasks")

@@ -16,6 +16,7 @@ const MOST_OF_A_UNIT = 120;
  * @typedef {object} Place
  * @property {number} rank from 1 on: by queue, and in each queue as YARN takes them
  * @property {string} text "place 1 of 3, begins in 2 to 9 min, waits for its turn: 1 before it"
+ * @property {boolean} isExplained whether the text says what it waits for
  */
 
 /**
@@ -28,7 +29,8 @@ export function placesOf(queue) {
   const tasks = (queue?.waiting ?? [])
     .filter((one) => one.task_id)
     .toSorted((one, other) => one.queue.localeCompare(other.queue) || one.position - other.position);
-  return new Map(tasks.map((one, at) => [one.task_id, { rank: at + 1, text: shortText(one, queue) }]));
+  const place = (one, at) => ({ rank: at + 1, text: shortText(one, queue), isExplained: Boolean(one.waits_for) });
+  return new Map(tasks.map((one, at) => [one.task_id, place(one, at)]));
 }
 
 /**

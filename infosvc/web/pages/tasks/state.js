@@ -74,13 +74,15 @@ export function tookText(task) {
 
 /**
  * What is said of a task beside its state: where it is in line as long as it is queued, and the reason that is known.
+ * Where its place says what it waits for, the reason would be the same in YARN's words.
  *
  * @param {{state: string, reason: string}} task
  * @param {import("./in_line.js").Place} [place] in line, if that is known
  * @returns {string}
  */
 export function saidOf({ state, reason }, place) {
-  return [state === "queued" && place?.text, reason].filter(Boolean).join("; ");
+  if (state !== "queued" || !place) return reason;
+  return [place.text, !place.isExplained && reason].filter(Boolean).join("; ");
 }
 
 /**
