@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
 import tempfile
@@ -29,6 +30,8 @@ LOAD = "bench-load"
 CONTAINER_MB, MASTER_MB = 1536, 640
 """What every method asks for each of its workers; the most that an application master takes beside one."""
 SCHEDULER, PLACEMENT = f"{CONF}/capacity-scheduler.xml", "yarn.scheduler.capacity.multi-node-placement-enabled"
+
+MEMORY = "memory_total_bytes"
 
 
 @dataclass
@@ -90,7 +93,7 @@ def stage(cpus: float) -> Iterator[Stage]:
 
 
 def check(made: Stage) -> None:
-    """BenchError unless the four workers are there, with room for a worker and an application master beside it."""
+    """BenchError unless the four workers are there, with room for a worker and a master, and agents that see them."""
     nodes = (made.page(MASTER, RESOURCEMANAGER_PORT, "/ws/v1/cluster/nodes?states=RUNNING")["nodes"] or {}).get(
         "node", []
     )
@@ -105,6 +108,29 @@ def check(made: Stage) -> None:
                 f"{one['nodeHostName']} gives YARN {memory} MB and {cores} cores: a worker and an application master "
                 f"need {CONTAINER_MB + MASTER_MB} MB and 2, set hadoop_node_memory_mb and hadoop_node_vcores of the lab"
             )
+    _check_agents(made)
+
+
+def _check_agents(made: Machines) -> None:
+    """BenchError where an agent sees another memory than its machine has: then its values are those of the host."""
+    told = json.loads(made.nodewise("data", "get", MEMORY, "--json"))
+    seen = {one["node_name"]: float(one["data_value"] or 0) for one in told}
+    own = made.everywhere(lambda name: _memory_bytes(made.run(name, "cat", "/proc/meminfo")))
+    wrong = [name for name in WORKERS if seen.get(name) != own[name]]
+    if wrong:
+        raise BenchError(
+            f"the agents of {', '.join(wrong)} do not tell the memory of their own machines, so other values are the "
+            "host's, too: run `grep lxcfs /proc/PID/mounts` there for the agent's PID"
+        )
+
+
+def _memory_bytes(meminfo: str) -> int:
+    """All the memory of a machine, by its /proc/meminfo.
+
+    >>> _memory_bytes("MemTotal:        3072000 kB\\nMemFree: 1 kB\\n")
+    3145728000
+    """
+    return 1024 * int(meminfo.split("MemTotal:", 1)[1].split(maxsplit=1)[0])
 
 
 def install(made: Stage) -> None:
