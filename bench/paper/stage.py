@@ -30,7 +30,6 @@ LOAD = "bench-load"
 CONTAINER_MB, MASTER_MB = 1536, 640
 """What every method asks for each of its workers; the most that an application master takes beside one."""
 SCHEDULER, PLACEMENT = f"{CONF}/capacity-scheduler.xml", "yarn.scheduler.capacity.multi-node-placement-enabled"
-
 MEMORY = "memory_total_bytes"
 
 

@@ -99,10 +99,10 @@ def test_queued_tasks_say_their_place_when_they_begin_and_what_they_wait_for(
     expect(why["unsent"]).to_have_text("")
     expect(why["unet"]).to_have_text("")
     assert 1 <= len(calls) <= 1 + (time.monotonic() - begun) / 5
-    known.client.put_task_news(ids["first"], TaskNews(TaskState.RUNNING, node_name="n1", attempt=1))
+    known.client.put_task_news(ids["first"], TaskNews(TaskState.RUNNING, reason="", node_name="n1", attempt=1))
     page.clock.run_for(1_000)  # what an event tells is asked for a moment later
     expect(row(page, "first")).to_contain_text("running")
-    expect(why["first"]).not_to_contain_text("place")
+    expect(why["first"]).to_have_text("")
 
 
 def test_a_link_keeps_the_focus_while_its_row_changes(tabs: Tabs, known: Known) -> None:
