@@ -11,13 +11,29 @@ CAPACITY = "capacity"
 
 
 @dataclass(frozen=True)
+class Size:
+    """So many MB and vcores."""
+
+    mb: int
+    vcores: int
+
+    def plus(self, other: Size) -> Size:
+        """Both together."""
+        return Size(self.mb + other.mb, self.vcores + other.vcores)
+
+    def minus(self, other: Size) -> Size:
+        """Without what the other has."""
+        return Size(self.mb - other.mb, self.vcores - other.vcores)
+
+
+@dataclass(frozen=True)
 class QueueUser:
     """What a user of YARN has in a queue, in MB, of at most how much, and how much of it masters have."""
 
     name: str
     used_mb: int
     most_mb: int
-    masters_mb: int
+    masters: Size
 
 
 @dataclass(frozen=True)
@@ -25,8 +41,8 @@ class LeafQueue:
     """A queue that takes applications, by its path, such as root.default.
 
     `capacity`, `used` and `maximum` are parts of the cluster, 0 to 1; `share_mb`, `used_mb` and `most_mb` the same in
-    MB. Application masters of the queue have `masters_mb` of at most `masters_most_mb`, those of one user at most
-    `user_masters_most_mb`.
+    MB. Application masters of the queue have `masters` of at most `masters_most`, those of one user at most
+    `user_masters_most`.
     """
 
     name: str
@@ -37,9 +53,9 @@ class LeafQueue:
     share_mb: int
     used_mb: int
     most_mb: int
-    masters_mb: int
-    masters_most_mb: int
-    user_masters_most_mb: int
+    masters: Size
+    masters_most: Size
+    user_masters_most: Size
     users: tuple[QueueUser, ...]
 
 
@@ -49,6 +65,11 @@ class Scheduler:
 
     kind: str
     queues: tuple[LeafQueue, ...]
+
+    @property
+    def counts_vcores(self) -> bool:
+        """Whether its limits hold for vcores: its DefaultResourceCalculator tells 1 for each, and goes by memory."""
+        return any(max(one.masters_most.vcores, one.user_masters_most.vcores) > 1 for one in self.queues)
 
 
 def parse_scheduler(answer: Mapping[str, Any]) -> Scheduler:
@@ -80,24 +101,28 @@ def _parse_leaf(row: Mapping[str, Any]) -> LeafQueue:
         capacity=_part(row["absoluteCapacity"]),
         used=_part(row["absoluteUsedCapacity"]),
         maximum=_part(row["absoluteMaxCapacity"]),
-        share_mb=_mb(row, "minEffectiveCapacity"),
-        used_mb=_mb(row, "resourcesUsed"),
-        most_mb=_mb(row, "maxEffectiveCapacity"),
-        masters_mb=_mb(row, "usedAMResource"),
-        masters_most_mb=_mb(row, "AMResourceLimit"),
-        user_masters_most_mb=_mb(row, "userAMResourceLimit"),
+        share_mb=_size(row, "minEffectiveCapacity").mb,
+        used_mb=_size(row, "resourcesUsed").mb,
+        most_mb=_size(row, "maxEffectiveCapacity").mb,
+        masters=_size(row, "usedAMResource"),
+        masters_most=_size(row, "AMResourceLimit"),
+        user_masters_most=_size(row, "userAMResourceLimit"),
         users=tuple(_parse_user(one) for one in users),
     )
 
 
 def _parse_user(row: Mapping[str, Any]) -> QueueUser:
     return QueueUser(
-        str(row["username"]), _mb(row, "resourcesUsed"), _mb(row, "userResourceLimit"), _mb(row, "AMResourceUsed")
+        name=str(row["username"]),
+        used_mb=_size(row, "resourcesUsed").mb,
+        most_mb=_size(row, "userResourceLimit").mb,
+        masters=_size(row, "AMResourceUsed"),
     )
 
 
-def _mb(row: Mapping[str, Any], key: str) -> int:
-    return int((row.get(key) or {}).get("memory") or 0)
+def _size(row: Mapping[str, Any], key: str) -> Size:
+    told = row.get(key) or {}
+    return Size(int(told.get("memory") or 0), int(told.get("vCores") or 0))
 
 
 def _part(percent: Any) -> float:

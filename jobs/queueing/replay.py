@@ -1,8 +1,9 @@
 """One replay of YARN's capacity scheduler: what runs ends after the times that were drawn, and what waits begins.
 
-As in YARN, an application becomes active when the masters of its queue and of its user leave room for it; others pass
-those that are not. A node that gets room offers it to the queue that has least of its share first, and there to the
-active ones in their order. The first that finds no room on it reserves it, one node each: nobody else gets that before.
+As in YARN, an application becomes active when the masters of its queue and of its user leave room for it, or the
+queue has none; others pass those that are not. A node that gets room offers it to the queue that has least of its share
+first, and there to the active ones in their order. The first that finds no room on it reserves it, one node each:
+nobody else gets that before.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from math import inf
 
+from hadoop.rest.scheduler import Size
 from jobs.queueing.scene import Node, Queue, Scene, Waiting
 
 NOWHERE = -1
+NOTHING = Size(0, 0)
 Place = tuple[int, int, int]
 """The number of a node, MB and vcores."""
 
@@ -42,7 +45,16 @@ class Stage:
             {place for place, node in enumerate(scene.nodes) if one.may_use(node) and self._is_large_enough(node, one)}
             for one in scene.waiting
         ]
-        self.smallest = min((one.mb for one in scene.waiting), default=0)
+        self.asked = [Size(one.mb, one.vcores) for one in scene.waiting]
+        self.smallest = Size(
+            min((one.mb for one in self.asked), default=0), min((one.vcores for one in self.asked), default=0)
+        )
+
+    def exceed(self, masters: Size, most: Size | None) -> bool:
+        """Whether these masters have more than they may."""
+        if most is None:
+            return False
+        return masters.mb > most.mb or (self.counts_vcores and masters.vcores > most.vcores)
 
     def _is_large_enough(self, node: Node, waiting: Waiting) -> bool:
         return node.total_mb >= waiting.mb and (not self.counts_vcores or node.total_vcores >= waiting.vcores)
@@ -84,9 +96,9 @@ class _Play:
         self.able: list[list[int]] = []  # of each line those that may begin before something ends
         self.capped = [False] * len(stage.queues)
         self.used = [0] * len(stage.queues)
-        self.masters = [0] * len(stage.queues)
+        self.masters = [NOTHING] * len(stage.queues)
         self.user_used: dict[tuple[int, str], int] = defaultdict(int)
-        self.user_masters: dict[tuple[int, str], int] = defaultdict(int)
+        self.user_masters: dict[tuple[int, str], Size] = defaultdict(lambda: NOTHING)
         self._enter()
 
     def run(self) -> list[float]:
@@ -108,15 +120,15 @@ class _Play:
         stage = self.stage
         for queue, running in zip(stage.running_queue, stage.running, strict=True):
             self._take(queue, running.user, sum(at.mb for at in running.holds))
-            self._take_master(queue, running.user, running.master_mb)
+            self._take_master(queue, running.user, running.master)
         for number, (queue, waiting) in enumerate(zip(stage.waiting_queue, stage.waiting, strict=True)):
             (self.lines if waiting.is_active else self.inactive)[queue].append(number)
             if waiting.is_active:
-                self._take_master(queue, waiting.user, waiting.mb)
+                self._take_master(queue, waiting.user, stage.asked[number])
 
     def _shuffled(self) -> list[int]:
         """All nodes with room for anybody, in any order: that is how nodes tell YARN of themselves."""
-        found = [place for place, free in enumerate(self.free_mb) if free >= self.stage.smallest]
+        found = [place for place, free in enumerate(self.free_mb) if free >= self.stage.smallest.mb]
         self.dice.shuffle(found)
         return found
 
@@ -124,9 +136,13 @@ class _Play:
         self.used[queue] += mb
         self.user_used[queue, user] += mb
 
-    def _take_master(self, queue: int, user: str, mb: int) -> None:
-        self.masters[queue] += mb
-        self.user_masters[queue, user] += mb
+    def _take_master(self, queue: int, user: str, size: Size) -> None:
+        self.masters[queue] = self.masters[queue].plus(size)
+        self.user_masters[queue, user] = self.user_masters[queue, user].plus(size)
+
+    def _free_master(self, queue: int, user: str, size: Size) -> None:
+        self.masters[queue] = self.masters[queue].minus(size)
+        self.user_masters[queue, user] = self.user_masters[queue, user].minus(size)
 
     def _end(self, number: int) -> tuple[int, list[int]]:
         """Give back what one held; its queue, and the nodes that have more room now."""
@@ -134,11 +150,11 @@ class _Play:
         if begun < 0:
             running, queue, held = stage.running[number], stage.running_queue[number], stage.held[number]
             self._take(queue, running.user, -sum(at.mb for at in running.holds))
-            self._take_master(queue, running.user, -running.master_mb)
+            self._free_master(queue, running.user, running.master)
         else:
             waiting, queue, held = stage.waiting[begun], stage.waiting_queue[begun], [self.seats[begun]]
             self._take(queue, waiting.user, -waiting.mb)
-            self._take_master(queue, waiting.user, -waiting.mb)
+            self._free_master(queue, waiting.user, stage.asked[begun])
         for node, mb, vcores in held:
             self.free_mb[node] += mb
             self.free_vcores[node] += vcores
@@ -146,21 +162,27 @@ class _Play:
 
     def _activate(self, queue: int) -> bool:
         """Let those become active for whose masters there is room; whether there were any."""
-        limits, line = self.stage.queues[queue], self.inactive[queue]
-        if not line or (self.masters[queue] and self.masters[queue] + self.stage.smallest > limits.masters_most_mb):
+        line = self.inactive[queue]
+        if not line or self._are_too_many(queue, self.stage.smallest):
             return False
         left = []
         for number in line:
-            waiting = self.stage.waiting[number]
-            masters, users = self.masters[queue], self.user_masters[queue, waiting.user]
-            too_many = masters and masters + waiting.mb > limits.masters_most_mb
-            if too_many or (users and users + waiting.mb > limits.user_masters_most_mb):
+            user, master = self.stage.waiting[number].user, self.stage.asked[number]
+            if self._are_too_many(queue, master, user):
                 left.append(number)
             else:
-                self._take_master(queue, waiting.user, waiting.mb)
+                self._take_master(queue, user, master)
                 insort(self.lines[queue], number)
         self.inactive[queue] = left
         return len(left) < len(line)
+
+    def _are_too_many(self, queue: int, master: Size, user: str | None = None) -> bool:
+        """Whether one more is too much for the queue or the user; where the queue has none, it never is."""
+        limits, exceed = self.stage.queues[queue], self.stage.exceed
+        return self.masters[queue].mb > 0 and (
+            exceed(self.masters[queue].plus(master), limits.masters_most)
+            or (user is not None and exceed(self.user_masters[queue, user].plus(master), limits.user_masters_most))
+        )
 
     def _offer(self, nodes: Iterable[int], now: float) -> None:
         """Give the room of these nodes away, and that of nodes whose reservation is not needed any more."""

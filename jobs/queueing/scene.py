@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
+from hadoop.rest.scheduler import Size
 from jobs.queueing.run_times import RunTimes
 
 
@@ -23,16 +24,17 @@ class Node:
 
 @dataclass(frozen=True)
 class Queue:
-    """A leaf queue, in MB: its share and its most, and the most for all application masters in it.
+    """A leaf queue: its share and its most in MB, and the most for all application masters in it.
 
-    `user_masters_most_mb` is the most for the masters of one user, and `user_most_mb` that for all that a user has.
+    `user_masters_most` is the most for the masters of one user, and `user_most_mb` that for all that a user has. None
+    is no limit.
     """
 
     name: str
     share_mb: float = 1.0
     most_mb: float = inf
-    masters_most_mb: float = inf
-    user_masters_most_mb: float = inf
+    masters_most: Size | None = None
+    user_masters_most: Size | None = None
     user_most_mb: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -55,7 +57,7 @@ class Running:
     queue: str
     user: str
     holds: Sequence[Hold]
-    master_mb: int
+    master: Size
     elapsed: float
     runs: RunTimes
     at_most: float | None = None
@@ -87,7 +89,10 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Scene:
-    """All of it; `waiting` stands in the order in which each queue takes them."""
+    """All of it; `waiting` stands in the order in which each queue takes them.
+
+    Without `counts_vcores`, memory alone decides, on nodes and of masters.
+    """
 
     nodes: Sequence[Node]
     queues: Sequence[Queue]

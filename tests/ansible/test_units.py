@@ -236,6 +236,14 @@ def test_the_service_and_the_agent_see_no_ssh_key_and_write_into_their_own_folde
     assert "InaccessiblePaths={{ agent_ssh_dir }}" in agent
 
 
+def test_the_agent_has_the_proc_of_its_machine_as_containers_with_lxcfs_need_it() -> None:
+    agent = (ROLES / "agent/templates/nodewise-agent.service.j2").read_text().splitlines()
+    settings = {line.split("=")[0] for line in agent}
+
+    assert "ReadOnlyPaths=-/sys/fs/cgroup" in agent
+    assert settings.isdisjoint({"ProtectControlGroups", "ProtectKernelTunables", "ProtectProc", "ProcSubset"})
+
+
 def test_containers_outlive_their_nodemanager(machines: Path) -> None:
     unit = (machines / "worker1" / "nodemanager.service").read_text().splitlines()
 

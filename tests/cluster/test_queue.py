@@ -47,7 +47,7 @@ def test_masters_at_their_limit_hold_up_others_until_one_ends(
     tasks: Tasks, manager: ResourceManager, waiting: Callable[[], list[WaitingApplication]]
 ) -> None:
     (queue,) = manager.scheduler().queues
-    limit = min(queue.masters_most_mb, queue.user_masters_most_mb)
+    limit = min(queue.masters_most.mb, queue.user_masters_most.mb)
     memory_mb = limit // 4 - RUNNER_MB
     jobs = [tasks.submit("sleep", "600", memory_mb=memory_mb)[1] for _ in range(6)]
     try:

@@ -11,6 +11,7 @@ import random
 from collections import defaultdict
 from dataclasses import dataclass, field
 
+from hadoop.rest.scheduler import Size
 from jobs.queueing.run_times import Experience, Lasted, RunTimes
 from jobs.queueing.scene import Hold, Node, Queue, Running, Scene, Waiting
 
@@ -88,12 +89,18 @@ class PlayedCluster:
         nodes = [Node(name, total, 8, self.free[name], 8) for name, total in NODES.items()]
         total = sum(NODES.values())
         queues = [
-            Queue(name, part * total, total, part * total * self.masters, part * total * self.masters)
+            Queue(name, part * total, total, most, most)
             for name, part in self.shares.items()
+            if (most := Size(int(part * total * self.masters), 1))
         ]
         running = [
             Running(
-                one.queue, "user", [Hold(one.node, one.mb, 1)], one.mb, self.now - (one.started_at or 0.0), runs(one)
+                queue=one.queue,
+                user="user",
+                holds=[Hold(one.node, one.mb, 1)],
+                master=Size(one.mb, 1),
+                elapsed=self.now - (one.started_at or 0.0),
+                runs=runs(one),
             )
             for one in self.running
         ]

@@ -154,17 +154,35 @@ def _reserve(hadoop: Hadoop) -> None:
     _queue(hadoop, maxEffectiveCapacity={"memory": 1536})
 
 
+def _masters(limit: str, **used: int) -> Change:
+    def change(hadoop: Hadoop) -> None:
+        _say(limit)(hadoop)
+        _queue(hadoop, usedAMResource=used)
+
+    return change
+
+
 REASONS: dict[str, tuple[Change, str]] = {
     "it is new": (lambda hadoop: hadoop.app.update(state="SUBMITTED"), "YARN to take it in"),
     "masters of the queue": (
         _say("Queue's"),
-        "room for application masters in root.default, tasks included: they have 1,152 MB of at most 1,536 MB, "
+        "room for application masters in root.default, tasks included: they have 1,152 of at most 1,536 MB, "
         "and it asks for 768 MB",
     ),
     "masters of the user": (
         _say("User's"),
-        "room for the application masters of me in root.default, tasks included: they have 0 MB of at most "
+        "room for the application masters of me in root.default, tasks included: they have 0 of at most "
         "1,152 MB, and it asks for 768 MB",
+    ),
+    "masters have all their vcores": (
+        _masters("Queue's", memory=512, vCores=4),
+        "room for application masters in root.default, tasks included: they have 4 of at most 4 vcores, "
+        "and it asks for 1 vcore",
+    ),
+    "masters have all of both": (
+        _masters("Queue's", memory=1536, vCores=4),
+        "room for application masters in root.default, tasks included: they have 1,536 of at most 1,536 MB "
+        "and 4 of at most 4 vcores, and it asks for 768 MB and 1 vcore",
     ),
     "too many at once": (
         lambda hadoop: hadoop.app.update(diagnostics="Application is added and is not yet activated. "),
@@ -238,6 +256,39 @@ def test_an_expected_start_lies_ahead_once_enough_have_ended(known: FlaskClient,
 
     assert own.no_start is None and own.start
     assert now <= own.start.earliest < own.start.latest < now + 60
+
+
+@pytest.mark.parametrize(("limit", "waits"), [(3, True), (4, False)])
+def test_vcores_of_masters_hold_up_an_expected_start(
+    known: FlaskClient, hadoop: Hadoop, limit: int, waits: bool
+) -> None:
+    _request(capability={"memory": 256, "vCores": 1})(hadoop)
+    hadoop.app = {**hadoop.app, **WAITING, **OWN, "resourceRequests": hadoop.app["resourceRequests"]}
+    hadoop.app |= {"diagnostics": INACTIVE.format(limit="Queue's")}
+    hadoop.others = [running_app(10 + number, node, 128) for number, node in enumerate(NODES)]
+    hadoop.ended = [ended_app(number, 400.0 + number) for number in range(40)]
+    most = {"memory": 768, "vCores": limit}
+    _queue(hadoop, usedAMResource={"memory": 384, "vCores": 3}, AMResourceLimit=most, userAMResourceLimit=most)
+
+    (own,) = ask(known).waiting
+
+    assert own.start and (own.start.earliest > 1_700_000_060.0 + 60) == waits
+
+
+def test_vcores_are_not_named_and_hold_up_nothing_where_yarn_goes_by_memory(known: FlaskClient, hadoop: Hadoop) -> None:
+    _request(capability={"memory": 768, "vCores": 9})(hadoop)
+    hadoop.app = {**hadoop.app, **WAITING, **OWN, "resourceRequests": hadoop.app["resourceRequests"]}
+    hadoop.app |= {"diagnostics": INACTIVE.format(limit="Queue's")}
+    hadoop.others = [running_app(10, NODES[0], 1024)]
+    hadoop.ended = [ended_app(number, 40.0 + number) for number in range(40)]
+    most = {"memory": 1536, "vCores": 1}  # of a DefaultResourceCalculator
+    for queue in hadoop.scheduler["scheduler"]["schedulerInfo"]["queues"]["queue"]:
+        queue |= {"usedAMResource": {"memory": 1024, "vCores": 1}, "AMResourceLimit": most, "userAMResourceLimit": most}
+
+    (own,) = ask(known).waiting
+
+    assert own.waits_for and own.waits_for.endswith("they have 1,024 of at most 1,536 MB, and it asks for 768 MB")
+    assert own.start  # although no node has so many vcores
 
 
 def test_without_enough_that_ended_it_is_said_that_nothing_is_known(known: FlaskClient, hadoop: Hadoop) -> None:
@@ -317,4 +368,4 @@ def test_nodes_that_take_no_work_are_named_first() -> None:
 
     row = parse_row(other(2), 0.0)
 
-    assert waits_for(row, 1, None, []) == "nodes: none takes work"
+    assert waits_for(row, 1, None, [], counts_vcores=True) == "nodes: none takes work"

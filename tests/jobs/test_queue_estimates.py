@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
 import numpy as np
 import pytest
 
+from hadoop.rest.scheduler import Size
 from jobs.queueing.estimate import NEVER, TOO_LARGE, TOO_MANY_BEFORE, Interval, estimate
 from jobs.queueing.replay import Stage, play
 from jobs.queueing.run_times import ENOUGH, Experience, Lasted, RunTimes
@@ -79,7 +80,7 @@ def test_most_actual_starts_lie_within_what_was_expected() -> None:
 def full(count: int, **also: object) -> Scene:
     """One node with room for four, all of which have run for 30 of exactly 60 s, and some that wait."""
     node = Node("a", 4096, 4, 0, 0)
-    running = [Running("q", "u", [Hold("a", 1024, 1)], 1024, 30.0, MINUTE) for _ in range(4)]
+    running = [Running("q", "u", [Hold("a", 1024, 1)], Size(1024, 1), 30.0, MINUTE) for _ in range(4)]
     waiting = [Waiting(str(number), "q", "u", 1024, 1, MINUTE, is_active=True) for number in range(count)]
     given = {"nodes": [node], "queues": [Queue("q")], "running": running, "waiting": waiting, **also}
     return Scene(**given)  # type: ignore[arg-type]
@@ -95,11 +96,49 @@ def test_places_are_given_in_order_as_others_end() -> None:
 
 def test_masters_beyond_their_limit_wait_although_there_is_room_and_smaller_ones_pass() -> None:
     node = Node("a", 8192, 8, 7168, 7)
-    running = [Running("q", "u", [Hold("a", 1024, 1)], 1024, 0.0, MINUTE)]
+    running = [Running("q", "u", [Hold("a", 1024, 1)], Size(1024, 1), 0.0, MINUTE)]
     waiting = [Waiting(key, "q", "u", mb, 1, MINUTE) for key, mb in (("large", 2048), ("small", 512))]
-    scene = Scene([node], [Queue("q", masters_most_mb=2048)], running, waiting)
+    scene = Scene([node], [Queue("q", masters_most=Size(2048, 8))], running, waiting)
 
     assert replayed(scene, [50.0], [9.0, 9.0]) == [50.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("most", "starts"),
+    [
+        (Size(4096, 4), [0.0, 50.0]),  # all three have 5 vcores
+        (Size(4096, 8), [0.0, 0.0]),
+        (Size(2048, 8), [0.0, 50.0]),  # and 2,560 MB
+        (None, [0.0, 0.0]),
+    ],
+)
+@pytest.mark.parametrize("limited", ["masters_most", "user_masters_most"])
+def test_masters_have_neither_more_memory_nor_more_vcores_than_they_may(
+    limited: str, most: Size | None, starts: list[float]
+) -> None:
+    waiting = [Waiting(key, "q", "u", 768, 2, MINUTE) for key in ("first", "second")]
+
+    assert replayed(roomy(waiting, **{limited: most}), [50.0], [90.0, 90.0]) == starts
+
+
+def roomy(waiting: list[Waiting], **limits: Size | None) -> Scene:
+    """A node with room for all, on which one of one vcore runs."""
+    running = [Running("q", "u", [Hold("a", 1024, 1)], Size(1024, 1), 0.0, MINUTE)]
+    return Scene([Node("a", 16384, 16, 15360, 15)], [Queue("q", **limits)], running, waiting)  # type: ignore[arg-type]
+
+
+def test_vcores_of_masters_are_not_counted_where_yarn_goes_by_memory() -> None:
+    scene = roomy([Waiting("first", "q", "u", 768, 9, MINUTE)], masters_most=Size(4096, 4))
+
+    assert replayed(replace(scene, counts_vcores=False), [50.0], [9.0]) == [0.0]
+
+
+def test_the_first_master_of_a_queue_is_let_in_whatever_its_size_and_the_first_of_a_user_is_not() -> None:
+    alone = Waiting("alone", "other", "you", 4096, 1, MINUTE)
+    scene = roomy([Waiting("first", "q", "you", 4096, 1, MINUTE), alone], user_masters_most=Size(2048, 8))
+    small = Queue("other", masters_most=Size(2048, 8), user_masters_most=Size(2048, 8))
+
+    assert replayed(replace(scene, queues=[*scene.queues, small]), [50.0], [9.0, 9.0]) == [50.0, 0.0]
 
 
 def test_what_needs_a_whole_node_reserves_it_before_smaller_ones_behind_it() -> None:
@@ -110,7 +149,7 @@ def test_what_needs_a_whole_node_reserves_it_before_smaller_ones_behind_it() -> 
 
 def test_a_queue_at_its_most_waits_for_its_own_while_another_goes_on() -> None:
     node = Node("a", 4096, 4, 2048, 2)
-    running = [Running(name, "u", [Hold("a", 1024, 1)], 0, 0.0, MINUTE) for name in ("full", "other")]
+    running = [Running(name, "u", [Hold("a", 1024, 1)], Size(0, 0), 0.0, MINUTE) for name in ("full", "other")]
     waiting = [Waiting(name, name, "u", 1024, 1, MINUTE, is_active=True) for name in ("full", "other")]
     queues = [Queue("full", 1024, most_mb=1024), Queue("other", 3072)]
 
@@ -119,7 +158,7 @@ def test_a_queue_at_its_most_waits_for_its_own_while_another_goes_on() -> None:
 
 def test_only_nodes_that_it_may_use_and_of_its_label_count() -> None:
     nodes = [Node("a", 4096, 4, 4096, 4), Node("b", 4096, 4, 0, 0), Node("c", 4096, 4, 0, 0, "gpu")]
-    running = [Running("q", "u", [Hold(name, 4096, 4)], 0, 0.0, MINUTE) for name in ("b", "c")]
+    running = [Running("q", "u", [Hold(name, 4096, 4)], Size(0, 0), 0.0, MINUTE) for name in ("b", "c")]
     waiting = [
         Waiting("named", "q", "u", 1024, 1, MINUTE, nodes=frozenset("b"), is_active=True),
         Waiting("labelled", "q", "u", 1024, 1, MINUTE, label="gpu", is_active=True),
@@ -149,7 +188,7 @@ def test_the_same_is_expected_of_the_same() -> None:
 
 def test_a_limit_on_its_time_ends_what_runs() -> None:
     long = RunTimes([10_000.0] * 50)
-    running = [Running("q", "u", [Hold("a", 4096, 4)], 4096, 30.0, long, at_most=50.0)]
+    running = [Running("q", "u", [Hold("a", 4096, 4)], Size(4096, 4), 30.0, long, at_most=50.0)]
     found = estimate(full(1, running=running))["0"]
 
     assert isinstance(found, Interval)
@@ -162,7 +201,9 @@ def test_a_hundred_that_wait_cost_less_than_half_a_second(most_mb: float) -> Non
     runs = RunTimes(dice.lognormvariate(4.0, 1.2) for _ in range(500))
     nodes = [Node(str(number), 8192, 8, 0, 4) for number in range(8)]
     running = [
-        Running("q", "u", [Hold(node.name, 2048, 1)], 2048, 100 * dice.random(), runs) for node in nodes for _ in "1234"
+        Running("q", "u", [Hold(node.name, 2048, 1)], Size(2048, 1), 100 * dice.random(), runs)
+        for node in nodes
+        for _ in "1234"
     ]
     waiting = [Waiting(str(number), "q", "u", dice.choice([1024, 3072]), 1, runs) for number in range(100)]
     spare = [Node(f"spare {number}", 8192, 8, 8192, 8) for number in range(200 if most_mb < inf else 0)]

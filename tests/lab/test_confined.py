@@ -73,6 +73,13 @@ def within(name: str, unit: str, *argv: str) -> str:
     return lab.run(name, [*entered, "--setuid", user, "--setgid", group, "--", *argv])
 
 
+def stored(name: str) -> dict[str, float]:
+    """A value of each node, as the service has it."""
+    return {
+        one["node_name"]: float(one["data_value"]) for one in json.loads(lab.nodewise("data", "get", name, "--json"))
+    }
+
+
 @pytest.fixture
 def somebody(request: pytest.FixtureRequest) -> Iterator[str]:
     """A program of the same user outside of the unit, as a push is one; its process id."""
@@ -131,6 +138,25 @@ def test_a_collector_rewrites_nothing_that_its_agent_trusts(somebody: str, hosti
 
     assert somebody
     assert value() == "reached:"
+
+
+def test_the_agent_sees_what_lxcfs_tells_of_its_own_machine() -> None:
+    look = ["grep", "MemTotal", "/proc/meminfo"]
+    own = lab.run(NODE, look)
+    mounts = lab.run(NODE, ["sudo", "cat", f"/proc/{main_pid(NODE, 'nodewise-agent')}/mounts"])
+
+    assert within(NODE, "nodewise-agent", *look) == own
+    assert {line.split()[1] for line in mounts.splitlines() if line.startswith("lxcfs ")} >= {
+        "/proc/meminfo",
+        "/proc/stat",
+    }
+    until(lambda: stored("memory_total_bytes")[NODE] == 1024 * int(own.split()[1]), 90)
+
+
+def test_the_agent_cannot_change_control_groups() -> None:
+    options = within(NODE, "nodewise-agent", "findmnt", "--noheadings", "--output=OPTIONS", "/sys/fs/cgroup")
+
+    assert "ro" in options.strip().split(",")
 
 
 def test_containers_read_the_values_of_their_own_node_alone() -> None:

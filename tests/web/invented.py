@@ -173,7 +173,7 @@ def _queues() -> ClusterQueues:
     users = (QueueUser("me", 4096, 8192),)
     default = YarnQueue("root.default", "RUNNING", 0.75, 0.5, 1.0, 4096, 4096, 4, 3, users)
     small = YarnQueue("root.small", "STOPPED", 0.25, 0.0, 0.25, 0, 1024, 0, 0, ())
-    limit = "room for application masters in root.default, tasks included: they have 4,096 MB of at most 4,096 MB"
+    limit = "room for application masters in root.default, tasks included: they have 4,096 of at most 4,096 MB"
     asks: dict[str, Any] = {"memory_mb": 1024, "vcores": 1, "since": now - 100, "said": "Application is Activated"}
     first = WaitingApplication(
         queue="root.default",

@@ -90,6 +90,11 @@ class Line:
     waiting: Sequence[Row]
     whole: bool
 
+    @property
+    def counts_vcores(self) -> bool:
+        """Whether YARN gives out vcores, too; else nodes may have more of them in use than they have."""
+        return self.scheduler.counts_vcores and all(one.free_vcores >= 0 for one in self.rooms)
+
 
 def read_line(manager: ResourceManager) -> Line:
     """Ask the ResourceManager; HadoopError."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from math import inf
 
 from hadoop.rest.resourcemanager import NodeRoom
-from hadoop.rest.scheduler import LeafQueue
+from hadoop.rest.scheduler import LeafQueue, Size
 from infosvc.wire.tasks import Task
 from jobs.dashboard.queue.line import Line, Row
 from jobs.queueing.estimate import Interval, estimate
@@ -50,7 +50,7 @@ def make_scene(line: Line, experience: Experience, tasks: Tasks) -> Scene:
             queue=one.known.queue,
             user=one.known.user,
             holds=held[one.job_id],
-            master_mb=one.held_mb // max(1, one.containers),
+            master=Size(one.held_mb // max(1, one.containers), one.held_vcores // max(1, one.containers)),
             elapsed=one.ran or 0.0,
             runs=_runs(one, experience, tasks),
             at_most=_at_most(one, tasks),
@@ -81,8 +81,7 @@ def make_scene(line: Line, experience: Experience, tasks: Tasks) -> Scene:
         Node(one.node_name, one.total_mb, one.total_vcores, one.free_mb, one.free_vcores, one.label)
         for one in line.rooms
     ]
-    counts_vcores = all(one.free_vcores >= 0 for one in line.rooms)  # else YARN goes by memory alone
-    return Scene(nodes, [_queue(one) for one in line.scheduler.queues], running, waiting, counts_vcores)
+    return Scene(nodes, [_queue(one) for one in line.scheduler.queues], running, waiting, line.counts_vcores)
 
 
 def hold(seated: Sequence[Row], rooms: Sequence[NodeRoom]) -> dict[str, list[Hold]]:
@@ -136,7 +135,7 @@ def _queue(queue: LeafQueue) -> Queue:
         name=queue.name,
         share_mb=max(1, queue.share_mb),
         most_mb=queue.most_mb or inf,
-        masters_most_mb=queue.masters_most_mb or inf,
-        user_masters_most_mb=queue.user_masters_most_mb or inf,
+        masters_most=queue.masters_most if queue.masters_most.mb else None,
+        user_masters_most=queue.user_masters_most if queue.user_masters_most.mb else None,
         user_most_mb={one.name: one.most_mb for one in queue.users if one.most_mb},
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hadoop.rest.resourcemanager import NodeRoom
-from hadoop.rest.scheduler import LeafQueue
+from hadoop.rest.scheduler import LeafQueue, Size
 from jobs.dashboard.queue.line import Row
 
 MOST_NAMES = 5
@@ -14,35 +14,46 @@ _USERS_MASTERS = "User's AM resource limit exceeded"
 _NO_CLUSTER = "cluster resource is empty"
 
 
-def waits_for(row: Row, place: int, queue: LeafQueue | None, rooms: Sequence[NodeRoom]) -> str:
+def waits_for(row: Row, place: int, queue: LeafQueue | None, rooms: Sequence[NodeRoom], *, counts_vcores: bool) -> str:
     """What stands in its way now, as "it waits for ..." goes on; `place` counts from 1 in its queue."""
     if row.known.application.state != "ACCEPTED":
         return "YARN to take it in"
     if not rooms or _NO_CLUSTER in row.known.application.diagnostics:
         return "nodes: none takes work"
     if not row.is_active:
-        return _inactive(row, queue)
+        return _inactive(row, queue, counts_vcores)
     if row.mb is None:
         return "a place: YARN does not tell this user how much it asks for"
     return _full_queue(row, row.mb, queue) or _nodes(row, row.mb, place, rooms)
 
 
-def _inactive(row: Row, queue: LeafQueue | None) -> str:
+def _inactive(row: Row, queue: LeafQueue | None, counts_vcores: bool) -> str:
     said = row.known.application.diagnostics
-    asks = f", and it asks for {_mb(row.mb)}" if row.mb is not None else ""
     if queue is None or "AM resource limit exceeded" not in said:
         return "YARN to make it active: the queue or its user has as many applications as may run at once"
     if _USERS_MASTERS in said:
         user = row.known.user
-        has = next((one.masters_mb for one in queue.users if one.name == user), 0)
-        return (
-            f"room for the application masters of {user} in {queue.name}, tasks included: they have {_mb(has)} of "
-            f"at most {_mb(queue.user_masters_most_mb)}{asks}"
-        )
-    return (
-        f"room for application masters in {queue.name}, tasks included: they have {_mb(queue.masters_mb)} "
-        f"of at most {_mb(queue.masters_most_mb)}{asks}"
-    )
+        has = next((one.masters for one in queue.users if one.name == user), Size(0, 0))
+        figures = _masters(row, has, queue.user_masters_most, counts_vcores)
+        return f"room for the application masters of {user} in {queue.name}, tasks included: {figures}"
+    figures = _masters(row, queue.masters, queue.masters_most, counts_vcores)
+    return f"room for application masters in {queue.name}, tasks included: {figures}"
+
+
+def _masters(row: Row, has: Size, most: Size, counts_vcores: bool) -> str:
+    """What masters have of at most how much: of memory, of vcores or of both, whichever leaves no room for it."""
+    asks = Size(row.mb or 0, row.vcores or 1)
+    lacks_vcores = counts_vcores and has.vcores + asks.vcores > most.vcores
+    lacks_mb = has.mb + asks.mb > most.mb or not lacks_vcores
+    figures, asked = [], []
+    if lacks_mb:
+        figures.append(f"{has.mb:,} of at most {_mb(most.mb)}")
+        asked.append(_mb(asks.mb))
+    if lacks_vcores:
+        figures.append(f"{has.vcores:,} of at most {_cores(most.vcores)}")
+        asked.append(_cores(asks.vcores))
+    asks_for = "" if row.mb is None else f", and it asks for {' and '.join(asked)}"
+    return f"they have {' and '.join(figures)}{asks_for}"
 
 
 def _full_queue(row: Row, mb: int, queue: LeafQueue | None) -> str:

@@ -47,7 +47,8 @@ def look(manager: ResourceManager, tasks: Tasks, read_ended: Callable[[], Sequen
     for row in line.waiting[:MOST_ROWS]:
         positions[row.known.queue] += 1
         task = task_of(row, tasks)
-        reason = waits_for(row, positions[row.known.queue], queues.get(row.known.queue), line.rooms)
+        queue = queues.get(row.known.queue)
+        reason = waits_for(row, positions[row.known.queue], queue, line.rooms, counts_vcores=line.counts_vcores)
         rows.append(_shown(row, task, positions[row.known.queue], reason, starts[row.job_id], line.now))
         owners.append(task.owner if task else None)
     whole = line.whole and len(line.waiting) <= MOST_ROWS
@@ -113,8 +114,8 @@ def _queue(queue: LeafQueue, running: Mapping[str, int], waiting: Mapping[str, i
         capacity=queue.capacity,
         used=queue.used,
         maximum=queue.maximum,
-        masters_mb=queue.masters_mb,
-        masters_most_mb=queue.masters_most_mb,
+        masters_mb=queue.masters.mb,
+        masters_most_mb=queue.masters_most.mb,
         running=running[queue.name],
         waiting=waiting[queue.name],
         users=tuple(QueueUser(one.name, one.used_mb, one.most_mb) for one in users),

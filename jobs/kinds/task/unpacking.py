@@ -50,6 +50,11 @@ def _make_folders(folder: Path, parts: Sequence[str]) -> Path:
     return folder
 
 
+def _make_parents(folder: Path, parts: Sequence[str]) -> Path:
+    """The path of a member, whose folders are made; the folder itself where there are no parts."""
+    return _make_folders(folder, parts[:-1]).joinpath(*parts[-1:])
+
+
 def _unpack(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
     if member.size < 0:  # Python 3.11 would go back in the archive and unpack the same for ever
         raise tarfile.TarError(f"{member.name} has the size {member.size}")
@@ -57,7 +62,7 @@ def _unpack(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None
     if member.isdir():
         _make_folders(folder, parts)
         return
-    place = _make_folders(folder, parts[:-1]).joinpath(*parts[-1:])
+    place = _make_parents(folder, parts)
     if member.islnk():
         _link(member, folder, place)
         return
@@ -82,10 +87,9 @@ def _check_link(member: tarfile.TarInfo, depth: int) -> None:
 
 def _link(member: tarfile.TarInfo, folder: Path, place: Path) -> None:
     """One more name for a file that was unpacked before."""
-    parts = _split(member.linkname)
-    first = _make_folders(folder, parts[:-1]).joinpath(*parts[-1:])
+    first = _make_parents(folder, _split(member.linkname))
     if first.is_symlink() or not first.is_file():
-        raise tarfile.TarError(f"{member.name} is to be {member.linkname}, which is no file")
+        raise tarfile.TarError(f"{member.name} is to be {member.linkname}, which is not a file")
     if first != place:
         place.unlink(missing_ok=True)
         os.link(first, place)
