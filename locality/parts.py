@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise, repeat
@@ -11,8 +11,8 @@ from itertools import pairwise, repeat
 import numpy as np
 
 from locality.flow import Ints
-from locality.local_reads import Holdings
-from locality.types import Part, Plan
+from locality.local_reads import Holdings, most_local
+from locality.types import Block, Part, Plan
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,16 @@ def fill(holdings: Holdings, local: Ints, targets: Ints) -> Shares:
     mine = Shares(holdings.block[here], holdings.node[here], local[here])
     loads = np.bincount(mine.node, mine.items, len(targets)).astype(np.int64)
     return mine + pour(holdings.items - holdings.of_each_block(local), np.maximum(targets - loads, 0))
+
+
+def plan_exactly(blocks: Sequence[Block], targets: Mapping[str, int], nodes: Iterable[str]) -> Plan:
+    """Give each node just its target, with the fewest bytes moved that this takes; the targets add up to all items.
+
+    The plan names `nodes`, those without a target included.
+    """
+    holdings = Holdings.of(blocks, targets)
+    wanted = holdings.of_each_node(targets)
+    return plan_of(holdings, fill(holdings, most_local(holdings, wanted).local_items, wanted), list(nodes))
 
 
 def plan_of(holdings: Holdings, shares: Shares, nodes: list[str]) -> Plan:

@@ -15,7 +15,7 @@ import pytest
 from nodewise.__main__ import cli
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("nodewise", "infosvc", "collectors", "locality", "hadoop", "boxes", "jobs", "bench")
+ROOMS = ("nodewise", "infosvc", "collectors", "locality", "hadoop", "boxes", "learning", "jobs", "bench")
 SCHEDULER = ("locality", "jobs/application", "jobs/itemwork", "jobs/kinds")
 ERRORS = ("HadoopError", "InfoError", "JobError", "PlanError")
 """Their remedy is a field."""

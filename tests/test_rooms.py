@@ -22,6 +22,7 @@ WIRE = "Of the service, other rooms know only the wire"
 ALONE = "The service imports only itself"
 LOCALITY = "Locality knows nothing of ours"
 BOXES = "Boxes know nothing of ours"
+LEARNING = "Learning knows only how work is divided"
 HADOOP = "The floors of what speaks to Hadoop"
 JOBS = "The floors of work on YARN"
 ANY_KIND = "What runs any kind of job knows nothing of images"
@@ -39,6 +40,10 @@ FORBIDDEN = [
     ("boxes.box", "locality.types", {BOXES}),
     ("boxes.box", "infosvc.wire.errors", {BOXES}),
     ("infosvc.settings", "boxes.box", {ALONE}),
+    ("infosvc.settings", "learning.errors", {ALONE}),
+    ("locality.types", "learning.errors", {STACK, LOCALITY}),
+    ("learning.errors", "hadoop.errors", {STACK, LEARNING}),
+    ("learning.errors", "infosvc.wire.errors", {LEARNING}),
     ("collectors.peers", "jobs.errors", {STACK}),
     ("collectors.peers", "infosvc.shipping.bundle", {WIRE}),
     ("jobs.errors", "collectors.peers", {STACK}),

@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 WORKER_PYTHON = ROOT / ".venv-worker" / "bin" / "python"
 """The Python with the engines that scripts/setup made; the variable says where another one is."""
 WORKER_PYTHON_VARIABLE = "NODEWISE_WORKER_PYTHON"
-ROOMS = ("infosvc/wire", "locality", "hadoop", "boxes", "jobs")
+ROOMS = ("infosvc/wire", "locality", "hadoop", "boxes", "learning", "jobs")
 """What the application master and the workers import."""
 
 

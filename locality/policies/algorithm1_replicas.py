@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from locality.balance import check_blocks, check_capability, whole_targets
-from locality.local_reads import Holdings, most_local
-from locality.parts import fill, plan_of
+from locality.parts import plan_exactly
 from locality.types import NO_TERMS, Block, Plan, Terms
 
 
@@ -20,6 +19,4 @@ def plan(blocks: Sequence[Block], capability: Mapping[str, float], _terms: Terms
     check_blocks(blocks)
     check_capability(capability)
     targets = whole_targets(sum(block.items for block in blocks), capability)
-    holdings = Holdings.of(blocks, (node for node, value in capability.items() if value > 0))
-    wanted = holdings.of_each_node(targets)
-    return plan_of(holdings, fill(holdings, most_local(holdings, wanted).local_items, wanted), list(capability))
+    return plan_exactly(blocks, {node: targets[node] for node, value in capability.items() if value > 0}, capability)
