@@ -1,0 +1,1 @@
+"""`nodewise train`: a training run on several nodes, or on this machine."""

@@ -1,0 +1,290 @@
+"""Leads a training run: members in containers on the best nodes, in generations that stand in the journal."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from hadoop.client.yarn import Launch
+from jobs.application.attempts import STARTED
+from jobs.application.calls import Request
+from jobs.application.coordinator import (
+    Attempt,
+    Container,
+    Coordinator,
+    End,
+    Knowledge,
+    NodeProgress,
+    Outcome,
+    Progress,
+    Role,
+    Seat,
+    Then,
+)
+from jobs.application.exits import Exit
+from jobs.application.journal import Record
+from jobs.application.master import master_file, put
+from jobs.division.best_nodes import measure
+from jobs.errors import JobError
+from jobs.kinds.train.hearing import RunHearing
+from jobs.kinds.train.launcher_settings import LauncherSettings
+from jobs.kinds.train.news import LEFT_EARLY, History, by_node, last_loss, left_early
+from jobs.kinds.train.settings import TrainSettings
+from jobs.kinds.train.stored import newest
+from learning.lead.calls import Doing, Done
+from learning.lead.leader import Leader, Member
+from locality.training.generation_events import Checkpointed, Event, from_body, to_body
+from locality.training.generations import MemberRules, Phase
+
+EVENT, NODES, DONE = "members", "nodes", "done"
+"""Records of the journal: what happened to the members and when, which nodes are used in which order, and that all
+steps are done, with what the report tells of them."""
+UNIT = "steps"
+SETTINGS, CODE = "train.json", "code.zip"
+SUSPECT_SECONDS = 0.7
+"""Silence after which a member is lost when others had to stop; members call five times a second."""
+FEWER_SECONDS = 300.0
+"""How long there may be fewer members than the run needs."""
+LAST_SECONDS = 300.0
+"""How long programs may take to end once all steps are done, and launchers to store the last checkpoint."""
+MOST_NEWS = 10
+FAILURES = (Exit.CRASHED, Exit.KILLED, Exit.MEMORY)
+"""Exits that are the program's own, so that another node would not help."""
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MXNET_CPU_WORKER_NTHREADS": "1"}
+
+
+class Train(Coordinator):
+    """One attempt at one run; JobError tells why it cannot go on. Another run with the same output resumes it."""
+
+    calls = RunHearing.calls
+
+    def __init__(self, attempt: Attempt) -> None:
+        self._attempt = attempt
+        self._settings = TrainSettings.from_json(attempt.spec.settings)
+        self._nodes = {one.body["container_id"]: one.body["node_name"] for one in self._earlier(STARTED)}
+        self._values: Mapping[str, float] = {}
+        self._running: set[str] = set()
+        self._failed_in_a_row = 0
+        self._failed_at_step = -1
+        self._few_since = attempt.clock()
+        self._concluding = threading.Lock()
+        self._done: Mapping[str, Any] = next((record.body for record in reversed(self._earlier(DONE))), {})
+        self._ended = 0
+        self._history = History(self._nodes)
+        stored = Checkpointed(0, newest(attempt.filesystem, self._settings.output))
+        rules = MemberRules(
+            least=self._settings.least,
+            most=self._settings.most,
+            gather_seconds=attempt.spec.container_wait,
+            suspect_seconds=SUSPECT_SECONDS,
+        )
+        self._leader = Leader(attempt.number, rules, self._note, attempt.clock, [stored, *self._earlier_events()])
+        self._hearing = RunHearing(self._leader)
+
+    def roles(self, knowledge: Knowledge) -> Sequence[Role]:
+        """A member on each of the best nodes; the others are spares."""
+        self._publish()
+        nodes = self._plan_nodes(knowledge)
+        most = self._settings.most
+        return (Role("member", nodes[:most], self._launch, spares=nodes[most:]),)
+
+    def hear(self, call: str, request: Request) -> Mapping[str, Any] | None:
+        """What members say."""
+        answer = self._hearing.hear(call, request)
+        self._conclude()
+        return answer
+
+    def on_start(self, container: Container) -> None:
+        """A member is on its way, or goes on from an earlier attempt."""
+        node = container.seat.node_name
+        self._nodes[container.container_id] = node
+        self._running.add(container.container_id)
+        if node in self._values:
+            self._leader.judge({container.container_id: self._values[node]})
+
+    def on_end(self, container: Container, end: End) -> Then:
+        """A member is no more: the others go on, and another takes its place unless the program itself fails."""
+        self._running.discard(container.container_id)
+        if self._leader.is_done:
+            return Then.DONE
+        self._leader.lose(container.container_id, end.text)
+        if end.exit is Exit.FINISHED:
+            self._refuse_left_early(container)
+        if end.exit in (Exit.FINISHED, *FAILURES):
+            self._count_failure(container, end)
+        return Then.AGAIN
+
+    def tick(self) -> None:
+        """A moment has passed; JobError when the run cannot come to its end."""
+        self._leader.tick()
+        self._conclude()
+        if self._done:
+            return
+        if hopeless := self._leader.hopeless:
+            raise JobError(self._history.with_nodes(hopeless), remedy=self._logs())
+        now = self._attempt.clock()
+        if self._leader.phase in (Phase.RUNNING, Phase.ENDING):
+            self._few_since = now
+        elif now - self._few_since > FEWER_SECONDS + self._attempt.spec.container_wait:
+            raise JobError(
+                f"there were fewer than {self._settings.least} members for {FEWER_SECONDS:.0f} s",
+                remedy="submit it again with the same --output and fewer --members: it goes on from its checkpoint",
+            )
+
+    def progress(self) -> Progress:
+        """Steps that are applied; all of them once nothing is left to wait for."""
+        steps, members = self._leader.steps, self._leader.members()
+        of = max(1, self._done.get("steps", 0), self._leader.steps_in_all or steps + 1)
+        return Progress(
+            done=of if self._is_over() else min(steps, of - 1),
+            of=of,
+            unit=UNIT,
+            nodes={self._nodes.get(name, name): _progress(one) for name, one in members.items()},
+            news=self._history.news(MOST_NEWS),
+            section=self._section(members),
+        )
+
+    def finish(self) -> Outcome:
+        """Put the report beside the checkpoints, unless an earlier attempt has."""
+        output, steps = self._settings.output, self._done["steps"]
+        stored = newest(self._attempt.filesystem, output)
+        work = self._work()
+        report = {
+            "steps": steps,
+            "seconds": self._done["seconds"],
+            "loss": last_loss(work.values()),
+            "checkpoint": stored,
+            "nodes": by_node(work, self._nodes),
+            **self._history.report(),
+        }
+        put(self._attempt.filesystem, f"{output}/report.json", json.dumps(report, indent=1).encode())
+        lacking = f", but the newest checkpoint is the one after {stored:,} steps" if stored < steps else ""
+        return Outcome(f"{steps:,} steps are done; checkpoints and report.json are in {output}{lacking}")
+
+    def _earlier(self, kind: str) -> list[Record]:
+        return [record for record in self._attempt.earlier if record.kind == kind]
+
+    def _earlier_events(self) -> Iterator[Event]:
+        """Of the attempts before, in their order."""
+        for record in self._earlier(EVENT):
+            event = from_body(record.body["kind"], record.body["event"])
+            self._history.note(record.body["at"], event)
+            yield event
+
+    def _conclude(self) -> None:
+        """Record that all steps are done, and what members have told at their end: the next attempt cannot ask them."""
+        if not self._leader.is_done:
+            return
+        with self._concluding:
+            ended = sum(one.has_ended for one in self._leader.members().values())
+            if not self._done or ended > self._ended:
+                seconds = self._done.get("seconds", round(self._attempt.clock(), 3))
+                work = {name: asdict(done) for name, done in self._work().items()}
+                done = {"steps": self._leader.steps, "seconds": seconds, "work": work}
+                self._attempt.journal.append(Record(DONE, done))
+                self._done, self._ended = done, ended
+
+    def _work(self) -> dict[str, Done]:
+        """What each member has done, as it told this attempt or an earlier one."""
+        work = {name: Done.from_json(body) for name, body in self._done.get("work", {}).items()}
+        for name, member in self._leader.members().items():
+            if name not in work or member.done.steps >= work[name].steps:
+                work[name] = member.done
+        return work
+
+    def _is_over(self) -> bool:
+        """Whether all steps are done and the members have ended: until then they store the last checkpoint."""
+        if not self._done:
+            return False
+        left = self._running & self._history.last_members
+        return not left or self._attempt.clock() > self._done["seconds"] + LAST_SECONDS
+
+    def _section(self, members: Mapping[str, Member]) -> dict[str, str]:
+        loss = last_loss(one.done for one in members.values())
+        computing = sum(one.doing is Doing.COMPUTES for one in members.values())
+        section = {"Program": self._settings.argv[0], "Members": f"{computing}, {self._leader.phase.value}"}
+        return section if loss is None else section | {"Loss": f"{loss:.6g}"}
+
+    def _refuse_left_early(self, container: Container) -> None:
+        """JobError when a program has ended well although its member took leave before the last step."""
+        member = self._leader.members().get(container.container_id)
+        if early := left_early(f"the program on {container.seat.node_name}", member):
+            raise JobError(early, remedy=LEFT_EARLY)
+
+    def _count_failure(self, container: Container, end: End) -> None:
+        """JobError when members fail one after the other, and no step is done in between."""
+        steps = self._leader.steps
+        self._failed_in_a_row = self._failed_in_a_row + 1 if steps == self._failed_at_step else 1
+        self._failed_at_step = steps
+        if self._failed_in_a_row > self._settings.restarts:
+            member = self._leader.members().get(container.container_id)
+            said = member.said if member and member.said else f"{end.text}, exit code {end.status}"
+            node = container.seat.node_name
+            what = "ended before the run was done" if end.exit is Exit.FINISHED else "failed"
+            times = f"{self._failed_in_a_row} times at step {steps}, the last time on {node}"
+            raise JobError(f"the program {what} {times}: {self._history.with_nodes(said)}", remedy=self._logs())
+
+    def _logs(self) -> str:
+        return f"`nodewise job logs {self._attempt.spec.job_id}` shows what it printed"
+
+    def _note(self, event: Event) -> None:
+        at = self._attempt.clock()
+        self._attempt.journal.append(Record(EVENT, {"at": at, "kind": event.kind, "event": to_body(event)}))
+        self._history.note(at, event)
+
+    def _plan_nodes(self, knowledge: Knowledge) -> list[str]:
+        """All nodes, the best first, as an earlier attempt found them; at least as many as the run needs."""
+        for record in self._earlier(NODES):
+            self._values = record.body["values"]
+            return list(record.body["nodes"])
+        nodes, capability = knowledge.nodes(), self._settings.capability
+        if capability is not None:
+            self._values = measure(knowledge.client, capability, nodes)
+            nodes = list(self._values)
+        if len(nodes) < self._settings.least:
+            fitting = f"have a {capability} above 0" if capability else "accept work"
+            raise JobError(
+                f"{self._settings.least} members need as many nodes, and only {len(nodes)} {fitting}",
+                remedy="ask for fewer --members",
+            )
+        self._attempt.journal.append(Record(NODES, {"nodes": nodes, "values": dict(self._values)}))
+        return nodes
+
+    def _publish(self) -> None:
+        """Lay out what all members are told, where no attempt has: YARN refuses a file newer than a container."""
+        spec, settings = self._attempt.spec, self._settings
+        stored = f"{spec.staging}/{SETTINGS}"
+        if not self._attempt.filesystem.exists(stored):
+            told = LauncherSettings(
+                argv=settings.argv, master=master_file(spec), token=spec.token, output=settings.output
+            )
+            put(self._attempt.filesystem, stored, told.to_bytes())
+
+    def _launch(self, seat: Seat) -> Launch:
+        settings, spec = self._settings, self._attempt.spec
+        return Launch(
+            argv=[settings.worker_python, "-m", "jobs.kinds.train.launcher", SETTINGS],
+            environment={
+                **ONE_THREAD,
+                "NODE_NAME": seat.node_name,
+                "PYTHONPATH": CODE,
+                "PYTHONUNBUFFERED": "1",
+                "HADOOP_CONF_DIR": spec.conf_dir,
+                "HADOOP_USER_NAME": spec.user,
+            },
+            files={name: f"{spec.staging}/{name}" for name in (CODE, SETTINGS, *settings.files)},
+            memory_mb=settings.memory_mb,
+            vcores=settings.vcores,
+        )
+
+
+def _progress(member: Member) -> NodeProgress:
+    done = member.done
+    rate = done.samples / done.compute_seconds if done.compute_seconds else 0.0
+    said = f"{done.samples:,} samples, {rate:,.0f} a second" if done.samples else member.said
+    return NodeProgress(
+        planned=done.steps_in_all, done=done.steps, running=int(member.doing is Doing.COMPUTES), said=said
+    )

@@ -1,0 +1,87 @@
+"""What a user asks for when a program is to train on nodes, as an order for YARN."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from jobs.application.job_spec import JobOptions
+from jobs.application.submit import InfoAccess, Order, Submitter
+from jobs.errors import JobError
+from jobs.kinds.train.settings import TrainSettings
+from jobs.kinds.train.uploads import with_uploads
+
+
+@dataclass(frozen=True)
+class TrainRequest:
+    """A program whose loop is a Run of nodewise.learning."""
+
+    settings: TrainSettings
+    options: JobOptions = field(default_factory=JobOptions)
+    access: InfoAccess = field(default_factory=InfoAccess)
+
+
+def check_words(settings: TrainSettings) -> None:
+    """Find what cannot work whatever the cluster is; JobError."""
+    if not settings.output:
+        raise JobError(
+            "the run needs a folder in HDFS for its checkpoints", remedy="name one: --output hdfs:///out/run1"
+        )
+    settings.check_members()
+    with_uploads(settings.argv, settings.files)
+
+
+def check(submitter: Submitter, request: TrainRequest) -> None:
+    """Find what cannot work before anything is submitted; JobError, HadoopError or InfoError."""
+    check_words(request.settings)
+    least, made = request.settings.least, order(submitter, request)
+    nodes = submitter.check(made)
+    if least > len(nodes):
+        raise JobError(
+            f"{least} members need {least} nodes, and only {len(nodes)} accept work", remedy="ask for fewer --members"
+        )
+    for tag in made.tags:
+        for other in submitter.yarn.tagged(tag):
+            if not other.has_ended:
+                raise JobError(
+                    f"{other.application_id} trains with the output {made.settings['output']} now",
+                    remedy=f"name another --output, or end it first: nodewise train kill {other.application_id}",
+                )
+
+
+def order(submitter: Submitter, request: TrainRequest) -> Order:
+    """The job as it is submitted; JobError when a file is not there, or two have one name."""
+    argv, uploads = with_uploads(request.settings.argv, request.settings.files)
+    settings = replace(
+        request.settings, argv=argv, files=sorted(uploads), output=submitter.path(request.settings.output)
+    )
+    return Order(
+        kind="train",
+        name=f"nodewise train {script_of(argv, uploads)}",
+        settings=asdict(settings),
+        options=request.options,
+        access=request.access,
+        uploads=uploads,
+        tags=[tag_of(settings.output)],
+        needs_service=settings.capability is not None,
+    )
+
+
+def script_of(argv: Sequence[str], uploads: Collection[str]) -> str:
+    """The first word that is a file of the user's, else the program.
+
+    >>> script_of(["python", "train.py"], ["data.csv", "train.py"]), script_of(["/opt/train", "5"], [])
+    ('train.py', 'train')
+    """
+    return next((word for word in argv if word in uploads), Path(argv[0]).name)
+
+
+def tag_of(output: str) -> str:
+    """What YARN knows the runs by that have an output: it keeps no long tags.
+
+    >>> tag_of("/out/run1")
+    'training=ca862998cc7fbe74'
+    """
+    return f"training={hashlib.sha256(output.encode()).hexdigest()[:16]}"

@@ -1,0 +1,68 @@
+"""What a training run is told, beyond what every job is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jobs.application.job_spec import Settings
+from jobs.application.options import option
+from jobs.application.package import WORKER_PYTHON, WORKER_PYTHON_VARIABLE
+from jobs.errors import JobError
+
+MOST_MEMBERS = 256
+_MEMBERS = re.compile(r"(?:([0-9]{1,3}):)?([0-9]{1,3})")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainSettings(Settings):
+    """`argv` is the program and its arguments, never a line for a shell; `output` a folder of HDFS without scheme.
+
+    capability   the data name by whose values nodes are the best ones, and get their first shares
+    files        of the user's machine; once the job is submitted, their names beside the program
+    """
+
+    argv: Sequence[str]
+    output: str = option("", help="Folder in HDFS for checkpoints and the report.", metavar="PATH")
+    members: str = option("2", help="Nodes that train: as many, or the fewest and the most, as 2:4.", metavar="N|N:M")
+    capability: str | None = option(
+        None, help="Data name that ranks the nodes, and whose values give the first shares.", metavar="NAME"
+    )
+    memory_mb: int = option(1024, flag="--memory", help="Memory of each member.", least=256, is_memory=True)
+    vcores: int = option(1, help="Cores of each member.", least=1)
+    restarts: int = option(3, help="How often members may fail one after the other without a step in between.", least=0)
+    worker_python: str = option(
+        str(WORKER_PYTHON),
+        help="Python of the members on the nodes, which `python` in PROGRAM means  [default: what scripts/setup made].",
+        envvar=WORKER_PYTHON_VARIABLE,
+        show_default=False,
+    )
+    files: Sequence[str] = option(
+        (), flag="--file", help="File to lay beside the program; may be given several times.", is_file=True
+    )
+
+    @property
+    def least(self) -> int:
+        """The fewest members with which the run goes on; JobError when `members` is something else."""
+        return self._bounds()[0]
+
+    @property
+    def most(self) -> int:
+        """The most members; JobError as above."""
+        return self._bounds()[1]
+
+    def check_members(self) -> None:
+        """JobError when `members` is not a number of members, or two."""
+        self._bounds()
+
+    def _bounds(self) -> tuple[int, int]:
+        match = _MEMBERS.fullmatch(self.members)
+        most = int(match[2]) if match else 0
+        least = int(match[1] or most) if match else 0
+        if not 1 <= least <= most <= MOST_MEMBERS:
+            raise JobError(
+                f"--members {self.members} is not a number of members",
+                remedy=f"give one from 1 to {MOST_MEMBERS}, or the fewest and the most, as 2:4",
+            )
+        return least, most

@@ -1,0 +1,240 @@
+"""What a member and who leads its run say to each other, as JSON. Standard library only."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from locality.training.generation_events import Generation, to_body
+from locality.training.regrouping import NO_STATE
+
+MEMBER = "/member"
+"""The call: POST with a `Say`, answered with an `Answer`. 410 when the member takes part no more."""
+LONGEST_WHY = 500
+"""Characters; the rest is cut off."""
+MOST = 1 << 53
+"""The largest number."""
+
+
+class Doing(StrEnum):
+    """What a member does now."""
+
+    WAITS = "waits"
+    COMPUTES = "computes"
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a member has done, summed up since it began: steps that it applied, its own samples, and where time went.
+
+    The run has `steps_in_all`, and `loss` is that of the last step.
+    """
+
+    steps: int = 0
+    steps_in_all: int = 0
+    samples: int = 0
+    compute_seconds: float = 0.0
+    wait_seconds: float = 0.0
+    loss: float | None = None
+    longest_step_seconds: float = 0.0
+
+    @classmethod
+    def from_json(cls, body: Any) -> Done:
+        """ValueError when it is something else."""
+        return cls(**_read(body, _DONE))
+
+
+@dataclass(frozen=True)
+class Say:
+    """A member says: it was in generation `number` last, and its state has so many `steps`.
+
+    `store` is where it offers a store while it waits, `why` what went wrong when it has failed. `checkpoint` are the
+    steps of the newest state that it has stored. `call` counts the calls of the process, from 1 on, so that one which
+    comes late is known; 0 is a call that nobody has counted.
+    """
+
+    process: str
+    doing: Doing
+    number: int
+    steps: int
+    store: str = ""
+    why: str = ""
+    checkpoint: int = 0
+    done: Done = field(default_factory=Done)
+    call: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """As the body of a call."""
+        return asdict(self) | {"why": self.why[:LONGEST_WHY]}
+
+    @classmethod
+    def from_json(cls, body: Any) -> Say:
+        """ValueError when it is something else."""
+        return cls(**_read(body, _SAY, needed=("process", "doing", "number", "steps")))
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The newest generation, if there is one, and whether it ends: `is_over` at once, `is_ending` after a step.
+
+    With `is_done` no other follows, as all steps are done. `measures` judge members that made no step yet, in any unit.
+    `attempt` is the one that answers, and `checkpoint` are the steps of the newest state that its journal has.
+    """
+
+    generation: Generation | None = None
+    is_over: bool = False
+    is_ending: bool = False
+    is_done: bool = False
+    measures: Mapping[str, float] = field(default_factory=dict)
+    attempt: int = 0
+    checkpoint: int = 0
+
+    @property
+    def age(self) -> tuple[int, int]:
+        """Grows from answer to answer: the attempt and the number of the generation."""
+        return self.attempt, self.generation.number if self.generation else 0
+
+    def to_json(self) -> dict[str, Any]:
+        """As the body of an answer."""
+        made = to_body(self.generation) if self.generation else None
+        return {
+            "generation": made,
+            "is_over": self.is_over,
+            "is_ending": self.is_ending,
+            "is_done": self.is_done,
+            "measures": dict(self.measures),
+            "attempt": self.attempt,
+            "checkpoint": self.checkpoint,
+        }
+
+    @classmethod
+    def from_json(cls, body: Any) -> Answer:
+        """ValueError when it is something else."""
+        return cls(**_read(body, _ANSWER, needed=_ANSWER))
+
+
+Kinds = Mapping[str, Callable[[Any], Any]]
+
+
+def _read(body: Any, kinds: Kinds, needed: Any = ()) -> dict[str, Any]:
+    """The fields of a JSON object; ValueError when one is not of its kind, unknown or missing."""
+    if not isinstance(body, dict):
+        raise ValueError(f"{body!r} is not an object")
+    if strange := body.keys() - kinds.keys():
+        raise ValueError(f"there is no field {', '.join(sorted(strange))}")
+    if missing := [name for name in needed if name not in body]:
+        raise ValueError(f"{', '.join(missing)} is missing")
+    return {name: _field(name, value, kinds[name]) for name, value in body.items()}
+
+
+def _field(name: str, value: Any, kind: Callable[[Any], Any]) -> Any:
+    try:
+        return kind(value)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{name} cannot be {value!r}: {error}") from None
+
+
+def _whole(least: int) -> Callable[[Any], int]:
+    def read(value: Any) -> int:
+        if type(value) is not int or not least <= value <= MOST:
+            raise ValueError(f"it is a whole number from {least} on")
+        return value
+
+    return read
+
+
+def _seconds(value: Any) -> float:
+    if type(value) not in (int, float) or not 0 <= value <= MOST:
+        raise ValueError("it is a number from 0 on")
+    return float(value)
+
+
+def _loss(value: Any) -> float | None:
+    """None, too, for what is no number, as a run that goes wrong may have it."""
+    if value is not None and type(value) not in (int, float):
+        raise ValueError("it is a number")
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _word(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("it is a text")
+    return value
+
+
+def _name(value: Any) -> str:
+    if not _word(value):
+        raise ValueError("it is a text that is not empty")
+    return _word(value)
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("it is true or false")
+    return value
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise ValueError("it is a list")
+    return tuple(_name(one) for one in value)
+
+
+def _measures(value: Any) -> dict[str, float]:
+    if not isinstance(value, dict):
+        raise ValueError("it is an object")
+    return {name: _seconds(one) for name, one in value.items()}
+
+
+def _generation(value: Any) -> Generation | None:
+    if value is None:
+        return None
+    made = Generation(**_read(value, _GENERATION, needed=_GENERATION))
+    if not made.members or not set(made.behind) <= set(made.members):
+        raise ValueError("it has no members, or others are behind")
+    return made
+
+
+_DONE: Kinds = {
+    "steps": _whole(0),
+    "steps_in_all": _whole(0),
+    "samples": _whole(0),
+    "compute_seconds": _seconds,
+    "wait_seconds": _seconds,
+    "loss": _loss,
+    "longest_step_seconds": _seconds,
+}
+_SAY: Kinds = {
+    "process": _name,
+    "doing": Doing,
+    "number": _whole(0),
+    "steps": _whole(NO_STATE),
+    "store": _word,
+    "why": _word,
+    "checkpoint": _whole(0),
+    "done": Done.from_json,
+    "call": _whole(0),
+}
+_GENERATION: Kinds = {
+    "attempt": _whole(0),
+    "number": _whole(1),
+    "members": _names,
+    "first_step": _whole(0),
+    "from_checkpoint": _flag,
+    "behind": _names,
+    "store": _word,
+}
+_ANSWER: Kinds = {
+    "generation": _generation,
+    "is_over": _flag,
+    "is_ending": _flag,
+    "is_done": _flag,
+    "measures": _measures,
+    "attempt": _whole(0),
+    "checkpoint": _whole(0),
+}

@@ -1,0 +1,236 @@
+"""Leads a run: hears its members, decides which generations there are, and records each decision before it counts.
+
+Any number of threads may call; the clock is passed in. Standard library only, as application masters have no PyTorch.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from learning.lead.calls import Answer, Doing, Done, Say
+from locality.training.generation_events import Began, Checkpointed, Event, Finished, Lost
+from locality.training.generations import Generations, MemberRules, Phase, Refused
+
+PAUSE_SECONDS, TURN_SECONDS = 0.5, 0.1
+"""A leader that has looked at its clock no more for longer than this was away, and counts it as one short turn."""
+MOST_FRUITLESS = 3
+"""Generations one after the other that begin with the same step as the one before."""
+UNDONE = "it has ended before all steps were done"
+
+
+class Unwanted(Exception):
+    """The member that calls takes part no more."""
+
+
+class Inconsistent(RuntimeError):
+    """The leader has decided what its own state does not allow: a fault of nodewise, and nobody's who calls."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """What is known of a process that has called; `call` is the number of its newest call."""
+
+    doing: Doing
+    done: Done = field(default_factory=Done)
+    said: str = ""
+    call: int = 0
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has said its last word."""
+        return self.doing in (Doing.DONE, Doing.FAILED)
+
+
+class Attention:
+    """A clock of the seconds in which members could be heard: it stands still while their leader is away."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._seen = clock()
+        self._now = 0.0
+
+    def now(self) -> float:
+        """The seconds until now."""
+        seen = self._clock()
+        passed = max(0.0, seen - self._seen)
+        self._now += passed if passed <= PAUSE_SECONDS else TURN_SECONDS
+        self._seen = seen
+        return self._now
+
+    def skip(self) -> None:
+        """What has passed since it was asked last does not count."""
+        self._seen = self._clock()
+
+
+class Leader:
+    """`record` makes an event durable, and raises when another attempt leads; `earlier` are the events before."""
+
+    def __init__(
+        self,
+        attempt: int,
+        rules: MemberRules,
+        record: Callable[[Event], None],
+        clock: Callable[[], float],
+        earlier: Iterable[Event] = (),
+    ) -> None:
+        self._record = record
+        self._time = Attention(clock)
+        self._lock = threading.RLock()
+        self._members: dict[str, Member] = {}
+        self._measures: dict[str, float] = {}
+        self._generations = Generations.replay(earlier, self._time.now(), rules)
+        self._decide(Began(attempt))
+
+    def members(self) -> Mapping[str, Member]:
+        """All that have called, by the names of their processes."""
+        with self._lock:
+            return dict(self._members)
+
+    @property
+    def phase(self) -> Phase:
+        """Where the run stands."""
+        return self._generations.phase
+
+    @property
+    def checkpoint(self) -> int:
+        """Steps of the newest state that is stored."""
+        return self._generations.checkpoint
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all steps are done, as a member of the current generation has said to this attempt or an earlier."""
+        return self._generations.finished > 0
+
+    @property
+    def steps(self) -> int:
+        """Steps that are done, as far as members, or the journal, tell."""
+        with self._lock:
+            known, current = self._generations, self._generations.current
+            first_step = current.first_step if current else 0
+            told = [member.done.steps for member in self._members.values()]
+            return max(first_step, known.checkpoint, known.finished, *told)
+
+    @property
+    def steps_in_all(self) -> int:
+        """Steps that the run has; 0 before a member has told it."""
+        with self._lock:
+            return max(self._generations.finished, *(one.done.steps_in_all for one in self._members.values()), 0)
+
+    @property
+    def hopeless(self) -> str:
+        """Why the run should end, as one generation after the other does nothing; empty when it does not."""
+        with self._lock:
+            current, fruitless = self._generations.current, self._generations.fruitless
+            if current is None or fruitless < MOST_FRUITLESS:
+                return ""
+            return (
+                f"generations {current.number - fruitless} to {current.number - 1} did not get beyond step "
+                f"{current.first_step:,}; the members of the next are {', '.join(current.members)}"
+            )
+
+    def judge(self, measures: Mapping[str, float]) -> None:
+        """What members may be worth, in any unit, by the names of their processes."""
+        with self._lock:
+            self._measures |= measures
+
+    def hear(self, say: Say) -> Answer:
+        """A member's call; Unwanted when it takes part no more."""
+        with self._lock:
+            if not self._is_late(say):
+                self._take(say)
+                self._turn(is_silence_judged=False)
+            return self._answer()
+
+    def lose(self, process: str, reason: str) -> None:
+        """A process is known to have ended."""
+        with self._lock:
+            self._lose(process, reason)
+            self._turn(is_silence_judged=False)
+
+    def tick(self) -> None:
+        """Time has passed; several times a second. Only now those that are silent are lost."""
+        with self._lock:
+            self._turn(is_silence_judged=True)
+
+    def _is_late(self, say: Say) -> bool:
+        """Whether the process has said something else since, or its last word; Unwanted when it had failed."""
+        known = self._members.get(say.process)
+        if known is None:
+            return False
+        if known.doing is Doing.FAILED and say.doing is not Doing.FAILED:
+            raise Unwanted(f"{say.process} takes part no more: {known.said}")
+        return known.has_ended or 0 < say.call <= known.call
+
+    def _take(self, say: Say) -> None:
+        """What members say counts once they may say it and what follows from it is recorded."""
+        if say.doing is Doing.FAILED:
+            self._lose(say.process, say.why)
+            self._remember(say)
+            return
+        self._let_speak(say)
+        if say.doing is Doing.DONE and not self._finish(say):
+            self._take(replace(say, doing=Doing.FAILED, why=UNDONE))
+            return
+        self._remember(say)
+        self._generations.allow_step(say.done.longest_step_seconds)
+        if say.checkpoint > self._generations.checkpoint:
+            self._decide(Checkpointed(self._generations.attempt, say.checkpoint))
+
+    def _let_speak(self, say: Say) -> None:
+        now = self._time.now()
+        try:
+            if say.doing is Doing.WAITS:
+                self._generations.stop(say.process, say.number, say.steps, say.store, now)
+            else:
+                self._generations.beat(say.process, now)
+        except Refused as error:
+            raise Unwanted(str(error)) from None
+
+    def _finish(self, say: Say) -> bool:
+        """Whether the run is done, when this member says so."""
+        has_all = say.done.steps == say.done.steps_in_all > 0
+        if not self.is_done and has_all and say.process in self._generations.members:
+            self._decide(Finished(self._generations.attempt, say.done.steps))
+        return self.is_done
+
+    def _remember(self, say: Say) -> None:
+        """What a member tells when it fails may be less than what it has told before."""
+        known = self._members.get(say.process)
+        done = known.done if known and say.doing is Doing.FAILED and not say.done.steps else say.done
+        self._members[say.process] = Member(say.doing, done, say.why, say.call)
+
+    def _lose(self, process: str, reason: str) -> None:
+        lost: Lost | None = self._generations.lose(process, reason)
+        if lost:
+            self._decide(lost)
+
+    def _turn(self, *, is_silence_judged: bool) -> None:
+        while event := self._generations.due(self._time.now(), is_silence_judged=is_silence_judged):
+            self._decide(event)
+
+    def _decide(self, event: Event) -> None:
+        """Record it, for as long as that takes, and let it count."""
+        now = self._time.now()
+        try:
+            self._record(event)
+        finally:
+            self._time.skip()
+        try:
+            self._generations.apply(event, now)
+        except Refused as error:
+            raise Inconsistent(f"{event} was decided and recorded, but {error}") from error
+
+    def _answer(self) -> Answer:
+        run = self._generations
+        members = run.current.members if run.current else ()
+        return Answer(
+            generation=run.current,
+            is_over=run.current is not None and run.phase is Phase.OVER,
+            is_ending=run.current is not None and run.phase is Phase.ENDING,
+            is_done=self.is_done,
+            measures={member: self._measures[member] for member in members if member in self._measures},
+            attempt=run.attempt,
+            checkpoint=run.checkpoint,
+        )

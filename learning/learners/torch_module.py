@@ -1,0 +1,107 @@
+"""A module of PyTorch with its optimizer, and with the scheduler of its learning rate where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from learning.errors import LearningError
+from learning.state.plain_state import from_bytes, to_bytes
+
+_OTHER_OPTIMIZERS = (torch.optim.LBFGS,)
+_OTHER_SCHEDULERS = (torch.optim.lr_scheduler.ReduceLROnPlateau,)
+
+
+class TorchModule:
+    """A Learner; LearningError for what cannot be trained exactly by several processes.
+
+    The scheduler is stepped once after each global step. `clip_norm` is the longest gradient: a longer one is scaled to
+    it. A parameter that the loss does not use has the gradient 0.
+    """
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        optimizer: torch.optim.Optimizer,
+        scheduler: Any = None,
+        clip_norm: float | None = None,
+    ) -> None:
+        self._model = model
+        self._optimizer = optimizer
+        self._scheduler = scheduler
+        self._clip_norm = clip_norm
+        self._parameters = [one for one in model.parameters() if one.requires_grad]
+        self._check()
+        self.size = sum(one.numel() for one in self._parameters)
+        self.dtype = torch.float64 if any(one.dtype == torch.float64 for one in self._parameters) else torch.float32
+
+    def gradient(self, loss: Callable[[], torch.Tensor], weight: float, into: torch.Tensor) -> float:
+        """Add `weight` times the gradient of `loss()` to `into`; the loss as a number."""
+        for one in self._parameters:
+            one.grad = None
+        value = loss()
+        value.backward()
+        for one, part in self._parts(into):
+            if one.grad is not None:
+                part.add_(one.grad.to(into), alpha=weight)
+        return float(value.detach())
+
+    def apply(self, gradient: torch.Tensor) -> None:
+        """Make one step of the optimizer, and of the scheduler."""
+        if self._clip_norm is not None:
+            length = float(torch.linalg.vector_norm(gradient))
+            gradient = gradient * min(1.0, self._clip_norm / length) if length else gradient
+        for one, part in self._parts(gradient):
+            one.grad = part.to(one)
+        self._optimizer.step()
+        if self._scheduler is not None:
+            self._scheduler.step()
+
+    def state(self) -> bytes:
+        """The states of model, optimizer and scheduler."""
+        return to_bytes({name: part.state_dict() for name, part in self._named()})
+
+    def load(self, state: bytes) -> None:
+        """Continue from a state; LearningError when it is of another model."""
+        try:
+            loaded = from_bytes(state)
+            for name, part in self._named():
+                part.load_state_dict(loaded[name])
+        except (RuntimeError, KeyError, ValueError, TypeError) as error:
+            said = str(error).split("\n", 1)[0]
+            raise LearningError(
+                f"a state does not fit this model and optimizer: {said}",
+                "begin a new run, or build the model as it was when the state was stored",
+            ) from error
+
+    def _check(self) -> None:
+        if not self._parameters:
+            raise LearningError("the model has no parameters to train", "check their requires_grad")
+        known = set(map(id, self._parameters))
+        for group in self._optimizer.param_groups:
+            if any(id(one) not in known and one.requires_grad for one in group["params"]):
+                raise LearningError(
+                    "the optimizer has parameters that are not the model's", "give one module that holds all of them"
+                )
+        for part, others in ((self._optimizer, _OTHER_OPTIMIZERS), (self._scheduler, _OTHER_SCHEDULERS)):
+            if isinstance(part, others):
+                raise LearningError(
+                    f"{type(part).__name__} asks for more than a gradient", "take another one, such as Adam or StepLR"
+                )
+        try:
+            self.state()
+        except TypeError as error:
+            raise LearningError(f"a state that cannot be stored: {error}", "take another scheduler") from error
+
+    def _named(self) -> list[tuple[str, Any]]:
+        named = [("model", self._model), ("optimizer", self._optimizer), ("scheduler", self._scheduler)]
+        return [(name, part) for name, part in named if part is not None]
+
+    def _parts(self, vector: torch.Tensor) -> Iterator[tuple[torch.nn.Parameter, torch.Tensor]]:
+        """Each parameter with its part of a flat vector."""
+        begin = 0
+        for one in self._parameters:
+            yield one, vector[begin : begin + one.numel()].view_as(one)
+            begin += one.numel()

@@ -1,0 +1,145 @@
+"""The members of one generation as a group of torch's gloo, which is given up without waiting when the generation ends.
+
+A group is never mended: after a failure, or when whoever leads the run says that the generation is over, its members
+abandon it and form the next one. What a call of an abandoned group still writes goes into a buffer of its own.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from ctypes import py_object, pythonapi
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import torch
+from torch.distributed import AllreduceOptions, BroadcastOptions, PrefixStore, ProcessGroupGloo
+
+from learning.member.store import StoreClient
+
+TIMEOUT = timedelta(minutes=30)
+"""Of gloo, which gives up on slow members, too: who leads a run ends the generations of those that are lost earlier."""
+SHORT_PAUSE_SECONDS, LONG_PAUSE_SECONDS = 0.0002, 0.002
+SHORT_PAUSES = 50
+RELEASE_SECONDS = 0.2
+
+
+class Broken(Exception):
+    """The group does not work any more: a member is gone, or the generation is over."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Of a member in generation `number`: `rank` of `size`, on `host`; `store` is where all find each other."""
+
+    number: int
+    rank: int
+    size: int
+    store: str
+    host: str
+
+
+class Group:
+    """Formed by all its members at once; every method raises Broken. `is_over` is asked again and again meanwhile."""
+
+    def __init__(self, place: Place, is_over: Callable[[], bool]) -> None:
+        self._place = place
+        self._is_over = is_over
+        self._gloo: ProcessGroupGloo | None = None
+        self._work: Any = None
+        self._builder: threading.Thread | None = None
+
+    def form(self) -> None:
+        """Find the others, in a thread, as that waits for them; a group of one has none."""
+        if self._place.size == 1:
+            return
+        said: list[str] = []
+
+        def build() -> None:
+            try:
+                self._gloo = _join(self._place, self._is_over)
+            except Exception as error:  # whatever gloo makes of what a store raises
+                said.append(str(error).split("\n", 1)[0])
+
+        self._builder = threading.Thread(target=build, name="new group", daemon=True)
+        self._builder.start()
+        self._wait(lambda: self._builder is None or not self._builder.is_alive())
+        if said:
+            raise Broken(said[0])
+
+    def add_up(self, vector: torch.Tensor) -> None:
+        """Replace it by the sum of all members' vectors; the same bits for all."""
+        if self._gloo is not None:
+            gloo = self._gloo
+            self._finish(lambda: gloo.allreduce([vector], AllreduceOptions()))
+
+    def spread(self, content: bytes | None) -> bytes:
+        """What rank 0 gives, at all members; the others give None."""
+        size = torch.tensor([len(content or b"")], dtype=torch.int64)
+        self._spread(size)
+        whole = torch.zeros(int(size), dtype=torch.uint8)
+        if content:
+            whole = torch.frombuffer(bytearray(content), dtype=torch.uint8)
+        self._spread(whole)
+        found: bytes = whole.numpy().tobytes()
+        return found
+
+    def abandon(self) -> threading.Thread:
+        """Give it up; its connections end in the thread that is answered, which takes as long as a peer is frozen."""
+        thread = threading.Thread(target=self._release, name="abandoned group", daemon=True)
+        thread.start()
+        return thread
+
+    def _release(self) -> None:
+        """Destroy the group once nothing of it goes on.
+
+        Python must not end amid a destructor, which then aborts the program. So what goes on is waited for, and one
+        reference too many keeps it until then.
+        """
+        if self._builder is not None:
+            self._builder.join()
+        kept = [one for one in (self._gloo, self._work) if one is not None]
+        if self._work is not None:
+            for one in kept:
+                pythonapi.Py_IncRef(py_object(one))
+            while not self._work.is_completed():
+                time.sleep(RELEASE_SECONDS)
+            for one in kept:
+                pythonapi.Py_DecRef(py_object(one))
+        self._gloo = self._work = None
+
+    def _spread(self, tensor: torch.Tensor) -> None:
+        if self._gloo is not None and tensor.numel():
+            gloo, options = self._gloo, BroadcastOptions()
+            options.rootRank = 0
+            self._finish(lambda: gloo.broadcast([tensor], options))
+
+    def _finish(self, start: Callable[[], Any]) -> None:
+        try:
+            self._work = start()
+            self._wait(self._work.is_completed)
+            self._work.wait()
+            self._work = None
+        except RuntimeError as error:
+            raise Broken(str(error).split("\n", 1)[0]) from error
+
+    def _wait(self, is_done: Callable[[], bool]) -> None:
+        pauses = 0
+        while not is_done():
+            if self._is_over():
+                raise Broken("the generation is over")
+            time.sleep(SHORT_PAUSE_SECONDS if pauses < SHORT_PAUSES else LONG_PAUSE_SECONDS)
+            pauses += 1
+
+
+def _join(place: Place, is_over: Callable[[], bool]) -> ProcessGroupGloo:
+    options = ProcessGroupGloo._Options()
+    options._timeout = TIMEOUT
+    options._devices = [ProcessGroupGloo.create_device(hostname=place.host)]
+    store = StoreClient(place.store, is_over)
+    try:
+        return ProcessGroupGloo(PrefixStore(f"generation {place.number}", store), place.rank, place.size, options)
+    finally:
+        store.close()

@@ -1,0 +1,83 @@
+"""The state that members hand to each other and store: the learner's, and what all members know of the run."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from learning.errors import LearningError
+from learning.learners import Learner
+from learning.member.share_plan import SharePlan
+from locality.training.sample_order import SampleOrder
+
+_LENGTH = struct.Struct("<Q")
+FORMAT = 1
+
+
+class OwnState:
+    """Of one member: `order` says which samples each step uses, `steps_in_all` when the run ends.
+
+    `loss` is that of the last step, None before the first.
+    """
+
+    def __init__(self, learner: Learner, plan: SharePlan, order: SampleOrder, steps_in_all: int) -> None:
+        self._learner = learner
+        self._plan = plan
+        self._run = {**asdict(order), "numbers": learner.size, "dtype": str(learner.dtype)}
+        self._ends = {"steps": steps_in_all}
+        self.loss: float | None = None
+
+    def pack(self) -> bytes:
+        """All of it."""
+        return self._join(self._learner.state())
+
+    def pack_plan(self) -> bytes:
+        """What members know of the run, without the learner's state."""
+        return self._join(b"")
+
+    def load(self, content: bytes) -> None:
+        """Continue from what `pack` gave; LearningError when it is of another model, or of other data."""
+        head, state = _split(content)
+        self._check(head["run"], self._run, "the state is of a run")
+        self._learner.load(state)
+        self.load_plan(content)
+
+    def load_plan(self, content: bytes) -> None:
+        """Take over what members know of the run."""
+        head, _ = _split(content)
+        self._plan.load(head["plan"])
+        self.loss = head["loss"]
+
+    def check_peer(self, content: bytes) -> None:
+        """LearningError unless rank 0, whose `pack` or `pack_plan` this is, trains the same."""
+        head, _ = _split(content)
+        self._check({**head["run"], **head["ends"]}, {**self._run, **self._ends}, "another member trains")
+
+    def _join(self, state: bytes) -> bytes:
+        told = {"format": FORMAT, "run": self._run, "ends": self._ends, "plan": self._plan.to_json(), "loss": self.loss}
+        head = json.dumps(told).encode()
+        return b"".join([_LENGTH.pack(len(head)), head, state])
+
+    def _check(self, theirs: Mapping[str, Any], own: Mapping[str, Any], what: str) -> None:
+        for name, value in own.items():
+            if theirs.get(name) != value:
+                raise LearningError(
+                    f"{what} with {name} {theirs.get(name)}, and this process has {value}",
+                    "take the same model, data, batch, epochs and seed, or begin a new run",
+                )
+
+
+def _split(content: bytes) -> tuple[dict[str, Any], bytes]:
+    """What all know, and the learner's state; LearningError when it is something else."""
+    try:
+        (length,) = _LENGTH.unpack_from(content)
+        begin = _LENGTH.size + length
+        head: dict[str, Any] = json.loads(content[_LENGTH.size : begin])
+        if head["format"] != FORMAT or not {"run", "ends", "plan", "loss"} <= head.keys():
+            raise ValueError(f"its format is {head['format']}")
+    except (struct.error, ValueError, KeyError, TypeError) as error:
+        raise LearningError(f"a state cannot be read: {error}", "begin a new run") from error
+    return head, content[begin:]

@@ -1,0 +1,284 @@
+"""A training run in a user's program: the same loop on each node, and the parameters that one node alone would find.
+
+    with Run(model, optimizer, data, batch=256, epochs=10) as run:
+        for x, y in run:                                # this node's part of each global batch
+            run.step(lambda: loss(model(x), y))
+
+    g = sum over the nodes of (b_i / B) * mean gradient of node i = the mean gradient of the global batch
+
+Members may come, go and fail: who computes a sample changes, and no sample is missed or used twice. A step that failed
+is done again, so the loop gets parts of the same batch once more.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from types import TracebackType
+from typing import Any
+
+import torch
+
+from learning.errors import LearningError
+from learning.lead.calls import Done
+from learning.lead.lead import Told
+from learning.learners import Learner
+from learning.learners.torch_module import TorchModule
+from learning.member.group import Broken
+from learning.member.membership import Membership
+from learning.member.micro_batch import MicroBatch, is_out_of_memory
+from learning.member.own_state import OwnState
+from learning.member.samples import Samples
+from learning.member.share_plan import SharePlan
+from learning.member.step_vector import Heard, StepVector
+from learning.member.surroundings import Surroundings, find
+from learning.state.checkpoints import Interrupted
+from learning.state.storing import Storing
+from locality.training.micro_batches import MOST, halve, split
+from locality.training.regrouping import NO_STATE
+from locality.training.sample_order import SampleOrder
+
+
+class Run:
+    """Iterates over this member's parts of all batches; every method raises LearningError when the run cannot go on.
+
+    batch         samples of a global step, whoever computes them; the last one of an epoch may be shorter
+    seed          of the order of samples
+    scheduler     of the learning rate; it is stepped once after each global step
+    clip_norm     the longest gradient of a global step: a longer one is scaled to it
+    micro_batch   the most samples that the loop gets at once; halved when they do not fit into memory
+    learner       another engine than PyTorch, in place of model, optimizer, scheduler and clip_norm
+    checkpoint_seconds  after which the state is stored again, where whatever started the program names a folder
+    surroundings  who leads the run; by default as whatever started the program says, else this process does all
+    """
+
+    def __init__(
+        self,
+        model: torch.nn.Module | None,
+        optimizer: torch.optim.Optimizer | None,
+        data: Any,
+        *,
+        batch: int,
+        epochs: int,
+        seed: int = 0,
+        scheduler: Any = None,
+        clip_norm: float | None = None,
+        micro_batch: int = MOST,
+        learner: Learner | None = None,
+        checkpoint_seconds: float = 60.0,
+        surroundings: Surroundings | None = None,
+    ) -> None:
+        for name, value in (("batch", batch), ("epochs", epochs), ("micro_batch", micro_batch)):
+            if value < 1:
+                raise LearningError(f"{name} is {value}", "give 1 or more")
+        self._learner = learner or _torch_learner(model, optimizer, scheduler, clip_norm)
+        self._samples = Samples(data)
+        self._order = SampleOrder(self._samples.count, min(batch, self._samples.count), seed)
+        self._steps_in_all = self._order.steps * epochs
+        self._plan = SharePlan(self._order.batch)
+        self._micro_batch = micro_batch
+        around = surroundings or find(os.environ)
+        self._lead = around.lead
+        self._membership = Membership(around.lead)
+        self._state = OwnState(self._learner, self._plan, self._order, self._steps_in_all)
+        self._storing = Storing(around.checkpoints, checkpoint_seconds)
+        self._steps = NO_STATE
+        self._done = Done()
+        self._vector: StepVector | None = None
+        self._handed: MicroBatch | None = None
+
+    @property
+    def steps(self) -> int:
+        """Global steps that were applied."""
+        return max(self._steps, 0)
+
+    @property
+    def loss(self) -> float | None:
+        """Of the last global step, the mean over its samples."""
+        return self._state.loss
+
+    @property
+    def epoch(self) -> int:
+        """Of the next step, counted from 0."""
+        return self._order.locate(self.steps)[0]
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        why = None if kind is None else f"{kind.__name__}: {error}".split("\n", 1)[0]
+        if why is None and self._steps < self._steps_in_all:
+            why = f"the loop was left after step {self.steps} of {self._steps_in_all}"
+        self._membership.leave(why)
+
+    def __iter__(self) -> Iterator[Any]:
+        while True:
+            try:
+                if not self._membership.is_formed and not self._join():
+                    return
+                if self._steps == self._steps_in_all:
+                    self._end()
+                    return
+                yield from self._compute()
+                self._conclude()
+            except (Broken, Interrupted) as broken:
+                print(f"nodewise: a new group after {self.steps} steps: {broken}", flush=True)
+                self._membership.give_up()
+
+    def step(self, loss: Callable[[], Any]) -> None:
+        """Compute the gradient of what the loop has just got; `loss` returns the mean over its samples."""
+        handed, vector, self._handed = self._handed, self._vector, None
+        if handed is None or vector is None:
+            raise LearningError("run.step was called without a new batch", "call it once for each batch of the loop")
+        try:
+            value = self._learner.gradient(loss, handed.weight, vector.gradient)
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            self._shrink(error)
+        else:
+            vector.add(value, handed.weight, time.perf_counter() - handed.began_at)
+
+    def _join(self) -> bool:
+        """Become a member of the next generation, with the state that it begins with; False when all steps are done."""
+        self._lead.tell(self._done, self._storing.last)
+        told = self._membership.form(self._steps)
+        if told is None:
+            if self._steps < self._steps_in_all:
+                print("nodewise: the run was done before this process could join", flush=True)
+            self._steps = self._steps_in_all
+            return False
+        made, mine = told.generation, self._membership
+        if made.from_checkpoint and made.first_step and not mine.rank:
+            self._state.load(self._storing.read(made.first_step, mine.is_over))
+        if made.first_step > self._steps_in_all:
+            raise LearningError(
+                f"the run has done {made.first_step} steps already, and this program ends after {self._steps_in_all}",
+                "give as many epochs or more, or begin a new run",
+            )
+        self._take_over(told)
+        self._steps = made.first_step
+        self._done = replace(self._done, steps=self._steps, steps_in_all=self._steps_in_all)
+        self._lead.tell(self._done, self._storing.last)
+        return True
+
+    def _take_over(self, told: Told) -> None:
+        """Let all members know the same of the run, and those that are behind have the state of rank 0."""
+        made, mine = told.generation, self._membership
+        own = None
+        if not mine.rank:
+            self._plan.begin(made.members, made.first_step, told.measures)
+            own = self._state.pack() if made.behind else self._state.pack_plan()
+        given = mine.group.spread(own)
+        if mine.rank:
+            self._state.check_peer(given)
+        if mine.process in made.behind:
+            self._state.load(given)
+        elif mine.rank:
+            self._state.load_plan(given)
+
+    def _end(self) -> None:
+        """Let nobody leave who has a state that others lack, nor before the last state is stored."""
+        if not self._membership.rank:
+            self._storing.ensure(self._steps, self._state.pack, confirmed=self._lead.confirmed())
+        self._membership.group.add_up(torch.zeros(1))
+
+    def _compute(self) -> Iterator[Any]:
+        """Yield the micro-batches of this member's part, until all their gradients are in the vector."""
+        while True:
+            mine, size = self._membership, self._micro_batch
+            self._vector = StepVector(self._learner.size, mine.rank, len(mine.members), self._learner.dtype)
+            for numbers in self._own_numbers():
+                self._handed = MicroBatch(len(numbers) / self._batch_size(), time.perf_counter())
+                yield self._samples.batch(numbers)
+                if self._has_batch():
+                    raise LearningError("the loop did not call run.step", "call it once for each batch of the loop")
+                if mine.is_over():
+                    raise Broken("the generation is over")
+                if self._micro_batch < size:
+                    break
+            else:
+                return
+
+    def _has_batch(self) -> bool:
+        """Whether the loop has got a batch that it did not call `step` for."""
+        return self._handed is not None
+
+    def _own_numbers(self) -> Iterator[list[int]]:
+        """The numbers of this member's samples, in micro-batches."""
+        numbers = self._order.of_step(*self._order.locate(self._steps)).tolist()
+        shares, mine = self._plan.of(len(numbers)), self._membership
+        begin = sum(shares[member] for member in mine.members[: mine.rank])
+        for size in split(shares[mine.process], self._micro_batch):
+            yield numbers[begin : begin + size]
+            begin += size
+
+    def _conclude(self) -> None:
+        """Add up what all have computed, and apply it."""
+        mine, vector = self._membership, self._vector
+        if vector is None:
+            raise LearningError("a step ended that has not begun")
+        shares = self._plan.of(self._batch_size())
+        vector.close(f"{self._steps} {shares}", is_last=mine.decides_to_end())
+        began = time.perf_counter()
+        mine.group.add_up(vector.data)
+        waited = time.perf_counter() - began
+        heard = vector.heard()
+        self._check(heard)
+        self._learner.apply(vector.gradient)
+        self._plan.see(self._steps, shares, dict(zip(mine.members, heard.seconds, strict=True)))
+        self._steps += 1
+        self._state.loss = heard.loss
+        if not mine.rank:
+            self._storing.store(self._steps, self._state.pack, is_last=False, confirmed=self._lead.confirmed())
+        self._tell(shares[mine.process], heard.seconds[mine.rank], waited)
+        if heard.is_last:
+            mine.give_up()
+
+    def _tell(self, samples: int, seconds: float, waited: float) -> None:
+        done = self._done
+        self._done = Done(
+            steps=self._steps,
+            steps_in_all=self._steps_in_all,
+            samples=done.samples + samples,
+            compute_seconds=done.compute_seconds + seconds,
+            wait_seconds=done.wait_seconds + waited,
+            longest_step_seconds=max(done.longest_step_seconds, seconds),
+            loss=self.loss,
+        )
+        self._lead.tell(self._done, self._storing.last)
+
+    def _check(self, heard: Heard) -> None:
+        if heard.faulty or not heard.is_finite:
+            names = ", ".join(self._membership.members[rank] for rank in heard.faulty) or "all members together"
+            raise LearningError(
+                f"the gradient of step {self._steps} is not finite on {names}",
+                "take a smaller learning rate, or look for a division by 0 or a logarithm of 0 in the loss",
+            )
+        if not heard.agree:
+            raise LearningError(
+                f"the members do not agree on the shares of step {self._steps}",
+                "this is a fault of nodewise: report it, and resume the run from its last checkpoint",
+            )
+
+    def _shrink(self, error: BaseException) -> None:
+        try:
+            self._micro_batch = halve(self._micro_batch)
+        except ValueError:
+            raise LearningError(f"one sample does not fit into memory: {error}", "give the run more memory") from error
+        print(f"nodewise: out of memory, so batches of {self._micro_batch} samples from now on", flush=True)
+
+    def _batch_size(self) -> int:
+        """Samples of the global step, at all members together."""
+        _, step = self._order.locate(self._steps)
+        return min(self._order.batch, self._samples.count - step * self._order.batch)
+
+
+def _torch_learner(
+    model: torch.nn.Module | None, optimizer: torch.optim.Optimizer | None, scheduler: Any, clip_norm: float | None
+) -> Learner:
+    if model is None or optimizer is None:
+        raise LearningError("a run needs a model and its optimizer", "or give a learner")
+    return TorchModule(model, optimizer, scheduler, clip_norm)

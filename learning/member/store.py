@@ -1,0 +1,130 @@
+"""Where the members of a generation find each other: a store in a process of its own, beside the member of rank 0.
+
+Each member offers one before its rank is known. Should a store die, only what begins meanwhile has to begin again:
+members that have found each other need it no more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import secrets
+import select
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+from torch import distributed
+
+from learning.errors import LearningError
+
+START_SECONDS = 20.0
+CONNECT_SECONDS = 5.0
+WAIT_SECONDS = 0.2
+"""Of one request, so that a generation that is over is noticed."""
+LONGEST_SECONDS = 60.0
+"""After which members that have not come are given up."""
+
+
+class Store:
+    """Offers a store on `host`."""
+
+    def __init__(self, host: str) -> None:
+        self._host = host
+        self._process: subprocess.Popen[str] | None = None
+        self._address = ""
+
+    def offer(self) -> str:
+        """Its address, host:port:secret; a store that has died is replaced."""
+        if self._process is None or self._process.poll() is not None:
+            self.close()
+            self._process, self._address = _start(self._host)
+        return self._address
+
+    def close(self) -> None:
+        """End it."""
+        if self._process is not None:
+            _end(self._process)
+            self._process = None
+
+
+class StoreClient(distributed.Store):  # type: ignore[misc] # PyTorch has no types here
+    """The store at an address, as gloo asks it. OSError: it cannot be reached; TimeoutError: a member does not come.
+
+    `is_over` is asked while it waits; then it raises InterruptedError.
+    """
+
+    def __init__(self, address: str, is_over: Callable[[], bool]) -> None:
+        super().__init__()
+        host, port, self._secret = address.rsplit(":", 2)
+        self._is_over = is_over
+        self._socket = socket.create_connection((host, int(port)), CONNECT_SECONDS)
+        self._lines = self._socket.makefile("rb")
+
+    def set(self, name: str, value: bytes | str) -> None:
+        """Tell the others something."""
+        content = value.encode() if isinstance(value, str) else bytes(value)
+        self._ask({"set": name, "value": content.hex()})
+
+    def get(self, name: str) -> bytes:
+        """What one of the others has told, or tells soon."""
+        until = time.monotonic() + LONGEST_SECONDS
+        while time.monotonic() < until:
+            if (value := self._ask({"get": name, "seconds": WAIT_SECONDS})["value"]) is not None:
+                return bytes.fromhex(value)
+            if self._is_over():
+                raise InterruptedError("the generation is over")
+        raise TimeoutError(f"no member has told {name}")
+
+    def wait(self, names: Sequence[str], timeout: timedelta | None = None) -> None:  # noqa: ARG002 the longest is enough
+        """Until all of these have been told."""
+        for name in names:
+            self.get(name)
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._lines.close()
+        self._socket.close()
+
+    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        self._socket.sendall(json.dumps({"secret": self._secret, **request}).encode() + b"\n")
+        line = self._lines.readline()
+        if not line:
+            raise ConnectionError("the store has closed the connection")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+
+def _start(host: str) -> tuple[subprocess.Popen[str], str]:
+    """The process and its address."""
+    secret = secrets.token_urlsafe(24)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "learning.member.store_server", host],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # Ctrl-C is for the program
+    )
+    if process.stdin is None or process.stdout is None:
+        raise LearningError("no store can be started: it has no pipes")
+    process.stdin.write(f"{secret}\n")
+    process.stdin.flush()
+    readable, _, _ = select.select([process.stdout], [], [], START_SECONDS)
+    port = process.stdout.readline().strip() if readable else ""
+    if not port:
+        _end(process)
+        raise LearningError(f"no store can be started on {host}", "see what it printed above")
+    return process, f"{host}:{port}:{secret}"
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe:
+            with contextlib.suppress(OSError):
+                pipe.close()

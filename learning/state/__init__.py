@@ -1,0 +1,1 @@
+"""States as bytes and as files."""

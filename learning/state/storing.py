@@ -1,0 +1,68 @@
+"""When a run stores its state: rank 0 every so many seconds and after the last step, beside the work."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from learning.errors import LearningError
+from learning.state.checkpoints import Checkpoints
+
+
+class Storing:
+    """Without `checkpoints` nothing is stored.
+
+    `confirmed` are everywhere the steps of the newest state that whoever leads the run knows to be stored: the run may
+    go on from it, so it is kept.
+    """
+
+    def __init__(self, checkpoints: Checkpoints | None, seconds: float) -> None:
+        self._checkpoints = checkpoints
+        self._seconds = seconds
+        self._stored_at = time.monotonic()
+        self._said = ""
+
+    @property
+    def last(self) -> int:
+        """Steps of the newest state that is stored."""
+        return self._checkpoints.last if self._checkpoints else 0
+
+    def store(self, steps: int, pack: Callable[[], bytes], *, is_last: bool, confirmed: int) -> None:
+        """Begin to store the state if it is due; after the last step as `ensure` does.
+
+        What fails before the last step is said once, and tried again when it is due again.
+        """
+        if self._checkpoints is None:
+            return
+        if is_last:
+            self.ensure(steps, pack, confirmed=confirmed)
+            return
+        self._say(self._checkpoints.failure)
+        if time.monotonic() > self._stored_at + self._seconds and not self._checkpoints.is_writing:
+            self._stored_at = time.monotonic()
+            self._checkpoints.write(steps, pack(), confirmed)
+
+    def ensure(self, steps: int, pack: Callable[[], bytes], *, confirmed: int) -> None:
+        """Store the state and wait for it, unless it is stored; LearningError when it cannot be."""
+        if self._checkpoints is None:
+            return
+        self._checkpoints.settle()
+        if self._checkpoints.last < steps:
+            self._stored_at = time.monotonic()
+            self._checkpoints.write(steps, pack(), confirmed)
+            self._checkpoints.wait()
+
+    def read(self, steps: int, is_over: Callable[[], bool]) -> bytes:
+        """The state after so many steps; LearningError when nobody has it, Interrupted when `is_over()` meanwhile."""
+        if self._checkpoints is None:
+            raise LearningError(
+                f"nobody has the state after {steps} steps, and there is no folder of checkpoints",
+                "start the run again from its beginning",
+            )
+        return self._checkpoints.read(steps, is_over)
+
+    def _say(self, failure: LearningError | None) -> None:
+        said = str(failure) if failure else ""
+        if said and said != self._said:
+            print(f"nodewise: {said}", flush=True)
+        self._said = said

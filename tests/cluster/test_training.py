@@ -1,0 +1,163 @@
+"""Training runs on a real cluster: members in containers that are killed, and masters too, with the same result."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.application.package import ROOT, WORKER_PYTHON
+from jobs.kinds import KINDS
+from tests.cluster.site import Site, nodewise, succeed, until
+
+pytestmark = pytest.mark.skipif("train" not in KINDS, reason="the kind of job train is not listed yet")
+
+PROGRAM = ROOT / "tests" / "learning" / "member.py"
+SMALLEST = ROOT / "tests" / "learning" / "train.py"
+EXACT = 1e-10
+HELD = """
+import pathlib, runpy, sys, time
+go, pause = pathlib.Path(sys.argv.pop(1)), time.sleep
+
+def sleep(seconds):
+    if sys._getframe(1).f_code.co_name != "train":
+        pause(seconds)
+    elif not go.exists():
+        pause(2.0)
+
+time.sleep = sleep
+runpy.run_path("member.py", run_name="__main__")
+"""
+"""The program with steps of 2 s, until a file is there."""
+
+
+@pytest.fixture(scope="module")
+def alone() -> list[float]:
+    """What one process finds."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ran = subprocess.run([WORKER_PYTHON, PROGRAM], env=environment, capture_output=True, text=True, check=True)
+    found: list[float] = json.loads(ran.stdout.splitlines()[-1])
+    return found
+
+
+def differ(found: list[float], alone: list[float]) -> float:
+    return max(abs(one - other) for one, other in zip(found, alone, strict=True))
+
+
+@pytest.fixture
+def submit(site: Site) -> Callable[..., str]:
+    """submit("--members", "2", ..., program=("member.py", ...)): the id of a run of the program."""
+
+    def call(*words: str, program: tuple[str, ...] = (PROGRAM.name,)) -> str:
+        line = ["train", "submit", "--json", "--file", str(PROGRAM), "--memory", "512", *words]
+        ran = nodewise(site.cluster.home, *line, "--", "python", *program, url=site.client().url)
+        job_id: str = json.loads(succeed(ran))["job_id"]
+        return job_id
+
+    return call
+
+
+def status(site: Site, job_id: str) -> dict[str, Any]:
+    ran = nodewise(site.cluster.home, "train", "status", job_id, "--json", url=site.client().url)
+    found: dict[str, Any] = json.loads(ran.stdout) if ran.returncode == 0 else {}
+    return found
+
+
+def progress(site: Site, job_id: str) -> tuple[int, int]:
+    """The attempt and the steps, as the application master tells; 0 while there is none."""
+    told = status(site, job_id).get("status") or {}
+    return int(told.get("attempt", 0)), int(told.get("done", 0))
+
+
+def end(site: Site, job_id: str) -> dict[str, Any]:
+    """The status of a run once it has ended."""
+
+    def ended() -> dict[str, Any] | None:
+        found = status(site, job_id)
+        return found if found.get("final") in ("SUCCEEDED", "FAILED", "KILLED") else None
+
+    found: dict[str, Any] = until(ended)
+    return found
+
+
+def report(site: Site, output: str) -> dict[str, Any]:
+    with site.hdfs().read(f"{output}/report.json") as source:
+        found: dict[str, Any] = json.load(source)
+        return found
+
+
+def processes(job_id: str, word: str) -> list[int]:
+    """Those of a job on this machine that have a word on their command line."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words, where = (folder / "cmdline").read_bytes().split(b"\0"), str((folder / "cwd").readlink())
+        except OSError:
+            continue
+        if word.encode() in words and job_id in where:
+            found.append(int(folder.name))
+    return found
+
+
+def found_by_members(site: Site, job_id: str) -> list[list[float]]:
+    """What each member that came to the end has printed."""
+    ran = nodewise(site.cluster.home, "train", "logs", job_id, url=site.client().url)
+    lines = [line.partition(" | ")[2] for line in ran.stdout.splitlines()]
+    return [json.loads(line) for line in lines if line.startswith("[")]
+
+
+def test_members_and_a_master_that_are_killed_change_nothing_of_what_is_found(
+    site: Site, submit: Callable[..., str], alone: list[float], tmp_path: Path
+) -> None:
+    output, go, held = "/training/killed", tmp_path / "go", tmp_path / "held.py"
+    held.write_text(HELD)
+    words = ("--members", "2:3", "--output", f"hdfs://{output}", "--file", str(held))
+    job_id = submit(*words, program=(held.name, str(go)))
+
+    until(lambda: progress(site, job_id)[1] > 0)
+    os.kill(min(processes(job_id, held.name)), signal.SIGKILL)  # its store process came later
+    _, before = progress(site, job_id)
+    until(lambda: progress(site, job_id)[1] > before)
+    (master,) = processes(job_id, "jobs.kinds")
+    os.kill(master, signal.SIGKILL)
+    until(lambda: progress(site, job_id) > (2, before))
+    go.touch()
+
+    assert end(site, job_id)["final"] == "SUCCEEDED", status(site, job_id)["diagnostics"]
+    found = found_by_members(site, job_id)
+    assert len(found) >= 2
+    assert max(differ(one, alone) for one in found) < EXACT
+    told = report(site, output)
+    assert (told["steps"], told["checkpoint"]) == (64, 64)
+    assert told["losses"] and all(loss["cost_seconds"] is not None for loss in told["losses"])
+    assert sum(node["samples"] for node in told["nodes"].values()) > 0
+
+
+def test_a_program_that_fails_ends_the_run_with_its_own_words_and_another_resumes_it(
+    site: Site, submit: Callable[..., str], alone: list[float]
+) -> None:
+    output = "/training/resumed"
+    words = ("--members", "1", "--output", f"hdfs://{output}", "--restarts", "0")
+    first = submit(*words, program=(PROGRAM.name, "--pace", "0.01", "--break", "nan"))
+
+    assert "the gradient of step 3 is not finite on" in end(site, first)["diagnostics"]
+
+    again = submit(*words)
+    assert end(site, again)["final"] == "SUCCEEDED"
+    (found,) = found_by_members(site, again)
+    assert differ(found, alone) < EXACT
+    assert report(site, output)["generations"][0]["from_checkpoint"]
+
+
+def test_the_smallest_program_trains_on_the_cluster(site: Site) -> None:
+    words = ["--members", "2:3", "--output", "hdfs:///out/train1", "--file", str(SMALLEST), "--memory", "512", "--wait"]
+
+    told = succeed(nodewise(site.cluster.home, "train", "submit", *words, "--", "python", "train.py", url=site.url))
+
+    assert "50 of 50" in told and "succeeded" in told

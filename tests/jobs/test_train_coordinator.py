@@ -1,0 +1,298 @@
+"""What the application master of a training run decides: members speak as real ones do, YARN and HDFS are played."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from hadoop.client.filesystem import Entry
+from jobs.application.attempts import STARTED
+from jobs.application.calls import Request
+from jobs.application.coordinator import Attempt, Container, End, Knowledge, Seat, Then
+from jobs.application.exits import Exit
+from jobs.application.journal import Record
+from jobs.errors import JobError
+from jobs.kinds.train import coordinator
+from jobs.kinds.train.coordinator import DONE, FEWER_SECONDS, LAST_SECONDS, Train
+from learning.lead.calls import MEMBER, Doing, Done, Say
+from tests.jobs.stored import SPEC
+
+NONE: Any = None
+NODES = {"a": 4.0, "b": 2.0}
+A, B = "container_1_0001_01_000002", "container_1_0001_01_000003"
+STEPS = 64
+WELL, CRASHED = End(Exit.FINISHED, 0), End(Exit.CRASHED, 1)
+NAME = f"{STEPS}-{'0' * 64}.state"
+
+
+class Files(dict[str, bytes]):
+    """HDFS."""
+
+    def exists(self, name: str) -> bool:
+        return any(one == name or one.startswith(f"{name}/") for one in self)
+
+    def entries(self, folder: str) -> list[Entry]:
+        return [Entry(name.rpartition("/")[2], 1, 0.0) for name in self if name.startswith(f"{folder}/")]
+
+    def write(self, name: str, content: bytes, mode: int = 0o644) -> None:
+        self[name] = content
+
+    def rename(self, source: str, target: str, overwrite: bool = False) -> None:
+        self[target] = self.pop(source)
+
+
+class Cluster(Knowledge):
+    """Two nodes."""
+
+    def __init__(self) -> None:
+        self.client = NONE
+
+    def nodes(self) -> list[str]:
+        return sorted(NODES)
+
+
+class Scene:
+    """A run whose application master may be started again; the journal and HDFS stay."""
+
+    def __init__(self, **settings: Any) -> None:
+        asked = {"argv": ["python", "train.py"], "output": "/out", "members": "1:2", "worker_python": "", **settings}
+        self.spec = replace(SPEC, kind="train", settings=asked, container_wait=1.0)
+        self.files, self.journal = Files(), list[Record]()
+        self.now = 0.0
+        self.attempts = 0
+        self.begin()
+
+    def begin(self) -> None:
+        """The first attempt, or the next."""
+        self.attempts += 1
+        journal: Any = self
+        files: Any = self.files
+        earlier = list(self.journal)
+        attempt = Attempt(self.attempts, self.spec, files, NONE, journal, "", earlier, 0.0, lambda: self.now)
+        self.train = Train(attempt)
+        (self.role,) = self.train.roles(Cluster())
+
+    def append(self, record: Record) -> None:
+        """As a journal does, through JSON."""
+        self.journal.append(Record(record.kind, json.loads(json.dumps(record.body))))
+
+    def start(self, container: str, node: str) -> Container:
+        """A container is given, and stands in the journal."""
+        made = Container(Seat("member", int(node == "b"), node), container, "")
+        if not any(record.body.get("container_id") == container for record in self.journal):
+            self.append(Record(STARTED, {"container_id": container, "node_name": node}))
+        self.train.on_start(made)
+        return made
+
+    def say(self, process: str, doing: Doing, done: Done, number: int = 1, why: str = "") -> Mapping[str, Any]:
+        """What a member says, and what it is answered."""
+        steps = done.steps if number else -1
+        said = Say(process, doing, number, steps, store="host:1" if doing is Doing.WAITS else "", why=why, done=done)
+        return self.train.hear(MEMBER, Request("", json.dumps(said.to_json()).encode())) or {}
+
+    def compute(self, steps: int) -> tuple[Container, Container]:
+        """Two members, in one generation, that have done so many steps."""
+        containers = self.start(A, "a"), self.start(B, "b")
+        for process in (A, B):
+            self.say(process, Doing.WAITS, Done(), number=0)
+        self.tick()
+        self.tell(steps)
+        return containers
+
+    def tell(self, steps: int, doing: Doing = Doing.COMPUTES) -> None:
+        """Both say how far they are; a has three quarters of the samples."""
+        for process, samples in ((A, 48), (B, 16)):
+            self.say(process, doing, Done(steps, STEPS, samples * steps, 1.0 * steps, 0.5, 0.25))
+
+    def tick(self, seconds: float = 0.25) -> None:
+        self.now += seconds
+        self.train.tick()
+
+    def report(self) -> Any:
+        return json.loads(self.files["/out/report.json"])
+
+
+@pytest.fixture
+def make(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Scene]:
+    """make(members="2", ...): a run on nodes a and b, whose capability is known."""
+    monkeypatch.setattr(coordinator, "measure", lambda client, name, nodes: dict(NODES))
+    return Scene
+
+
+@pytest.fixture
+def scene(make: Callable[..., Scene]) -> Scene:
+    return make()
+
+
+def test_an_attempt_that_follows_knows_how_far_the_run_is_before_a_member_has_spoken(scene: Scene) -> None:
+    scene.compute(40)
+    scene.files[f"/out/checkpoints/40-{'0' * 64}.state"] = b""
+    scene.begin()
+
+    progress = scene.train.progress()
+    assert (progress.done, progress.is_done) == (40, False)
+    scene.tell(41)
+    assert (scene.train.progress().done, scene.train.progress().of) == (41, STEPS)
+
+
+def test_a_run_is_over_when_its_members_have_ended_and_the_report_tells_it_all(scene: Scene) -> None:
+    first, second = scene.compute(40)
+    scene.now = 5.0
+    scene.tell(STEPS, Doing.DONE)
+
+    assert not scene.train.progress().is_done, "the programs may store something still"
+    assert scene.train.on_end(second, WELL) is Then.DONE
+    assert not scene.train.progress().is_done
+    scene.files[f"/out/checkpoints/{NAME}"] = b""
+    assert scene.train.on_end(first, WELL) is Then.DONE
+    assert scene.train.progress().is_done
+
+    assert scene.train.finish().message == "64 steps are done; checkpoints and report.json are in /out"
+    report = scene.report()
+    assert (report["steps"], report["seconds"], report["loss"], report["checkpoint"]) == (64, 5.0, 0.25, 64)
+    assert report["nodes"]["a"] == {"samples": 3072, "compute_seconds": 64.0, "wait_seconds": 0.5, "loss": 0.25}
+    assert [(one["first_step"], sorted(one["nodes"])) for one in report["generations"]] == [(0, ["a", "b"])]
+    assert report["losses"] == []
+
+
+def test_a_program_that_does_not_end_is_not_waited_for_without_end(scene: Scene) -> None:
+    scene.compute(40)
+    scene.tell(STEPS, Doing.DONE)
+    scene.now += LAST_SECONDS + 1.0
+
+    assert scene.train.progress().is_done
+    assert scene.train.finish().message.endswith(", but the newest checkpoint is the one after 0 steps")
+
+
+def test_an_attempt_after_the_last_step_reports_what_the_one_before_has_heard(scene: Scene) -> None:
+    containers = scene.compute(40)
+    scene.tell(STEPS, Doing.DONE)
+    scene.begin()
+
+    assert scene.train.progress().is_done, "no member is left"
+    for one in containers:  # YARN tells of them late
+        assert scene.train.on_end(one, WELL) is Then.DONE
+    scene.train.finish()
+    assert scene.report()["steps"] == STEPS
+    assert scene.report()["nodes"]["b"]["samples"] == 16 * STEPS
+    assert sorted(scene.report()["generations"][0]["nodes"]) == ["a", "b"]
+
+
+def test_the_end_is_recorded_once_for_each_member_that_tells_it(scene: Scene) -> None:
+    scene.compute(40)
+    scene.tell(STEPS, Doing.DONE)
+    scene.tick()
+    scene.begin()
+    scene.tick()
+
+    assert [record.kind for record in scene.journal].count(DONE) == 2
+
+
+def test_a_lost_member_is_in_the_report_with_what_it_cost(scene: Scene) -> None:
+    _, lost = scene.compute(40)
+    scene.now = 7.0
+    scene.train.on_end(lost, End(Exit.KILLED, 137))
+    scene.now = 7.5
+    scene.say(A, Doing.WAITS, Done(40, STEPS))
+    scene.say(A, Doing.DONE, Done(STEPS, STEPS), number=2)
+    scene.train.finish()
+
+    (loss,) = scene.report()["losses"]
+    assert (loss["node"], loss["at_seconds"], loss["cost_seconds"]) == ("b", 7.0, 0.5)
+    assert [one["nodes"] for one in scene.report()["generations"]][1] == ["a"]
+    assert any("b takes part no more: killed" in line for line in scene.train.progress().news)
+    assert not any(A in line or B in line for line in scene.train.progress().news)
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_capability_judges_members_also_after_a_restart(make: Callable[..., Scene], restarts: bool) -> None:
+    scene = make(capability="perf_cpu")
+    if restarts:
+        scene.begin()
+    scene.start(A, "a")
+    scene.start(B, "b")
+    for process in (A, B):
+        scene.say(process, Doing.WAITS, Done(), number=0)
+    scene.tick()
+
+    assert scene.say(A, Doing.COMPUTES, Done())["measures"] == {A: 4.0, B: 2.0}
+
+
+def test_the_best_nodes_come_first_and_too_few_of_them_are_refused(make: Callable[..., Scene]) -> None:
+    scene = make(capability="perf_cpu", members="1")
+    assert (scene.role.nodes, scene.role.spares) == (["a"], ["b"])
+
+    with pytest.raises(JobError, match="3 members need as many nodes, and only 2 have a perf_cpu above 0"):
+        make(capability="perf_cpu", members="3")
+
+
+def test_a_program_that_fails_again_and_again_ends_the_run_with_its_own_words(make: Callable[..., Scene]) -> None:
+    scene = make(restarts=1)
+    first, second = scene.compute(3)
+    scene.say(A, Doing.FAILED, Done(3, STEPS), why="LearningError: the gradient of step 3 is not finite")
+    assert scene.train.on_end(first, CRASHED) is Then.AGAIN
+    scene.say(B, Doing.FAILED, Done(3, STEPS), why="LearningError: the gradient of step 3 is not finite")
+
+    with pytest.raises(JobError, match="failed 2 times at step 3, the last time on b: LearningError: the gradient"):
+        scene.train.on_end(second, CRASHED)
+
+
+def test_failures_between_which_steps_are_done_do_not_add_up(make: Callable[..., Scene]) -> None:
+    scene = make(restarts=1)
+    first, _ = scene.compute(3)
+
+    for steps in range(4, 8):
+        scene.say(B, Doing.COMPUTES, Done(steps, STEPS))
+        assert scene.train.on_end(first, CRASHED) is Then.AGAIN
+
+
+def test_a_container_that_yarn_takes_away_is_no_failure_of_the_program(make: Callable[..., Scene]) -> None:
+    scene = make(restarts=0)
+    first, _ = scene.compute(3)
+
+    assert scene.train.on_end(first, End(Exit.PREEMPTED, -102)) is Then.AGAIN
+
+
+def test_a_program_that_leaves_its_loop_early_ends_the_run_though_it_ends_well(scene: Scene) -> None:
+    first, _ = scene.compute(3)
+    scene.say(A, Doing.DONE, Done(3, STEPS))
+
+    with pytest.raises(JobError, match="on a ended with exit status 0 before the run was done: it has ended before"):
+        scene.train.on_end(first, WELL)
+
+
+def test_programs_that_end_well_without_a_run_end_the_job(make: Callable[..., Scene]) -> None:
+    scene = make(restarts=1, members="1")
+    assert scene.train.on_end(scene.start(A, "a"), WELL) is Then.AGAIN
+
+    with pytest.raises(JobError, match="ended before the run was done 2 times at step 0, the last time on a"):
+        scene.train.on_end(scene.start(B, "a"), WELL)
+
+
+def test_a_run_without_hope_ends_and_tells_nodes(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene.compute(3)
+    monkeypatch.setattr(type(scene.train._leader), "hopeless", f"no progress with {A}")
+
+    with pytest.raises(JobError, match="no progress with a"):
+        scene.tick()
+
+
+def test_too_few_members_for_long_end_the_run(make: Callable[..., Scene]) -> None:
+    scene = make(members="2")
+    scene.start(A, "a")
+    scene.tick(FEWER_SECONDS)
+    with pytest.raises(JobError, match="fewer than 2 members for 300 s: submit it again with the same --output"):
+        scene.tick(2.0)
+
+
+def test_what_members_are_told_is_laid_out_once(scene: Scene) -> None:
+    told = scene.files.pop("/staging/train.json")
+    scene.files["/staging/train.json"] = b"of the first attempt"
+    scene.begin()
+
+    assert json.loads(told)["output"] == "/out"
+    assert scene.files["/staging/train.json"] == b"of the first attempt"

@@ -1,0 +1,61 @@
+"""A program that trains; its last line is what it has found, as JSON.
+
+--pace SECONDS are spent for each sample, --batch is that of each step, and --break names what goes wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+
+import torch
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+from nodewise.learning import LearningError, Run
+
+SAMPLES, FEATURES, EPOCHS = 1000, 12, 4
+
+
+def data() -> tuple[torch.Tensor, torch.Tensor]:
+    """Seeded samples, and which of two sorts each is."""
+    chance = torch.Generator().manual_seed(7)
+    x = torch.randn(SAMPLES, FEATURES, dtype=torch.float64, generator=chance)
+    return x, (x[:, :4].sum(1) * x[:, 4] > 0).double()
+
+
+def model(wide: int) -> torch.nn.Module:
+    """Without anything that depends on who computes which samples."""
+    torch.manual_seed(11)
+    return torch.nn.Sequential(
+        torch.nn.Linear(FEATURES, wide), torch.nn.Tanh(), torch.nn.GroupNorm(4, wide), torch.nn.Linear(wide, 1)
+    ).double()
+
+
+def train(pace: float, batch: int, wrong: str) -> list[float]:
+    net = model(32 if wrong == "another network" else 16)
+    optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
+    with Run(net, optimizer, data(), batch=batch, epochs=EPOCHS, seed=3, checkpoint_seconds=0.5) as run:
+        for x, y in run:
+            time.sleep(pace * len(x))
+            if wrong == "no step" and run.steps == 3:
+                continue
+            by = float("nan") if wrong == "nan" and run.steps == 3 else 1.0
+            run.step(lambda: binary_cross_entropy_with_logits(net(x).squeeze(1), y) * by)  # noqa: B023 called at once
+    found: list[float] = torch.cat([one.detach().reshape(-1) for one in net.parameters()]).tolist()
+    return found
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--pace", type=float, default=0.0)
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--break", dest="wrong", default="")
+    given = parser.parse_args()
+    try:
+        print(json.dumps(train(given.pace, given.batch, given.wrong)))
+    except LearningError as error:
+        print(error)
+        sys.exit(3)

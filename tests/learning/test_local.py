@@ -1,0 +1,211 @@
+"""Training with processes on this machine, by the command of the manual."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from jobs.application.package import ROOT, WORKER_PYTHON
+from learning.member.surroundings import VARIABLE
+
+PROGRAM = ROOT / "tests" / "learning" / "train.py"
+NODEWISE = """
+from jobs.commands.training.train_group import train
+from nodewise.__main__ import cli, main
+
+cli.add_command(train)
+main()
+"""
+"""The command with the group `train`, which it does not list yet."""
+
+Run = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[Run]:
+    """run(words of `nodewise train local`): it, with the smallest program in the folder."""
+    (tmp_path / "train.py").write_text(PROGRAM.read_text())
+    started: list[subprocess.Popen[str]] = []
+
+    def begin(*words: str) -> subprocess.Popen[str]:
+        line = [sys.executable, "-c", NODEWISE, "train", "local", *words]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        started.append(
+            subprocess.Popen(
+                line, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            )
+        )
+        return started[-1]
+
+    yield begin
+    for one in started:
+        one.kill()
+        one.communicate()
+
+
+def losses(said: str) -> set[str]:
+    """What members have found."""
+    return set(re.findall(r"loss=([0-9.]+) step=50", said))
+
+
+def test_three_processes_train_and_a_later_run_goes_on_from_their_checkpoint(run: Run) -> None:
+    words = ["--members", "3", "--folder", "run", "--", str(WORKER_PYTHON), "train.py"]
+
+    first = run(*words)
+    said, _ = first.communicate(timeout=120)
+    again, _ = run(*words).communicate(timeout=120)
+
+    assert first.returncode == 0, said
+    assert "generation 1 computes from step 0 on: member-0, member-1, member-2" in said
+    assert len(losses(said)) == 1 and said.count("step=50") == 3
+    assert "computes from step 50 on, from a checkpoint" in again
+    assert losses(again) == losses(said)
+
+
+def test_a_process_that_is_killed_is_told_and_the_others_go_on(run: Run, tmp_path: Path) -> None:
+    slow_down(tmp_path)
+    started = run("--members", "2", str(WORKER_PYTHON), "train.py")
+    read_until(started, "computes from step 0 on")
+    os.kill(child(started, "member-1.json"), signal.SIGKILL)
+    said, _ = started.communicate(timeout=120)
+
+    assert started.returncode == 0, said
+    assert "member-1 takes part no more" in said
+    assert re.search(r"generation 2 computes from step [0-9]+ on: member-0\n", said)
+    assert len(losses(said)) == 1
+
+
+def test_a_process_that_hangs_is_not_waited_for(run: Run, tmp_path: Path) -> None:
+    slow_down(tmp_path)
+    started = run("--members", "2", str(WORKER_PYTHON), "train.py")
+    read_until(started, "computes from step 0 on")
+    os.kill(child(started, "member-1.json"), signal.SIGSTOP)
+    said, _ = started.communicate(timeout=120)
+
+    assert started.returncode == 0, said
+    assert "member-1 takes part no more: silent for" in said
+
+
+def test_too_few_that_are_left_end_the_run_with_all_that_they_started(run: Run) -> None:
+    first_waits = "case $NODEWISE_TRAINING in *-0.json) sleep 600 & echo $!; wait;; esac; exit 1"
+    started = run("--members", "3", "--least", "2", "--", "sh", "-c", first_waits)
+    said, _ = started.communicate(timeout=60)
+
+    assert started.returncode == 1
+    assert (
+        "1 of 3 processes are left before the run is done, and it needs at least 2: look at what they printed" in said
+    )
+    if waiting := re.search(r"member-0: ([0-9]+)", said):  # else it was ended before
+        assert not is_running(int(waiting[1]))
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+def test_no_process_outlives_a_run_that_is_ended(run: Run, number: int, status: int) -> None:
+    started = run("--members", "1", "--", "sh", "-c", "echo I am $$; exec sleep 600")
+    member = int(read_until(started, "I am").split()[-1])
+    started.send_signal(number)
+
+    assert started.wait(60) == status
+    until(lambda: not is_running(member))
+
+
+def test_two_runs_in_one_folder_are_refused(run: Run) -> None:
+    line = ("--members", "1", "--", "sh", "-c", "echo begun; exec sleep 600")
+    read_until(run(*line), "begun")
+    second = run(*line)
+    said, _ = second.communicate(timeout=60)
+
+    assert (second.returncode, "another run uses the folder training: wait until it has ended" in said) == (1, True)
+
+
+def test_who_does_not_read_what_is_printed_holds_nobody_up(run: Run, tmp_path: Path) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(program.read_text().replace("    run.step(", "    print('x' * 20_000)\n        run.step("))
+    started = run("--members", "2", str(WORKER_PYTHON), "train.py")
+
+    until(lambda: list(tmp_path.glob("training/checkpoints/50-*.state")), 120.0)
+    said, _ = started.communicate(timeout=120)
+    assert started.returncode == 0, said[-2000:]
+    assert said.count("step=50") == 2
+
+
+def test_a_program_that_leaves_its_loop_is_told_so(run: Run, tmp_path: Path) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(program.read_text().replace("    run.step(", "    if run.steps == 3: break\n        run.step("))
+    started = run("--members", "2", str(WORKER_PYTHON), "train.py")
+    said, _ = started.communicate(timeout=120)
+
+    assert started.returncode == 1
+    assert re.search(r"member-[01] ended with exit status 0 before .* the loop was left after step 3 of 50", said)
+
+
+def slow_down(folder: Path) -> None:
+    """Let each step take a while."""
+    program = folder / "train.py"
+    paused = "    __import__('time').sleep(0.05)\n        run.step("
+    program.write_text(program.read_text().replace("    run.step(", paused))
+
+
+def read_until(started: subprocess.Popen[str], words: str) -> str:
+    """The first line that has these words."""
+    assert started.stdout
+    for line in started.stdout:
+        if words in line:
+            return line
+    raise AssertionError(f"it never said {words!r}")
+
+
+def until(holds: Callable[[], object], seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it does not hold"
+        time.sleep(0.05)
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process is there that is no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def child(started: subprocess.Popen[str], name: str) -> int:
+    """The process that was told this file."""
+    (found,) = [int(one.name) for one in Path("/proc").glob("[0-9]*") if has(one, name, started.pid)]
+    return found
+
+
+def has(folder: Path, name: str, parent: int) -> bool:
+    """Whether a process is a child of this one that was told this file."""
+    try:
+        told = (folder / "environ").read_bytes()
+        status = (folder / "status").read_text()
+    except OSError:
+        return False
+    return f"{VARIABLE}=" in told.decode(errors="replace") and name.encode() in told and f"PPid:\t{parent}\n" in status
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--members", "1", "no-such-program"), "no-such-program cannot be started"),
+        (("--members", "2", "--least", "3", "true"), "--least 3 is more than --members 2: take a smaller one"),
+        (("--members", "1", "false"), "0 of 1 processes are left before the run is done"),
+    ],
+)
+def test_what_cannot_train_is_said_in_one_sentence(run: Run, words: tuple[str, ...], said: str) -> None:
+    started = run(*words)
+    told, _ = started.communicate(timeout=60)
+
+    assert started.returncode != 0
+    assert said in told
+    assert "Traceback" not in told

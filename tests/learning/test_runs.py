@@ -1,0 +1,163 @@
+"""Runs with several members find the parameters that one process alone finds, whoever is lost on the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+
+from jobs.application.package import ROOT, WORKER_PYTHON
+from tests.learning.conftest import ONE_THREAD, Led, Start, until
+
+PACE = ("--pace", "0.001")
+"""So that a step takes some time and faults come amid one."""
+EXACT = 1e-10
+
+
+@pytest.fixture(scope="module")
+def alone() -> list[float]:
+    """What one process finds without anybody who leads it."""
+    program = [WORKER_PYTHON, ROOT / "tests" / "learning" / "member.py"]
+    environment = {**os.environ, **ONE_THREAD, "PYTHONPATH": str(ROOT)}
+    ran = subprocess.run(program, env=environment, capture_output=True, text=True, check=True)
+    found: list[float] = json.loads(ran.stdout.splitlines()[-1])
+    return found
+
+
+def differ(found: list[float], alone: list[float]) -> float:
+    """By how much, at most."""
+    return max(abs(one - other) for one, other in zip(found, alone, strict=True))
+
+
+def test_three_members_of_which_one_is_slow_find_the_same_as_one(led: Led, start: Start, alone: list[float]) -> None:
+    members = [start("a", "--pace", "0.002"), start("b", "--pace", "0.0005"), start("c", "--pace", "0.0005")]
+
+    found = [one.found() for one in members]
+
+    assert found[0] == found[1] == found[2]
+    assert differ(found[0], alone) < EXACT
+    samples = {name: one.done.samples for name, one in led.leader.members().items()}
+    assert sum(samples.values()) == 4 * 1000
+    assert samples["a"] < 0.6 * samples["b"]
+
+
+@pytest.mark.parametrize("victim", [0, 2], ids=["rank 0", "another"])
+def test_a_killed_member_costs_no_step(led: Led, start: Start, alone: list[float], victim: int) -> None:
+    members = {name: start(name, *PACE) for name in "abc"}
+    until(lambda: led.steps() > 5)
+    lost = members.pop(led.generations[0].members[victim])
+    lost.process.kill()
+
+    found = [one.found() for one in members.values()]
+
+    assert max(differ(one, alone) for one in found) < EXACT
+    assert [len(one.members) for one in led.generations] == [3, 2]
+
+
+def test_a_frozen_member_is_left_out_and_ends_when_it_thaws(led: Led, start: Start, alone: list[float]) -> None:
+    members = {name: start(name, *PACE) for name in "abc"}
+    until(lambda: led.steps() > 5)
+    frozen = members.pop(led.generations[0].members[1])
+    frozen.process.send_signal(signal.SIGSTOP)
+
+    found = [one.found() for one in members.values()]
+    frozen.process.send_signal(signal.SIGCONT)
+
+    assert max(differ(one, alone) for one in found) < EXACT
+    assert frozen.process.wait(30) == 3
+    assert "takes part no more: silent for" in frozen.said()
+
+
+@pytest.mark.parametrize("led", [2], indirect=True)
+def test_who_comes_later_gets_the_state_when_there_is_room(led: Led, start: Start, alone: list[float]) -> None:
+    members = {name: start(name, *PACE) for name in "ab"}
+    until(lambda: led.steps() > 3)
+    late = start("c", *PACE)
+    until(lambda: "c" in led.leader.members())
+    members.pop("a").process.kill()
+
+    found = [one.found() for one in (*members.values(), late)]
+
+    assert max(differ(one, alone) for one in found) < EXACT
+    assert [set(one.members) for one in led.generations] == [{"a", "b"}, {"b", "c"}]
+    assert led.generations[1].first_step > 3 and led.generations[1].behind == ("c",)
+
+
+def test_members_go_on_while_nobody_leads_them_and_after_it(led: Led, start: Start, alone: list[float]) -> None:
+    members = {name: start(name, "--pace", "0.002") for name in "abc"}
+    until(lambda: led.steps() > 3)
+    led.kill()
+    before = led.steps()
+    led.begin()
+    until(lambda: led.steps() > before + 3)
+    members.pop("b").process.kill()
+
+    found = [one.found() for one in members.values()]
+
+    assert max(differ(one, alone) for one in found) < EXACT
+    assert [(one.attempt, len(one.members)) for one in led.generations] == [(1, 3), (2, 2)]
+
+
+def test_the_store_may_die_before_the_next_generation(led: Led, start: Start, alone: list[float]) -> None:
+    members = {name: start(name, *PACE) for name in "abc"}
+    until(lambda: led.steps() > 3)
+    for one in members.values():
+        os.kill(one.store(), signal.SIGKILL)
+    members.pop("b").process.kill()
+
+    found = [one.found() for one in members.values()]
+
+    assert max(differ(one, alone) for one in found) < EXACT
+
+
+def test_all_killed_go_on_from_the_last_checkpoint(led: Led, start: Start, alone: list[float]) -> None:
+    members = [start(name, *PACE) for name in "abc"]
+    stored = until(lambda: led.leader.checkpoint)
+    for one in members:
+        one.process.kill()
+
+    found = [one.found() for one in [start(name, *PACE) for name in "def"]]
+
+    assert max(differ(one, alone) for one in found) < EXACT
+    assert any(one.from_checkpoint and one.first_step >= stored for one in led.generations[1:])
+
+
+WRONG = {
+    "nan": "the gradient of step 3 is not finite on a, b: take a smaller learning rate",
+    "no step": "the loop did not call run.step: call it once for each batch of the loop",
+}
+
+
+@pytest.mark.parametrize("led", [2], indirect=True)
+@pytest.mark.parametrize(("wrong", "said"), WRONG.items(), ids=WRONG)
+def test_what_is_wrong_with_a_program_is_said_and_the_run_can_be_resumed(
+    led: Led, start: Start, alone: list[float], wrong: str, said: str
+) -> None:
+    members = [start(name, "--break", wrong) for name in "ab"]
+    statuses = [one.process.wait(60) for one in members]
+
+    assert statuses == [3, 3]
+    assert any(said in one.said() for one in members)
+    assert differ(start("c").found(), alone) < EXACT
+
+
+OTHERS = {
+    "--break=another network": "the state is of a run with numbers 257, and this process has 513",
+    "--batch=65": "the state is of a run with batch 64, and this process has 65",
+}
+
+
+@pytest.mark.parametrize("led", [1], indirect=True)
+@pytest.mark.parametrize(("word", "said"), OTHERS.items(), ids=OTHERS)
+def test_a_checkpoint_of_another_run_is_refused(led: Led, start: Start, word: str, said: str) -> None:
+    first = start("a", *PACE)
+    until(lambda: led.leader.checkpoint)
+    first.process.kill()
+
+    other = start("b", *PACE, word)
+
+    assert other.process.wait(60) == 3
+    assert said in other.said()

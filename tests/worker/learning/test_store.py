@@ -1,0 +1,137 @@
+"""The store at which members find each other: for those who know its secret, for as long as its member lives."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from learning.errors import LearningError
+from learning.member.group import Broken, Group, Place
+from learning.member.store import Store, StoreClient
+
+HOST = "127.0.0.1"
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    made = Store(HOST)
+    yield made
+    made.close()
+
+
+def until(holds: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def client(address: str, is_over: bool = False) -> StoreClient:
+    return StoreClient(address, lambda: is_over)
+
+
+def test_what_one_member_tells_another_hears(store: Store) -> None:
+    first, second = client(store.offer()), client(store.offer())
+    heard: list[bytes] = []
+    waiting = threading.Thread(target=lambda: heard.append(second.get("rank 0")))
+    waiting.start()
+
+    first.set("rank 0", bytes(range(256)))
+    waiting.join(10)
+
+    assert heard == [bytes(range(256))]
+    for one in (first, second):
+        one.close()
+
+
+def test_waiting_ends_with_the_generation(store: Store) -> None:
+    one = client(store.offer(), is_over=True)
+
+    with pytest.raises(InterruptedError):
+        one.wait(["never told"])
+    one.close()
+
+
+def test_a_stranger_is_told_nothing(store: Store) -> None:
+    host, port, _ = store.offer().split(":")
+    stranger = client(f"{host}:{port}:guessed")
+
+    with pytest.raises(OSError):
+        stranger.get("rank 0")
+    stranger.close()
+    known = client(store.offer())  # which goes on to serve those who know it
+    known.set("a", b"b")
+    assert known.get("a") == b"b"
+    known.close()
+
+
+def test_it_listens_on_its_host_alone(store: Store) -> None:
+    _, port, _ = store.offer().split(":")
+
+    with pytest.raises(OSError), socket.create_connection(("127.0.0.2", int(port)), 5):
+        pass
+
+
+def test_one_that_died_is_replaced_and_one_that_lives_stays(store: Store) -> None:
+    first = store.offer()
+    assert store.offer() == first
+    assert store._process is not None
+    os.kill(store._process.pid, signal.SIGKILL)
+    until(lambda: store._process is not None and store._process.poll() is not None)
+
+    second = store.offer()
+
+    assert second != first
+    one = client(second)
+    one.set("a", b"b")
+    one.close()
+
+
+def test_it_ends_with_its_member() -> None:
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if not pid:
+        os.write(writer, str(_process_of(Store(HOST))).encode())
+        os._exit(0)  # without a word, as one that is killed
+    os.waitpid(pid, 0)
+    os.close(writer)
+    with os.fdopen(reader) as told:
+        server = int(told.read())
+
+    until(lambda: not _is_running(server))
+
+
+def _process_of(store: Store) -> int:
+    store.offer()
+    assert store._process is not None
+    return store._process.pid
+
+
+def _is_running(pid: int) -> bool:
+    """Nobody may be there to wait for one that has ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_host_that_is_not_here_is_refused() -> None:
+    with pytest.raises(LearningError, match=r"no store can be started on 192\.0\.2\.1"):
+        Store("192.0.2.1").offer()
+
+
+def test_a_group_whose_other_member_does_not_come_is_given_up(store: Store) -> None:
+    over: list[bool] = []
+    group = Group(Place(1, 0, 2, store.offer(), HOST), lambda: bool(over))
+    threading.Timer(0.3, over.append, [True]).start()
+
+    with pytest.raises(Broken, match="the generation is over"):
+        group.form()
+    group.abandon().join(20)
