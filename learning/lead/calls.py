@@ -155,7 +155,7 @@ def _seconds(value: Any) -> float:
 
 
 def _loss(value: Any) -> float | None:
-    """None, too, for what is no number, as a run that goes wrong may have it."""
+    """Infinity and NaN, which a run that goes wrong may have, become None."""
     if value is not None and type(value) not in (int, float):
         raise ValueError("it is a number")
     return value if value is not None and math.isfinite(value) else None

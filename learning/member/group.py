@@ -63,9 +63,9 @@ class Group:
             except Exception as error:  # whatever gloo makes of what a store raises
                 said.append(str(error).split("\n", 1)[0])
 
-        self._builder = threading.Thread(target=build, name="new group", daemon=True)
-        self._builder.start()
-        self._wait(lambda: self._builder is None or not self._builder.is_alive())
+        builder = self._builder = threading.Thread(target=build, name="new group", daemon=True)
+        builder.start()
+        self._wait(lambda: not builder.is_alive())
         if said:
             raise Broken(said[0])
 

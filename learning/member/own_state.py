@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import struct
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -11,9 +9,9 @@ from typing import Any
 from learning.errors import LearningError
 from learning.learners import Learner
 from learning.member.share_plan import SharePlan
+from learning.state.framed import frame, unframe
 from locality.training.sample_order import SampleOrder
 
-_LENGTH = struct.Struct("<Q")
 FORMAT = 1
 
 
@@ -41,25 +39,32 @@ class OwnState:
     def load(self, content: bytes) -> None:
         """Continue from what `pack` gave; LearningError when it is of another model, or of other data."""
         head, state = _split(content)
+        self._load(head, state)
+
+    def take_over(self, content: bytes, *, is_behind: bool) -> None:
+        """Know of the run what rank 0 does, whose `pack` or `pack_plan` this is; who `is_behind` has its state, too.
+
+        LearningError when it trains something else.
+        """
+        head, state = _split(content)
+        self._check({**head["run"], **head["ends"]}, {**self._run, **self._ends}, "another member trains")
+        if is_behind:
+            self._load(head, state)
+        else:
+            self._load_plan(head)
+
+    def _load(self, head: Mapping[str, Any], state: bytes) -> None:
         self._check(head["run"], self._run, "the state is of a run")
         self._learner.load(state)
-        self.load_plan(content)
+        self._load_plan(head)
 
-    def load_plan(self, content: bytes) -> None:
-        """Take over what members know of the run."""
-        head, _ = _split(content)
+    def _load_plan(self, head: Mapping[str, Any]) -> None:
         self._plan.load(head["plan"])
         self.loss = head["loss"]
 
-    def check_peer(self, content: bytes) -> None:
-        """LearningError unless rank 0, whose `pack` or `pack_plan` this is, trains the same."""
-        head, _ = _split(content)
-        self._check({**head["run"], **head["ends"]}, {**self._run, **self._ends}, "another member trains")
-
     def _join(self, state: bytes) -> bytes:
         told = {"format": FORMAT, "run": self._run, "ends": self._ends, "plan": self._plan.to_json(), "loss": self.loss}
-        head = json.dumps(told).encode()
-        return b"".join([_LENGTH.pack(len(head)), head, state])
+        return frame(told, [state])
 
     def _check(self, theirs: Mapping[str, Any], own: Mapping[str, Any], what: str) -> None:
         for name, value in own.items():
@@ -73,11 +78,9 @@ class OwnState:
 def _split(content: bytes) -> tuple[dict[str, Any], bytes]:
     """What all know, and the learner's state; LearningError when it is something else."""
     try:
-        (length,) = _LENGTH.unpack_from(content)
-        begin = _LENGTH.size + length
-        head: dict[str, Any] = json.loads(content[_LENGTH.size : begin])
+        head, rest = unframe(content)
         if head["format"] != FORMAT or not {"run", "ends", "plan", "loss"} <= head.keys():
             raise ValueError(f"its format is {head['format']}")
-    except (struct.error, ValueError, KeyError, TypeError) as error:
+    except (ValueError, RecursionError, KeyError, TypeError) as error:
         raise LearningError(f"a state cannot be read: {error}", "begin a new run") from error
-    return head, content[begin:]
+    return head, bytes(rest)

@@ -173,11 +173,7 @@ class Run:
             own = self._state.pack() if made.behind else self._state.pack_plan()
         given = mine.group.spread(own)
         if mine.rank:
-            self._state.check_peer(given)
-        if mine.process in made.behind:
-            self._state.load(given)
-        elif mine.rank:
-            self._state.load_plan(given)
+            self._state.take_over(given, is_behind=mine.process in made.behind)
 
     def _end(self) -> None:
         """Let nobody leave who has a state that others lack, nor before the last state is stored."""
@@ -225,14 +221,14 @@ class Run:
         began = time.perf_counter()
         mine.group.add_up(vector.data)
         waited = time.perf_counter() - began
-        heard = vector.heard()
+        heard = vector.read()
         self._check(heard)
         self._learner.apply(vector.gradient)
         self._plan.see(self._steps, shares, dict(zip(mine.members, heard.seconds, strict=True)))
         self._steps += 1
         self._state.loss = heard.loss
         if not mine.rank:
-            self._storing.store(self._steps, self._state.pack, is_last=False, confirmed=self._lead.confirmed())
+            self._storing.store(self._steps, self._state.pack, confirmed=self._lead.confirmed())
         self._tell(shares[mine.process], heard.seconds[mine.rank], waited)
         if heard.is_last:
             mine.give_up()

@@ -59,7 +59,7 @@ class StepVector:
         self._own[_CHECK] = float(int.from_bytes(blake2b(agreed.encode(), digest_size=2).digest(), "big"))
         self._rest[_LAST] = float(is_last)
 
-    def heard(self) -> Heard:
+    def read(self) -> Heard:
         """After it was added up."""
         told = self._members.t().tolist()
         return Heard(

@@ -1,23 +1,20 @@
 """States as bytes in which there is no code: nested dictionaries, lists, numbers, texts and tensors.
 
-    8 bytes: length of the description | description, as JSON | the tensors' numbers, one after the other
-
-Each tensor's numbers are filled up with zeros to a multiple of 16 bytes, so that every tensor can be read in place.
-torch.save writes pickles, which can run anything when they are read; its safe way to read them, `weights_only`, does
-not know floats before PyTorch 2.
+The tensors' numbers follow the description, one after the other. Each tensor's are filled up with zeros to a multiple
+of 16 bytes, so that every tensor can be read in place. torch.save writes pickles, which can run anything when they are
+read; its safe way to read them, `weights_only`, does not know floats before PyTorch 2.
 """
 
 from __future__ import annotations
 
-import json
 import math
-import struct
 from collections.abc import Hashable, Mapping
 from typing import Any
 
 import torch
 
-_LENGTH = struct.Struct("<Q")
+from learning.state.framed import frame, unframe
+
 _PLAIN = (bool, int, float, str, type(None))
 _ALIGNED = 16
 _DTYPES: dict[str, torch.dtype] = {
@@ -33,8 +30,7 @@ _DTYPES: dict[str, torch.dtype] = {
 def to_bytes(value: Any) -> bytes:
     """TypeError when something in it is of another kind."""
     tensors: list[Any] = []
-    description = json.dumps(_describe(value, tensors)).encode()
-    return b"".join([_LENGTH.pack(len(description)), description, *tensors])
+    return frame(_describe(value, tensors), tensors)
 
 
 def from_bytes(content: bytes) -> Any:
@@ -42,15 +38,10 @@ def from_bytes(content: bytes) -> Any:
 
     All tensors share one piece of memory, no two of them the same part of it: it stays as long as any of them.
     """
-    if len(content) < _LENGTH.size:
-        raise ValueError(f"{len(content)} bytes are no state")
-    (length,) = _LENGTH.unpack_from(content)
-    begin = _LENGTH.size + length
-    if len(content) < begin:
-        raise ValueError(f"a description of {length} bytes is cut off")
-    reader = _Reader(bytearray(memoryview(content)[begin:]))
     try:
-        value = reader.read(json.loads(content[_LENGTH.size : begin]))
+        description, rest = unframe(content)
+        reader = _Reader(bytearray(rest))
+        value = reader.read(description)
     except RecursionError:
         raise ValueError("the description is nested too deeply") from None
     reader.close()
@@ -135,5 +126,5 @@ class _Reader:
             if not count:
                 return torch.empty(shape, dtype=dtype)
             return torch.frombuffer(self._content, dtype=dtype, count=count, offset=begin).reshape(shape)
-        except (RuntimeError, TypeError, OverflowError) as error:  # a dimension that is no 64-bit number
+        except (RuntimeError, TypeError, OverflowError) as error:  # a dimension too large for 64 bits
             raise ValueError(f"no tensor has the shape {shape!r:.100}") from error

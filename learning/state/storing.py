@@ -27,15 +27,12 @@ class Storing:
         """Steps of the newest state that is stored."""
         return self._checkpoints.last if self._checkpoints else 0
 
-    def store(self, steps: int, pack: Callable[[], bytes], *, is_last: bool, confirmed: int) -> None:
-        """Begin to store the state if it is due; after the last step as `ensure` does.
+    def store(self, steps: int, pack: Callable[[], bytes], *, confirmed: int) -> None:
+        """Begin to store the state if it is due.
 
-        What fails before the last step is said once, and tried again when it is due again.
+        What fails is said once, and tried again when it is due again.
         """
         if self._checkpoints is None:
-            return
-        if is_last:
-            self.ensure(steps, pack, confirmed=confirmed)
             return
         self._say(self._checkpoints.failure)
         if time.monotonic() > self._stored_at + self._seconds and not self._checkpoints.is_writing:

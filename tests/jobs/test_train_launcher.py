@@ -141,7 +141,7 @@ def until(holds: Callable[[], Any]) -> Any:
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process is there that is no zombie."""
+    """Whether a process runs; a zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:

@@ -96,14 +96,14 @@ class Member:
                 env={**os.environ, **ONE_THREAD, **told, "PYTHONPATH": str(ROOT)},
             )
 
-    def said(self) -> str:
+    def read_output(self) -> str:
         """All that it has printed."""
         return self._out.read_text()
 
-    def found(self, seconds: float = 120.0) -> list[float]:
+    def wait_for_result(self, seconds: float = 120.0) -> list[float]:
         """The parameters that it has found at its end."""
         status = self.process.wait(seconds)
-        said = self.said()
+        said = self.read_output()
         assert status == 0, said
         found: list[float] = json.loads(said.splitlines()[-1])
         return found

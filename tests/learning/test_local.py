@@ -171,7 +171,7 @@ def until(holds: Callable[[], object], seconds: float = 60.0) -> None:
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process is there that is no zombie."""
+    """Whether a process runs; a zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:

@@ -35,7 +35,7 @@ def differ(found: list[float], alone: list[float]) -> float:
 def test_three_members_of_which_one_is_slow_find_the_same_as_one(led: Led, start: Start, alone: list[float]) -> None:
     members = [start("a", "--pace", "0.002"), start("b", "--pace", "0.0005"), start("c", "--pace", "0.0005")]
 
-    found = [one.found() for one in members]
+    found = [one.wait_for_result() for one in members]
 
     assert found[0] == found[1] == found[2]
     assert differ(found[0], alone) < EXACT
@@ -51,7 +51,7 @@ def test_a_killed_member_costs_no_step(led: Led, start: Start, alone: list[float
     lost = members.pop(led.generations[0].members[victim])
     lost.process.kill()
 
-    found = [one.found() for one in members.values()]
+    found = [one.wait_for_result() for one in members.values()]
 
     assert max(differ(one, alone) for one in found) < EXACT
     assert [len(one.members) for one in led.generations] == [3, 2]
@@ -63,12 +63,12 @@ def test_a_frozen_member_is_left_out_and_ends_when_it_thaws(led: Led, start: Sta
     frozen = members.pop(led.generations[0].members[1])
     frozen.process.send_signal(signal.SIGSTOP)
 
-    found = [one.found() for one in members.values()]
+    found = [one.wait_for_result() for one in members.values()]
     frozen.process.send_signal(signal.SIGCONT)
 
     assert max(differ(one, alone) for one in found) < EXACT
     assert frozen.process.wait(30) == 3
-    assert "takes part no more: silent for" in frozen.said()
+    assert "takes part no more: silent for" in frozen.read_output()
 
 
 @pytest.mark.parametrize("led", [2], indirect=True)
@@ -79,7 +79,7 @@ def test_who_comes_later_gets_the_state_when_there_is_room(led: Led, start: Star
     until(lambda: "c" in led.leader.members())
     members.pop("a").process.kill()
 
-    found = [one.found() for one in (*members.values(), late)]
+    found = [one.wait_for_result() for one in (*members.values(), late)]
 
     assert max(differ(one, alone) for one in found) < EXACT
     assert [set(one.members) for one in led.generations] == [{"a", "b"}, {"b", "c"}]
@@ -95,7 +95,7 @@ def test_members_go_on_while_nobody_leads_them_and_after_it(led: Led, start: Sta
     until(lambda: led.steps() > before + 3)
     members.pop("b").process.kill()
 
-    found = [one.found() for one in members.values()]
+    found = [one.wait_for_result() for one in members.values()]
 
     assert max(differ(one, alone) for one in found) < EXACT
     assert [(one.attempt, len(one.members)) for one in led.generations] == [(1, 3), (2, 2)]
@@ -108,7 +108,7 @@ def test_the_store_may_die_before_the_next_generation(led: Led, start: Start, al
         os.kill(one.store(), signal.SIGKILL)
     members.pop("b").process.kill()
 
-    found = [one.found() for one in members.values()]
+    found = [one.wait_for_result() for one in members.values()]
 
     assert max(differ(one, alone) for one in found) < EXACT
 
@@ -119,7 +119,7 @@ def test_all_killed_go_on_from_the_last_checkpoint(led: Led, start: Start, alone
     for one in members:
         one.process.kill()
 
-    found = [one.found() for one in [start(name, *PACE) for name in "def"]]
+    found = [one.wait_for_result() for one in [start(name, *PACE) for name in "def"]]
 
     assert max(differ(one, alone) for one in found) < EXACT
     assert any(one.from_checkpoint and one.first_step >= stored for one in led.generations[1:])
@@ -140,8 +140,8 @@ def test_what_is_wrong_with_a_program_is_said_and_the_run_can_be_resumed(
     statuses = [one.process.wait(60) for one in members]
 
     assert statuses == [3, 3]
-    assert any(said in one.said() for one in members)
-    assert differ(start("c").found(), alone) < EXACT
+    assert any(said in one.read_output() for one in members)
+    assert differ(start("c").wait_for_result(), alone) < EXACT
 
 
 OTHERS = {
@@ -160,4 +160,4 @@ def test_a_checkpoint_of_another_run_is_refused(led: Led, start: Start, word: st
     other = start("b", *PACE, word)
 
     assert other.process.wait(60) == 3
-    assert said in other.said()
+    assert said in other.read_output()

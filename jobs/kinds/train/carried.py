@@ -79,8 +79,9 @@ class Carried:
     def _drop(self) -> None:
         """Also the drafts of launchers that were killed."""
         kept = min(map(_steps, self._files()), default=0)
-        drafts = [name for name in self._listed() if name.startswith(".")]
-        for name in [*self._names()[:-KEPT], *drafts]:
+        listed = self._listed()
+        drafts = [name for name in listed if name.startswith(".")]
+        for name in [*_checkpoints(listed)[:-KEPT], *drafts]:
             if (steps_of(name.removeprefix(".")) or kept) < kept:
                 self._client.delete(f"{self._stored}/{name}")
 
@@ -112,14 +113,19 @@ class Carried:
 
     def _names(self) -> list[str]:
         """Of the stored ones, the oldest first."""
-        found = [Path(name) for name in self._listed() if steps_of(name) is not None]
-        return [file.name for file in sorted(found, key=_steps)]
+        return _checkpoints(self._listed())
 
     def _listed(self) -> list[str]:
         try:
             return [Path(one.path).name for one in self._client.list_status(self._stored)]
         except FileNotFoundError:
             return []
+
+
+def _checkpoints(names: Iterable[str]) -> list[str]:
+    """Those of checkpoints, the oldest first."""
+    found = [Path(name) for name in names if steps_of(name) is not None]
+    return [file.name for file in sorted(found, key=_steps)]
 
 
 def _steps(file: Path) -> int:

@@ -6,7 +6,6 @@ master at once when the program has ended. HDFS is spoken to by a thread of its 
 
 from __future__ import annotations
 
-import ctypes
 import http.client
 import json
 import os
@@ -23,6 +22,7 @@ from urllib.parse import urlsplit
 
 from jobs.kinds.train.carried import Carried
 from jobs.kinds.train.launcher_settings import LauncherSettings
+from jobs.kinds.train.sessions import die_with_parent, signal_session
 from jobs.kinds.train.where import Where
 from learning.lead.calls import MEMBER, Doing, Say
 from learning.member.surroundings import write
@@ -38,8 +38,6 @@ GOODBYE_SECONDS = 2.0
 PYTHON = ("python", "python3")
 ENDED_BY_SIGTERM = 143
 """What a process ends with that SIGTERM ended."""
-_SET_DEATH_SIGNAL = 1
-_LIBC = ctypes.CDLL(None)
 
 
 class Failed(Exception):
@@ -128,7 +126,7 @@ def _run(settings: LauncherSettings, environment: Mapping[str, str], process: st
             argv,
             env={**environment, **told},
             start_new_session=True,
-            preexec_fn=partial(_die_with_parent, os.getpid()),
+            preexec_fn=partial(die_with_parent, os.getpid()),  # YARN does not know its session
         )
     except OSError as error:
         raise Failed(f"{settings.argv[0]} cannot be started: {error.strerror}") from error
@@ -160,30 +158,13 @@ def _end(program: subprocess.Popen[bytes]) -> None:
     """End the program with all that it has started: SIGTERM, then SIGKILL."""
     try:
         if program.poll() is None:
-            _signal(program, signal.SIGTERM)
+            signal_session(program, signal.SIGTERM)
             until = time.monotonic() + END_SECONDS
-            while _signal(program, 0) and time.monotonic() < until:
+            while signal_session(program, 0) and time.monotonic() < until:
                 time.sleep(TICK_SECONDS)
     finally:
-        _signal(program, signal.SIGKILL)
+        signal_session(program, signal.SIGKILL)
         program.wait()
-
-
-def _signal(program: subprocess.Popen[bytes], number: int) -> bool:
-    """Whether anything of its session is left to hear it; 0 is heard by nobody."""
-    program.poll()
-    try:
-        os.killpg(program.pid, number)
-    except ProcessLookupError:
-        return False
-    return True
-
-
-def _die_with_parent(parent: int) -> None:
-    """Have the kernel kill this process when the launcher ends in whatever way: YARN does not know its session."""
-    _LIBC.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
 
 
 def _leave(number: int, _: FrameType | None) -> None:

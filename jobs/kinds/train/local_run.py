@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import os
 import queue
@@ -12,7 +11,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -24,6 +23,7 @@ from jobs.application.status import JobStatus
 from jobs.errors import JobError
 from jobs.kinds.train.hearing import RunHearing
 from jobs.kinds.train.news import LEFT_EARLY, left_early, sentence
+from jobs.kinds.train.sessions import die_with_parent, signal_session
 from learning.lead.leader import Leader
 from learning.member.surroundings import write
 from learning.state.checkpoints import Checkpoints
@@ -40,8 +40,6 @@ READ_SECONDS = 2.0
 """How long what an ended process has printed may take to arrive; a program that it has left behind keeps its pipe."""
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 """Several processes with a thread for each core each would only disturb one another."""
-_SET_DEATH_SIGNAL = 1
-_LIBC = ctypes.CDLL(None)
 
 
 class LocalRun:
@@ -107,7 +105,7 @@ class LocalRun:
                 text=True,
                 errors="replace",
                 start_new_session=True,
-                preexec_fn=partial(_die_with_parent, os.getpid()),
+                preexec_fn=partial(die_with_parent, os.getpid()),
             )
         except OSError as error:
             raise JobError(
@@ -198,7 +196,7 @@ class LocalRun:
         try:
             self._signal(signal.SIGTERM)
             until = time.monotonic() + END_SECONDS
-            while any(map(_is_left, self._processes.values())) and time.monotonic() < until:
+            while any(signal_session(one, 0) for one in self._processes.values()) and time.monotonic() < until:
                 time.sleep(TICK_SECONDS)
         finally:
             self._signal(signal.SIGKILL)
@@ -209,26 +207,8 @@ class LocalRun:
                 reader.join(max(0.0, until - time.monotonic()))
 
     def _signal(self, number: signal.Signals) -> None:
-        for process in filter(_is_left, self._processes.values()):
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, number)
-
-
-def _is_left(process: subprocess.Popen[str]) -> bool:
-    """Whether anything of its session runs."""
-    process.poll()
-    try:
-        os.killpg(process.pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
-def _die_with_parent(parent: int) -> None:
-    """Have the kernel kill this process when its parent ends in whatever way."""
-    _LIBC.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
+        for process in self._processes.values():
+            signal_session(process, number)
 
 
 @contextmanager

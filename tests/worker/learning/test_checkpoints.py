@@ -55,9 +55,9 @@ def kept(folder: Path) -> list[int]:
     return sorted(steps for file in folder.iterdir() if (steps := steps_of(file.name)) is not None)
 
 
-def store(storing: Storing, steps: int, confirmed: int = 0, is_last: bool = False) -> None:
+def store(storing: Storing, steps: int, confirmed: int = 0) -> None:
     """Without anything that still runs afterwards."""
-    storing.store(steps, lambda: state(steps), is_last=is_last, confirmed=confirmed)
+    storing.store(steps, lambda: state(steps), confirmed=confirmed)
     for thread in threading.enumerate():
         if thread.name == "checkpoint":
             thread.join()
@@ -180,7 +180,7 @@ def test_the_last_state_is_stored_even_if_it_is_not_due(tmp_path: Path) -> None:
     storing = Storing(Checkpoints(tmp_path), NEVER)
 
     store(storing, 1)
-    store(storing, 2, is_last=True)
+    storing.ensure(2, lambda: state(2), confirmed=0)
 
     assert kept(tmp_path) == [2]
 
@@ -197,8 +197,8 @@ def test_ensure_waits_for_what_is_being_written_and_stores_nothing_twice(
         packed.append(1)
         return state(1)
 
-    storing.store(1, pack, is_last=False, confirmed=0)
-    storing.store(1, pack, is_last=False, confirmed=0)
+    storing.store(1, pack, confirmed=0)
+    storing.store(1, pack, confirmed=0)
     assert packed == [1], "a state is packed while another is written"
     threading.Timer(0.1, go_on.set).start()
     storing.ensure(1, pack, confirmed=0)
@@ -208,18 +208,14 @@ def test_ensure_waits_for_what_is_being_written_and_stores_nothing_twice(
     assert (storing.last, kept(tmp_path)) == (2, [1, 2])
 
 
-@pytest.mark.parametrize("way", ["is_last", "ensure"])
-def test_a_last_state_that_cannot_be_stored_ends_the_run(tmp_path: Path, way: str) -> None:
+def test_a_last_state_that_cannot_be_stored_ends_the_run(tmp_path: Path) -> None:
     folder = tmp_path / "checkpoints"
     folder.mkdir()
     storing = Storing(Checkpoints(folder), NEVER)
     shutil.rmtree(folder)
 
     with pytest.raises(LearningError, match=rf"cannot be kept in {folder} \(No such file or directory\): {REMEDY}"):
-        if way == "is_last":
-            store(storing, 9, is_last=True)
-        else:
-            storing.ensure(9, lambda: state(9), confirmed=0)
+        storing.ensure(9, lambda: state(9), confirmed=0)
     folder.mkdir()
     storing.ensure(9, lambda: state(9), confirmed=0)
 

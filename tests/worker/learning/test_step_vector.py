@@ -12,7 +12,7 @@ def added_up(*vectors: StepVector) -> Heard:
     """As gloo does it."""
     total = torch.stack([one.data for one in vectors]).sum(0)
     vectors[0].data.copy_(total)
-    return vectors[0].heard()
+    return vectors[0].read()
 
 
 def member(rank: int, of: int = 2, dtype: torch.dtype = torch.float32) -> StepVector:
