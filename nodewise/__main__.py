@@ -31,6 +31,7 @@ COMMANDS = {
     "notebook": "jobs.commands.notebook:notebook",
     "task": "jobs.commands.task.task_group:task",
     "queue": "jobs.commands.task.task_queue:queue",
+    "train": "jobs.commands.training.train_group:train",
     "doctor": "nodewise.doctor.command:doctor",
     "completion": "nodewise.completion:completion",
     "uninstall": "nodewise.uninstall:uninstall",

@@ -1,10 +1,13 @@
-"""Our own code as one file that travels with a job, so that nodes need the libraries but not us."""
+"""What travels with a job: our own code, so that nodes need the libraries but not us, and the user's files."""
 
 from __future__ import annotations
 
 import io
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
+
+from jobs.errors import JobError
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKER_PYTHON = ROOT / ".venv-worker" / "bin" / "python"
@@ -12,6 +15,8 @@ WORKER_PYTHON = ROOT / ".venv-worker" / "bin" / "python"
 WORKER_PYTHON_VARIABLE = "NODEWISE_WORKER_PYTHON"
 ROOMS = ("infosvc/wire", "locality", "hadoop", "boxes", "learning", "jobs")
 """What the application master and the workers import."""
+FILES = ("infosvc/__init__.py", "nodewise/__init__.py", "nodewise/learning.py")
+"""Modules of other rooms: the last is what a program that trains imports."""
 
 
 def code_zip() -> bytes:
@@ -25,8 +30,29 @@ def code_zip() -> bytes:
     return sink.getvalue()
 
 
+def with_uploads(argv: Sequence[str], files: Sequence[str]) -> tuple[list[str], dict[str, Path]]:
+    """The program's line as it is on the nodes, and what is laid beside it there, by name.
+
+    A program of this machine (`./program`) travels as the files do; any other one is on the nodes. JobError when a file
+    is not there, or two have one name.
+    """
+    program = Path(argv[0])
+    travels = "/" in argv[0] and not program.is_absolute()
+    found = [*map(Path, files), *([program] if travels else [])]
+    for file in found:
+        if not file.is_file():
+            raise JobError(
+                f"{file} is not a file of this machine", remedy="give a path, or the name of a program on the nodes"
+            )
+    uploads = {file.name: file for file in found}
+    if len(uploads) < len({file.absolute() for file in found}):
+        remedy = "rename one: all files are put into one folder on the nodes"
+        raise JobError("two of the files have the same name", remedy=remedy)
+    return [f"./{program.name}" if travels else argv[0], *argv[1:]], uploads
+
+
 def _sources() -> list[Path]:
-    found = {ROOT / "infosvc" / "__init__.py"}
+    found = {ROOT / name for name in FILES}
     for room in ROOMS:
         found |= {*(ROOT / room).rglob("*.py"), *(ROOT / room).rglob("*.j2")}
     return sorted(found)

@@ -20,6 +20,7 @@ KINDS: Mapping[str, str] = {
     "classify": "jobs.kinds.classify.coordinator:Classify",
     "command": "jobs.kinds.command.coordinator:Command",
     "task": "jobs.kinds.task.runner:Task",
+    "train": "jobs.kinds.train.coordinator:Train",
 }
 
 

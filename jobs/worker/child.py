@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
 import mmap
 import os
 import queue
-import signal
 import struct
 import threading
 import time
@@ -23,7 +21,6 @@ from jobs.itemwork.messages import Item
 from jobs.worker.reading import Fetched, Reader, Stalled, Unreadable
 
 WAITING_SECONDS = 1.0
-_SET_DEATH_SIGNAL = 1
 
 
 @dataclass(frozen=True)
@@ -71,13 +68,6 @@ class Pulse:
     def count(self) -> int:
         """How far it is."""
         return int(struct.unpack_from("Q", self._shared, 0)[0])
-
-
-def die_with_parent(parent: int) -> None:
-    """Have the kernel kill this process when its parent, whose process id is given, ends in whatever way."""
-    ctypes.CDLL(None, use_errno=True).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
 
 
 class Looker:

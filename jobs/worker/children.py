@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 
-from jobs.worker.child import Broken, Chunk, Done, Pulse, die_with_parent
+from jobs.worker.child import Broken, Chunk, Done, Pulse
+from jobs.worker.sessions import die_with_parent
 
 DEPTH = 2
 """Chunks that a process has at once: one that it looks at, and one that it reads meanwhile."""

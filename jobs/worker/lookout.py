@@ -15,7 +15,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 
 from jobs.images.storage import Storage
-from jobs.worker.child import die_with_parent
+from jobs.worker.sessions import die_with_parent
 
 PAUSE_SECONDS = 1.0
 LONGEST_SECONDS = 15.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 from collections.abc import Callable
@@ -13,13 +14,10 @@ from typing import Any
 import pytest
 
 from jobs.application.package import ROOT, WORKER_PYTHON
-from jobs.kinds import KINDS
 from tests.cluster.site import Site, nodewise, succeed, until
-
-pytestmark = pytest.mark.skipif("train" not in KINDS, reason="the kind of job train is not listed yet")
+from tests.recipes.pages import block
 
 PROGRAM = ROOT / "tests" / "learning" / "member.py"
-SMALLEST = ROOT / "tests" / "learning" / "train.py"
 EXACT = 1e-10
 HELD = """
 import pathlib, runpy, sys, time
@@ -155,9 +153,11 @@ def test_a_program_that_fails_ends_the_run_with_its_own_words_and_another_resume
     assert report(site, output)["generations"][0]["from_checkpoint"]
 
 
-def test_the_smallest_program_trains_on_the_cluster(site: Site) -> None:
-    words = ["--members", "2:3", "--output", "hdfs:///out/train1", "--file", str(SMALLEST), "--memory", "512", "--wait"]
+def test_the_program_of_the_manual_trains_on_the_cluster(site: Site, tmp_path: Path) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(block("training-program"))
+    line = block("training-submit").replace("--file train.py", f"--file {program}")
 
-    told = succeed(nodewise(site.cluster.home, "train", "submit", *words, "--", "python", "train.py", url=site.url))
+    told = succeed(nodewise(site.cluster.home, *shlex.split(line)[1:], url=site.url))
 
     assert "50 of 50" in told and "succeeded" in told

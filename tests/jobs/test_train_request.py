@@ -11,26 +11,16 @@ import pytest
 
 from hadoop.client.yarn import Application
 from jobs.application.submit import Order
-from jobs.commands.training.train_group import train
 from jobs.errors import JobError
 from jobs.kinds.train.news import History, by_node, last_loss, sentence
 from jobs.kinds.train.request import TrainRequest, check, order
 from jobs.kinds.train.settings import TrainSettings
 from learning.lead.calls import Done
 from locality.training.generation_events import Began, Checkpointed, EndAnnounced, Event, Finished, Generation, Lost
-from nodewise.__main__ import cli
 from tests.in_process import nodewise
 from tests.jobs.following import RUNNING, SUCCEEDED
 
-pytestmark = pytest.mark.usefixtures("listed")
-
 SETTINGS = TrainSettings(argv=["python", "train.py"], output="hdfs:///out/run1", members="2")
-
-
-@pytest.fixture
-def listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command lists its group `train`."""
-    monkeypatch.setitem(cli.commands, "train", train)
 
 
 class Cluster:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -15,16 +16,7 @@ import pytest
 
 from jobs.application.package import ROOT, WORKER_PYTHON
 from learning.member.surroundings import VARIABLE
-
-PROGRAM = ROOT / "tests" / "learning" / "train.py"
-NODEWISE = """
-from jobs.commands.training.train_group import train
-from nodewise.__main__ import cli, main
-
-cli.add_command(train)
-main()
-"""
-"""The command with the group `train`, which it does not list yet."""
+from tests.recipes.pages import block
 
 Run = Callable[..., "subprocess.Popen[str]"]
 
@@ -32,11 +24,11 @@ Run = Callable[..., "subprocess.Popen[str]"]
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[Run]:
     """run(words of `nodewise train local`): it, with the smallest program in the folder."""
-    (tmp_path / "train.py").write_text(PROGRAM.read_text())
+    (tmp_path / "train.py").write_text(block("training-program"))
     started: list[subprocess.Popen[str]] = []
 
     def begin(*words: str) -> subprocess.Popen[str]:
-        line = [sys.executable, "-c", NODEWISE, "train", "local", *words]
+        line = [sys.executable, "-m", "nodewise", "train", "local", *words]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         started.append(
             subprocess.Popen(
@@ -57,7 +49,8 @@ def losses(said: str) -> set[str]:
 
 
 def test_three_processes_train_and_a_later_run_goes_on_from_their_checkpoint(run: Run) -> None:
-    words = ["--members", "3", "--folder", "run", "--", str(WORKER_PYTHON), "train.py"]
+    line = block("training-local").replace(".venv-worker/bin/python", str(WORKER_PYTHON))
+    words = shlex.split(line)[len(("nodewise", "train", "local")) :]
 
     first = run(*words)
     said, _ = first.communicate(timeout=120)

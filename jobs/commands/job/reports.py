@@ -16,7 +16,7 @@ from jobs.reports.report import JobReport
 
 def show_reports(submitter: Submitter, outputs: Sequence[str], as_json: bool) -> list[JobReport]:
     """Print them side by side, and return them; JobError where there is none."""
-    bodies = [_read_report(submitter, output) for output in outputs]
+    bodies = [read_report(submitter, output) for output in outputs]
     reports = [JobReport.from_json(body) for body in bodies]
     show(as_json, bodies[0] if len(bodies) == 1 else bodies, tables.comparison(reports))
     if not as_json:
@@ -29,7 +29,8 @@ def show_reports(submitter: Submitter, outputs: Sequence[str], as_json: bool) ->
     return reports
 
 
-def _read_report(submitter: Submitter, output: str) -> dict[str, Any]:
+def read_report(submitter: Submitter, output: str) -> dict[str, Any]:
+    """The report in an output; JobError when there is none that can be read."""
     name = f"{output.rstrip('/')}/report.json"
     if not submitter.filesystem.exists(name):
         raise JobError(

@@ -7,10 +7,11 @@ import click
 from jobs.commands.lazy_group import LazyGroup
 
 TRAIN_COMMANDS = {
-    "kill": "jobs.commands.job.job_kill:kill",
+    "kill": "jobs.commands.training.train_jobs:kill",
     "local": "jobs.commands.training.train_local:local",
-    "logs": "jobs.commands.job.job_logs:logs",
-    "status": "jobs.commands.job.job_status:status",
+    "logs": "jobs.commands.training.train_jobs:logs",
+    "report": "jobs.commands.training.train_report:report",
+    "status": "jobs.commands.training.train_jobs:status",
     "submit": "jobs.commands.training.train_submit:submit",
 }
 """The name after `nodewise train`  ->  module:command; a run is a job, whose commands serve it, too."""

@@ -13,6 +13,7 @@ from jobs.application.master import master_file, put
 from jobs.images.rows_size import LARGEST_ROW
 from jobs.kinds.classify.settings import ClassifySettings
 from jobs.worker.settings import InferenceOptions, WorkerSettings
+from jobs.worker.threads import ONE_THREAD
 
 CODE, SETTINGS = "code.zip", "worker.json"
 
@@ -69,8 +70,7 @@ class Launches:
             "PYTHONUNBUFFERED": "1",
             "HADOOP_CONF_DIR": self._spec.conf_dir,
             "HADOOP_USER_NAME": self._spec.user,
-            "OMP_NUM_THREADS": "1",
-            "MXNET_CPU_WORKER_NTHREADS": "1",
+            **ONE_THREAD,
             # MXNet imports distutils, and setuptools' stand-in for it would take a third of a second.
             "SETUPTOOLS_USE_DISTUTILS": "stdlib",
         }

@@ -22,14 +22,12 @@ from jobs.application.coordinator import (
 )
 from jobs.application.exits import Exit
 from jobs.application.journal import Record
-from jobs.division.capability import wait
+from jobs.division.best_nodes import measure
 from jobs.errors import JobError
 from jobs.kinds.command.settings import CommandSettings
 
 PLANNED, EXITED = "planned", "exited"
 """Records of the journal: which nodes are used in which order, and that a copy has ended well."""
-VALUE_SECONDS = 10.0
-"""How long a value may be overdue before the job gives up."""
 UNIT = "copies"
 FAILURES = (Exit.CRASHED, Exit.KILLED, Exit.MEMORY)
 """Exits that are the program's own, so that another node would not help."""
@@ -125,12 +123,7 @@ class Command(Coordinator):
 
     def _best(self, knowledge: Knowledge) -> list[str]:
         nodes, capability = knowledge.nodes(), self._settings.capability
-        if capability is None:
-            return nodes
-        values = {
-            node: value.number() for node, value in wait(knowledge.client, capability, nodes, VALUE_SECONDS).items()
-        }
-        return sorted((node for node in nodes if values[node] > 0), key=lambda node: -values[node])
+        return nodes if capability is None else list(measure(knowledge.client, capability, nodes))
 
     def _launch(self, seat: Seat) -> Launch:
         settings, spec = self._settings, self._attempt.spec

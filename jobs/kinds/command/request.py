@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from jobs.application.job_spec import JobOptions
+from jobs.application.package import with_uploads
 from jobs.application.submit import InfoAccess, Order, Submitter
 from jobs.division import capability as capabilities
 from jobs.errors import JobError
@@ -41,23 +42,11 @@ def check(submitter: Submitter, request: RunRequest) -> None:
 
 def order(request: RunRequest) -> Order:
     """The job as it is submitted; JobError when a file is not there, or two have one name."""
-    program = Path(request.settings.argv[0])
-    travels = "/" in request.settings.argv[0] and not program.is_absolute()
-    files = [*map(Path, request.settings.files), *([program] if travels else [])]
-    for file in files:
-        if not file.is_file():
-            raise JobError(
-                f"{file} is not a file of this machine", remedy="give a path, or the name of a program on the nodes"
-            )
-    uploads = {file.name: file for file in files}
-    if len(uploads) < len({file.absolute() for file in files}):
-        remedy = "rename one: all files are put into one folder on the nodes"
-        raise JobError("two of the files have the same name", remedy=remedy)
-    argv = [f"./{program.name}" if travels else request.settings.argv[0], *request.settings.argv[1:]]
+    argv, uploads = with_uploads(request.settings.argv, request.settings.files)
     settings = replace(request.settings, argv=argv, files=sorted(uploads))
     return Order(
         kind="command",
-        name=f"nodewise {program.name}",
+        name=f"nodewise {Path(argv[0]).name}",
         settings=asdict(settings),
         options=request.options,
         access=request.access,

@@ -34,6 +34,7 @@ from jobs.kinds.train.launcher_settings import LauncherSettings
 from jobs.kinds.train.news import LEFT_EARLY, History, by_node, last_loss, left_early
 from jobs.kinds.train.settings import TrainSettings
 from jobs.kinds.train.stored import newest
+from jobs.worker.threads import ONE_THREAD
 from learning.lead.calls import Doing, Done
 from learning.lead.leader import Leader, Member
 from locality.training.generation_events import Checkpointed, Event, from_body, to_body
@@ -53,7 +54,6 @@ LAST_SECONDS = 300.0
 MOST_NEWS = 10
 FAILURES = (Exit.CRASHED, Exit.KILLED, Exit.MEMORY)
 """Exits that are the program's own, so that another node would not help."""
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MXNET_CPU_WORKER_NTHREADS": "1"}
 
 
 class Train(Coordinator):
@@ -205,7 +205,11 @@ class Train(Coordinator):
     def _section(self, members: Mapping[str, Member]) -> dict[str, str]:
         loss = last_loss(one.done for one in members.values())
         computing = sum(one.doing is Doing.COMPUTES for one in members.values())
-        section = {"Program": self._settings.argv[0], "Members": f"{computing}, {self._leader.phase.value}"}
+        section = {
+            "Program": self._settings.argv[0],
+            "Output": self._settings.output,
+            "Members": f"{computing}, {self._leader.phase.value}",
+        }
         return section if loss is None else section | {"Loss": f"{loss:.6g}"}
 
     def _refuse_left_early(self, container: Container) -> None:

@@ -22,8 +22,8 @@ from urllib.parse import urlsplit
 
 from jobs.kinds.train.carried import Carried
 from jobs.kinds.train.launcher_settings import LauncherSettings
-from jobs.kinds.train.sessions import die_with_parent, signal_session
 from jobs.kinds.train.where import Where
+from jobs.worker.sessions import die_with_parent, signal_session
 from learning.lead.calls import MEMBER, Doing, Say
 from learning.member.surroundings import write
 

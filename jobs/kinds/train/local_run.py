@@ -23,7 +23,8 @@ from jobs.application.status import JobStatus
 from jobs.errors import JobError
 from jobs.kinds.train.hearing import RunHearing
 from jobs.kinds.train.news import LEFT_EARLY, left_early, sentence
-from jobs.kinds.train.sessions import die_with_parent, signal_session
+from jobs.worker.sessions import die_with_parent, signal_session
+from jobs.worker.threads import ONE_THREAD
 from learning.lead.leader import Leader
 from learning.member.surroundings import write
 from learning.state.checkpoints import Checkpoints
@@ -38,7 +39,6 @@ END_SECONDS = 10.0
 """How long processes may take to end after SIGTERM."""
 READ_SECONDS = 2.0
 """How long what an ended process has printed may take to arrive; a program that it has left behind keeps its pipe."""
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 """Several processes with a thread for each core each would only disturb one another."""
 
 

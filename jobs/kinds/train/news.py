@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,10 +22,8 @@ def sentence(event: Event) -> str:
     """
     match event:
         case Generation():
-            where = ", from a checkpoint" if event.from_checkpoint and event.first_step else ""
-            return (
-                f"generation {event.number} computes from step {event.first_step:,} on{where}: "
-                f"{', '.join(event.members)}"
+            return computes(
+                event.number, event.first_step, event.members, is_resumed=event.from_checkpoint and event.first_step > 0
             )
         case EndAnnounced():
             return f"generation {event.number} ends: {event.reason}"
@@ -37,6 +35,16 @@ def sentence(event: Event) -> str:
             return f"all {event.steps:,} steps are done"
         case Began():
             return f"attempt {event.attempt} leads the run" if event.attempt > 1 else ""
+
+
+def computes(number: int, first_step: int, members: Sequence[str], *, is_resumed: bool) -> str:
+    """Who computes from a step on.
+
+    >>> computes(2, 40, ["a", "b"], is_resumed=True)
+    'generation 2 computes from step 40 on, from a checkpoint: a, b'
+    """
+    where = ", from a checkpoint" if is_resumed else ""
+    return f"generation {number} computes from step {first_step:,} on{where}: {', '.join(members)}"
 
 
 def left_early(who: str, member: Member | None) -> str:

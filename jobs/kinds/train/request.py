@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from jobs.application.job_spec import JobOptions
+from jobs.application.package import with_uploads
 from jobs.application.submit import InfoAccess, Order, Submitter
 from jobs.errors import JobError
 from jobs.kinds.train.settings import TrainSettings
-from jobs.kinds.train.uploads import with_uploads
 
 
 @dataclass(frozen=True)

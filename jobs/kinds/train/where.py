@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from jobs.images.storage import Hdfs
+from jobs.worker.lookout import look
 
 
 class Where:
@@ -20,21 +20,13 @@ class Where:
     def look(self) -> bool:
         """Look again; whether the job's folder is gone."""
         try:
-            address = str(json.loads(self._storage.read(self._master, 0, None))["address"])
-        except FileNotFoundError:
-            return self._is_gone()
-        except Exception as error:  # whatever the client raises: HDFS is away, or the file is just being written
+            found = look(self._storage, self._master)
+        except Exception as error:  # whatever the client raises: HDFS is away
             print(f"the address of the application master cannot be read: {error}", flush=True)
             return False
-        if address != self.address:
-            self.address = address
+        if found.address and found.address != self.address:
+            self.address = found.address
             draft = self._file.with_suffix(".new")
-            draft.write_text(address)
+            draft.write_text(self.address)
             draft.replace(self._file)
-        return False
-
-    def _is_gone(self) -> bool:
-        try:
-            return not self._storage.exists(self._master.rpartition("/")[0])
-        except Exception:  # as above
-            return False
+        return found.gone
