@@ -84,10 +84,10 @@ def end(site: Site, job_id: str) -> dict[str, Any]:
     return found
 
 
-def report(site: Site, output: str) -> dict[str, Any]:
-    with site.hdfs().read(f"{output}/report.json") as source:
-        found: dict[str, Any] = json.load(source)
-        return found
+def report(site: Site, run: str) -> dict[str, Any]:
+    """By the output of a run, or by its id."""
+    found: dict[str, Any] = json.loads(succeed(nodewise(site.cluster.home, "train", "report", run, "--json")))
+    return found
 
 
 def processes(job_id: str, word: str) -> list[int]:
@@ -131,7 +131,7 @@ def test_members_and_a_master_that_are_killed_change_nothing_of_what_is_found(
     found = found_by_members(site, job_id)
     assert len(found) >= 2
     assert max(differ(one, alone) for one in found) < EXACT
-    told = report(site, output)
+    told = report(site, job_id)
     assert (told["steps"], told["checkpoint"]) == (64, 64)
     assert told["losses"] and all(loss["cost_seconds"] is not None for loss in told["losses"])
     assert sum(node["samples"] for node in told["nodes"].values()) > 0
@@ -150,7 +150,7 @@ def test_a_program_that_fails_ends_the_run_with_its_own_words_and_another_resume
     assert end(site, again)["final"] == "SUCCEEDED"
     (found,) = found_by_members(site, again)
     assert differ(found, alone) < EXACT
-    assert report(site, output)["generations"][0]["from_checkpoint"]
+    assert report(site, f"hdfs://{output}")["generations"][0]["from_checkpoint"]
 
 
 def test_the_program_of_the_manual_trains_on_the_cluster(site: Site, tmp_path: Path) -> None:
@@ -158,6 +158,8 @@ def test_the_program_of_the_manual_trains_on_the_cluster(site: Site, tmp_path: P
     program.write_text(block("training-program"))
     line = block("training-submit").replace("--file train.py", f"--file {program}")
 
-    told = succeed(nodewise(site.cluster.home, *shlex.split(line)[1:], url=site.url))
+    ran = nodewise(site.cluster.home, *shlex.split(line)[1:], url=site.url)
 
-    assert "50 of 50" in told and "succeeded" in told
+    assert ran.returncode == 0 and "50 of 50" in ran.stderr, ran.stderr
+    shown = succeed(nodewise(site.cluster.home, "train", "report", "hdfs:///out/train1"))
+    assert "50 steps in" in shown and "generation 1 computes from step 0 on" in shown
