@@ -21,10 +21,14 @@ class Gone(Exception):
 
 
 class Request(NamedTuple):
-    """What a POST brings: the part of its address behind the question mark, and its body."""
+    """What a POST brings: the part of its address behind the question mark, and its body.
+
+    `connection` is the same object for all requests that come by one connection.
+    """
 
     query: str
     body: bytes
+    connection: object = None
 
 
 class Caller(msgspec.Struct):

@@ -224,7 +224,7 @@ class Containers:
                 return place, place.container
         seat = self._known.get(container_id)
         for place in self._places:  # a program that needs no application master may have ended while there was none
-            if place.seat == seat and not place.container and place.role.silence is None and place.state != "done":
+            if place.seat == seat and not place.container and place.role.ends_alone and place.state != "done":
                 self._session.withdraw(place.request)
                 return place, Container(seat, container_id, "")
         return None, None

@@ -113,15 +113,17 @@ class Role:
     """Containers of one sort: number 0 on the first of `nodes`, number 1 on the second, and so on.
 
     `launch` says what a container runs, and what it needs. `silence` is for programs that call the application master:
-    one that says nothing for so many seconds is ended and asked for again. A node that is left out, or late, gives its
-    seat to the first of `spares`. Numbers in `done` need no container any more. The job ends when no node of the role
-    is left that could go on, and with `all_needed` when one is missing.
+    one that says nothing for so many seconds is ended and asked for again. One that `ends_alone` may do so while there
+    is no application master, and the next one counts that. A node that is left out, or late, gives its seat to the
+    first of `spares`. Numbers in `done` need no container any more. The job ends when no node of the role is left that
+    could go on, and with `all_needed` when one is missing.
     """
 
     name: str
     nodes: Sequence[str]
     launch: Callable[[Seat], Launch]
     silence: float | None = None
+    ends_alone: bool = False
     spares: Sequence[str] = ()
     all_needed: bool = False
     done: frozenset[int] = frozenset()
@@ -179,6 +181,10 @@ class Hearing:
     def hear(self, call: str, request: Request) -> Mapping[str, Any] | None:
         """Answer a call; Refused, Gone, or HadoopError, after which it is made again."""
         raise NotImplementedError(call)
+
+    def hang_up(self, connection: object) -> None:  # noqa: ARG002 of those that do not look at connections
+        """A connection has ended; that of a program that was killed ends at once."""
+        return
 
 
 class Coordinator(Hearing, ABC):

@@ -44,6 +44,8 @@ class Hearer(Protocol):
 
     def hear(self, call: str, request: Request) -> Mapping[str, Any] | None: ...
 
+    def hang_up(self, connection: object) -> None: ...
+
 
 class Listener:
     """Listens from the beginning; before `tell` there is nothing to show, and before `serve` nothing to do.
@@ -129,6 +131,11 @@ class Listener:
                 traceback.print_exc()
             return _error(500, str(error))
 
+    def hang_up(self, connection: object) -> None:
+        """A connection has ended."""
+        if (hearer := self._hearer) is not None:
+            hearer.hang_up(connection)
+
     def _note(self, call: Failed) -> Reply:
         self.reasons[call.container_id] = call.reason
         if call.everywhere:
@@ -168,7 +175,7 @@ class _Handler(Handler):
         elif length > most:
             self._refuse(_error(413, f"the body has {length} bytes, and {target.path} takes {most}"), length)
         else:
-            request = Request(target.query, self.read_body(length, in_own_time=True))
+            request = Request(target.query, self.read_body(length, in_own_time=True), self.connection)
             self.reply(self.server.listener.hear(target.path, request))
 
     def _refuse(self, reply: Reply, length: int | None) -> None:
@@ -182,3 +189,9 @@ class _Server(Server):
     def __init__(self, host: str, listener: Listener, patience: float) -> None:
         self.listener = listener
         super().__init__((host, 0), _Handler, patience, most_strangers=MOST_STRANGERS)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self.listener.hang_up(request)

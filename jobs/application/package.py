@@ -18,6 +18,9 @@ ROOMS = ("infosvc/wire", "locality", "hadoop", "boxes", "learning", "jobs")
 FILES = ("infosvc/__init__.py", "nodewise/__init__.py", "nodewise/learning.py")
 """Modules of other rooms: the last is what a program that trains imports."""
 
+TAKEN = frozenset(("code.zip", "info_ca", "info_token", "job.json", "journal", "master.json", "train.json", "training"))
+"""Names in the folders where a job's files are."""
+
 
 def code_zip() -> bytes:
     """A zip to be put on PYTHONPATH; the same sources make the same bytes."""
@@ -34,7 +37,7 @@ def with_uploads(argv: Sequence[str], files: Sequence[str]) -> tuple[list[str], 
     """The program's line as it is on the nodes, and what is laid beside it there, by name.
 
     A program of this machine (`./program`) travels as the files do; any other one is on the nodes. JobError when a file
-    is not there, or two have one name.
+    is not there, two have one name, or one has a name that is taken.
     """
     program = Path(argv[0])
     travels = "/" in argv[0] and not program.is_absolute()
@@ -44,6 +47,8 @@ def with_uploads(argv: Sequence[str], files: Sequence[str]) -> tuple[list[str], 
             raise JobError(
                 f"{file} is not a file of this machine", remedy="give a path, or the name of a program on the nodes"
             )
+    if taken := [file.name for file in found if file.name in TAKEN]:
+        raise JobError(f"a file cannot have the name {taken[0]}, which is nodewise's own", remedy="rename it")
     uploads = {file.name: file for file in found}
     if len(uploads) < len({file.absolute() for file in found}):
         remedy = "rename one: all files are put into one folder on the nodes"

@@ -135,7 +135,7 @@ def _read(body: Any, kinds: Kinds, needed: Any = ()) -> dict[str, Any]:
 def _field(name: str, value: Any, kind: Callable[[Any], Any]) -> Any:
     try:
         return kind(value)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise ValueError(f"{name} cannot be {value!r}: {error}") from None
 
 

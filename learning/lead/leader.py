@@ -16,12 +16,18 @@ from locality.training.generations import Generations, MemberRules, Phase, Refus
 PAUSE_SECONDS, TURN_SECONDS = 0.5, 0.1
 """A leader that has looked at its clock no more for longer than this was away, and counts it as one short turn."""
 MOST_FRUITLESS = 3
-"""Generations one after the other that begin with the same step as the one before."""
+"""Generations one after the other that begin with the same step as the one before, and have all its members."""
+BUSY_SECONDS = 1.5
+"""A call waits no longer for others: members give a call up after two seconds."""
 UNDONE = "it has ended before all steps were done"
 
 
 class Unwanted(Exception):
     """The member that calls takes part no more."""
+
+
+class Busy(Exception):
+    """The leader does not answer now: the member calls again."""
 
 
 class Inconsistent(RuntimeError):
@@ -136,18 +142,33 @@ class Leader:
             self._measures |= measures
 
     def hear(self, say: Say) -> Answer:
-        """A member's call; Unwanted when it takes part no more."""
-        with self._lock:
+        """A member's call; Unwanted when it takes part no more, Busy when an event is recorded for long."""
+        if not self._lock.acquire(timeout=BUSY_SECONDS):
+            raise Busy("the run waits until what has happened is recorded")
+        try:
             if not self._is_late(say):
                 self._take(say)
                 self._turn(is_silence_judged=False)
-            return self._answer()
+            return self._answer(say)
+        finally:
+            self._lock.release()
 
     def lose(self, process: str, reason: str) -> None:
         """A process is known to have ended."""
         with self._lock:
             self._lose(process, reason)
             self._turn(is_silence_judged=False)
+
+    def note_stored(self, steps: int) -> None:
+        """The newest state that is stored is the one after so many steps."""
+        with self._lock:
+            if steps > self._generations.checkpoint:
+                self._decide(Checkpointed(self._generations.attempt, steps))
+
+    def hang_up(self, process: str) -> None:
+        """The connection by which a process called last has ended."""
+        with self._lock:
+            self._generations.hang_up(process, self._time.now())
 
     def tick(self) -> None:
         """Time has passed; several times a second. Only now those that are silent are lost."""
@@ -175,8 +196,7 @@ class Leader:
             return
         self._remember(say)
         self._generations.allow_step(say.done.longest_step_seconds)
-        if say.checkpoint > self._generations.checkpoint:
-            self._decide(Checkpointed(self._generations.attempt, say.checkpoint))
+        self.note_stored(say.checkpoint)
 
     def _let_speak(self, say: Say) -> None:
         now = self._time.now()
@@ -222,9 +242,10 @@ class Leader:
         except Refused as error:
             raise Inconsistent(f"{event} was decided and recorded, but {error}") from error
 
-    def _answer(self) -> Answer:
+    def _answer(self, say: Say) -> Answer:
+        """Who waits for a generation is told by what its members are judged."""
         run = self._generations
-        members = run.current.members if run.current else ()
+        members = run.current.members if run.current and say.doing is Doing.WAITS else ()
         return Answer(
             generation=run.current,
             is_over=run.current is not None and run.phase is Phase.OVER,

@@ -20,18 +20,20 @@ from learning.lead.lead import Told
 
 COMPUTING_SECONDS, WAITING_SECONDS = 0.2, 0.05
 """Between two calls."""
-TIMEOUT_SECONDS = 4.0
+TIMEOUT_SECONDS = 2.0
 ORPHAN_SECONDS = 300.0
 """A member that waits for a generation ends after so long without any answer."""
 DONE_SECONDS, FAILED_SECONDS = 120.0, 5.0
 """How long a member that leaves tries to say so: without its word, done work would be done again."""
+BUSY = 503
+"""It waits for its journal or for HDFS, and decides nothing meanwhile."""
 NOT_TAKEN = (400, 401)
 """Answers to a call that will never be another."""
 GONE = "this member takes part no more"
 
 
 class Master:
-    """`find` says where it is now, as an address like http://host:port, or None; it is asked after each failed call."""
+    """`find` says where it is now, as an address like http://host:port, or None; it is asked before each call."""
 
     def __init__(
         self,
@@ -47,6 +49,7 @@ class Master:
         self._clock = clock
         self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         self._connection: http.client.HTTPConnection | None = None
+        self._address = ""
         self._say = Say(process, Doing.COMPUTES, 0, -1)
         self._answer = Answer()
         self._heard_at = clock()
@@ -60,6 +63,7 @@ class Master:
         """Wait for it; LearningError when this member takes part no more, or nobody answers for too long."""
         began = self._clock()
         while True:
+            after = self._after_missed(after)
             offered = store()  # it may take seconds, in which the thread has to go on
             with self._wake:
                 if self._say.doing is not Doing.WAITS:
@@ -118,6 +122,12 @@ class Master:
             problem = f": {self._problem}" if self._problem else ""
             raise LearningError(f"the application master has not answered for {ORPHAN_SECONDS:.0f} s{problem}")
 
+    def _after_missed(self, after: int) -> int:
+        """The number of a generation of this member that was over before it began there; else `after`."""
+        made, answer = self._answer.generation, self._answer
+        is_missed = made is not None and answer.is_over and self.process in made.members
+        return max(after, made.number) if made is not None and is_missed else after
+
     def _told(self, after: int) -> Told | None:
         made = self._answer.generation
         if made is None or made.number <= after or self.process not in made.members or self._answer.is_over:
@@ -164,6 +174,8 @@ class Master:
                 self._note(Answer.from_json(json.loads(content)))
                 return True
             self._problem = f"it answers {status} ({_error(content) or 'and does not say why'})"
+            if status == BUSY:
+                self._heard_at = self._clock()
             if status == 410:
                 self._refused = _error(content) or GONE
             elif status in NOT_TAKEN and say.doing in (Doing.WAITS, Doing.FAILED):
@@ -183,8 +195,11 @@ class Master:
         self._problem = ""
 
     def _post(self, body: bytes) -> tuple[int, bytes]:
+        address = self._find() or ""
+        if address != self._address:
+            self._hang_up()
         if self._connection is None:
-            parts = urlsplit(self._find() or "")
+            self._address, parts = address, urlsplit(address)
             if not parts.hostname:
                 raise ConnectionError("nobody knows where the application master is")
             self._connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=TIMEOUT_SECONDS)

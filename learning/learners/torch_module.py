@@ -79,6 +79,8 @@ class TorchModule:
     def _check(self) -> None:
         if not self._parameters:
             raise LearningError("the model has no parameters to train", "check their requires_grad")
+        if any(one.is_complex() for one in self._parameters):
+            raise LearningError("the model has complex parameters", "give real and imaginary parts of their own")
         known = set(map(id, self._parameters))
         for group in self._optimizer.param_groups:
             if any(id(one) not in known and one.requires_grad for one in group["params"]):

@@ -21,6 +21,8 @@ from learning.member.store import StoreClient
 
 TIMEOUT = timedelta(minutes=30)
 """Of gloo, which gives up on slow members, too: who leads a run ends the generations of those that are lost earlier."""
+FORM_SECONDS = 70.0
+"""How long members may take to find each other: longer than they wait at the store for one that does not come."""
 SHORT_PAUSE_SECONDS, LONG_PAUSE_SECONDS = 0.0002, 0.002
 SHORT_PAUSES = 50
 RELEASE_SECONDS = 0.2
@@ -65,7 +67,10 @@ class Group:
 
         builder = self._builder = threading.Thread(target=build, name="new group", daemon=True)
         builder.start()
-        self._wait(lambda: not builder.is_alive())
+        until = time.monotonic() + FORM_SECONDS
+        self._wait(lambda: not builder.is_alive() or time.monotonic() > until)
+        if builder.is_alive():
+            raise Broken(f"the members have not found each other within {FORM_SECONDS:.0f} s")
         if said:
             raise Broken(said[0])
 

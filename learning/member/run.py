@@ -148,6 +148,7 @@ class Run:
         if told is None:
             if self._steps < self._steps_in_all:
                 print("nodewise: the run was done before this process could join", flush=True)
+                self._state.load(self._storing.read(self._steps_in_all, lambda: False))
             self._steps = self._steps_in_all
             return False
         made, mine = told.generation, self._membership
@@ -179,6 +180,7 @@ class Run:
         """Let nobody leave who has a state that others lack, nor before the last state is stored."""
         if not self._membership.rank:
             self._storing.ensure(self._steps, self._state.pack, confirmed=self._lead.confirmed())
+            self._lead.tell(self._done, self._storing.last)
         self._membership.group.add_up(torch.zeros(1))
 
     def _compute(self) -> Iterator[Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import secrets
 import select
 import socket
@@ -16,12 +17,15 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from torch import distributed
 
 from learning.errors import LearningError
 
+CODE = str(Path(__file__).absolute().parents[2])
+"""Where our code is, in whatever folder the program works later."""
 START_SECONDS = 20.0
 CONNECT_SECONDS = 5.0
 WAIT_SECONDS = 0.2
@@ -102,8 +106,16 @@ class StoreClient(distributed.Store):  # type: ignore[misc] # PyTorch has no typ
 def _start(host: str) -> tuple[subprocess.Popen[str], str]:
     """The process and its address."""
     secret = secrets.token_urlsafe(24)
+    try:
+        return _serve(host, secret)
+    except OSError as error:
+        raise LearningError(f"no store can be started on {host}: {error}", "give the node more processes") from error
+
+
+def _serve(host: str, secret: str) -> tuple[subprocess.Popen[str], str]:
     process = subprocess.Popen(
         [sys.executable, "-m", "learning.member.store_server", host],
+        env={**os.environ, "PYTHONPATH": CODE},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

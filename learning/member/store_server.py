@@ -12,18 +12,23 @@ from __future__ import annotations
 
 import hmac
 import json
+import os
+import select
 import socketserver
 import sys
 import threading
 import time
 
-MOST_LINE_BYTES = 1 << 16
+MOST_LINE_BYTES = 1 << 18
+"""Of 256 members each tells gloo 70 kB."""
 MOST_VALUES = 1 << 20
 MOST_SECONDS = 5.0
 """A request waits no longer for a value."""
 STRANGER_SECONDS = 10.0
 """How long a connection may take for its first request."""
 IDLE_SECONDS = 120.0
+LOOK_SECONDS = 1.0
+"""Between two looks for the member: a process that it has forked may hold its end of the input."""
 
 
 class Values:
@@ -83,11 +88,15 @@ class _Server(socketserver.ThreadingTCPServer):
 
 def main(host: str) -> None:
     """Serve until whoever started this is gone."""
+    parent = os.getppid()
     secret = sys.stdin.readline().strip().encode()
     server = _Server(host, secret)
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.5}, daemon=True).start()
     print(server.server_address[1], flush=True)
-    sys.stdin.read()
+    while os.getppid() == parent:
+        readable, _, _ = select.select([sys.stdin], [], [], LOOK_SECONDS)
+        if readable and not sys.stdin.read(1):
+            return
 
 
 if __name__ == "__main__":

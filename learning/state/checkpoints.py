@@ -21,7 +21,8 @@ KEPT = 2
 """So many of the newest ones stay, whatever has been confirmed."""
 WANTED = "wanted"
 """The file in which a member says which checkpoint it lacks; whoever has it lays it into the folder."""
-FETCH_SECONDS = 20.0
+FETCH_SECONDS = 300.0
+"""As large as states are, and as slow as networks."""
 PAUSE_SECONDS = 0.1
 DRAFT_SECONDS = 600.0
 """After which nobody writes on at a draft: whoever did was killed."""
@@ -96,6 +97,10 @@ class Checkpoints:
     def is_writing(self) -> bool:
         """Whether one is being written."""
         return self._writer is not None and self._writer.is_alive()
+
+    def unconfirmed(self, confirmed: int) -> int:
+        """How many there are that are newer than the one after `confirmed` steps."""
+        return sum(steps > confirmed for steps, _ in self._found())
 
     def write(self, steps: int, state: bytes, confirmed: int) -> None:
         """Begin to write one, unless the one before is not written yet.

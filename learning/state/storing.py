@@ -8,6 +8,9 @@ from collections.abc import Callable
 from learning.errors import LearningError
 from learning.state.checkpoints import Checkpoints
 
+MOST_UNCONFIRMED = 10
+"""With so many states on the disk that whoever leads the run does not know to be stored, no other one is written."""
+
 
 class Storing:
     """Without `checkpoints` nothing is stored.
@@ -35,7 +38,8 @@ class Storing:
         if self._checkpoints is None:
             return
         self._say(self._checkpoints.failure)
-        if time.monotonic() > self._stored_at + self._seconds and not self._checkpoints.is_writing:
+        is_due = time.monotonic() > self._stored_at + self._seconds and not self._checkpoints.is_writing
+        if is_due and self._checkpoints.unconfirmed(confirmed) < MOST_UNCONFIRMED:
             self._stored_at = time.monotonic()
             self._checkpoints.write(steps, pack(), confirmed)
 

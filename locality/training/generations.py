@@ -44,6 +44,8 @@ class MemberRules:
     gather_seconds   the first generation waits so long for `most`
     silence_seconds  after which a process that is not heard of is lost
     suspect_seconds  the same after the others were told to stop, or began to: somebody may be to blame
+    recall_seconds   after which a process is lost whose connection has ended and that has not called again: the system
+                     of a process that was killed ends its connections at once
     stop_seconds     after the end, or the first member that stopped, others that have not stopped are lost: longer
                      than a step takes
     takeover_seconds a later attempt waits so long for the first member to turn to it
@@ -53,7 +55,8 @@ class MemberRules:
     most: int = 256
     gather_seconds: float = 30.0
     silence_seconds: float = 5.0
-    suspect_seconds: float = 1.0
+    suspect_seconds: float = 3.0
+    recall_seconds: float = 0.7
     stop_seconds: float = 30.0
     takeover_seconds: float = 60.0
 
@@ -80,9 +83,10 @@ class Generations:
         self.finished = 0
         """Steps of the run once all are done, 0 before."""
         self.fruitless = 0
-        """Generations one after the other that began with the same step."""
+        """Generations one after the other that began with the same step, and lost no member."""
         self._lost: dict[str, str] = {}
         self._heard: dict[str, float] = {}
+        self._hung_up: dict[str, float] = {}
         self._ready: dict[str, Ready] = {}
         self._broken = ""
         self._since = 0.0
@@ -123,6 +127,7 @@ class Generations:
                 self._lost.setdefault(event.member, event.reason)
                 self._ready.pop(event.member, None)
                 self._heard.pop(event.member, None)
+                self._hung_up.pop(event.member, None)
             case Checkpointed():
                 self.checkpoint = max(self.checkpoint, event.steps)
             case Finished():
@@ -142,6 +147,11 @@ class Generations:
     def beat(self, process: str, now: float) -> None:
         """A process lives; Refused if it was lost."""
         self._hear(process, now)
+
+    def hang_up(self, process: str, now: float) -> None:
+        """The connection of a process has ended: it calls again at once, or is no more."""
+        if process in self._heard:
+            self._hung_up.setdefault(process, now)
 
     def stop(self, member: str, number: int, steps: int, store: str, now: float) -> None:
         """A member of generation `number` computes no more, with a state of so many steps (NO_STATE: none).
@@ -192,6 +202,7 @@ class Generations:
             raise Refused(f"attempt {event.attempt} cannot take over from attempt {self.attempt}")
         self.attempt = event.attempt
         self._heard = dict.fromkeys(self.members, now + self._rules.takeover_seconds)
+        self._hung_up = {}
         self._ready = {}
         self._broken = ""
         self._since = now
@@ -203,7 +214,9 @@ class Generations:
             raise Refused(f"generation {made.number} cannot follow generation {latest}, which {self.phase.value}")
         if gone := [member for member in made.members if member in self._lost]:
             raise Refused(f"generation {made.number} cannot have {', '.join(gone)}: lost before")
-        is_fruitless = self.current is not None and made.first_step <= self.current.first_step
+        before = self.current
+        has_all = before is not None and set(before.members) <= set(made.members)  # else a loss explains it
+        is_fruitless = before is not None and has_all and made.first_step <= before.first_step
         self.fruitless = self.fruitless + 1 if is_fruitless else 0
         self.current, self.phase, self._broken, self._since = made, Phase.RUNNING, "", now
         for member in made.members:
@@ -223,6 +236,7 @@ class Generations:
             self._heard = dict.fromkeys(self._heard, now)
             self._since, self._is_new = now, False
         self._heard[process] = now
+        self._hung_up.pop(process, None)
 
     def _ranks(self) -> tuple[str, ...]:
         return self.current.members if self.current else ()
@@ -236,6 +250,8 @@ class Generations:
                 until = min(until, max(heard, self._since) + self._rules.suspect_seconds)
             if now > until:
                 return Lost(self.attempt, process, f"silent for {now - heard:.1f} s")
+            if process in self._hung_up and now > self._hung_up[process] + self._rules.recall_seconds:
+                return Lost(self.attempt, process, "its connection has ended, and it has not called again")
         return None
 
     def _find_end(self, wanted: frozenset[str] | None) -> EndAnnounced | None:

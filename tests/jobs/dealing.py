@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from hadoop.errors import HadoopError
 from jobs.application.calls import Request
+from jobs.application.coordinator import Hearing
 from jobs.application.journal import Record
 from jobs.images.rows import SCHEMA, find_flaw
 from jobs.itemwork.calls import CALLS, LARGEST
@@ -72,7 +73,7 @@ class Paper:
             raise HadoopError("HDFS is away")
 
 
-class Answering:
+class Answering(Hearing):
     """A dealer behind an application master's address, as a coordinator puts it there."""
 
     calls = LARGEST

@@ -7,15 +7,17 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlencode
 
 import pyarrow as pa
 import pytest
 
 from hadoop.errors import HadoopError
+from jobs.application.calls import Request
+from jobs.application.coordinator import Hearing
 from jobs.application.listener import MOST_STRANGERS, Listener
 from jobs.application.status import JobStatus
 from jobs.errors import JobError
@@ -278,6 +280,30 @@ def test_what_is_not_the_callers_fault_is_not_blamed_on_it(
     assert worker.commit(task.lease, rows("a", names(task)))[0] == 500
     with pytest.raises(ValueError, match="no such"):
         listener.check()
+
+
+def test_the_end_of_a_connection_is_told_to_whoever_answers(listener: Listener, worker: Worker) -> None:
+    class Noting(Hearing):
+        calls: ClassVar[Mapping[str, int]] = {"/note": 10}
+        came: ClassVar[list[object]] = []
+        left: ClassVar[list[object]] = []
+
+        def hear(self, call: str, request: Request) -> None:
+            self.came.append(request.connection)
+
+        def hang_up(self, connection: object) -> None:
+            self.left.append(connection)
+
+    listener.serve(Noting(), lambda: STATUS, lambda: "")
+    assert [worker.request("POST", "/note", b"") for _ in range(2)] == [(204, b"")] * 2
+    first, second = Noting.came
+    assert first is second and Noting.left == []
+    worker.close()
+
+    deadline = time.monotonic() + 30
+    while Noting.left != [first]:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_rows_that_are_damaged_are_the_callers_fault(worker: Worker, listener: Listener) -> None:

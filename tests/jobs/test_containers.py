@@ -80,7 +80,7 @@ class Noted:
 
 def role(*nodes: str, silence: float | None = SILENCE, spares: Sequence[str] = (), all_needed: bool = False) -> Role:
     """Workers on these nodes."""
-    return Role("worker", nodes, lambda _: LAUNCH, silence, spares, all_needed)
+    return Role("worker", nodes, lambda _: LAUNCH, silence, silence is None, spares, all_needed)
 
 
 class Scene:

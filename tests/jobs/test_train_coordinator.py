@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -10,8 +11,9 @@ from typing import Any
 import pytest
 
 from hadoop.client.filesystem import Entry
+from hadoop.errors import HadoopError
 from jobs.application.attempts import STARTED
-from jobs.application.calls import Request
+from jobs.application.calls import Gone, Request
 from jobs.application.coordinator import Attempt, Container, End, Knowledge, Seat, Then
 from jobs.application.exits import Exit
 from jobs.application.journal import Record
@@ -88,11 +90,14 @@ class Scene:
         self.train.on_start(made)
         return made
 
-    def say(self, process: str, doing: Doing, done: Done, number: int = 1, why: str = "") -> Mapping[str, Any]:
+    def say(
+        self, process: str, doing: Doing, done: Done, number: int = 1, connection: object = None, **more: Any
+    ) -> Mapping[str, Any]:
         """What a member says, and what it is answered."""
         steps = done.steps if number else -1
-        said = Say(process, doing, number, steps, store="host:1" if doing is Doing.WAITS else "", why=why, done=done)
-        return self.train.hear(MEMBER, Request("", json.dumps(said.to_json()).encode())) or {}
+        store = "host:1" if doing is Doing.WAITS else ""
+        said = Say(process, doing, number, steps, store=store, done=done, **more)
+        return self.train.hear(MEMBER, Request("", json.dumps(said.to_json()).encode(), connection)) or {}
 
     def compute(self, steps: int) -> tuple[Container, Container]:
         """Two members, in one generation, that have done so many steps."""
@@ -219,7 +224,79 @@ def test_a_capability_judges_members_also_after_a_restart(make: Callable[..., Sc
         scene.say(process, Doing.WAITS, Done(), number=0)
     scene.tick()
 
-    assert scene.say(A, Doing.COMPUTES, Done())["measures"] == {A: 4.0, B: 2.0}
+    assert scene.say(A, Doing.WAITS, Done(), number=0)["measures"] == {A: 4.0, B: 2.0}
+
+
+def test_a_checkpoint_counts_once_hdfs_has_it(scene: Scene) -> None:
+    scene.compute(40)
+    scene.say(A, Doing.COMPUTES, Done(40, STEPS), checkpoint=40)
+    scene.tick(3.0)
+    scene.tell(41)
+    assert scene.say(A, Doing.COMPUTES, Done(41, STEPS))["checkpoint"] == 0
+
+    scene.files[f"/out/checkpoints/40-{'0' * 64}.state"] = b""
+    scene.tick(3.0)
+
+    assert scene.say(A, Doing.COMPUTES, Done(41, STEPS))["checkpoint"] == 40
+
+
+def test_the_container_of_a_member_that_was_lost_is_to_end_although_its_program_does_not(scene: Scene) -> None:
+    first, second = scene.compute(8)
+    assert scene.train.last_heard(second.seat) == scene.now
+    for _ in range(30):
+        scene.say(A, Doing.COMPUTES, Done(8, STEPS))
+        scene.tick()
+
+    lost_at = scene.train.last_heard(second.seat)
+    assert 5.0 < lost_at < scene.now
+    assert scene.train.last_heard(first.seat) == scene.now
+    assert scene.role.silence and scene.role.ends_alone
+
+
+def test_the_program_of_a_member_that_was_silent_is_not_to_blame_for_its_end(make: Callable[..., Scene]) -> None:
+    scene = make(restarts=0)
+    _, second = scene.compute(8)
+    for _ in range(30):
+        scene.say(A, Doing.COMPUTES, Done(8, STEPS))
+        scene.tick()
+
+    assert scene.train.on_end(second, CRASHED) is Then.AGAIN
+
+
+def test_a_member_whose_connection_ends_is_lost_unless_it_calls_again(scene: Scene) -> None:
+    scene.compute(8)
+    one, other = object(), object()
+    scene.say(A, Doing.COMPUTES, Done(8, STEPS), connection=one)
+    scene.say(B, Doing.COMPUTES, Done(8, STEPS), connection=other)
+    scene.train.hang_up(one)
+    scene.say(A, Doing.COMPUTES, Done(8, STEPS), connection=object())
+    scene.train.hang_up(other)
+    for _ in range(4):
+        scene.tick()
+
+    assert scene.say(A, Doing.COMPUTES, Done(8, STEPS))["is_over"]
+    with pytest.raises(Gone, match="its connection has ended"):
+        scene.say(B, Doing.COMPUTES, Done(8, STEPS))
+
+
+def test_a_call_that_waits_for_the_journal_is_to_be_made_again(scene: Scene) -> None:
+    scene.compute(8)
+    is_held, may_end = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with scene.train._leader._lock:
+            is_held.set()
+            may_end.wait(30)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    is_held.wait()
+    try:
+        with pytest.raises(HadoopError, match="waits until what has happened is recorded"):
+            scene.say(A, Doing.COMPUTES, Done(8, STEPS))
+    finally:
+        may_end.set()
+        holder.join()
 
 
 def test_the_best_nodes_come_first_and_too_few_of_them_are_refused(make: Callable[..., Scene]) -> None:

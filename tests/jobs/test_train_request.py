@@ -140,3 +140,11 @@ def test_two_members_of_one_node_count_together() -> None:
     }
     assert last_loss(work.values()) == 0.25
     assert last_loss([]) is None
+
+
+def test_a_file_with_a_name_that_nodewise_needs_is_refused(tmp_path: Path) -> None:
+    taken = tmp_path / "train.json"
+    taken.touch()
+
+    with pytest.raises(JobError, match=r"a file cannot have the name train.json, which is nodewise's own: rename it"):
+        order(submitter(), TrainRequest(replace(SETTINGS, files=[str(taken)])))

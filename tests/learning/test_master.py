@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -233,7 +234,7 @@ def test_who_computed_for_long_without_an_answer_waits_as_long_as_any_other(
     assert waiting.result() == Told(LATER, {})
 
 
-@pytest.mark.parametrize(("status", "said"), [(500, "no space left"), (413, "4,097 bytes"), (503, "safe mode")])
+@pytest.mark.parametrize(("status", "said"), [(500, "no space left"), (413, "4,097 bytes")])
 def test_who_waits_for_too_long_says_why_nobody_answered(
     played: Played, member: Master, clock: Time, status: int, said: str
 ) -> None:
@@ -244,6 +245,43 @@ def test_who_waits_for_too_long_says_why_nobody_answered(
 
     with pytest.raises(LearningError, match=rf"has not answered for 300 s: it answers {status} \({said}\)"):
         waiting.result()
+
+
+def test_an_application_master_that_waits_itself_is_waited_for(played: Played, member: Master, clock: Time) -> None:
+    waiting = wait(member)
+    played.answer(error(503, "safe mode"), calls=3)
+    clock.now += master.ORPHAN_SECONDS + 1
+    played.answer(error(503, "safe mode"), calls=3)
+    assert waiting.goes_on
+    played.answer(ok(ANSWER))
+
+    assert waiting.result() == Told(MADE, {})
+
+
+def test_who_has_missed_a_whole_generation_has_stopped_in_it(played: Played, member: Master) -> None:
+    waiting = wait(member)
+    played.answer(ok(replace(ANSWER, is_over=True)))
+    said = played.answer(ok(replace(ANSWER, is_over=True)), lambda say: say.number == MADE.number)
+    assert (said.doing, said.steps) == (Doing.WAITS, -1)
+    played.answer(ok(Answer(LATER, attempt=2)))
+
+    assert waiting.result() == Told(LATER, {})
+
+
+def test_a_member_leaves_an_application_master_that_is_followed_by_another(played: Played, clock: Time) -> None:
+    other, where = Played(), [played.address]
+    member = Master(lambda: where[0], "a token", "a", "127.0.0.1", clock)
+    try:
+        waiting = wait(member)
+        played.answer(ok(Answer(attempt=1)))
+        where[0] = other.address
+        other.answer(ok(Answer(LATER, attempt=2)))
+
+        assert waiting.result() == Told(LATER, {})
+    finally:
+        other.reply = error(410, "the test is over")
+        member.close(None)
+        other.close()
 
 
 def test_who_waits_for_too_long_says_that_nobody_knows_the_address(clock: Time) -> None:
@@ -383,7 +421,7 @@ def test_that_all_is_done_is_not_said_for_ever(played: Played, member: Master, c
 def test_what_went_wrong_is_said_for_longer_than_one_call_may_take(played: Played, member: Master, clock: Time) -> None:
     leaving = Doings(lambda: member.close("ValueError: no"))
     played.answer(error(503, "not yet"), lambda say: say.doing is Doing.FAILED)
-    clock.now += master.TIMEOUT_SECONDS + 0.5
+    clock.now += master.TIMEOUT_SECONDS + 2.5
     say = played.answer(error(503, "not yet"), calls=3)
     assert leaving.goes_on and say.why == "ValueError: no"
     clock.now += 1

@@ -161,3 +161,13 @@ def test_a_checkpoint_of_another_run_is_refused(led: Led, start: Start, word: st
 
     assert other.process.wait(60) == 3
     assert said in other.read_output()
+
+
+@pytest.mark.parametrize("led", [1], indirect=True)
+def test_who_comes_when_all_is_done_has_what_the_others_found(led: Led, start: Start, alone: list[float]) -> None:
+    start("a").wait_for_result()
+
+    late = start("b")
+
+    assert differ(late.wait_for_result(), alone) < EXACT
+    assert "the run was done before this process could join" in late.read_output()

@@ -60,7 +60,8 @@ class Command(Coordinator):
                 self._copies[record.body["copy"]] = _Copy(record.body["node_name"], done=True, said="exit code 0")
         done = frozenset(index for index, copy in self._copies.items() if copy.done)
         self._exit_codes[0] = len(done)
-        return (Role("copy", nodes[:copies], self._launch, spares=nodes[copies:], all_needed=True, done=done),)
+        spares = nodes[copies:]
+        return (Role("copy", nodes[:copies], self._launch, ends_alone=True, spares=spares, all_needed=True, done=done),)
 
     def on_start(self, container: Container) -> None:
         """A copy runs."""

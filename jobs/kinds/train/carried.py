@@ -56,7 +56,7 @@ class Carried:
         """Steps of the checkpoint that the member asks for and that is not in its folder."""
         try:
             steps = int((self._folder / WANTED).read_text())
-        except (FileNotFoundError, ValueError):  # a file without a number is just being written
+        except (OSError, ValueError):  # a file without a number is just being written
             return None
         return None if any(steps_of(file.name) == steps for file in self._files()) else steps
 

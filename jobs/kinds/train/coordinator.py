@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from hadoop.client.yarn import Launch
+from hadoop.errors import HadoopError
 from jobs.application.attempts import STARTED
 from jobs.application.calls import Request
 from jobs.application.coordinator import (
@@ -45,8 +46,10 @@ EVENT, NODES, DONE = "members", "nodes", "done"
 steps are done, with what the report tells of them."""
 UNIT = "steps"
 SETTINGS, CODE = "train.json", "code.zip"
-SUSPECT_SECONDS = 0.7
-"""Silence after which a member is lost when others had to stop; members call five times a second."""
+STORED_SECONDS = 2.0
+"""Between two looks into HDFS for a checkpoint that a member has written."""
+LEAVE_SECONDS = 10.0
+"""How long a member that was lost keeps its container, if its program does not end."""
 FEWER_SECONDS = 300.0
 """How long there may be fewer members than the run needs."""
 LAST_SECONDS = 300.0
@@ -70,6 +73,8 @@ class Train(Coordinator):
         self._failed_in_a_row = 0
         self._failed_at_step = -1
         self._few_since = attempt.clock()
+        self._stored_at = attempt.clock()
+        self._seated: dict[int, str] = {}
         self._concluding = threading.Lock()
         self._done: Mapping[str, Any] = next((record.body for record in reversed(self._earlier(DONE))), {})
         self._ended = 0
@@ -79,17 +84,17 @@ class Train(Coordinator):
             least=self._settings.least,
             most=self._settings.most,
             gather_seconds=attempt.spec.container_wait,
-            suspect_seconds=SUSPECT_SECONDS,
         )
         self._leader = Leader(attempt.number, rules, self._note, attempt.clock, [stored, *self._earlier_events()])
-        self._hearing = RunHearing(self._leader)
+        self._hearing = RunHearing(self._leader, stored_elsewhere=True)
 
     def roles(self, knowledge: Knowledge) -> Sequence[Role]:
         """A member on each of the best nodes; the others are spares."""
         self._publish()
         nodes = self._plan_nodes(knowledge)
         most = self._settings.most
-        return (Role("member", nodes[:most], self._launch, spares=nodes[most:]),)
+        spares = nodes[most:]
+        return (Role("member", nodes[:most], self._launch, silence=LEAVE_SECONDS, ends_alone=True, spares=spares),)
 
     def hear(self, call: str, request: Request) -> Mapping[str, Any] | None:
         """What members say."""
@@ -97,10 +102,20 @@ class Train(Coordinator):
         self._conclude()
         return answer
 
+    def hang_up(self, connection: object) -> None:
+        """A member may be no more."""
+        self._hearing.hang_up(connection)
+
+    def last_heard(self, seat: Seat) -> float:
+        """Now, unless the member of this seat was lost: then its container is to end."""
+        lost_at = self._history.lost_at(self._seated.get(seat.index, ""))
+        return self._attempt.clock() if lost_at is None else lost_at
+
     def on_start(self, container: Container) -> None:
         """A member is on its way, or goes on from an earlier attempt."""
         node = container.seat.node_name
         self._nodes[container.container_id] = node
+        self._seated[container.seat.index] = container.container_id
         self._running.add(container.container_id)
         if node in self._values:
             self._leader.judge({container.container_id: self._values[node]})
@@ -110,16 +125,18 @@ class Train(Coordinator):
         self._running.discard(container.container_id)
         if self._leader.is_done:
             return Then.DONE
+        was_silent = self._was_silent(container.container_id)
         self._leader.lose(container.container_id, end.text)
         if end.exit is Exit.FINISHED:
             self._refuse_left_early(container)
-        if end.exit in (Exit.FINISHED, *FAILURES):
+        if end.exit in (Exit.FINISHED, *FAILURES) and not was_silent:
             self._count_failure(container, end)
         return Then.AGAIN
 
     def tick(self) -> None:
         """A moment has passed; JobError when the run cannot come to its end."""
         self._leader.tick()
+        self._note_stored()
         self._conclude()
         if self._done:
             return
@@ -179,13 +196,31 @@ class Train(Coordinator):
         if not self._leader.is_done:
             return
         with self._concluding:
-            ended = sum(one.has_ended for one in self._leader.members().values())
-            if not self._done or ended > self._ended:
+            members = self._leader.members()
+            ended = sum(one.has_ended for one in members.values())
+            if not self._done or (ended > self._ended and self._have_ended(members)):
                 seconds = self._done.get("seconds", round(self._attempt.clock(), 3))
                 work = {name: asdict(done) for name, done in self._work().items()}
                 done = {"steps": self._leader.steps, "seconds": seconds, "work": work}
                 self._attempt.journal.append(Record(DONE, done))
                 self._done, self._ended = done, ended
+
+    def _note_stored(self) -> None:
+        """A checkpoint counts once HDFS has it: the disk of a member that wrote it may be gone with its node."""
+        now, written = self._attempt.clock(), self._hearing.written
+        if written <= self._leader.checkpoint or now < self._stored_at + STORED_SECONDS:
+            return
+        self._stored_at = now
+        try:
+            self._leader.note_stored(newest(self._attempt.filesystem, self._settings.output))
+        except HadoopError as error:
+            print(f"HDFS does not tell which checkpoints it has: {error}", flush=True)
+
+    def _was_silent(self, container_id: str) -> bool:
+        """Whether a member was lost that has not said why: its program is not to blame for its end."""
+        member = self._leader.members().get(container_id)
+        has_failed = member is not None and member.doing is Doing.FAILED
+        return self._history.lost_at(container_id) is not None and not has_failed
 
     def _work(self) -> dict[str, Done]:
         """What each member has done, as it told this attempt or an earlier one."""
@@ -194,6 +229,10 @@ class Train(Coordinator):
             if name not in work or member.done.steps >= work[name].steps:
                 work[name] = member.done
         return work
+
+    def _have_ended(self, members: Mapping[str, Member]) -> bool:
+        """Whether all members of the last generation have said their last word."""
+        return all(name in members and members[name].has_ended for name in self._history.last_members)
 
     def _is_over(self) -> bool:
         """Whether all steps are done and the members have ended: until then they store the last checkpoint."""

@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
+from hadoop.errors import HadoopError
 from jobs.application.calls import Gone, Refused, Request
 from jobs.application.coordinator import Hearing
 from learning.lead.calls import MEMBER, Say
-from learning.lead.leader import Leader, Unwanted
+from learning.lead.leader import Busy, Leader, Unwanted
 
-MOST_BYTES = 4096
+MOST_BYTES = 1 << 14
 """Of what a member says."""
 
 
 class RunHearing(Hearing):
-    """What members say goes to the leader of their run."""
+    """What members say goes to the leader of their run.
+
+    With `stored_elsewhere` a checkpoint that a member has written is not stored yet: `written` is the newest of these.
+    """
 
     calls: ClassVar[Mapping[str, int]] = {MEMBER: MOST_BYTES}
 
-    def __init__(self, leader: Leader) -> None:
+    def __init__(self, leader: Leader, *, stored_elsewhere: bool = False) -> None:
         self.leader = leader
+        self.written = 0
+        self._stored_elsewhere = stored_elsewhere
+        self._lock = threading.Lock()
+        self._connections: dict[str, object] = {}
+        """By which each process has called last."""
 
     def hear(self, call: str, request: Request) -> Mapping[str, Any] | None:  # noqa: ARG002 there is one call
         """Answer a member; Gone when it takes part no more. What else goes wrong is no fault of who calls."""
@@ -29,7 +40,21 @@ class RunHearing(Hearing):
             say = Say.from_json(json.loads(request.body))
         except (ValueError, RecursionError) as error:
             raise Refused(f"the body is not what a member says: {error}") from None
+        with self._lock:
+            self._connections[say.process] = request.connection
+            if self._stored_elsewhere:
+                self.written = max(self.written, say.checkpoint)
+                say = replace(say, checkpoint=0)
         try:
             return self.leader.hear(say).to_json()
+        except Busy as error:
+            raise HadoopError(str(error)) from None
         except Unwanted as error:
             raise Gone(str(error)) from None
+
+    def hang_up(self, connection: object) -> None:
+        """A process that has no other connection by now may be no more."""
+        with self._lock:
+            gone = [process for process, last in self._connections.items() if last is connection]
+        for process in gone:
+            self.leader.hang_up(process)

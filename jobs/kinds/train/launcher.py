@@ -1,7 +1,7 @@
 """`python -m jobs.kinds.train.launcher train.json`: starts a member in its container, and does for it what needs HDFS.
 
 It tells the program where the application master is now, brings checkpoints to HDFS and back, and tells the application
-master at once when the program has ended. HDFS is spoken to by a thread of its own, as it may answer late.
+master at once when the program has ended.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import http.client
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -28,6 +29,7 @@ from learning.lead.calls import MEMBER, Doing, Say
 from learning.member.surroundings import write
 
 FOLDER = Path("training")
+LOOPBACK = "127.0.0.1"
 TICK_SECONDS = 0.1
 LOOK_SECONDS = 1.0
 HDFS_SECONDS = 60.0
@@ -52,6 +54,7 @@ def main(settings_file: str, environment: Mapping[str, str]) -> int:
     where = Where(settings.master, FOLDER / "address")
     where.look()
     try:
+        _check_host(environment.get("NM_HOST", LOOPBACK), where.address)
         carried = Carried(FOLDER / "checkpoints", f"{settings.output}/checkpoints")
         _fetch_newest(carried)
         return _run(settings, environment, process, _Carrier(where, carried))
@@ -59,6 +62,19 @@ def main(settings_file: str, environment: Mapping[str, str]) -> int:
         print(error, flush=True)
         _say_failed(where, settings.token, process, str(error))
         return 1
+
+
+def _check_host(host: str, master: str) -> None:
+    """Failed when other nodes cannot reach this one by its name, although the application master has an own address."""
+    if _is_loopback(host) and not _is_loopback(urlsplit(master).hostname or LOOPBACK):
+        raise Failed(f"{host} is an address of this machine alone here: correct its line in /etc/hosts")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return socket.gethostbyname(host).startswith("127.")
+    except OSError:
+        return False
 
 
 def _fetch_newest(carried: Carried) -> None:
@@ -76,36 +92,60 @@ def _fetch_newest(carried: Carried) -> None:
 
 
 class _Carrier:
-    """Looks in HDFS again and again, in a thread; `is_over` is whether the run has ended."""
+    """Speaks to HDFS in threads: one finds the application master, while the other may store a large checkpoint.
+
+    `is_over` is whether the run has ended.
+    """
 
     def __init__(self, where: Where, carried: Carried) -> None:
         self.where = where
         self.is_over = False
         self._carried = carried
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="HDFS", daemon=True)
+        self._threads = [
+            threading.Thread(target=work, name="HDFS", daemon=True) for work in (self._look_on, self._carry_on)
+        ]
 
     def start(self) -> None:
         """Begin."""
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
 
     def finish(self) -> None:
         """The program has ended: store what it has left, for as long as HDFS may take."""
         self._ended.set()
-        self._thread.join()
+        for thread in self._threads:
+            thread.join()
+        until = time.monotonic() + HDFS_SECONDS
+        while not self._carry() and not self.is_over and time.monotonic() < until:
+            time.sleep(LOOK_SECONDS)
+            self._look()
 
-    def _work(self) -> None:
+    def _look_on(self) -> None:
+        while not self._ended.wait(LOOK_SECONDS):
+            self._look()
+
+    def _look(self) -> None:
+        try:
+            self.is_over = self.where.look()
+        except OSError as error:
+            print(f"the address of the application master cannot be kept: {error}", flush=True)
+
+    def _carry_on(self) -> None:
         due = time.monotonic()
         while not self._ended.wait(TICK_SECONDS):
             self._carried.serve()
             if time.monotonic() >= due:
+                self._carry()
                 due = time.monotonic() + LOOK_SECONDS
-                self.is_over = self.where.look()
-                self._carried.carry()
-        until = time.monotonic() + HDFS_SECONDS
-        while not self._carried.carry() and not self.is_over and time.monotonic() < until:
-            time.sleep(LOOK_SECONDS)
-            self.is_over = self.where.look()
+
+    def _carry(self) -> bool:
+        """Whether HDFS has all checkpoints now."""
+        try:
+            return self._carried.carry()
+        except OSError as error:
+            print(f"the folder of checkpoints cannot be read: {error}", flush=True)
+            return False
 
 
 def _run(settings: LauncherSettings, environment: Mapping[str, str], process: str, carrier: _Carrier) -> int:
@@ -115,7 +155,7 @@ def _run(settings: LauncherSettings, environment: Mapping[str, str], process: st
         address_file=FOLDER.absolute() / "address",
         token=settings.token,
         process=process,
-        host=environment.get("NM_HOST", "127.0.0.1"),
+        host=environment.get("NM_HOST", LOOPBACK),
         checkpoints=FOLDER.absolute() / "checkpoints",
     )
     early: list[int] = []  # SIGTERM while the program starts

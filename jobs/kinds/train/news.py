@@ -72,10 +72,17 @@ class History:
     def __init__(self, nodes: Mapping[str, str]) -> None:
         self._nodes = nodes
         self._all: list[Happened] = []
+        self._lost_at: dict[str, float] = {}
 
     def note(self, at: float, event: Event) -> None:
         """By any thread; one after the other."""
         self._all.append(Happened(at, event))
+        if isinstance(event, Lost):
+            self._lost_at[event.member] = at
+
+    def lost_at(self, member: str) -> float | None:
+        """The second at which it was lost, None if it was not."""
+        return self._lost_at.get(member)
 
     @property
     def last_members(self) -> frozenset[str]:

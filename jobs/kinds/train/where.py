@@ -25,8 +25,8 @@ class Where:
             print(f"the address of the application master cannot be read: {error}", flush=True)
             return False
         if found.address and found.address != self.address:
-            self.address = found.address
             draft = self._file.with_suffix(".new")
-            draft.write_text(self.address)
+            draft.write_text(found.address)
             draft.replace(self._file)
+            self.address = found.address
         return found.gone

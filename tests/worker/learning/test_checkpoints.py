@@ -208,6 +208,19 @@ def test_ensure_waits_for_what_is_being_written_and_stores_nothing_twice(
     assert (storing.last, kept(tmp_path)) == (2, [1, 2])
 
 
+def test_no_state_is_stored_while_many_are_not_confirmed(tmp_path: Path) -> None:
+    storing = Storing(Checkpoints(tmp_path), 0.0)
+    for steps in range(1, 15):
+        storing.store(steps, lambda: b"state", confirmed=0)
+        storing.ensure(1, lambda: b"", confirmed=0)
+    assert storing.last == 10
+
+    storing.store(20, lambda: b"state", confirmed=10)
+    storing.ensure(20, lambda: b"state", confirmed=10)
+
+    assert storing.last == 20
+
+
 def test_a_last_state_that_cannot_be_stored_ends_the_run(tmp_path: Path) -> None:
     folder = tmp_path / "checkpoints"
     folder.mkdir()

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -17,6 +20,7 @@ from learning.member.group import Broken, Group, Place
 from learning.member.store import Store, StoreClient
 
 HOST = "127.0.0.1"
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture
@@ -94,18 +98,39 @@ def test_one_that_died_is_replaced_and_one_that_lives_stays(store: Store) -> Non
     one.close()
 
 
-def test_it_ends_with_its_member() -> None:
+def test_it_ends_with_its_member_even_if_a_process_that_this_has_forked_lives_on() -> None:
     reader, writer = os.pipe()
     pid = os.fork()
     if not pid:
-        os.write(writer, str(_process_of(Store(HOST))).encode())
+        server = _process_of(Store(HOST))
+        forked = os.fork() or _sleep_on()
+        os.write(writer, f"{server} {forked}".encode())
         os._exit(0)  # without a word, as one that is killed
     os.waitpid(pid, 0)
-    os.close(writer)
-    with os.fdopen(reader) as told:
-        server = int(told.read())
+    server, forked = map(int, os.read(reader, 100).split())
 
-    until(lambda: not _is_running(server))
+    try:
+        until(lambda: not _is_running(server))
+        assert _is_running(forked)
+    finally:
+        os.kill(forked, signal.SIGKILL)
+
+
+def _sleep_on() -> NoReturn:
+    while True:
+        time.sleep(60)
+
+
+def test_it_starts_wherever_the_program_works(tmp_path: Path) -> None:
+    program = "import os, sys; from learning.member.store import Store; "
+    program += "os.chdir(sys.argv[1]); print(Store(sys.argv[2]).offer())"
+    environment = {**os.environ, "PYTHONPATH": os.path.relpath(ROOT)}
+
+    told = subprocess.run(
+        [sys.executable, "-c", program, tmp_path, HOST], env=environment, capture_output=True, text=True, check=True
+    )
+
+    assert told.stdout.startswith(f"{HOST}:")
 
 
 def _process_of(store: Store) -> int:

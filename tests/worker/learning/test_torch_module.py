@@ -88,6 +88,9 @@ def others() -> dict[str, tuple[Callable[[torch.nn.Module], object], str]]:
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         return TorchModule(model, optimizer, torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer))
 
+    def imaginary(model: torch.nn.Module) -> object:
+        return TorchModule(model.to(torch.cfloat), torch.optim.SGD(model.parameters(), lr=0.1))
+
     def own(model: torch.nn.Module) -> object:
         head = torch.nn.Linear(1, 1)
         return TorchModule(model, torch.optim.SGD([*model.parameters(), *head.parameters()], lr=0.1))
@@ -97,6 +100,7 @@ def others() -> dict[str, tuple[Callable[[torch.nn.Module], object], str]]:
         return TorchModule(model, optimizer, torch.optim.lr_scheduler.OneCycleLR(optimizer, 1.0, total_steps=9))
 
     return {
+        "complex": (imaginary, "the model has complex parameters: give real and imaginary parts of their own"),
         "LBFGS": (lambda model: TorchModule(model, torch.optim.LBFGS(model.parameters())), "LBFGS asks for more than"),
         "ReduceLROnPlateau": (plateau, "ReduceLROnPlateau asks for more than a gradient: take another one"),
         "parameters of another module": (own, "the optimizer has parameters that are not the model's"),
