@@ -1,9 +1,12 @@
 """The names of what nodes run: ENGINE.MODEL, and the names that stood for the same before.
 
-The speeds of a program are kept as `images_per_second:ENGINE.MODEL:BATCH`.
+The speeds of a program are kept as `images_per_second:ENGINE.MODEL:BATCH`, those of training as
+`samples_per_second:SCRIPT`.
 """
 
 from __future__ import annotations
+
+import re
 
 FORMER = {
     "mxnet_alexnet": "mxnet.alexnet",
@@ -12,6 +15,9 @@ FORMER = {
 }
 """Former name -> name: engines carried their network in their name once."""
 _SPEEDS = "images_per_second"
+_TRAINING_SPEEDS = "samples_per_second"
+_LONGEST_SCRIPT = 128 - len(f"{_TRAINING_SPEEDS}:")
+"""Characters: a data name has 128."""
 
 
 def program_name(engine: str, model: str) -> str:
@@ -30,6 +36,20 @@ def speed_name(program: str, batch: int) -> str:
     'images_per_second:mxnet.alexnet:16'
     """
     return f"{_SPEEDS}:{FORMER.get(program, program)}:{batch}"
+
+
+def training_speed_name(script: str) -> str:
+    """The data name under which the speeds of training by a script are kept: by its name without suffix.
+
+    A name, as people look for that, and whoever edits the script keeps its speeds. Two scripts of one name share them:
+    that costs a step or two, as the first speeds that are measured take their place.
+
+    >>> training_speed_name("train.py"), training_speed_name("my net.v2.py")
+    ('samples_per_second:train', 'samples_per_second:my_net.v2')
+    """
+    stem, dot, suffix = script.rpartition(".")
+    known = re.sub(r"[^A-Za-z0-9_.-]", "_", stem if dot and stem and suffix.isalnum() else script)
+    return f"{_TRAINING_SPEEDS}:{known[:_LONGEST_SCRIPT]}"
 
 
 def program_of(data_name: str) -> tuple[str, int] | None:

@@ -7,9 +7,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from infosvc.wire.client import InfoClient
-from infosvc.wire.errors import NotFound
+from infosvc.wire.errors import InvalidInput, NotFound
 from infosvc.wire.records import Datum, Outcome, State
 from jobs.errors import JobError
+
+JSON = "json"
+"""The unit of values that are objects."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,15 @@ def why_nothing_yet(client: InfoClient, data_name: str, nodes: Collection[str]) 
     empty = {name: one for name, one in _values_by_node(client, data_name).items() if _is_empty(one)}
     reasons = [empty[node].reason or "no data" for node in nodes if node in empty]
     return min(reasons) if reasons and empty.keys() >= set(nodes) else ""
+
+
+def is_fresh_number(datum: Datum) -> bool:
+    """Whether it is a number, and young enough."""
+    try:
+        datum.number()
+    except InvalidInput:
+        return False
+    return datum.state is State.FRESH
 
 
 def _is_empty(datum: Datum) -> bool:

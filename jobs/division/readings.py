@@ -14,10 +14,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from infosvc.wire.client import InfoClient
-from infosvc.wire.errors import InvalidInput, NotFound
-from infosvc.wire.records import Datum, Producer, State
+from infosvc.wire.errors import NotFound
+from infosvc.wire.records import Datum, Producer
 from jobs.division import speed_history
-from jobs.division.capability import wait, why_nothing_yet
+from jobs.division.capability import is_fresh_number, wait, why_nothing_yet
 from jobs.division.decision import CapabilityReadings, Reading
 from locality.capability import GUESS_CONFIDENCE, Estimate, from_jobs, guess, middle
 from locality.program_names import program_of, speed_name
@@ -111,14 +111,7 @@ def _measures(client: InfoClient, data_name: str) -> dict[str, float]:
         known = client.data(data_name)
     except NotFound:
         return {}
-    return {datum.node_name: datum.number() for datum in known if _is_measure(datum)}
-
-
-def _is_measure(datum: Datum) -> bool:
-    try:
-        return datum.state is State.FRESH and datum.number() >= 0
-    except InvalidInput:
-        return False
+    return {datum.node_name: datum.number() for datum in known if is_fresh_number(datum) and datum.number() >= 0}
 
 
 def _readings_of_jobs(client: InfoClient, program: Program, seen: Mapping[str, Datum]) -> dict[str, Reading]:

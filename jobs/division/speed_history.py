@@ -26,8 +26,13 @@ def recorded_speeds(client: InfoClient, program: str, batch: int) -> dict[str, f
 
 def last_speeds(client: InfoClient, program: str, batch: int) -> dict[str, Datum]:
     """The same with their ages."""
+    return read(client, speed_name(program, batch))
+
+
+def read(client: InfoClient, data_name: str) -> dict[str, Datum]:
+    """The same for any data name of speeds."""
     found: dict[str, Datum] = {}
-    for name in reversed(spellings(speed_name(program, batch))):
+    for name in reversed(spellings(data_name)):
         try:
             known = client.data(name)
         except NotFound:
@@ -56,32 +61,42 @@ def prepare(client: InfoClient, program: str, batch: int, unit: str = FORMER_UNI
     name = speed_name(program, batch)
     program = name.split(":")[1]
     at_once = "pictures per inference" if unit == FORMER_UNIT else f"{unit} at a time"  # the first is in the catalog
+    register(client, name, unit, f"Speed at which the node ran its last {program} job with {batch} {at_once}")
+
+
+def register(client: InfoClient, data_name: str, unit: str, help_text: str) -> None:
+    """The same for any data name of speeds."""
     try:
-        client.producer(name)
+        client.producer(data_name)
     except NotFound:
         client.put_producer(
             Producer(
-                data_name=name,
+                data_name=data_name,
                 cmd="",
                 time_max=REMEMBERED_SECONDS,
                 ttl=REMEMBERED_SECONDS,
                 kind=Kind.PROGRAM,
                 keep=REMEMBERED_SECONDS,
                 unit=f"{unit}/second",
-                help=f"Speed at which the node ran its last {program} job with {batch} {at_once}",
+                help=help_text,
             )
         )
 
 
 def record(client: InfoClient, program: str, batch: int, speeds: Mapping[str, float]) -> None:
-    """Write the items per second of each node; InfoError when the service refuses or is away.
+    """Write the items per second of each node; errors as of `write`."""
+    write(client, speed_name(program, batch), speeds)
+
+
+def write(client: InfoClient, data_name: str, speeds: Mapping[str, float]) -> None:
+    """Write the speed of each node; InfoError when the service refuses or is away.
 
     NotFound comes last: the service knows one of the nodes not, and the speeds of all others are written.
     """
-    name, unknown = speed_name(program, batch), None
+    unknown = None
     for node_name, speed in speeds.items():
         try:
-            client.put_value(name, node_name, speed)
+            client.put_value(data_name, node_name, speed)
         except NotFound as error:
             if error.field != "node_name":
                 raise

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from infosvc.wire.client import InfoClient
-from infosvc.wire.errors import InfoError, InvalidInput
-from infosvc.wire.records import Datum, Kind, Producer, State
+from infosvc.wire.errors import InfoError
+from infosvc.wire.records import Datum, Kind, Producer
 from jobs.application.coordinator import Knowledge
 from jobs.division import speed_history
+from jobs.division.capability import JSON, is_fresh_number
 from jobs.division.decision import CapabilityReadings, Decision, Reading
 from jobs.division.readings import RECORDED, read_capability, reading, readings_of
 from jobs.division.terms import known_terms
@@ -25,8 +26,6 @@ CONFIDENCE = ".confidence"
 """What follows a data name in the name of its confidence."""
 FALLBACK = "fallback"
 """The state and the kind of capabilities that nobody measured."""
-JSON = "json"
-"""The unit of values that are objects."""
 
 
 @dataclass(frozen=True)
@@ -138,17 +137,9 @@ def _can_be_capability(producer: Producer) -> bool:
 
 
 def _readings(data: Iterable[Datum], confidences: Iterable[Datum], nodes: set[str]) -> dict[str, Reading]:
-    trust = {datum.node_name: datum.number() for datum in confidences if _is_fresh_number(datum)}
+    trust = {datum.node_name: datum.number() for datum in confidences if is_fresh_number(datum)}
     return {
         datum.node_name: reading(datum, trust.get(datum.node_name))
         for datum in data
-        if datum.node_name in nodes and _is_fresh_number(datum)
+        if datum.node_name in nodes and is_fresh_number(datum)
     }
-
-
-def _is_fresh_number(datum: Datum) -> bool:
-    try:
-        datum.number()
-    except InvalidInput:
-        return False
-    return datum.state is State.FRESH

@@ -29,10 +29,29 @@ class Doing(StrEnum):
 
 
 @dataclass(frozen=True)
+class Share:
+    """What a member computes of each batch: `samples` of `batch`, from step `since` on; before any shares `batch` is 0.
+
+    `is_guess` as long as a member made no step; `gain` by how much that makes a step shorter, as a ratio, if known.
+    """
+
+    samples: int = 0
+    batch: int = 0
+    since: int = 0
+    is_guess: bool = False
+    gain: float | None = None
+
+    @classmethod
+    def from_json(cls, body: Any) -> Share:
+        """ValueError when it is something else."""
+        return cls(**_read(body, _SHARE))
+
+
+@dataclass(frozen=True)
 class Done:
     """What a member has done, summed up since it began: steps that it applied, its own samples, and where time went.
 
-    The run has `steps_in_all`, and `loss` is that of the last step.
+    The run has `steps_in_all`, `loss` is that of the last step, and `share` that of the next.
     """
 
     steps: int = 0
@@ -42,6 +61,7 @@ class Done:
     wait_seconds: float = 0.0
     loss: float | None = None
     longest_step_seconds: float = 0.0
+    share: Share = field(default_factory=Share)
 
     @classmethod
     def from_json(cls, body: Any) -> Done:
@@ -154,7 +174,7 @@ def _seconds(value: Any) -> float:
     return float(value)
 
 
-def _loss(value: Any) -> float | None:
+def _number(value: Any) -> float | None:
     """Infinity and NaN, which a run that goes wrong may have, become None."""
     if value is not None and type(value) not in (int, float):
         raise ValueError("it is a number")
@@ -200,14 +220,22 @@ def _generation(value: Any) -> Generation | None:
     return made
 
 
+_SHARE: Kinds = {
+    "samples": _whole(0),
+    "batch": _whole(0),
+    "since": _whole(0),
+    "is_guess": _flag,
+    "gain": _number,
+}
 _DONE: Kinds = {
     "steps": _whole(0),
     "steps_in_all": _whole(0),
     "samples": _whole(0),
     "compute_seconds": _seconds,
     "wait_seconds": _seconds,
-    "loss": _loss,
+    "loss": _number,
     "longest_step_seconds": _seconds,
+    "share": Share.from_json,
 }
 _SAY: Kinds = {
     "process": _name,

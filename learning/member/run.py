@@ -161,7 +161,8 @@ class Run:
             )
         self._take_over(told)
         self._steps = made.first_step
-        self._done = replace(self._done, steps=self._steps, steps_in_all=self._steps_in_all)
+        share = self._plan.share_of(mine.process)
+        self._done = replace(self._done, steps=self._steps, steps_in_all=self._steps_in_all, share=share)
         self._lead.tell(self._done, self._storing.last)
         return True
 
@@ -245,6 +246,7 @@ class Run:
             wait_seconds=done.wait_seconds + waited,
             longest_step_seconds=max(done.longest_step_seconds, seconds),
             loss=self.loss,
+            share=self._plan.share_of(self._membership.process),
         )
         self._lead.tell(self._done, self._storing.last)
 

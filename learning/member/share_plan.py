@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from learning.lead.calls import Share
 from locality.training.first_guess import first_models
 from locality.training.share_changes import Shares, best_shares, reconsider
 from locality.training.shares import shrink
@@ -39,6 +40,11 @@ class SharePlan:
         """The shares of a batch of so many samples."""
         shares = dict(self._shares.samples)
         return shares if samples == self._batch else shrink(shares, samples)
+
+    def share_of(self, member: str) -> Share:
+        """What a member computes of each batch now."""
+        now = self._shares
+        return Share(now.samples.get(member, 0), self._batch, now.first_step, now.is_guess, now.gain)
 
     def see(self, step: int, samples: Mapping[str, int], seconds: Mapping[str, float]) -> None:
         """Learn from a step that all have ended."""

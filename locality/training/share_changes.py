@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from locality.training.shares import StepTime, divide, step_seconds
 from locality.training.step_model import StepModel
@@ -15,11 +15,15 @@ NOISES = 2.0
 
 @dataclass(frozen=True)
 class Shares:
-    """Who computes how many samples of each global batch, from `first_step` on; a guess if one made no step yet."""
+    """Who computes how many samples of each global batch, from `first_step` on; a guess if one made no step yet.
+
+    `gain` is T_before / T, both as predicted when these shares took the place of others; None where they did not.
+    """
 
     first_step: int
     samples: Mapping[str, int]
     is_guess: bool = False
+    gain: float | None = None
 
 
 def best_shares(step: int, batch: int, models: Mapping[str, StepModel], most: Mapping[str, int]) -> Shares:
@@ -49,8 +53,8 @@ def reconsider(now: Shares, step: int, models: Mapping[str, StepModel], most: Ma
     best = best_shares(step, sum(now.samples.values()), models, most)
     last = max(now.samples, key=lambda member: times[member](now.samples[member]))
     threshold = 1 + max(LEAST_GAIN, NOISES * models[last].noise)
-    is_worth_it = step_seconds(now.samples, times) > threshold * step_seconds(best.samples, times)
-    return best if is_worth_it else now
+    seconds, best_seconds = step_seconds(now.samples, times), step_seconds(best.samples, times)
+    return replace(best, gain=seconds / best_seconds) if seconds > threshold * best_seconds else now
 
 
 def _times(models: Mapping[str, StepModel]) -> dict[str, StepTime]:

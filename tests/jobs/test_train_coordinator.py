@@ -12,6 +12,7 @@ import pytest
 
 from hadoop.client.filesystem import Entry
 from hadoop.errors import HadoopError
+from infosvc.wire.client import InfoClient
 from jobs.application.attempts import STARTED
 from jobs.application.calls import Gone, Request
 from jobs.application.coordinator import Attempt, Container, End, Knowledge, Seat, Then
@@ -23,7 +24,7 @@ from jobs.kinds.train.coordinator import DONE, FEWER_SECONDS, LAST_SECONDS, Trai
 from learning.lead.calls import MEMBER, Doing, Done, Say
 from tests.jobs.stored import SPEC
 
-NONE: Any = None
+AWAY = InfoClient("http://127.0.0.1:1", retries=0)
 NODES = {"a": 4.0, "b": 2.0}
 A, B = "container_1_0001_01_000002", "container_1_0001_01_000003"
 STEPS = 64
@@ -50,8 +51,8 @@ class Files(dict[str, bytes]):
 class Cluster(Knowledge):
     """Two nodes."""
 
-    def __init__(self) -> None:
-        self.client = NONE
+    def __init__(self, client: InfoClient) -> None:
+        self.client = client
 
     def nodes(self) -> list[str]:
         return sorted(NODES)
@@ -60,7 +61,8 @@ class Cluster(Knowledge):
 class Scene:
     """A run whose application master may be started again; the journal and HDFS stay."""
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, client: InfoClient = AWAY, **settings: Any) -> None:
+        self.client = client
         asked = {"argv": ["python", "train.py"], "output": "/out", "members": "1:2", "worker_python": "", **settings}
         self.spec = replace(SPEC, kind="train", settings=asked, container_wait=1.0)
         self.files, self.journal = Files(), list[Record]()
@@ -74,9 +76,9 @@ class Scene:
         journal: Any = self
         files: Any = self.files
         earlier = list(self.journal)
-        attempt = Attempt(self.attempts, self.spec, files, NONE, journal, "", earlier, 0.0, lambda: self.now)
+        attempt = Attempt(self.attempts, self.spec, files, self.client, journal, "", earlier, 0.0, lambda: self.now)
         self.train = Train(attempt)
-        (self.role,) = self.train.roles(Cluster())
+        (self.role,) = self.train.roles(Cluster(self.client))
 
     def append(self, record: Record) -> None:
         """As a journal does, through JSON."""

@@ -42,6 +42,10 @@ def test_three_members_of_which_one_is_slow_find_the_same_as_one(led: Led, start
     samples = {name: one.done.samples for name, one in led.leader.members().items()}
     assert sum(samples.values()) == 4 * 1000
     assert samples["a"] < 0.6 * samples["b"]
+    shares = [one.done.share for one in led.leader.members().values()]
+    assert sum(one.samples for one in shares) == shares[0].batch == 64
+    assert len({(one.since, one.gain, one.is_guess) for one in shares}) == 1
+    assert shares[0].since > 0 and not shares[0].is_guess
 
 
 @pytest.mark.parametrize("victim", [0, 2], ids=["rank 0", "another"])

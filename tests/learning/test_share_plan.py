@@ -30,6 +30,12 @@ def test_shares_follow_speeds() -> None:
     shares = run(plan, MEMBERS, 0, 30)
 
     assert sum(shares.values()) == BATCH
+    told = [plan.share_of(name) for name in MEMBERS]
+    assert {name: one.samples for name, one in zip(MEMBERS, told, strict=True)} == shares
+    assert {(one.batch, one.since, one.is_guess, one.gain) for one in told} == {
+        (BATCH, told[0].since, False, told[0].gain)
+    }
+    assert 0 < told[0].since <= 30 and told[0].gain and told[0].gain > 1
     assert shares["a"] < 0.7 * shares["b"] < 0.7 * 0.7 * shares["c"]
 
 

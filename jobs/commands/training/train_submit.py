@@ -12,7 +12,7 @@ from jobs.application.job_spec import JobOptions
 from jobs.commands.job import attend
 from jobs.commands.made_options import collect, made_options
 from jobs.commands.options import hadoop_options, progress_console, session, show
-from jobs.commands.request_options import access
+from jobs.commands.request_options import COLD_START, access
 from jobs.commands.service_options import service_options
 from jobs.kinds.train import request as training
 from jobs.kinds.train.settings import TrainSettings
@@ -38,6 +38,7 @@ def submit(home: Path, /, argv: Sequence[str], wait: bool, as_json: bool, **opti
       nodewise train logs application_1700000000000_0001 -f
     """
     hadoop = {name: options.pop(name) for name in ("hadoop_conf", "jars", "user")}
+    options["cold_start"] = options["cold_start"] or COLD_START
     settings = collect(TrainSettings, options, argv=list(argv))
     training.check_words(settings)
     asked = training.TrainRequest(settings, collect(JobOptions, options), access(home, options["service"]))

@@ -33,11 +33,13 @@ from jobs.errors import JobError
 from jobs.kinds.train.hearing import RunHearing
 from jobs.kinds.train.launcher_settings import LauncherSettings
 from jobs.kinds.train.news import LEFT_EARLY, History, by_node, last_loss, left_early
+from jobs.kinds.train.registry.registry import Registry
 from jobs.kinds.train.settings import TrainSettings
 from jobs.kinds.train.stored import newest
 from jobs.worker.threads import ONE_THREAD
 from learning.lead.calls import Doing, Done
 from learning.lead.leader import Leader, Member
+from locality.program_names import training_speed_name
 from locality.training.generation_events import Checkpointed, Event, from_body, to_body
 from locality.training.generations import MemberRules, Phase
 
@@ -79,6 +81,7 @@ class Train(Coordinator):
         self._done: Mapping[str, Any] = next((record.body for record in reversed(self._earlier(DONE))), {})
         self._ended = 0
         self._history = History(self._nodes)
+        self._registry = Registry(attempt, training_speed_name(self._settings.script), self._nodes)
         stored = Checkpointed(0, newest(attempt.filesystem, self._settings.output))
         rules = MemberRules(
             least=self._settings.least,
@@ -138,6 +141,7 @@ class Train(Coordinator):
         self._leader.tick()
         self._note_stored()
         self._conclude()
+        self._registry.look(self._history.last_members, self._leader.members(), self._work_by_node)
         if self._done:
             return
         if hopeless := self._leader.hopeless:
@@ -160,7 +164,7 @@ class Train(Coordinator):
             of=of,
             unit=UNIT,
             nodes={self._nodes.get(name, name): _progress(one) for name, one in members.items()},
-            news=self._history.news(MOST_NEWS),
+            news=self._history.news(MOST_NEWS, self._registry.news(MOST_NEWS)),
             section=self._section(members),
         )
 
@@ -169,6 +173,7 @@ class Train(Coordinator):
         output, steps = self._settings.output, self._done["steps"]
         stored = newest(self._attempt.filesystem, output)
         work = self._work()
+        self._registry.finish(self._leader.members(), self._work_by_node)
         report = {
             "steps": steps,
             "seconds": self._done["seconds"],
@@ -176,6 +181,7 @@ class Train(Coordinator):
             "checkpoint": stored,
             "nodes": by_node(work, self._nodes),
             **self._history.report(),
+            **self._registry.report(),
         }
         put(self._attempt.filesystem, f"{output}/report.json", json.dumps(report, indent=1).encode())
         lacking = f", but the newest checkpoint is the one after {stored:,} steps" if stored < steps else ""
@@ -234,6 +240,9 @@ class Train(Coordinator):
         """Whether all members of the last generation have said their last word."""
         return all(name in members and members[name].has_ended for name in self._history.last_members)
 
+    def _work_by_node(self) -> Mapping[str, Mapping[str, Any]]:
+        return by_node(self._work(), self._nodes)
+
     def _is_over(self) -> bool:
         """Whether all steps are done and the members have ended: until then they store the last checkpoint."""
         if not self._done:
@@ -281,19 +290,22 @@ class Train(Coordinator):
     def _plan_nodes(self, knowledge: Knowledge) -> list[str]:
         """All nodes, the best first, as an earlier attempt found them; at least as many as the run needs."""
         for record in self._earlier(NODES):
-            self._values = record.body["values"]
+            self._values, self._registry.judged_by = record.body["values"], record.body.get("judged_by", "")
             return list(record.body["nodes"])
         nodes, capability = knowledge.nodes(), self._settings.capability
         if capability is not None:
             self._values = measure(knowledge.client, capability, nodes)
-            nodes = list(self._values)
+            nodes, self._registry.judged_by = list(self._values), capability
+        else:
+            self._values = self._registry.first_values(nodes, self._settings.cold_start)
         if len(nodes) < self._settings.least:
             fitting = f"have a {capability} above 0" if capability else "accept work"
             raise JobError(
                 f"{self._settings.least} members need as many nodes, and only {len(nodes)} {fitting}",
                 remedy="ask for fewer --members",
             )
-        self._attempt.journal.append(Record(NODES, {"nodes": nodes, "values": dict(self._values)}))
+        told = {"nodes": nodes, "values": dict(self._values), "judged_by": self._registry.judged_by}
+        self._attempt.journal.append(Record(NODES, told))
         return nodes
 
     def _publish(self) -> None:

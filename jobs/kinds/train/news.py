@@ -90,9 +90,10 @@ class History:
         made = [one.event for one in self._all if isinstance(one.event, Generation)]
         return frozenset(made[-1].members) if made else frozenset()
 
-    def news(self, most: int) -> list[str]:
-        """The last sentences."""
+    def news(self, most: int, also: Iterable[tuple[float, str]] = ()) -> list[str]:
+        """The last sentences; `also` are others, each with its second of the run."""
         told = [(one.at, said) for one in self._all[-2 * most :] if (said := sentence(one.event))]
+        told = sorted([*told, *also], key=lambda one: one[0])
         return [f"{at:.0f} s: {self.with_nodes(said)}" for at, said in told[-most:]]
 
     def report(self) -> dict[str, Any]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 
 from jobs.application.job_spec import JobOptions
 from jobs.application.package import with_uploads
 from jobs.application.submit import InfoAccess, Order, Submitter
 from jobs.errors import JobError
+from jobs.kinds.train.registry.speeds import register
 from jobs.kinds.train.settings import TrainSettings
+from locality.program_names import training_speed_name
 
 
 @dataclass(frozen=True)
@@ -59,23 +59,15 @@ def order(submitter: Submitter, request: TrainRequest) -> Order:
     )
     return Order(
         kind="train",
-        name=f"nodewise train {script_of(argv, uploads)}",
+        name=f"nodewise train {settings.script}",
         settings=asdict(settings),
         options=request.options,
         access=request.access,
         uploads=uploads,
         tags=[tag_of(settings.output)],
+        prepare=lambda client: register(client, training_speed_name(settings.script)),
         needs_service=settings.capability is not None,
     )
-
-
-def script_of(argv: Sequence[str], uploads: Collection[str]) -> str:
-    """The first word that is a file of the user's, else the program.
-
-    >>> script_of(["python", "train.py"], ["data.csv", "train.py"]), script_of(["/opt/train", "5"], [])
-    ('train.py', 'train')
-    """
-    return next((word for word in argv if word in uploads), Path(argv[0]).name)
 
 
 def tag_of(output: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from jobs.application.job_spec import Settings
 from jobs.application.options import option
@@ -20,6 +21,7 @@ class TrainSettings(Settings):
     """`argv` is the program and its arguments, never a line for a shell; `output` a folder of HDFS without scheme.
 
     capability   the data name by whose values nodes are the best ones, and get their first shares
+    cold_start   gives the first shares where there is no capability, and to nodes that have not run the program yet
     files        of the user's machine; once the job is submitted, their names beside the program
     """
 
@@ -28,6 +30,11 @@ class TrainSettings(Settings):
     members: str = option("2", help="Nodes that train: as many, or the fewest and the most, as 2:4.", metavar="N|N:M")
     capability: str | None = option(
         None, help="Data name that ranks the nodes, and whose values give the first shares.", metavar="NAME"
+    )
+    cold_start: str | None = option(
+        None,
+        help="Data name that gives first shares where no node has trained with PROGRAM  [default: that of free CPU].",
+        metavar="NAME",
     )
     memory_mb: int = option(1024, flag="--memory", help="Memory of each member.", least=256, is_memory=True)
     vcores: int = option(1, help="Cores of each member.", least=1)
@@ -41,6 +48,19 @@ class TrainSettings(Settings):
     files: Sequence[str] = option(
         (), flag="--file", help="File to lay beside the program; may be given several times.", is_file=True
     )
+
+    @property
+    def script(self) -> str:
+        """The first word that is a file of the user's, else the first one of Python, else the program.
+
+        >>> TrainSettings(argv=["python", "train.py"], files=["data.csv", "mine/train.py"]).script
+        'train.py'
+        >>> [TrainSettings(argv=line.split()).script for line in ("/opt/train 5", "python -u /opt/net.py 5")]
+        ['train', 'net.py']
+        """
+        names = {Path(file).name for file in self.files}
+        scripts = (Path(word).name for word in self.argv if word.endswith(".py"))
+        return next((word for word in self.argv if word in names), next(scripts, Path(self.argv[0]).name))
 
     @property
     def least(self) -> int:

@@ -180,7 +180,9 @@ def test_shares_change_when_it_pays_and_not_for_less_than_three_percent() -> Non
     much = {"a": model(100, 1.0), "b": model(100, 1.2)}
 
     assert reconsider(now, 50, little, MOST) is now
-    assert reconsider(now, 50, much, MOST) == Shares(50, {"a": 109, "b": 91})
+    better = reconsider(now, 50, much, MOST)
+    assert (better.first_step, better.samples) == (50, {"a": 109, "b": 91})
+    assert better.gain == pytest.approx(120 / (91 * 1.2))
 
 
 def test_what_the_noise_of_the_last_member_would_promise_is_no_reason() -> None:
