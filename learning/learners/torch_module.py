@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from learning.errors import LearningError
+from learning.learners.clipping import clip
 from learning.state.plain_state import from_bytes, to_bytes
 
 _OTHER_OPTIMIZERS = (torch.optim.LBFGS,)
@@ -50,10 +51,7 @@ class TorchModule:
 
     def apply(self, gradient: torch.Tensor) -> None:
         """Make one step of the optimizer, and of the scheduler."""
-        if self._clip_norm is not None:
-            length = float(torch.linalg.vector_norm(gradient))
-            gradient = gradient * min(1.0, self._clip_norm / length) if length else gradient
-        for one, part in self._parts(gradient):
+        for one, part in self._parts(clip(gradient, self._clip_norm)):
             one.grad = part.to(one)
         self._optimizer.step()
         if self._scheduler is not None:
