@@ -37,6 +37,7 @@ class GluonOptimizer:
         self._parameters = parameters
         _check(optimizer, is_double=is_double)
         optimizer.param_dict = dict(enumerate(parameters))
+        optimizer._set_current_context(parameters[0].data().context.device_id)  # it counts steps for each device
         self._updater = mxnet.optimizer.get_updater(optimizer)
 
     def step(self) -> None:
