@@ -51,7 +51,8 @@ class Share:
 class Done:
     """What a member has done, summed up since it began: steps that it applied, its own samples, and where time went.
 
-    The run has `steps_in_all`, `loss` is that of the last step, and `share` that of the next.
+    The run has `steps_in_all`, `loss` is that of the last step, and `share` that of the next. Of data that knows where
+    its samples lie, so many `reads` were of a sample, and `local_reads` of one with a replica on the member's node.
     """
 
     steps: int = 0
@@ -62,6 +63,8 @@ class Done:
     loss: float | None = None
     longest_step_seconds: float = 0.0
     share: Share = field(default_factory=Share)
+    reads: int = 0
+    local_reads: int = 0
 
     @classmethod
     def from_json(cls, body: Any) -> Done:
@@ -75,7 +78,7 @@ class Say:
 
     `store` is where it offers a store while it waits, `why` what went wrong when it has failed. `checkpoint` are the
     steps of the newest state that it has stored. `call` counts the calls of the process, from 1 on, so that one which
-    comes late is known; 0 is a call that nobody has counted.
+    comes late is known; 0 is a call that nobody has counted. `node` is where it runs, empty when it does not know.
     """
 
     process: str
@@ -87,6 +90,7 @@ class Say:
     checkpoint: int = 0
     done: Done = field(default_factory=Done)
     call: int = 0
+    node: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """As the body of a call."""
@@ -103,6 +107,7 @@ class Answer:
     """The newest generation, if there is one, and whether it ends: `is_over` at once, `is_ending` after a step.
 
     With `is_done` no other follows, as all steps are done. `measures` judge members that made no step yet, in any unit.
+    `nodes` are where members run, as far as they know.
     `attempt` is the one that answers, and `checkpoint` are the steps of the newest state that its journal has.
     """
 
@@ -113,6 +118,7 @@ class Answer:
     measures: Mapping[str, float] = field(default_factory=dict)
     attempt: int = 0
     checkpoint: int = 0
+    nodes: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def age(self) -> tuple[int, int]:
@@ -130,6 +136,7 @@ class Answer:
             "measures": dict(self.measures),
             "attempt": self.attempt,
             "checkpoint": self.checkpoint,
+            "nodes": dict(self.nodes),
         }
 
     @classmethod
@@ -211,6 +218,12 @@ def _measures(value: Any) -> dict[str, float]:
     return {name: _seconds(one) for name, one in value.items()}
 
 
+def _nodes(value: Any) -> dict[str, str]:
+    if not isinstance(value, dict):
+        raise ValueError("it is an object")
+    return {name: _word(one) for name, one in value.items()}
+
+
 def _generation(value: Any) -> Generation | None:
     if value is None:
         return None
@@ -236,6 +249,8 @@ _DONE: Kinds = {
     "loss": _number,
     "longest_step_seconds": _seconds,
     "share": Share.from_json,
+    "reads": _whole(0),
+    "local_reads": _whole(0),
 }
 _SAY: Kinds = {
     "process": _name,
@@ -247,6 +262,7 @@ _SAY: Kinds = {
     "checkpoint": _whole(0),
     "done": Done.from_json,
     "call": _whole(0),
+    "node": _word,
 }
 _GENERATION: Kinds = {
     "attempt": _whole(0),
@@ -265,4 +281,5 @@ _ANSWER: Kinds = {
     "measures": _measures,
     "attempt": _whole(0),
     "checkpoint": _whole(0),
+    "nodes": _nodes,
 }

@@ -12,10 +12,14 @@ from locality.training.generation_events import Generation
 
 @dataclass(frozen=True)
 class Told:
-    """A generation to compute in; `measures` judge members that made no step yet, in any unit."""
+    """A generation to compute in; `measures` judge members that made no step yet, in any unit.
+
+    `nodes` are where members run, as far as they know.
+    """
 
     generation: Generation
     measures: Mapping[str, float] = field(default_factory=dict)
+    nodes: Mapping[str, str] = field(default_factory=dict)
 
 
 class Lead(Protocol):

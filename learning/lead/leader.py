@@ -36,12 +36,13 @@ class Inconsistent(RuntimeError):
 
 @dataclass(frozen=True)
 class Member:
-    """What is known of a process that has called; `call` is the number of its newest call."""
+    """What is known of a process that has called, on `node`; `call` is the number of its newest call."""
 
     doing: Doing
     done: Done = field(default_factory=Done)
     said: str = ""
     call: int = 0
+    node: str = ""
 
     @property
     def has_ended(self) -> bool:
@@ -219,7 +220,8 @@ class Leader:
         """What a member tells when it fails may be less than what it has told before."""
         known = self._members.get(say.process)
         done = known.done if known and say.doing is Doing.FAILED and not say.done.steps else say.done
-        self._members[say.process] = Member(say.doing, done, say.why, say.call)
+        node = say.node or (known.node if known else "")
+        self._members[say.process] = Member(say.doing, done, say.why, say.call, node)
 
     def _lose(self, process: str, reason: str) -> None:
         lost: Lost | None = self._generations.lose(process, reason)
@@ -254,4 +256,5 @@ class Leader:
             measures={member: self._measures[member] for member in members if member in self._measures},
             attempt=run.attempt,
             checkpoint=run.checkpoint,
+            nodes={member: self._members[member].node for member in members if member in self._members},
         )

@@ -42,6 +42,7 @@ class Master:
         process: str,
         host: str,
         clock: Callable[[], float] = time.monotonic,
+        node: str = "",
     ) -> None:
         self.process = process
         self.host = host
@@ -50,7 +51,7 @@ class Master:
         self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         self._connection: http.client.HTTPConnection | None = None
         self._address = ""
-        self._say = Say(process, Doing.COMPUTES, 0, -1)
+        self._say = Say(process, Doing.COMPUTES, 0, -1, node=node)
         self._answer = Answer()
         self._heard_at = clock()
         self._problem = ""
@@ -132,7 +133,7 @@ class Master:
         made = self._answer.generation
         if made is None or made.number <= after or self.process not in made.members or self._answer.is_over:
             return None
-        return Told(made, self._answer.measures)
+        return Told(made, self._answer.measures, self._answer.nodes)
 
     def _start(self) -> None:
         """Once there is something to say."""

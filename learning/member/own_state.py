@@ -16,15 +16,19 @@ FORMAT = 1
 
 
 class OwnState:
-    """Of one member: `order` says which samples each step uses, `steps_in_all` when the run ends.
+    """Of one member: `order` says which samples each step uses, `steps_in_all` when the run ends, `data` what they are.
 
     `loss` is that of the last step, None before the first.
     """
 
-    def __init__(self, learner: Learner, plan: SharePlan, order: SampleOrder, steps_in_all: int) -> None:
+    def __init__(
+        self, learner: Learner, plan: SharePlan, order: SampleOrder, steps_in_all: int, data: str = ""
+    ) -> None:
         self._learner = learner
         self._plan = plan
         self._run = {**asdict(order), "numbers": learner.size, "dtype": str(learner.dtype)}
+        if data:
+            self._run["data"] = data
         self._ends = {"steps": steps_in_all}
         self.loss: float | None = None
 

@@ -16,6 +16,8 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
+from itertools import islice
 from types import TracebackType
 from typing import Any
 
@@ -30,6 +32,7 @@ from learning.member.group import Broken
 from learning.member.membership import Membership
 from learning.member.micro_batch import MicroBatch, is_out_of_memory
 from learning.member.own_state import OwnState
+from learning.member.readers import Readers
 from learning.member.samples import Samples
 from learning.member.share_plan import SharePlan
 from learning.member.step_vector import Heard, StepVector
@@ -75,6 +78,8 @@ class Run:
                 raise LearningError(f"{name} is {value}", "give 1 or more")
         self._learner = learner or _torch_learner(model, optimizer, scheduler, clip_norm)
         self._samples = Samples(data)
+        self._readers = Readers(self._samples.count, self._samples.places)
+        self._local_reads = 0
         self._order = SampleOrder(self._samples.count, min(batch, self._samples.count), seed)
         self._steps_in_all = self._order.steps * epochs
         self._plan = SharePlan(self._order.batch)
@@ -82,7 +87,7 @@ class Run:
         around = surroundings or find(os.environ)
         self._lead = around.lead
         self._membership = Membership(around.lead)
-        self._state = OwnState(self._learner, self._plan, self._order, self._steps_in_all)
+        self._state = OwnState(self._learner, self._plan, self._order, self._steps_in_all, self._samples.fingerprint)
         self._storing = Storing(around.checkpoints, checkpoint_seconds)
         self._steps = NO_STATE
         self._done = Done()
@@ -112,6 +117,7 @@ class Run:
         if why is None and self._steps < self._steps_in_all:
             why = f"the loop was left after step {self.steps} of {self._steps_in_all}"
         self._membership.leave(why)
+        self._samples.close()
 
     def __iter__(self) -> Iterator[Any]:
         while True:
@@ -176,6 +182,7 @@ class Run:
         given = mine.group.spread(own)
         if mine.rank:
             self._state.take_over(given, is_behind=mine.process in made.behind)
+        self._readers.load(mine.group.spread(None if mine.rank else self._readers.pack(made.members, told.nodes)))
 
     def _end(self) -> None:
         """Let nobody leave who has a state that others lack, nor before the last state is stored."""
@@ -189,9 +196,10 @@ class Run:
         while True:
             mine, size = self._membership, self._micro_batch
             self._vector = StepVector(self._learner.size, mine.rank, len(mine.members), self._learner.dtype)
-            for numbers in self._own_numbers():
+            pieces = self._own_numbers(self._steps)
+            for place, numbers in enumerate(pieces, start=1):
                 self._handed = MicroBatch(len(numbers) / self._batch_size(), time.perf_counter())
-                yield self._samples.batch(numbers)
+                yield self._samples.batch(numbers, partial(self._following, pieces[place:]))
                 if self._has_batch():
                     raise LearningError("the loop did not call run.step", "call it once for each batch of the loop")
                 if mine.is_over():
@@ -199,20 +207,25 @@ class Run:
                 if self._micro_batch < size:
                     break
             else:
+                self._local_reads = sum(self._readers.count_local(numbers, mine.rank) for numbers in pieces)
                 return
 
     def _has_batch(self) -> bool:
         """Whether the loop has got a batch that it did not call `step` for."""
         return self._handed is not None
 
-    def _own_numbers(self) -> Iterator[list[int]]:
-        """The numbers of this member's samples, in micro-batches."""
-        numbers = self._order.of_step(*self._order.locate(self._steps)).tolist()
+    def _own_numbers(self, step: int) -> list[list[int]]:
+        """The numbers of this member's samples in a step, by the present shares, in micro-batches."""
+        numbers = self._order.of_step(*self._order.locate(step))
         shares, mine = self._plan.of(len(numbers)), self._membership
-        begin = sum(shares[member] for member in mine.members[: mine.rank])
-        for size in split(shares[mine.process], self._micro_batch):
-            yield numbers[begin : begin + size]
-            begin += size
+        own = iter(self._readers.own(numbers, [shares[member] for member in mine.members], mine.rank))
+        return [list(islice(own, size)) for size in split(shares[mine.process], self._micro_batch)]
+
+    def _following(self, left: list[list[int]]) -> list[int]:
+        """What is read next: what is `left` of this step, or of the next one, if shares stay as they are."""
+        if not left and self._steps + 1 < self._steps_in_all:
+            left = self._own_numbers(self._steps + 1)
+        return left[0] if left else []
 
     def _conclude(self) -> None:
         """Add up what all have computed, and apply it."""
@@ -247,6 +260,8 @@ class Run:
             longest_step_seconds=max(done.longest_step_seconds, seconds),
             loss=self.loss,
             share=self._plan.share_of(self._membership.process),
+            reads=done.reads + (samples if self._readers.know_places else 0),
+            local_reads=done.local_reads + self._local_reads,
         )
         self._lead.tell(self._done, self._storing.last)
 

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch.utils.data import default_collate
 
 from learning.errors import LearningError
+from learning.member.read_ahead import ReadAhead
 
 
 class Samples:
-    """`data` is a tuple of tensors whose first dimension counts samples, on any device, or a data set of PyTorch."""
+    """`data` is a tuple of tensors whose first dimension counts samples, on any device, or a data set of PyTorch.
+
+    A data set may have, beside __len__ and __getitem__:
+
+    batch_of(numbers)    these samples at once, stacked: a tensor, an array of numpy, or a tuple of these
+    places_of(numbers)   for each of them the names of the nodes that hold a replica
+    fingerprint          a text that differs when the samples are others: members with another one are refused
+    reads_ahead          True when the next batch is to be read in a thread while one is computed
+    """
 
     def __init__(self, data: Any) -> None:
         self._data = data
@@ -25,13 +34,45 @@ class Samples:
         (self.count,) = sizes
         if not self.count:
             raise LearningError("the data has no samples", "there must be one at least")
+        self._ahead = ReadAhead(self._read) if getattr(data, "reads_ahead", False) is True else None
 
-    def batch(self, numbers: Sequence[int]) -> Any:
-        """These samples, as a data loader would give them."""
+    @property
+    def places(self) -> Any:
+        """The method that tells where samples lie, None without."""
+        return getattr(self._data, "places_of", None)
+
+    @property
+    def fingerprint(self) -> str:
+        """What the data set tells of what it holds, empty when it does not."""
+        return str(getattr(self._data, "fingerprint", "")) if not self._are_tensors else ""
+
+    def batch(self, numbers: Sequence[int], following: Callable[[], Sequence[int]] | None = None) -> Any:
+        """These samples, as a data loader would give them; `following` finds those that are likely to be next."""
+        if self._ahead is None:
+            return self._read(numbers)
+        found = self._ahead.take(numbers)
+        self._ahead.expect(following() if following else ())
+        return found
+
+    def close(self) -> None:
+        """Read nothing more."""
+        if self._ahead is not None:
+            self._ahead.close()
+
+    def _read(self, numbers: Sequence[int]) -> Any:
         if self._are_tensors:
             chosen = torch.as_tensor(numbers, dtype=torch.int64)
             return tuple(one[chosen.to(one.device)] for one in self._data)
+        if hasattr(self._data, "batch_of"):
+            return _as_tensors(self._data.batch_of(numbers))
         return default_collate([self._data[number] for number in numbers])
+
+
+def _as_tensors(batch: Any) -> Any:
+    """Arrays of numpy become tensors without a copy."""
+    if isinstance(batch, tuple):
+        return tuple(map(_as_tensors, batch))
+    return torch.as_tensor(batch)
 
 
 def _count(data: Any) -> int:

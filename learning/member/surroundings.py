@@ -21,6 +21,8 @@ from learning.lead.master import Master
 from learning.state.checkpoints import Checkpoints
 
 VARIABLE = "NODEWISE_TRAINING"
+NODE = "NODE_NAME"
+"""Names the node, as HDFS does, in every container of ours."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,9 @@ def find(environment: MutableMapping[str, str]) -> Surroundings:
     try:
         told = json.loads(_own_text(Path(name)))
         address = Path(told["address_file"])
-        lead = Master(lambda: _read(address), told["token"], told["process"], told["host"])
+        lead = Master(
+            lambda: _read(address), told["token"], told["process"], told["host"], node=environment.get(NODE, "")
+        )
         return Surroundings(lead, Checkpoints(Path(told["checkpoints"])))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise LearningError(

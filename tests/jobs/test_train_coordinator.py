@@ -113,7 +113,8 @@ class Scene:
     def tell(self, steps: int, doing: Doing = Doing.COMPUTES) -> None:
         """Both say how far they are; a has three quarters of the samples."""
         for process, samples in ((A, 48), (B, 16)):
-            self.say(process, doing, Done(steps, STEPS, samples * steps, 1.0 * steps, 0.5, 0.25))
+            reads = {"reads": samples * steps, "local_reads": samples * steps * 2 // 3}
+            self.say(process, doing, Done(steps, STEPS, samples * steps, 1.0 * steps, 0.5, 0.25, **reads))
 
     def tick(self, seconds: float = 0.25) -> None:
         self.now += seconds
@@ -161,7 +162,8 @@ def test_a_run_is_over_when_its_members_have_ended_and_the_report_tells_it_all(s
     assert scene.train.finish().message == "64 steps are done; checkpoints and report.json are in /out"
     report = scene.report()
     assert (report["steps"], report["seconds"], report["loss"], report["checkpoint"]) == (64, 5.0, 0.25, 64)
-    assert report["nodes"]["a"] == {"samples": 3072, "compute_seconds": 64.0, "wait_seconds": 0.5, "loss": 0.25}
+    did = {"samples": 3072, "reads": 3072, "local_reads": 2048}
+    assert report["nodes"]["a"] == {**did, "compute_seconds": 64.0, "wait_seconds": 0.5, "loss": 0.25}
     assert [(one["first_step"], sorted(one["nodes"])) for one in report["generations"]] == [(0, ["a", "b"])]
     assert report["losses"] == []
 

@@ -93,7 +93,7 @@ class Member:
                 [WORKER_PYTHON, ROOT / "tests" / "learning" / "member.py", *words],
                 stdout=out,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **ONE_THREAD, **told, "PYTHONPATH": str(ROOT)},
+                env={**os.environ, **ONE_THREAD, **told, "NODE_NAME": f"node-{name}", "PYTHONPATH": str(ROOT)},
             )
 
     def read_output(self) -> str:

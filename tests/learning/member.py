@@ -1,6 +1,7 @@
 """A program that trains; its last line is what it has found, as JSON.
 
---pace SECONDS are spent for each sample, --batch is that of each step, and --break names what goes wrong.
+--pace SECONDS are spent for each sample, --batch is that of each step, and --break names what goes wrong. With --placed
+the samples lie on nodes: each fourth one on each of node-a, node-b and node-c, and the rest on all three.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Sequence
 
 import torch
 from torch.nn.functional import binary_cross_entropy_with_logits
@@ -25,6 +27,25 @@ def data() -> tuple[torch.Tensor, torch.Tensor]:
     return x, (x[:, :4].sum(1) * x[:, 4] > 0).double()
 
 
+class Placed:
+    """The same samples, which lie on nodes and are read ahead."""
+
+    reads_ahead = True
+
+    def __init__(self) -> None:
+        self._data = data()
+
+    def __len__(self) -> int:
+        return SAMPLES
+
+    def batch_of(self, numbers: Sequence[int]) -> tuple[torch.Tensor, ...]:
+        return tuple(one[list(numbers)] for one in self._data)
+
+    def places_of(self, numbers: Sequence[int]) -> list[tuple[str, ...]]:
+        nodes = "node-a", "node-b", "node-c"
+        return [nodes if number % 4 == 3 else (nodes[number % 4],) for number in numbers]
+
+
 def model(wide: int) -> torch.nn.Module:
     """Without anything that depends on who computes which samples."""
     torch.manual_seed(11)
@@ -33,10 +54,12 @@ def model(wide: int) -> torch.nn.Module:
     ).double()
 
 
-def train(pace: float, batch: int, wrong: str) -> list[float]:
+def train(pace: float, batch: int, wrong: str, placed: bool) -> list[float]:
     net = model(32 if wrong == "another network" else 16)
     optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
-    with Run(net, optimizer, data(), batch=batch, epochs=EPOCHS, seed=3, checkpoint_seconds=0.5) as run:
+    with Run(
+        net, optimizer, Placed() if placed else data(), batch=batch, epochs=EPOCHS, seed=3, checkpoint_seconds=0.5
+    ) as run:
         for x, y in run:
             time.sleep(pace * len(x))
             if wrong == "no step" and run.steps == 3:
@@ -53,9 +76,10 @@ if __name__ == "__main__":
     parser.add_argument("--pace", type=float, default=0.0)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--break", dest="wrong", default="")
+    parser.add_argument("--placed", action="store_true")
     given = parser.parse_args()
     try:
-        print(json.dumps(train(given.pace, given.batch, given.wrong)))
+        print(json.dumps(train(given.pace, given.batch, given.wrong, given.placed)))
     except LearningError as error:
         print(error)
         sys.exit(3)

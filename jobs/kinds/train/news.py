@@ -156,6 +156,8 @@ def by_node(work: Mapping[str, Done], nodes: Mapping[str, str]) -> dict[str, dic
         known = found.get(node, {})
         found[node] = {
             "samples": known.get("samples", 0) + done.samples,
+            "reads": known.get("reads", 0) + done.reads,
+            "local_reads": known.get("local_reads", 0) + done.local_reads,
             "compute_seconds": round(known.get("compute_seconds", 0.0) + done.compute_seconds, 3),
             "wait_seconds": round(known.get("wait_seconds", 0.0) + done.wait_seconds, 3),
             "loss": known.get("loss") if done.loss is None else done.loss,

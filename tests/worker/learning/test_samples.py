@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -71,3 +73,20 @@ WRONG: dict[str, tuple[Any, str]] = {
 def test_data_that_cannot_be_numbered_is_refused(data: Any, said: str) -> None:
     with pytest.raises(LearningError, match=said):
         Samples(data)
+
+
+class Stored:
+    """A data set that gives many samples at once."""
+
+    def __len__(self) -> int:
+        return 5
+
+    def batch_of(self, numbers: Sequence[int]) -> tuple[Any, Any]:
+        return np.array(numbers, np.float32).reshape(-1, 1), torch.tensor(numbers)
+
+
+def test_many_samples_at_once_are_tensors_whatever_they_were() -> None:
+    x, y = Samples(Stored()).batch([4, 1])
+
+    assert (x.dtype, x.tolist()) == (torch.float32, [[4.0], [1.0]])
+    assert y.tolist() == [4, 1]

@@ -1,0 +1,39 @@
+"""One batch is read in a thread while the one before it is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+
+class ReadAhead:
+    """Calls `read` with the numbers of samples, one call at a time; at most one batch is kept that nobody has taken."""
+
+    def __init__(self, read: Callable[[Sequence[int]], Any]) -> None:
+        self._read = read
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="read ahead")
+        self._expected: tuple[list[int], Future[Any]] | None = None
+
+    def expect(self, numbers: Sequence[int]) -> None:
+        """Begin to read what is likely to be taken next; nothing for no numbers."""
+        self._drop()
+        if numbers:
+            self._expected = list(numbers), self._thread.submit(self._read, numbers)
+
+    def take(self, numbers: Sequence[int]) -> Any:
+        """These samples, which were read already if they were expected; whatever `read` raises."""
+        if self._expected is None or self._expected[0] != list(numbers):
+            self.expect(numbers)
+        expected, self._expected = self._expected, None
+        return expected[1].result() if expected else self._read(numbers)
+
+    def close(self) -> None:
+        """Wait for a call of `read` that has begun, as Python must not end amid one."""
+        self._drop()
+        self._thread.shutdown()
+
+    def _drop(self) -> None:
+        if self._expected is not None:
+            self._expected[1].cancel()
+            self._expected = None

@@ -1,0 +1,60 @@
+"""Members read what lies on their own nodes, and still find what one process finds."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+
+import pytest
+
+from jobs.application.package import ROOT, WORKER_PYTHON
+from tests.learning.conftest import ONE_THREAD, Led, Start, until
+
+EXACT = 1e-10
+PACE = ("--placed", "--pace", "0.001")
+
+
+@pytest.fixture(scope="module")
+def alone() -> list[float]:
+    """What one process finds that knows of no places."""
+    program = [WORKER_PYTHON, ROOT / "tests" / "learning" / "member.py"]
+    environment = {**os.environ, **ONE_THREAD, "PYTHONPATH": str(ROOT)}
+    ran = subprocess.run(program, env=environment, capture_output=True, text=True, check=True)
+    found: list[float] = json.loads(ran.stdout.splitlines()[-1])
+    return found
+
+
+def differ(found: list[float], alone: list[float]) -> float:
+    return max(abs(one - other) for one, other in zip(found, alone, strict=True))
+
+
+def test_members_read_their_own_replicas_first(led: Led, start: Start, alone: list[float]) -> None:
+    members = [start(name, *PACE) for name in "abc"]
+
+    found = [one.wait_for_result() for one in members]
+
+    assert max(differ(one, alone) for one in found) < EXACT
+    done = [one.done for one in led.leader.members().values()]
+    assert sum(one.reads for one in done) == sum(one.samples for one in done) == 4 * 1000
+    # Some 16 of 64 samples lie on all nodes, which is more than what shares and batches differ by.
+    assert sum(one.local_reads for one in done) > 0.9 * 4 * 1000
+
+
+def test_a_lost_member_takes_its_replicas_with_it(led: Led, start: Start, alone: list[float]) -> None:
+    members = {name: start(name, *PACE) for name in "abc"}
+    until(lambda: led.steps() > 5)
+    members.pop("b").process.kill()
+
+    found = [one.wait_for_result() for one in members.values()]
+
+    assert max(differ(one, alone) for one in found) < EXACT
+    left = [one.done for name, one in led.leader.members().items() if name != "b"]
+    assert all(0 < one.local_reads < one.reads for one in left)
+
+
+def test_without_places_nobody_counts_reads(led: Led, start: Start, alone: list[float]) -> None:
+    found = [one.wait_for_result() for one in [start(name) for name in "abc"]]
+
+    assert max(differ(one, alone) for one in found) < EXACT
+    assert {(one.done.reads, one.done.local_reads) for one in led.leader.members().values()} == {(0, 0)}
