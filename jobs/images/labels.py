@@ -32,14 +32,19 @@ def write(folder: Path, shown: Mapping[str, str], classes: list[str]) -> None:
 def read(file: Path) -> dict[str, Label]:
     """Label by file name; JobError when there is no such table, or a line does not give a label."""
     try:
-        lines = file.read_text().splitlines()
+        text = file.read_text()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise JobError(f"{file} cannot be read ({reason})", remedy=f"name the {LABELS} of a folder of images") from None
-    return dict(_parse(file, number, line) for number, line in enumerate(lines, start=1) if line.strip())
+    return parse(file, text)
 
 
-def _parse(file: Path, at: int, line: str) -> tuple[str, Label]:
+def parse(file: Path | str, text: str) -> dict[str, Label]:
+    """As `read`, of what stands in the file."""
+    return dict(_parse(file, number, line) for number, line in enumerate(text.splitlines(), start=1) if line.strip())
+
+
+def _parse(file: Path | str, at: int, line: str) -> tuple[str, Label]:
     parts = line.split("\t")
     if len(parts) != 3 or not parts[0] or not parts[1].isascii() or not parts[1].isdigit():
         raise JobError(

@@ -1,0 +1,93 @@
+"""Training from the real HDFS: members read the replicas on their own nodes, and find what one process finds."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from jobs.application.package import ROOT, WORKER_PYTHON
+from jobs.images import labels
+from jobs.kinds import KINDS
+from tests.cluster.site import Site, nodewise, succeed
+
+pytestmark = pytest.mark.skipif("train" not in KINDS, reason="the kind of job train is not listed yet")
+
+PROGRAM = ROOT / "tests" / "learning" / "from_hdfs.py"
+EXACT = 1e-10
+CLASSES, FEATURES = 4, 6
+SAMPLES, FILES, REPLICAS = 96, 4, 3
+LAID = {"parquet": "/training/rows", "folder": "/training/pictures", "packs": "/training/packs"}
+
+
+@pytest.fixture(scope="module")
+def laid(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """The site, with the same seeded pictures as files and as packs, and rows of numbers, each on three nodes."""
+    folder, chance = tmp_path_factory.mktemp("laid"), np.random.default_rng(5)
+    pictures = _draw(folder, chance)
+    hdfs = site.hdfs()
+    for path in sorted(pictures.rglob("*.png")):
+        hdfs.write(f"{LAID['folder']}/{path.relative_to(pictures)}", data=path.read_bytes(), replication=REPLICAS)
+    pack = ["images", "pack", str(pictures), f"hdfs://{LAID['packs']}", "--file-size", "20k"]
+    succeed(nodewise(site.cluster.home, *pack, url=site.url))
+    for name in hdfs.list(LAID["packs"]):
+        hdfs.set_replication(f"{LAID['packs']}/{name}", REPLICAS)
+    for number in range(FILES):
+        columns = {f"x{at}": chance.normal(size=SAMPLES // FILES) for at in range(FEATURES)}
+        table = pa.table({**columns, "y": chance.integers(CLASSES, size=SAMPLES // FILES)})
+        pq.write_table(table, folder / "rows.parquet", row_group_size=10)
+        content = (folder / "rows.parquet").read_bytes()
+        hdfs.write(f"{LAID['parquet']}/{number}.parquet", data=content, replication=REPLICAS)
+    return site
+
+
+def _draw(folder: Path, chance: np.random.Generator) -> Path:
+    """A sub-folder a class, and the table that packs are made by."""
+    shown = {}
+    for number in range(SAMPLES):
+        name = f"class{number % CLASSES}/{number:03}.png"
+        (folder / "pictures" / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(chance.integers(256, size=(20, 24, 3), dtype=np.uint8)).save(folder / "pictures" / name)
+        shown[name] = f"class{number % CLASSES}"
+    labels.write(folder / "pictures", shown, sorted(set(shown.values())))
+    return folder / "pictures"
+
+
+def alone(site: Site, *words: str) -> list[float]:
+    """What one process finds that reads the same."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "HADOOP_CONF_DIR": str(site.cluster.conf_dir)}
+    environment["HADOOP_USER_NAME"] = site.cluster.user
+    ran = subprocess.run([WORKER_PYTHON, PROGRAM, *words], env=environment, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    found: list[float] = json.loads(ran.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.mark.parametrize("kind", LAID)
+def test_members_read_their_own_replicas_and_find_what_one_process_finds(laid: Site, kind: str) -> None:
+    output, program = f"/training/from-{kind}", (PROGRAM.name, kind, f"hdfs://{LAID[kind]}")
+    words = ["--members", "3", "--output", f"hdfs://{output}", "--file", str(PROGRAM), "--memory", "768", "--wait"]
+
+    ran = nodewise(laid.cluster.home, "train", "submit", "--json", *words, "--", "python", *program, url=laid.url)
+
+    job_id = re.findall(r"application_\d+_\d+", succeed(ran))[0]
+    with laid.hdfs().read(f"{output}/report.json") as source:
+        told: dict[str, Any] = json.load(source)
+    reads, local = (sum(node[name] for node in told["nodes"].values()) for name in ("reads", "local_reads"))
+    assert reads == 3 * SAMPLES and len(told["nodes"]) == 3
+    assert local >= 0.95 * reads
+    logs = succeed(nodewise(laid.cluster.home, "train", "logs", job_id, url=laid.url))
+    lines = [line.partition(" | ")[2] for line in logs.splitlines()]
+    found = [json.loads(line) for line in lines if line.startswith("[")]
+    expected = alone(laid, *program[1:])
+    assert len(found) == 3
+    assert max(abs(one - other) for each in found for one, other in zip(each, expected, strict=True)) < EXACT
