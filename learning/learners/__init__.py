@@ -1,4 +1,4 @@
-"""What computes gradients, one file an engine; each has the four methods of `Learner`."""
+"""What computes gradients, one file an engine; each has the methods of `Learner`."""
 
 from __future__ import annotations
 
@@ -25,3 +25,13 @@ class Learner(Protocol):
 
     def load(self, state: bytes) -> None:
         """Continue from a state; LearningError when it is of another model."""
+
+    def values(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """What members average after steps of their own, as two new flat vectors of `dtype`.
+
+        The parameters, `size` numbers in the order of the gradient; and all else that a mean makes sense of, such as
+        the moments of the optimizer: as many numbers at every member once each has made a step.
+        """
+
+    def set_values(self, parameters: torch.Tensor, others: torch.Tensor) -> None:
+        """Continue from what `values` gave, or from means of it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import mxnet
@@ -13,6 +13,8 @@ from learning.errors import LearningError
 from learning.learners.clipping import clip
 from learning.learners.gluon_optimizer import GluonOptimizer
 from learning.state.plain_state import from_bytes, to_bytes
+
+_RUNNING = ("running_mean", "running_var")
 
 
 class GluonBlock:
@@ -75,6 +77,26 @@ class GluonBlock:
             ) from error
         for one, stored in zip(self._all, told["net"], strict=True):
             one.data()[:] = stored.numpy()
+
+    def values(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """The parameters; moments of the optimizer, and running means and variances of the net's normalisation."""
+        return self._flat([one.data() for one in self._trained]), self._flat(self._others())
+
+    def set_values(self, parameters: torch.Tensor, others: torch.Tensor) -> None:
+        """Continue from what `values` gave, or from means of it."""
+        for given, found in (([one.data() for one in self._trained], parameters), (self._others(), others)):
+            begin = 0
+            for one in given:
+                one[:] = found[begin : begin + one.size].view(one.shape).numpy()
+                begin += one.size
+
+    def _others(self) -> list[mxnet.nd.NDArray]:
+        running = [one.data() for one in self._all if one.name.endswith(_RUNNING)]
+        return [*running, *self._optimizer.moments()]
+
+    def _flat(self, arrays: Sequence[mxnet.nd.NDArray]) -> torch.Tensor:
+        """A copy, on the CPU."""
+        return torch.cat([torch.zeros(0, dtype=self.dtype), *(_torch(one).view(-1).to(self.dtype) for one in arrays)])
 
     def _match(self, stored: list[torch.Tensor]) -> None:
         """ValueError when these are not the numbers of such a net."""

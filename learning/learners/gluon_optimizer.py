@@ -58,6 +58,10 @@ class GluonOptimizer:
             "arrays": {index: _to_torch(one) for index, one in self._updater.states.items()},
         }
 
+    def moments(self) -> list[mxnet.nd.NDArray]:
+        """The arrays themselves, in the order of the parameters; none before the first step."""
+        return [array for _, state in sorted(self._updater.states.items()) for array in _arrays(state)]
+
     def load(self, told: Mapping[str, Any]) -> None:
         """Continue from a state; ValueError, KeyError, TypeError or AttributeError when it is of another optimizer."""
         optimizer, updater = self._optimizer, self._updater
@@ -120,6 +124,12 @@ def _to_torch(state: Any) -> Any:
     if isinstance(state, (tuple, list)):
         return tuple(map(_to_torch, state))
     return None if state is None else torch.from_numpy(state.asnumpy())
+
+
+def _arrays(state: Any) -> list[mxnet.nd.NDArray]:
+    if isinstance(state, (tuple, list)):
+        return [array for one in state for array in _arrays(one)]
+    return [] if state is None else [state]
 
 
 def _to_mxnet(state: Any) -> Any:

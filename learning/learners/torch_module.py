@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -13,6 +13,8 @@ from learning.state.plain_state import from_bytes, to_bytes
 
 _OTHER_OPTIMIZERS = (torch.optim.LBFGS,)
 _OTHER_SCHEDULERS = (torch.optim.lr_scheduler.ReduceLROnPlateau,)
+_RUNNING, _COUNT = "running_", "step"
+"""How PyTorch calls running means and variances among buffers, and the count of steps in states of optimizers."""
 
 
 class TorchModule:
@@ -44,14 +46,14 @@ class TorchModule:
             one.grad = None
         value = loss()
         value.backward()
-        for one, part in self._parts(into):
+        for one, part in _parts(self._parameters, into):
             if one.grad is not None:
                 part.add_(one.grad.to(into), alpha=weight)
         return float(value.detach())
 
     def apply(self, gradient: torch.Tensor) -> None:
         """Make one step of the optimizer, and of the scheduler."""
-        for one, part in self._parts(clip(gradient, self._clip_norm)):
+        for one, part in _parts(self._parameters, clip(gradient, self._clip_norm)):
             one.grad = part.to(one)
         self._optimizer.step()
         if self._scheduler is not None:
@@ -73,6 +75,30 @@ class TorchModule:
                 f"a state does not fit this model and optimizer: {said}",
                 "begin a new run, or build the model as it was when the state was stored",
             ) from error
+
+    def values(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """The parameters; moments of the optimizer, and running means and variances of the model's normalisation."""
+        with torch.no_grad():
+            return self._flat(self._parameters), self._flat(self._others())
+
+    def set_values(self, parameters: torch.Tensor, others: torch.Tensor) -> None:
+        """Continue from what `values` gave, or from means of it."""
+        with torch.no_grad():
+            for given, found in ((self._parameters, parameters), (self._others(), others)):
+                for one, part in _parts(given, found):
+                    one.copy_(part)
+
+    def _others(self) -> list[torch.Tensor]:
+        """Counts of steps are left out: they are the same at all members."""
+        running = [one for name, one in self._model.named_buffers() if name.rpartition(".")[2].startswith(_RUNNING)]
+        states = [self._optimizer.state.get(one, {}) for one in self._parameters]
+        moments = [value for state in states for name, value in sorted(state.items()) if name != _COUNT]
+        return [one for one in [*running, *moments] if torch.is_tensor(one) and one.is_floating_point()]
+
+    def _flat(self, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+        """A copy, on the CPU."""
+        parts = [one.detach().reshape(-1).to("cpu", self.dtype) for one in tensors]
+        return torch.cat([torch.zeros(0, dtype=self.dtype), *parts])
 
     def _check(self) -> None:
         if not self._parameters:
@@ -99,9 +125,10 @@ class TorchModule:
         named = [("model", self._model), ("optimizer", self._optimizer), ("scheduler", self._scheduler)]
         return [(name, part) for name, part in named if part is not None]
 
-    def _parts(self, vector: torch.Tensor) -> Iterator[tuple[torch.nn.Parameter, torch.Tensor]]:
-        """Each parameter with its part of a flat vector."""
-        begin = 0
-        for one in self._parameters:
-            yield one, vector[begin : begin + one.numel()].view_as(one)
-            begin += one.numel()
+
+def _parts(tensors: Sequence[torch.Tensor], vector: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Each tensor with its part of a flat vector."""
+    begin = 0
+    for one in tensors:
+        yield one, vector[begin : begin + one.numel()].view_as(one)
+        begin += one.numel()

@@ -8,6 +8,7 @@ from typing import Any
 
 from learning.errors import LearningError
 from learning.learners import Learner
+from learning.member.rounds import Rounds
 from learning.member.share_plan import SharePlan
 from learning.state.framed import frame, unframe
 from locality.training.sample_order import SampleOrder
@@ -22,14 +23,21 @@ class OwnState:
     """
 
     def __init__(
-        self, learner: Learner, plan: SharePlan, order: SampleOrder, steps_in_all: int, data: str = ""
+        self,
+        learner: Learner,
+        plan: SharePlan,
+        rounds: Rounds,
+        order: SampleOrder,
+        steps_in_all: int,
+        data: str = "",
     ) -> None:
         self._learner = learner
         self._plan = plan
+        self._rounds = rounds
         self._run = {**asdict(order), "numbers": learner.size, "dtype": str(learner.dtype)}
         if data:
             self._run["data"] = data
-        self._ends = {"steps": steps_in_all}
+        self._ends = {"steps": steps_in_all, "sync": rounds.sync}
         self.loss: float | None = None
 
     def pack(self) -> bytes:
@@ -64,18 +72,19 @@ class OwnState:
 
     def _load_plan(self, head: Mapping[str, Any]) -> None:
         self._plan.load(head["plan"])
+        self._rounds.load(head.get("rounds"))
         self.loss = head["loss"]
 
     def _join(self, state: bytes) -> bytes:
         told = {"format": FORMAT, "run": self._run, "ends": self._ends, "plan": self._plan.to_json(), "loss": self.loss}
-        return frame(told, [state])
+        return frame({**told, "rounds": self._rounds.to_json()}, [state])
 
     def _check(self, theirs: Mapping[str, Any], own: Mapping[str, Any], what: str) -> None:
         for name, value in own.items():
             if theirs.get(name) != value:
                 raise LearningError(
                     f"{what} with {name} {theirs.get(name)}, and this process has {value}",
-                    "take the same model, data, batch, epochs and seed, or begin a new run",
+                    "take the same model, data, batch, epochs, seed and sync, or begin a new run",
                 )
 
 

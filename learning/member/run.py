@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -33,9 +33,10 @@ from learning.member.membership import Membership
 from learning.member.micro_batch import MicroBatch, is_out_of_memory
 from learning.member.own_state import OwnState
 from learning.member.readers import Readers
+from learning.member.rounds import Rounds
 from learning.member.samples import Samples
 from learning.member.share_plan import SharePlan
-from learning.member.step_vector import Heard, StepVector
+from learning.member.step_vector import StepVector
 from learning.member.surroundings import Surroundings, find
 from learning.state.checkpoints import Interrupted
 from learning.state.storing import Storing
@@ -52,6 +53,8 @@ class Run:
     scheduler     of the learning rate; it is stepped once after each global step
     clip_norm     the longest gradient of a global step: a longer one is scaled to it
     micro_batch   the most samples that the loop gets at once; halved when they do not fit into memory
+    sync          "every": members average at each step; "local:16": after 16 steps of their own, for thin networks and
+                  not exact; "auto": 1 or more by how thin the network is. What started the program may say otherwise
     learner       another engine than PyTorch, in place of model, optimizer, scheduler and clip_norm
     checkpoint_seconds  after which the state is stored again, where whatever started the program names a folder
     surroundings  who leads the run; by default as whatever started the program says, else this process does all
@@ -69,6 +72,7 @@ class Run:
         scheduler: Any = None,
         clip_norm: float | None = None,
         micro_batch: int = MOST,
+        sync: str = "every",
         learner: Learner | None = None,
         checkpoint_seconds: float = 60.0,
         surroundings: Surroundings | None = None,
@@ -85,14 +89,19 @@ class Run:
         self._plan = SharePlan(self._order.batch)
         self._micro_batch = micro_batch
         around = surroundings or find(os.environ)
+        self._rounds = Rounds(around.sync or sync, self._learner, self._order)
         self._lead = around.lead
         self._membership = Membership(around.lead)
-        self._state = OwnState(self._learner, self._plan, self._order, self._steps_in_all, self._samples.fingerprint)
+        self._state = OwnState(
+            self._learner, self._plan, self._rounds, self._order, self._steps_in_all, self._samples.fingerprint
+        )
         self._storing = Storing(around.checkpoints, checkpoint_seconds)
         self._steps = NO_STATE
         self._done = Done()
         self._vector: StepVector | None = None
         self._handed: MicroBatch | None = None
+        if self._rounds.warning:
+            print(f"nodewise: {self._rounds.warning}", flush=True)
 
     @property
     def steps(self) -> int:
@@ -127,9 +136,10 @@ class Run:
                 if self._steps == self._steps_in_all:
                     self._end()
                     return
-                yield from self._compute()
-                self._conclude()
+                vector = yield from self._compute_round()
+                self._conclude(vector)
             except (Broken, Interrupted) as broken:
+                self._rounds.undo()
                 print(f"nodewise: a new group after {self.steps} steps: {broken}", flush=True)
                 self._membership.give_up()
 
@@ -191,15 +201,30 @@ class Run:
             self._lead.tell(self._done, self._storing.last)
         self._membership.group.add_up(torch.zeros(1))
 
-    def _compute(self) -> Iterator[Any]:
-        """Yield the micro-batches of this member's part, until all their gradients are in the vector."""
+    def _compute_round(self) -> Generator[Any, None, StepVector]:
+        """Yield what is to be computed before members exchange the next time; what this member adds to that."""
+        self._local_reads = 0
+        steps, rank, members = self._rounds.steps(self._steps), self._membership.rank, len(self._membership.members)
+        if len(steps) == 1:
+            return (yield from self._compute(self._steps, self._batch_size(self._steps), rank, members))
+        self._rounds.begin()
+        for step in steps:
+            own = self._shares([step])[self._membership.process]
+            self._rounds.apply((yield from self._compute(step, own, 0, 1)), own)
+        return self._rounds.contribution(rank, members, sum(map(self._batch_size, steps)))
+
+    def _compute(self, step: int, whole: int, rank: int, members: int) -> Generator[Any, None, StepVector]:
+        """Yield the micro-batches of this member's part, until all their gradients are in the vector.
+
+        It is the mean over `whole` samples.
+        """
         while True:
             mine, size = self._membership, self._micro_batch
-            self._vector = StepVector(self._learner.size, mine.rank, len(mine.members), self._learner.dtype)
-            pieces = self._own_numbers(self._steps)
+            vector = self._vector = StepVector(self._learner.size, rank, members, self._learner.dtype)
+            pieces = self._own_numbers(step)
             for place, numbers in enumerate(pieces, start=1):
-                self._handed = MicroBatch(len(numbers) / self._batch_size(), time.perf_counter())
-                yield self._samples.batch(numbers, partial(self._following, pieces[place:]))
+                self._handed = MicroBatch(len(numbers) / whole, time.perf_counter())
+                yield self._samples.batch(numbers, partial(self._following, step, pieces[place:]))
                 if self._has_batch():
                     raise LearningError("the loop did not call run.step", "call it once for each batch of the loop")
                 if mine.is_over():
@@ -207,8 +232,8 @@ class Run:
                 if self._micro_batch < size:
                     break
             else:
-                self._local_reads = sum(self._readers.count_local(numbers, mine.rank) for numbers in pieces)
-                return
+                self._local_reads += sum(self._readers.count_local(numbers, mine.rank) for numbers in pieces)
+                return vector
 
     def _has_batch(self) -> bool:
         """Whether the loop has got a batch that it did not call `step` for."""
@@ -221,35 +246,38 @@ class Run:
         own = iter(self._readers.own(numbers, [shares[member] for member in mine.members], mine.rank))
         return [list(islice(own, size)) for size in split(shares[mine.process], self._micro_batch)]
 
-    def _following(self, left: list[list[int]]) -> list[int]:
+    def _following(self, step: int, left: list[list[int]]) -> list[int]:
         """What is read next: what is `left` of this step, or of the next one, if shares stay as they are."""
-        if not left and self._steps + 1 < self._steps_in_all:
-            left = self._own_numbers(self._steps + 1)
+        if not left and step + 1 < self._steps_in_all:
+            left = self._own_numbers(step + 1)
         return left[0] if left else []
 
-    def _conclude(self) -> None:
+    def _conclude(self, vector: StepVector) -> None:
         """Add up what all have computed, and apply it."""
-        mine, vector = self._membership, self._vector
-        if vector is None:
-            raise LearningError("a step ended that has not begun")
-        shares = self._plan.of(self._batch_size())
-        vector.close(f"{self._steps} {shares}", is_last=mine.decides_to_end())
+        mine, steps = self._membership, self._rounds.steps(self._steps)
+        samples = self._shares(steps)
+        vector.close(f"{self._steps} {samples}", is_last=mine.decides_to_end())
         began = time.perf_counter()
         mine.group.add_up(vector.data)
         waited = time.perf_counter() - began
         heard = vector.read()
-        self._check(heard)
-        self._learner.apply(vector.gradient)
-        self._plan.see(self._steps, shares, dict(zip(mine.members, heard.seconds, strict=True)))
-        self._steps += 1
+        heard.check(self._steps, mine.members)
+        self._rounds.see(mine, steps, heard, waited)
+        if len(steps) == 1:
+            self._learner.apply(vector.gradient)
+        else:
+            self._rounds.end(vector)
+        seconds = dict(zip(mine.members, (one / len(steps) for one in heard.seconds), strict=True))
+        self._plan.see(steps[-1], {name: round(one / len(steps)) for name, one in samples.items()}, seconds)
+        self._steps += len(steps)
         self._state.loss = heard.loss
         if not mine.rank:
             self._storing.store(self._steps, self._state.pack, confirmed=self._lead.confirmed())
-        self._tell(shares[mine.process], heard.seconds[mine.rank], waited)
+        self._tell(samples[mine.process], heard.seconds[mine.rank], waited, len(steps))
         if heard.is_last:
             mine.give_up()
 
-    def _tell(self, samples: int, seconds: float, waited: float) -> None:
+    def _tell(self, samples: int, seconds: float, waited: float, steps: int) -> None:
         done = self._done
         self._done = Done(
             steps=self._steps,
@@ -257,26 +285,13 @@ class Run:
             samples=done.samples + samples,
             compute_seconds=done.compute_seconds + seconds,
             wait_seconds=done.wait_seconds + waited,
-            longest_step_seconds=max(done.longest_step_seconds, seconds),
+            longest_step_seconds=max(done.longest_step_seconds, seconds / steps),
             loss=self.loss,
             share=self._plan.share_of(self._membership.process),
             reads=done.reads + (samples if self._readers.know_places else 0),
             local_reads=done.local_reads + self._local_reads,
         )
         self._lead.tell(self._done, self._storing.last)
-
-    def _check(self, heard: Heard) -> None:
-        if heard.faulty or not heard.is_finite:
-            names = ", ".join(self._membership.members[rank] for rank in heard.faulty) or "all members together"
-            raise LearningError(
-                f"the gradient of step {self._steps} is not finite on {names}",
-                "take a smaller learning rate, or look for a division by 0 or a logarithm of 0 in the loss",
-            )
-        if not heard.agree:
-            raise LearningError(
-                f"the members do not agree on the shares of step {self._steps}",
-                "this is a fault of nodewise: report it, and resume the run from its last checkpoint",
-            )
 
     def _shrink(self, error: BaseException) -> None:
         try:
@@ -285,9 +300,14 @@ class Run:
             raise LearningError(f"one sample does not fit into memory: {error}", "give the run more memory") from error
         print(f"nodewise: out of memory, so batches of {self._micro_batch} samples from now on", flush=True)
 
-    def _batch_size(self) -> int:
+    def _shares(self, steps: Iterable[int]) -> dict[str, int]:
+        """How many samples of these steps each member computes."""
+        shares = [self._plan.of(self._batch_size(step)) for step in steps]
+        return {member: sum(one[member] for one in shares) for member in shares[0]}
+
+    def _batch_size(self, run_step: int) -> int:
         """Samples of the global step, at all members together."""
-        _, step = self._order.locate(self._steps)
+        _, step = self._order.locate(run_step)
         return min(self._order.batch, self._samples.count - step * self._order.batch)
 
 

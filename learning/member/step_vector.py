@@ -8,10 +8,13 @@ The check is a number made of what all members must agree on.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
 import torch
+
+from learning.errors import LearningError
 
 _LOSS, _LAST, _OF_MEMBERS = 0, 1, 2
 _SECONDS, _FAULTY, _CHECK, _EACH = 0, 1, 2, 3
@@ -30,6 +33,20 @@ class Heard:
     faulty: tuple[int, ...]
     agree: bool
     is_finite: bool
+
+    def check(self, step: int, members: Sequence[str]) -> None:
+        """LearningError when the members cannot apply it."""
+        if self.faulty or not self.is_finite:
+            names = ", ".join(members[rank] for rank in self.faulty) or "all members together"
+            raise LearningError(
+                f"the gradient of step {step} is not finite on {names}",
+                "take a smaller learning rate, or look for a division by 0 or a logarithm of 0 in the loss",
+            )
+        if not self.agree:
+            raise LearningError(
+                f"the members do not agree on the shares of step {step}",
+                "this is a fault of nodewise: report it, and resume the run from its last checkpoint",
+            )
 
 
 class StepVector:

@@ -3,7 +3,8 @@
     {"address_file": where the application master's address stands, "token": ..., "process": ..., "host": ...,
      "checkpoints": a folder}
 
-Whoever starts a program by hand sets no such variable: then the program trains alone.
+Whoever starts a program by hand sets no such variable: then the program trains alone. Another variable says how often
+members average, in place of what the program says.
 """
 
 from __future__ import annotations
@@ -23,17 +24,28 @@ from learning.state.checkpoints import Checkpoints
 VARIABLE = "NODEWISE_TRAINING"
 NODE = "NODE_NAME"
 """Names the node, as HDFS does, in every container of ours."""
+SYNC_VARIABLE = "NODEWISE_SYNC"
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Who leads the run, and where its checkpoints are, None for none."""
+    """Who leads the run, and where its checkpoints are, None for none; `sync` where it is not the program's choice."""
 
     lead: Lead
     checkpoints: Checkpoints | None
+    sync: str | None = None
 
 
-def write(file: Path, *, address_file: Path, token: str, process: str, host: str, checkpoints: Path) -> dict[str, str]:
+def write(
+    file: Path,
+    *,
+    address_file: Path,
+    token: str,
+    process: str,
+    host: str,
+    checkpoints: Path,
+    sync: str | None = None,
+) -> dict[str, str]:
     """Tell a program all this, in a file for its user alone: the variables that it needs."""
     told = {
         "address_file": str(address_file),
@@ -44,7 +56,7 @@ def write(file: Path, *, address_file: Path, token: str, process: str, host: str
     }
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as sink:
         json.dump(told, sink)
-    return {VARIABLE: str(file)}
+    return {VARIABLE: str(file)} | ({SYNC_VARIABLE: sync} if sync else {})
 
 
 def find(environment: MutableMapping[str, str]) -> Surroundings:
@@ -52,15 +64,16 @@ def find(environment: MutableMapping[str, str]) -> Surroundings:
 
     The variable is removed: a process that the program starts would otherwise speak as the same member.
     """
+    sync = environment.get(SYNC_VARIABLE) or None
     if (name := environment.pop(VARIABLE, None)) is None:
-        return Surroundings(Alone(), None)
+        return Surroundings(Alone(), None, sync)
     try:
         told = json.loads(_own_text(Path(name)))
         address = Path(told["address_file"])
         lead = Master(
             lambda: _read(address), told["token"], told["process"], told["host"], node=environment.get(NODE, "")
         )
-        return Surroundings(lead, Checkpoints(Path(told["checkpoints"])))
+        return Surroundings(lead, Checkpoints(Path(told["checkpoints"])), sync)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise LearningError(
             f"{VARIABLE} names {name}, which does not tell how to train: {error!r}",

@@ -1,18 +1,17 @@
 """How often members average: at each step, or on thin networks after H steps that each makes alone.
 
 Averaging at each step is exact. With H > 1 the result depends on who computes what; members exchange 1 / H of the
-bytes, and what one computes with is at most one round old.
+bytes, and what one computes with is at most one round old. Each takes its share of each batch of the round, as without
+rounds: so members of any speeds end together, and have made as many steps.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from locality.training.shares import StepTime, divide
 from locality.types import PlanError
 
 MOST_LOCAL_STEPS = 1024
@@ -34,12 +33,12 @@ class Sync(NamedTuple):
 
 
 def parse_sync(text: str) -> Sync:
-    """What a user writes: `step`, `local:H` or `auto`; PlanError for anything else.
+    """What a user writes: `every`, `local:H` or `auto`; PlanError for anything else.
 
     >>> parse_sync("local:16"), parse_sync("auto")
     (Sync(local_steps=16, is_auto=False), Sync(local_steps=1, is_auto=True))
     """
-    if text == "step":
+    if text == "every":
         return Sync(1)
     if text == "auto":
         return Sync(1, is_auto=True)
@@ -48,25 +47,8 @@ def parse_sync(text: str) -> Sync:
         return Sync(int(found[1]))
     raise PlanError(
         f"members cannot average by {text!r}",
-        remedy=f"write step, auto or local:H, H from 1 to {MOST_LOCAL_STEPS}",
+        remedy=f"write every, auto or local:H, H from 1 to {MOST_LOCAL_STEPS}",
     )
-
-
-def divide_round(local_steps: int, times: Mapping[str, StepTime], samples: int) -> dict[str, int]:
-    """How many steps of `samples` samples each member makes between two averages: h_i ~ H / t_i, all end together.
-
-    They make H * n steps together, so that H is the mean; a member that is too slow for one makes none.
-
-    >>> divide_round(4, {"quick": lambda b: 0.1 * b, "slow": lambda b: 0.3 * b}, samples=10)
-    {'quick': 6, 'slow': 2}
-    """
-    total = local_steps * len(times)
-    whole = {member: _repeat(time(samples)) for member, time in times.items()}
-    return divide(total, whole, dict.fromkeys(times, total))
-
-
-def _repeat(seconds: float) -> StepTime:
-    return lambda count: count * seconds
 
 
 @dataclass(frozen=True, slots=True)

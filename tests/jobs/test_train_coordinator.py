@@ -113,8 +113,9 @@ class Scene:
     def tell(self, steps: int, doing: Doing = Doing.COMPUTES) -> None:
         """Both say how far they are; a has three quarters of the samples."""
         for process, samples in ((A, 48), (B, 16)):
-            reads = {"reads": samples * steps, "local_reads": samples * steps * 2 // 3}
-            self.say(process, doing, Done(steps, STEPS, samples * steps, 1.0 * steps, 0.5, 0.25, **reads))
+            reads, local = samples * steps, samples * steps * 2 // 3
+            done = Done(steps, STEPS, samples * steps, 1.0 * steps, 0.5, 0.25, reads=reads, local_reads=local)
+            self.say(process, doing, done)
 
     def tick(self, seconds: float = 0.25) -> None:
         self.now += seconds
@@ -165,7 +166,7 @@ def test_a_run_is_over_when_its_members_have_ended_and_the_report_tells_it_all(s
     did = {"samples": 3072, "reads": 3072, "local_reads": 2048}
     assert report["nodes"]["a"] == {**did, "compute_seconds": 64.0, "wait_seconds": 0.5, "loss": 0.25}
     assert [(one["first_step"], sorted(one["nodes"])) for one in report["generations"]] == [(0, ["a", "b"])]
-    assert report["losses"] == []
+    assert report["losses"] == [] and report["sync"] is None
 
 
 def test_a_program_that_does_not_end_is_not_waited_for_without_end(scene: Scene) -> None:
@@ -375,5 +376,17 @@ def test_what_members_are_told_is_laid_out_once(scene: Scene) -> None:
     scene.files["/staging/train.json"] = b"of the first attempt"
     scene.begin()
 
-    assert json.loads(told)["output"] == "/out"
+    assert (json.loads(told)["output"], json.loads(told)["sync"]) == ("/out", None)
     assert scene.files["/staging/train.json"] == b"of the first attempt"
+
+
+def test_how_often_members_average_is_told_them_and_stands_in_the_report(make: Callable[..., Scene]) -> None:
+    scene = make(sync="local:4")
+    first, second = scene.compute(40)
+    scene.tell(STEPS, Doing.DONE)
+    for one in (first, second):
+        scene.train.on_end(one, WELL)
+    scene.train.finish()
+
+    assert json.loads(scene.files["/staging/train.json"])["sync"] == "local:4"
+    assert scene.report()["sync"] == "local:4"

@@ -59,6 +59,15 @@ def test_other_members_are_refused_before_anything_else_is_looked_at(members: st
     assert f"--members {members} is not a number of members: give one from 1 to 256" in done.stderr.replace("\n", " ")
 
 
+@pytest.mark.parametrize("sync", ["sometimes", "local:0", "local:1025", ""])
+def test_another_way_to_average_is_refused(sync: str) -> None:
+    done = nodewise("train", "submit", "--output", "/out", "--sync", sync, "--", "python")
+
+    assert done.returncode == 1
+    said = done.stderr.replace("\n", " ")
+    assert f"--sync: members cannot average by '{sync}': write every, auto or local:H, H from 1 to 1024" in said
+
+
 def test_a_run_without_a_folder_for_its_checkpoints_is_refused_in_one_sentence() -> None:
     done = nodewise("train", "submit", "--", "python")
 

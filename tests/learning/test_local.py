@@ -63,6 +63,13 @@ def test_three_processes_train_and_a_later_run_goes_on_from_their_checkpoint(run
     assert losses(again) == losses(said)
 
 
+def test_members_average_as_the_command_says(run: Run) -> None:
+    said, _ = run("--members", "2", "--sync", "local:4", "--", str(WORKER_PYTHON), "train.py").communicate(timeout=120)
+
+    assert said.count("sync local:4: members average after 4 steps, which is not exact") == 2
+    assert len(losses(said)) == 1 and said.count("step=50") == 2
+
+
 def test_a_process_that_is_killed_is_told_and_the_others_go_on(run: Run, tmp_path: Path) -> None:
     slow_down(tmp_path)
     started = run("--members", "2", str(WORKER_PYTHON), "train.py")
@@ -80,7 +87,7 @@ def test_a_program_of_mxnet_finds_with_three_of_which_one_is_killed_what_it_find
     run: Run, tmp_path: Path
 ) -> None:
     program = tmp_path / "train.py"
-    program.write_text(in_float64(PROGRAM.with_name("train_mxnet.py").read_text()))
+    program.write_text(in_float64(block("training-mxnet")))
     words = [WORKER_PYTHON, program]
     around = {**os.environ, "PYTHONPATH": str(ROOT)}
     alone = subprocess.run(words, env=around, capture_output=True, text=True, check=True)
@@ -223,6 +230,7 @@ def has(folder: Path, name: str, parent: int) -> bool:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (("--sync", "often", "true"), "--sync: members cannot average by 'often': write every, auto or local:H"),
         (("--members", "1", "no-such-program"), "no-such-program cannot be started"),
         (("--members", "2", "--least", "3", "true"), "--least 3 is more than --members 2: take a smaller one"),
         (("--members", "1", "false"), "0 of 1 processes are left before the run is done"),

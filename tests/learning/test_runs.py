@@ -61,6 +61,20 @@ def test_a_killed_member_costs_no_step(led: Led, start: Start, alone: list[float
     assert [len(one.members) for one in led.generations] == [3, 2]
 
 
+def test_members_that_average_now_and_then_stay_equal_when_one_is_killed(led: Led, start: Start) -> None:
+    members = {name: start(name, *PACE, "--sync", "local:5") for name in "abc"}
+    until(lambda: led.steps() >= 10)
+    lost = members.pop(led.generations[0].members[0])
+    lost.process.kill()
+
+    found = [one.wait_for_result() for one in members.values()]
+
+    assert found[0] == found[1]
+    assert [len(one.members) for one in led.generations] == [3, 2]
+    assert led.generations[1].first_step % 16 in (0, 5, 10, 15)
+    assert led.steps() == 64
+
+
 def test_a_frozen_member_is_left_out_and_ends_when_it_thaws(led: Led, start: Start, alone: list[float]) -> None:
     members = {name: start(name, *PACE) for name in "abc"}
     until(lambda: led.steps() > 5)
@@ -151,6 +165,7 @@ def test_what_is_wrong_with_a_program_is_said_and_the_run_can_be_resumed(
 OTHERS = {
     "--break=another network": "the state is of a run with numbers 257, and this process has 513",
     "--batch=65": "the state is of a run with batch 64, and this process has 65",
+    "--sync=often": "members cannot average by 'often': write every, auto or local:H, H from 1 to 1024",
 }
 
 

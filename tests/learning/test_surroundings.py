@@ -12,12 +12,16 @@ import pytest
 from jobs.application.package import ROOT
 from learning.errors import LearningError
 from learning.lead.lead import Alone
-from learning.member.surroundings import VARIABLE, find, write
+from learning.member.surroundings import SYNC_VARIABLE, VARIABLE, find, write
 
 
 @pytest.fixture
 def told(tmp_path: Path) -> dict[str, str]:
     """The variables of a member."""
+    return tell(tmp_path)
+
+
+def tell(tmp_path: Path, sync: str | None = None) -> dict[str, str]:
     (tmp_path / "checkpoints").mkdir()
     return write(
         tmp_path / "member.json",
@@ -26,6 +30,7 @@ def told(tmp_path: Path) -> dict[str, str]:
         process="a",
         host="127.0.0.1",
         checkpoints=tmp_path / "checkpoints",
+        sync=sync,
     )
 
 
@@ -34,6 +39,18 @@ def test_a_program_finds_what_it_was_told(told: dict[str, str]) -> None:
 
     assert (found.lead.process, found.lead.host) == ("a", "127.0.0.1")
     assert found.checkpoints is not None and found.checkpoints.last == 0
+
+
+@pytest.mark.parametrize("sync", [None, "local:4"])
+def test_how_often_members_average_is_told_where_it_is_not_the_programs_choice(
+    tmp_path: Path, sync: str | None
+) -> None:
+    assert find(tell(tmp_path, sync)).sync == sync
+
+
+def test_who_starts_a_program_by_hand_may_say_how_often_members_average() -> None:
+    assert find({SYNC_VARIABLE: "auto"}).sync == "auto"
+    assert find({SYNC_VARIABLE: ""}).sync is None
 
 
 def test_who_is_told_nothing_trains_alone() -> None:

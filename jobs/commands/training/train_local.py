@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from jobs.kinds.train.local_run import LocalRun
+from jobs.kinds.train.settings import check_sync
 
 
 @click.command("local")
@@ -23,7 +24,13 @@ from jobs.kinds.train.local_run import LocalRun
     type=click.Path(file_okay=False, path_type=Path),
     help="Keeps the checkpoints; a later run in it goes on from the newest one.",
 )
-def local(argv: Sequence[str], members: int, least: int, folder: Path) -> None:
+@click.option(
+    "--sync",
+    metavar="every|local:H|auto",
+    help="How often they average: every step, which is exact; or, on thin networks, after H steps of their own "
+    "(local:H), or as the network asks for (auto)  [default: as the program says, else every].",
+)
+def local(argv: Sequence[str], members: int, least: int, folder: Path, sync: str | None) -> None:
     """Train with several processes on this machine, as a run on a cluster does with nodes.
 
     The program trains in a loop over a `Run` of nodewise.learning. When a process is killed, the others go on. Ctrl-C
@@ -35,4 +42,6 @@ def local(argv: Sequence[str], members: int, least: int, folder: Path) -> None:
     """
     if least > members:
         raise click.UsageError(f"--least {least} is more than --members {members}: take a smaller one")
-    LocalRun(argv, members, least, folder, click.echo).run()
+    if sync is not None:
+        check_sync(sync)
+    LocalRun(argv, members, least, folder, click.echo, sync).run()

@@ -177,6 +177,7 @@ class Train(Coordinator):
         report = {
             "steps": steps,
             "seconds": self._done["seconds"],
+            "sync": self._settings.sync,
             "loss": last_loss(work.values()),
             "checkpoint": stored,
             "nodes": by_node(work, self._nodes),
@@ -314,7 +315,11 @@ class Train(Coordinator):
         stored = f"{spec.staging}/{SETTINGS}"
         if not self._attempt.filesystem.exists(stored):
             told = LauncherSettings(
-                argv=settings.argv, master=master_file(spec), token=spec.token, output=settings.output
+                argv=settings.argv,
+                master=master_file(spec),
+                token=spec.token,
+                output=settings.output,
+                sync=settings.sync,
             )
             put(self._attempt.filesystem, stored, told.to_bytes())
 

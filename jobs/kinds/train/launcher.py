@@ -157,6 +157,7 @@ def _run(settings: LauncherSettings, environment: Mapping[str, str], process: st
         process=process,
         host=environment.get("NM_HOST", LOOPBACK),
         checkpoints=FOLDER.absolute() / "checkpoints",
+        sync=settings.sync,
     )
     early: list[int] = []  # SIGTERM while the program starts
     signal.signal(signal.SIGTERM, lambda number, _: early.append(number))

@@ -15,9 +15,11 @@ class LauncherSettings(Settings):
     master   the file that says where the application master is now: {"address": "http://host:port"}
     token    what the application master wants to hear
     output   where the run keeps its checkpoints
+    sync     how often members average, None for as the program says
     """
 
     argv: Sequence[str]
     master: str
     token: str
     output: str
+    sync: str | None = None

@@ -46,15 +46,24 @@ class LocalRun:
     """`members` processes of one program, the fewest that may go on being `least`; `say` hears each line.
 
     `folder` is made, and keeps the checkpoints: a later run in it goes on from the newest one. Only the thread that
-    calls `run` calls `say`.
+    calls `run` calls `say`. `sync` says how often members average, None for as the program says.
     """
 
-    def __init__(self, argv: Sequence[str], members: int, least: int, folder: Path, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        argv: Sequence[str],
+        members: int,
+        least: int,
+        folder: Path,
+        say: Callable[[str], None],
+        sync: str | None = None,
+    ) -> None:
         self._argv = argv
         self._members = members
         self._least = least
         self._folder = folder
         self._say = say
+        self._sync = sync
         self._token = secrets.token_urlsafe(32)
         self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._lost: set[str] = set()
@@ -94,6 +103,7 @@ class LocalRun:
             process=name,
             host=HOST,
             checkpoints=self._folder / "checkpoints",
+            sync=self._sync,
         )
         path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
         try:

@@ -30,6 +30,7 @@ def check_words(settings: TrainSettings) -> None:
             "the run needs a folder in HDFS for its checkpoints", remedy="name one: --output hdfs:///out/run1"
         )
     settings.check_members()
+    settings.check_sync()
     with_uploads(settings.argv, settings.files)
 
 

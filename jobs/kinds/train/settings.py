@@ -11,6 +11,8 @@ from jobs.application.job_spec import Settings
 from jobs.application.options import option
 from jobs.application.package import WORKER_PYTHON, WORKER_PYTHON_VARIABLE
 from jobs.errors import JobError
+from locality.training.sync import parse_sync
+from locality.types import PlanError
 
 MOST_MEMBERS = 256
 _MEMBERS = re.compile(r"(?:([0-9]{1,3}):)?([0-9]{1,3})")
@@ -35,6 +37,12 @@ class TrainSettings(Settings):
         None,
         help="Data name that gives first shares where no node has trained with PROGRAM  [default: that of free CPU].",
         metavar="NAME",
+    )
+    sync: str | None = option(
+        None,
+        help="How often members average: every step, which is exact; or, on thin networks, after H steps of their own "
+        "(local:H), or as the network asks for (auto)  [default: as the program says, else every].",
+        metavar="every|local:H|auto",
     )
     memory_mb: int = option(1024, flag="--memory", help="Memory of each member.", least=256, is_memory=True)
     vcores: int = option(1, help="Cores of each member.", least=1)
@@ -76,6 +84,11 @@ class TrainSettings(Settings):
         """JobError when `members` is not a number of members, or two."""
         self._bounds()
 
+    def check_sync(self) -> None:
+        """JobError when `sync` is not what members can average by."""
+        if self.sync is not None:
+            check_sync(self.sync)
+
     def _bounds(self) -> tuple[int, int]:
         match = _MEMBERS.fullmatch(self.members)
         most = int(match[2]) if match else 0
@@ -86,3 +99,11 @@ class TrainSettings(Settings):
                 remedy=f"give one from 1 to {MOST_MEMBERS}, or the fewest and the most, as 2:4",
             )
         return least, most
+
+
+def check_sync(text: str) -> None:
+    """JobError when members cannot average by it."""
+    try:
+        parse_sync(text)
+    except PlanError as error:
+        raise JobError(f"--sync: {error.message}", remedy=error.remedy) from None

@@ -1,4 +1,4 @@
-"""How often members average: what users write, local steps by speed, and a choice that follows the network."""
+"""How often members average: what users write, and a choice that follows the network."""
 
 from __future__ import annotations
 
@@ -9,31 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locality.training.shares import StepTime
-from locality.training.sync import MOST_AUTO_STEPS, AutoSync, Sync, divide_round, parse_sync
+from locality.training.sync import MOST_AUTO_STEPS, AutoSync, Sync, parse_sync
 from locality.types import PlanError
 
 
 def test_what_users_write() -> None:
-    assert parse_sync("step") == Sync(1)
+    assert parse_sync("every") == Sync(1)
     assert parse_sync("auto") == Sync(1, is_auto=True)
     assert parse_sync("local:1024") == Sync(1024)
 
 
-@pytest.mark.parametrize("text", ["", "local", "local:0", "local:1025", "local:-1", "local:4 ", "local:1e2", "Auto"])
+@pytest.mark.parametrize("text", ["", "step", "local", "local:0", "local:1025", "local:-1", "local:4 ", "local:1e2"])
 def test_anything_else_is_refused_with_what_is_allowed(text: str) -> None:
-    with pytest.raises(PlanError, match="write step, auto or local:H, H from 1 to 1024"):
+    with pytest.raises(PlanError, match="write every, auto or local:H, H from 1 to 1024"):
         parse_sync(text)
-
-
-@given(st.lists(st.floats(0.01, 1), min_size=1, max_size=6), st.integers(1, 32))
-def test_members_make_local_steps_by_their_speeds_and_end_together(seconds: list[float], local_steps: int) -> None:
-    times: dict[str, StepTime] = {f"m{n}": lambda samples, s=s: s for n, s in enumerate(seconds)}  # type: ignore[misc]
-    steps = divide_round(local_steps, times, samples=32)
-
-    assert sum(steps.values()) == local_steps * len(seconds)
-    ends = [count * times[member](32) for member, count in steps.items()]
-    assert all(end + times[member](32) >= max(ends) * (1 - 1e-9) for end, member in zip(ends, steps, strict=True))
 
 
 def play(network: Callable[[int], float], steps: int) -> list[int]:

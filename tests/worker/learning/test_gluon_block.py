@@ -367,3 +367,21 @@ def test_who_has_no_mxnet_can_train_with_pytorch() -> None:
     ran = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, check=True)
 
     assert ran.stdout == "GluonBlock\n"
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "RMSProp"])
+def test_the_mean_of_two_equal_members_is_either_of_them_and_half_of_one_is_half(name: str) -> None:
+    net, other = net_of(), net_of()
+    learner, second = GluonBlock(net, optimizer_of(name)), GluonBlock(other, optimizer_of(name))
+    taught(net, learner, 3)
+    taught(other, second, 3)
+    parameters, others = learner.values()
+    assert len(parameters) == learner.size and others.abs().sum() > 0
+
+    learner.set_values(*((one + two) / 2 for one, two in zip(learner.values(), second.values(), strict=True)))
+    taught(net, learner, 2)
+    taught(other, second, 2)
+    assert differ(net, other) == 0.0
+
+    second.set_values(parameters / 2, others / 2)
+    assert all(torch.equal(one, two / 2) for one, two in zip(second.values(), (parameters, others), strict=True))

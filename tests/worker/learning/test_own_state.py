@@ -8,6 +8,7 @@ import torch
 from learning.errors import LearningError
 from learning.learners.torch_module import TorchModule
 from learning.member.own_state import OwnState
+from learning.member.rounds import Rounds
 from learning.member.share_plan import SharePlan
 from locality.training.sample_order import SampleOrder
 
@@ -15,7 +16,8 @@ from locality.training.sample_order import SampleOrder
 def state(data: str) -> OwnState:
     model = torch.nn.Linear(2, 1)
     learner = TorchModule(model, torch.optim.SGD(model.parameters(), lr=0.1), None, None)
-    return OwnState(learner, SharePlan(4), SampleOrder(8, 4), 10, data)
+    order = SampleOrder(8, 4)
+    return OwnState(learner, SharePlan(4), Rounds("every", learner, order), order, 10, data)
 
 
 def test_a_state_of_other_data_is_refused() -> None:
