@@ -245,7 +245,7 @@ class Leader:
             raise Inconsistent(f"{event} was decided and recorded, but {error}") from error
 
     def _answer(self, say: Say) -> Answer:
-        """Who waits for a generation is told by what its members are judged."""
+        """Who waits for a generation is told by what its members are judged, and on which nodes they are."""
         run = self._generations
         members = run.current.members if run.current and say.doing is Doing.WAITS else ()
         return Answer(

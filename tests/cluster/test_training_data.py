@@ -17,15 +17,13 @@ from PIL import Image
 
 from jobs.application.package import ROOT, WORKER_PYTHON
 from jobs.images import labels
-from jobs.kinds import KINDS
 from tests.cluster.site import Site, nodewise, succeed
-
-pytestmark = pytest.mark.skipif("train" not in KINDS, reason="the kind of job train is not listed yet")
+from tests.recipes.pages import block
 
 PROGRAM = ROOT / "tests" / "learning" / "from_hdfs.py"
 EXACT = 1e-10
 CLASSES, FEATURES = 4, 6
-SAMPLES, FILES, REPLICAS = 96, 4, 3
+SAMPLES, FILES, REPLICAS = 96, 24, 3
 LAID = {"parquet": "/training/rows", "folder": "/training/pictures", "packs": "/training/packs"}
 
 
@@ -37,7 +35,7 @@ def laid(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Site:
     hdfs = site.hdfs()
     for path in sorted(pictures.rglob("*.png")):
         hdfs.write(f"{LAID['folder']}/{path.relative_to(pictures)}", data=path.read_bytes(), replication=REPLICAS)
-    pack = ["images", "pack", str(pictures), f"hdfs://{LAID['packs']}", "--file-size", "20k"]
+    pack = ["images", "pack", str(pictures), f"hdfs://{LAID['packs']}", "--file-size", "6k"]
     succeed(nodewise(site.cluster.home, *pack, url=site.url))
     for name in hdfs.list(LAID["packs"]):
         hdfs.set_replication(f"{LAID['packs']}/{name}", REPLICAS)
@@ -62,14 +60,22 @@ def _draw(folder: Path, chance: np.random.Generator) -> Path:
     return folder / "pictures"
 
 
-def alone(site: Site, *words: str) -> list[float]:
-    """What one process finds that reads the same."""
+def python(site: Site, *words: str) -> str:
+    """What the last line is that a program of the workers' Python prints."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "HADOOP_CONF_DIR": str(site.cluster.conf_dir)}
     environment["HADOOP_USER_NAME"] = site.cluster.user
-    ran = subprocess.run([WORKER_PYTHON, PROGRAM, *words], env=environment, capture_output=True, text=True)
+    ran = subprocess.run([WORKER_PYTHON, *words], env=environment, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
-    found: list[float] = json.loads(ran.stdout.splitlines()[-1])
-    return found
+    return ran.stdout.splitlines()[-1]
+
+
+def test_the_lines_of_the_manual_read_pictures_and_rows(laid: Site) -> None:
+    lines = block("training-data").replace("/data/pictures", LAID["folder"]).replace("/data/rows", LAID["parquet"])
+    lines = lines.replace('["width", "height"], "price"', '["x0", "x1"], "y"')
+
+    told = python(laid, "-c", f"{lines}\nprint(len(pictures), pictures[0][0].shape, len(rows), rows[0][0].shape)")
+
+    assert told == f"{SAMPLES} (3, 224, 224) {SAMPLES} (2,)"
 
 
 @pytest.mark.parametrize("kind", LAID)
@@ -88,6 +94,6 @@ def test_members_read_their_own_replicas_and_find_what_one_process_finds(laid: S
     logs = succeed(nodewise(laid.cluster.home, "train", "logs", job_id, url=laid.url))
     lines = [line.partition(" | ")[2] for line in logs.splitlines()]
     found = [json.loads(line) for line in lines if line.startswith("[")]
-    expected = alone(laid, *program[1:])
+    expected = json.loads(python(laid, str(PROGRAM), *program[1:]))
     assert len(found) == 3
     assert max(abs(one - other) for each in found for one, other in zip(each, expected, strict=True)) < EXACT

@@ -95,7 +95,7 @@ def reason(scene: Scene) -> str:
 
 def first_shares(scene: Scene) -> Mapping[str, float]:
     """By node, what members are judged by."""
-    measures = scene.say(A, Doing.COMPUTES, Done())["measures"]
+    measures = scene.say(A, Doing.WAITS, Done(), number=0)["measures"]
     return {node: measures[process] for process, node in ((A, "a"), (B, "b")) if process in measures}
 
 

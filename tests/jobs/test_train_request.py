@@ -143,9 +143,10 @@ def test_history_tells_nodes_and_what_a_loss_has_cost() -> None:
 def test_two_members_of_one_node_count_together() -> None:
     work = {"c1": Done(40, 64, 100, 2.0, 1.0, 0.5), "c2": Done(64, 64, 60, 1.0, 0.5, 0.25), "c3": Done()}
 
+    reads = {"reads": 0, "local_reads": 0}
     assert by_node(work, {"c1": "alpha", "c2": "alpha"}) == {
-        "alpha": {"samples": 160, "compute_seconds": 3.0, "wait_seconds": 1.5, "loss": 0.25},
-        "c3": {"samples": 0, "compute_seconds": 0.0, "wait_seconds": 0.0, "loss": None},
+        "alpha": {"samples": 160, "compute_seconds": 3.0, "wait_seconds": 1.5, "loss": 0.25, **reads},
+        "c3": {"samples": 0, "compute_seconds": 0.0, "wait_seconds": 0.0, "loss": None, **reads},
     }
     assert last_loss(work.values()) == 0.25
     assert last_loss([]) is None
