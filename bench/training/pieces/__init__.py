@@ -1,0 +1,1 @@
+"""What is measured, a function each; each answers with the readings of its figures, by their keys."""
