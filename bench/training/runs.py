@@ -26,8 +26,6 @@ from learning.member.surroundings import write
 
 PROGRAMS = ROOT / "bench" / "training" / "programs"
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MXNET_CPU_WORKER_NTHREADS": "1"}
-LOCAL = "from jobs.commands.training.train_group import train; train()"
-"""`nodewise train`, for a Python."""
 LOOK_SECONDS = 0.25
 """Rarely, as reading what was written takes CPU time, too."""
 TOLD = 2000
@@ -153,7 +151,7 @@ def begin_ours(run: Run, members: int) -> None:
     """Start it, or once more in the same folder."""
     folder = run.out / "run"
     words = ["local", "--members", str(members), "--least", "1", "--folder", str(folder), "--"]
-    run.begin("lead", [sys.executable, "-c", LOCAL, *words, *_argv("ours.py", run.settings)], {})
+    run.begin("lead", [sys.executable, "-m", "nodewise", "train", *words, *_argv("ours.py", run.settings)], {})
 
 
 @contextmanager
