@@ -49,7 +49,7 @@ class SharePlan:
     def see(self, step: int, samples: Mapping[str, int], seconds: Mapping[str, float]) -> None:
         """Learn from a step that all have ended."""
         for member, share in samples.items():
-            if share and seconds[member] > 0:
+            if not share or seconds[member] > 0:
                 self._models[member] = self._models[member].see(share, seconds[member])
         self._shares = reconsider(self._shares, step + 1, self._models, dict.fromkeys(self._models, self._batch))
 

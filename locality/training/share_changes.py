@@ -9,6 +9,8 @@ from locality.training.shares import StepTime, divide, step_seconds
 from locality.training.step_model import StepModel
 
 EVERY_STEPS = 5
+FEW = 4
+"""With fewer readings a node is new, or has become another: then shares need not wait."""
 LEAST_GAIN = 0.03
 NOISES = 2.0
 
@@ -17,12 +19,14 @@ NOISES = 2.0
 class Shares:
     """Who computes how many samples of each global batch, from `first_step` on; a guess if one made no step yet.
 
+    They are bounded if one has as many as its line is to be trusted for, so that it may be able to do more.
     `gain` is T_before / T, both as predicted when these shares took the place of others; None where they did not.
     """
 
     first_step: int
     samples: Mapping[str, int]
     is_guess: bool = False
+    is_bounded: bool = False
     gain: float | None = None
 
 
@@ -37,22 +41,26 @@ def best_shares(step: int, batch: int, models: Mapping[str, StepModel], most: Ma
     }
     room = sum(near.get(member, 0) for member in models)
     samples = divide(batch, _times(models), near if room >= batch else most)
-    return Shares(step, samples, any(not models[member].readings for member, share in samples.items() if share))
+    is_guess = any(not models[member].readings for member, share in samples.items() if share)
+    is_bounded = any(samples[member] == reach for member, reach in reaches.items())
+    return Shares(step, samples, is_guess, is_bounded)
 
 
 def reconsider(now: Shares, step: int, models: Mapping[str, StepModel], most: Mapping[str, int]) -> Shares:
     """The shares for `step`: those of `now`, or better ones.
 
-    They change when T_now / T_best > 1 + max(3 %, 2 sigma), both as predicted, sigma being the noise of the member
-    that ends last now, and at the earliest 5 steps after the last change, or one step after a guess. `models` are of
-    the same members; when these change, take `best_shares`.
+    They change when T_now / T_best > 1 + max(3 %, 2 sigma / sqrt(n)), both as predicted, sigma being the noise of the
+    member that ends last now, and n how many of its readings count. At the earliest that is 5 steps after the last
+    change, but one step after a guess, after bounded shares, or where a node is new or has become another. `models`
+    are of the same members; when these change, take `best_shares`.
     """
-    if step < now.first_step + (1 if now.is_guess else EVERY_STEPS):
+    has_changed = any(0 < len(model.readings) < FEW for model in models.values())
+    if step < now.first_step + (1 if now.is_guess or now.is_bounded or has_changed else EVERY_STEPS):
         return now
     times = _times(models)
     best = best_shares(step, sum(now.samples.values()), models, most)
     last = max(now.samples, key=lambda member: times[member](now.samples[member]))
-    threshold = 1 + max(LEAST_GAIN, NOISES * models[last].noise)
+    threshold = 1 + max(LEAST_GAIN, NOISES * models[last].uncertainty())
     seconds, best_seconds = step_seconds(now.samples, times), step_seconds(best.samples, times)
     return replace(best, gain=seconds / best_seconds) if seconds > threshold * best_seconds else now
 

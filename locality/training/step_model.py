@@ -29,6 +29,8 @@ NEAR_RATIO = 1.25
 SLOPE_ERRORS = 3.0
 """A slope that is fewer standard errors above 0 is noise."""
 GROWTH_RATIO = 2.0
+AGEING = 0.97
+"""Each step takes a standby for so much of its time: one that needs twice what a step takes is tried after 23 steps."""
 LEAST_REACH = 32
 TO_SIGMA = 1.4826
 """Of a normal distribution, sigma / median absolute deviation."""
@@ -82,6 +84,10 @@ class StepModel:
         """Predicted seconds of computing."""
         return self.line.seconds(samples)
 
+    def uncertainty(self) -> float:
+        """sigma / t of what the line predicts at sizes that were seen."""
+        return self.noise / math.sqrt(max(1, len(self.readings)))
+
     def reach(self) -> int | None:
         """Samples up to which the line is to be trusted; None before the first reading, when nothing is known."""
         if not self.readings:
@@ -89,26 +95,34 @@ class StepModel:
         return max(LEAST_REACH, math.floor(GROWTH_RATIO * max(reading.samples for reading in self.readings)))
 
     def see(self, samples: int, seconds: float) -> StepModel:
-        """Learn from one step; a step without samples says nothing.
+        """Learn from one step. One without samples tells nothing, and what is known grows old.
 
-        A reading is off when it differs from the line by more than max(25 %, 4 sigma). Two in a row, both too long or
-        both too short, are a change of the node: they become all of its past. A single one is a hiccup, and counts
-        only as far as a reading may differ (Huber 1964). A size unlike all that were seen cannot be off.
+        A reading is off when it takes 1 + max(25 %, 4 sigma) times as long as the line says, or that part of it. Two in
+        a row, both too long or both too short, are a change of the node: they become all of its past. A single one is a
+        hiccup, and counts only as far as a reading may differ (Huber 1964). A size unlike all that were seen cannot be
+        off.
         """
         if not samples:
-            return self
+            return self._grow_old()
         if samples < 0 or not (math.isfinite(seconds) and seconds > 0):
             raise ValueError(f"{samples} samples in {seconds} seconds is not the time of a step")
         reading = Reading(samples, seconds)
         if not any(_is_near(samples, known.samples) for known in self.readings):
             return self._fit((*self.readings, reading), None, 0)
         expected = self.line.seconds(samples)
-        tolerance = max(OFF_RATIO, OFF_SIGMAS * self.noise) * expected
-        side = (seconds > expected + tolerance) - (seconds < expected - tolerance)
+        ratio = 1 + max(OFF_RATIO, OFF_SIGMAS * self.noise)
+        longest, shortest = expected * ratio, expected / ratio
+        side = (seconds > longest) - (seconds < shortest)
         if side and side == self.off_side and self.off is not None:
             return self._fit((self.off, reading), None, 0)
-        usual = Reading(samples, min(max(seconds, expected - tolerance), expected + tolerance))
+        usual = Reading(samples, min(max(seconds, shortest), longest))
         return self._fit((*self.readings, usual), reading if side else None, side)
+
+    def _grow_old(self) -> StepModel:
+        """A standby is taken for a little faster after each step, so that it is tried again some day."""
+        line = Line(AGEING * self.line.fixed_seconds, AGEING * self.line.sample_seconds)
+        readings = tuple(Reading(samples, AGEING * seconds) for samples, seconds in self.readings)
+        return replace(self, line=line, readings=readings, off=None, off_side=0)
 
     def _fit(self, readings: tuple[Reading, ...], off: Reading | None, side: int) -> StepModel:
         latest = readings[-WINDOW:]

@@ -67,3 +67,17 @@ def test_the_last_batch_of_an_epoch_is_divided_alike() -> None:
     plan.begin(MEMBERS, 0, SPEEDS)
 
     assert sum(plan.of(123).values()) == 123
+
+
+def test_a_standby_is_tried_again_and_gets_its_share_once_it_is_fast() -> None:
+    plan = SharePlan(100)
+    plan.begin(["a", "b"], 0, {})
+    for step in range(8):
+        plan.see(step, plan.of(100), {"a": 1.0, "b": 500.0})
+    assert plan.of(100)["b"] == 0
+
+    for step in range(8, 400):
+        shares = plan.of(100)
+        plan.see(step, shares, {name: 0.01 * share for name, share in shares.items()})
+
+    assert plan.of(100)["b"] > 40

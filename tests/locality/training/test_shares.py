@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import accumulate
 from random import Random
 
@@ -193,11 +194,38 @@ def test_what_the_noise_of_the_last_member_would_promise_is_no_reason() -> None:
 
 
 def test_shares_stay_for_five_steps_but_a_guess_for_one() -> None:
-    models = {"a": model(100, 1.0), "b": model(100, 4.0)}
+    models = {name: seen(4, 100, seconds) for name, seconds in {"a": 1.0, "b": 4.0}.items()}
     equal = {"a": 100, "b": 100}
 
     assert [reconsider(Shares(10, equal), step, models, MOST).first_step for step in (14, 15)] == [10, 15]
     assert [reconsider(Shares(10, equal, True), step, models, MOST).first_step for step in (10, 11)] == [10, 11]
+
+
+def test_bounded_shares_and_nodes_that_have_just_changed_need_not_wait() -> None:
+    equal, known = {"a": 100, "b": 100}, seen(4, 100, 4.0)
+
+    bounded = Shares(10, equal, is_bounded=True)
+    assert reconsider(bounded, 11, {"a": seen(4, 100, 1.0), "b": known}, MOST).first_step == 11
+    assert reconsider(Shares(10, equal), 11, {"a": seen(2, 100, 1.0), "b": known}, MOST).first_step == 11
+
+
+def test_the_more_readings_count_the_smaller_a_gain_is_enough() -> None:
+    now = Shares(0, {"a": 100, "b": 100})
+    few, many = (
+        {"a": replace(seen(count, 100, 1.0), noise=0.1), "b": replace(seen(count, 100, 1.15), noise=0.1)}
+        for count in (4, 16)
+    )
+
+    assert reconsider(now, 50, few, MOST) is now
+    assert reconsider(now, 50, many, MOST).first_step == 50
+
+
+def seen(count: int, samples: int, seconds: float) -> StepModel:
+    """Of so many equal steps."""
+    found = StepModel.guess(samples / seconds)
+    for _ in range(count):
+        found = found.see(samples, seconds)
+    return found
 
 
 def test_shares_are_a_guess_while_one_that_takes_part_made_no_step() -> None:

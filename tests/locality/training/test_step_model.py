@@ -13,7 +13,7 @@ from scipy.optimize import nnls
 
 from locality.training import micro_batches
 from locality.training.first_guess import first_models
-from locality.training.step_model import WINDOW, Line, Reading, StepModel, fit
+from locality.training.step_model import AGEING, WINDOW, Line, Reading, StepModel, fit
 
 times = st.floats(1e-4, 1e3)
 
@@ -75,11 +75,12 @@ def test_the_first_reading_gives_the_scale_of_a_guess_that_is_wrong() -> None:
     assert StepModel.guess(1e6).see(50, 2.0).seconds(50) == pytest.approx(2.0)
 
 
-def test_a_step_without_samples_says_nothing_and_costs_nothing() -> None:
-    model = steady()
+def test_a_step_without_samples_costs_nothing_and_what_is_known_grows_old() -> None:
+    model = steady().see(0, 5.0)
 
-    assert model.see(0, 5.0) is model
     assert model.seconds(0) == 0.0
+    assert model.seconds(100) == pytest.approx(AGEING)
+    assert model.see(100, AGEING).seconds(100) == pytest.approx(AGEING)
 
 
 @pytest.mark.parametrize("factor", [4.0, 0.25])
@@ -90,6 +91,15 @@ def test_two_readings_off_to_the_same_side_drop_the_past(factor: float) -> None:
     assert len(once.readings) == WINDOW
     assert twice.readings == (Reading(100, factor), Reading(100, factor))
     assert twice.seconds(100) == pytest.approx(factor)
+
+
+def test_a_noisy_node_that_becomes_four_times_as_fast_is_seen() -> None:
+    model, draw = StepModel.guess(100.0), Random(1)
+    for _ in range(2 * WINDOW):
+        model = model.see(100, 1 + draw.choice([-0.3, 0.3]))
+    assert model.noise > 0.25
+
+    assert len(seen(model, (100, 0.25), (100, 0.25)).readings) == 2
 
 
 def test_a_single_hiccup_moves_the_line_by_a_sixteenth_of_a_quarter_at_most() -> None:
