@@ -87,6 +87,7 @@ class Leader:
         self._lock = threading.RLock()
         self._members: dict[str, Member] = {}
         self._measures: dict[str, float] = {}
+        self._told: dict[str, tuple[Doing, int, str]] = {}
         self._generations = Generations.replay(earlier, self._time.now(), rules)
         self._decide(Began(attempt))
 
@@ -148,8 +149,10 @@ class Leader:
             raise Busy("the run waits until what has happened is recorded")
         try:
             if not self._is_late(say):
+                is_news = self._is_news(say)
                 self._take(say)
-                self._turn(is_silence_judged=False)
+                if is_news:
+                    self._turn(is_silence_judged=False)
             return self._answer(say)
         finally:
             self._lock.release()
@@ -184,6 +187,13 @@ class Leader:
         if known.doing is Doing.FAILED and say.doing is not Doing.FAILED:
             raise Unwanted(f"{say.process} takes part no more: {known.said}")
         return known.has_ended or 0 < say.call <= known.call
+
+    def _is_news(self, say: Say) -> bool:
+        """Whether something may follow at once: most calls only say that a member goes on."""
+        told = (say.doing, say.number, say.store)
+        is_same = self._told.get(say.process) == told
+        self._told[say.process] = told
+        return not is_same
 
     def _take(self, say: Say) -> None:
         """What members say counts once they may say it and what follows from it is recorded."""

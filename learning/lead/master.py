@@ -19,7 +19,8 @@ from learning.lead.calls import LONGEST_WHY, MEMBER, Answer, Doing, Done, Say
 from learning.lead.lead import Told
 
 COMPUTING_SECONDS, WAITING_SECONDS = 0.2, 0.05
-"""Between two calls."""
+"""Between two calls, of up to so many members; more call more rarely."""
+FEW_MEMBERS = 64
 TIMEOUT_SECONDS = 2.0
 ORPHAN_SECONDS = 300.0
 """A member that waits for a generation ends after so long without any answer."""
@@ -165,7 +166,12 @@ class Master:
             with self._wake:
                 self._wake.notify_all()
                 if self._say.doing == say.doing or not is_heard:
-                    self._wake.wait(COMPUTING_SECONDS if say.doing == Doing.COMPUTES else WAITING_SECONDS)
+                    self._wake.wait(self._pause(say.doing))
+
+    def _pause(self, doing: Doing) -> float:
+        made = self._answer.generation
+        crowd = max(1.0, len(made.members) / FEW_MEMBERS) if made else 1.0
+        return crowd * (COMPUTING_SECONDS if doing is Doing.COMPUTES else WAITING_SECONDS)
 
     def _call(self, say: Say) -> bool:
         """Whether it has answered; what it has not is kept as the problem."""

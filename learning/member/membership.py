@@ -65,6 +65,10 @@ class Membership:
         """Whether this member is rank 0, and the generation is to end after a step."""
         return self.rank == 0 and self._lead.is_ending(self.number)
 
+    def look_after_store(self) -> None:
+        """Replace a store that has died while nobody needs it."""
+        self._store.revive()
+
     def give_up(self) -> None:
         """Abandon the group."""
         if self._group is not None:

@@ -274,6 +274,7 @@ class Run:
         if not mine.rank:
             self._storing.store(self._steps, self._state.pack, confirmed=self._lead.confirmed())
         self._tell(samples[mine.process], heard.seconds[mine.rank], waited, len(steps))
+        mine.look_after_store()
         if heard.is_last:
             mine.give_up()
 

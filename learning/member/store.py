@@ -40,14 +40,26 @@ class Store:
     def __init__(self, host: str) -> None:
         self._host = host
         self._process: subprocess.Popen[str] | None = None
-        self._address = ""
+        self._secret = self._port = ""
 
     def offer(self) -> str:
         """Its address, host:port:secret; a store that has died is replaced."""
-        if self._process is None or self._process.poll() is not None:
+        self.revive()
+        if self._process is None:
+            self._begin()
+        if not self._port and self._process is not None:
+            self._port = _read_port(self._process, self._host)
+        return f"{self._host}:{self._port}:{self._secret}"
+
+    def revive(self) -> None:
+        """Begin to replace a store that has died, so that the next generation need not wait for that."""
+        if self._process is not None and self._process.poll() is not None:
             self.close()
-            self._process, self._address = _start(self._host)
-        return self._address
+            self._begin()
+
+    def _begin(self) -> None:
+        self._secret, self._port = secrets.token_urlsafe(24), ""
+        self._process = _start(self._host, self._secret)
 
     def close(self) -> None:
         """End it."""
@@ -103,34 +115,30 @@ class StoreClient(distributed.Store):  # type: ignore[misc] # PyTorch has no typ
         return answer
 
 
-def _start(host: str) -> tuple[subprocess.Popen[str], str]:
-    """The process and its address."""
-    secret = secrets.token_urlsafe(24)
+def _start(host: str, secret: str) -> subprocess.Popen[str]:
     try:
-        return _serve(host, secret)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "learning.member.store_server", host],
+            env={**os.environ, "PYTHONPATH": CODE},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,  # Ctrl-C is for the program
+        )
+        if process.stdin is not None:
+            process.stdin.write(f"{secret}\n")
+            process.stdin.flush()
     except OSError as error:
         raise LearningError(f"no store can be started on {host}: {error}", "give the node more processes") from error
+    return process
 
 
-def _serve(host: str, secret: str) -> tuple[subprocess.Popen[str], str]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "learning.member.store_server", host],
-        env={**os.environ, "PYTHONPATH": CODE},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,  # Ctrl-C is for the program
-    )
-    if process.stdin is None or process.stdout is None:
-        raise LearningError("no store can be started: it has no pipes")
-    process.stdin.write(f"{secret}\n")
-    process.stdin.flush()
-    readable, _, _ = select.select([process.stdout], [], [], START_SECONDS)
-    port = process.stdout.readline().strip() if readable else ""
+def _read_port(process: subprocess.Popen[str], host: str) -> str:
+    readable = select.select([process.stdout], [], [], START_SECONDS)[0] if process.stdout else []
+    port = process.stdout.readline().strip() if process.stdout and readable else ""
     if not port:
-        _end(process)
         raise LearningError(f"no store can be started on {host}", "see what it printed above")
-    return process, f"{host}:{port}:{secret}"
+    return port
 
 
 def _end(process: subprocess.Popen[str]) -> None:

@@ -7,7 +7,7 @@ then knows what the one before had decided. Every event names the attempt that d
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from locality.types import PlanError
@@ -91,7 +91,8 @@ def to_body(event: Event) -> dict[str, Any]:
     >>> to_body(Lost(2, "worker-3", "silent for 5 s"))
     {'attempt': 2, 'member': 'worker-3', 'reason': 'silent for 5 s'}
     """
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(event).items()}
+    named = ((part.name, getattr(event, part.name)) for part in fields(event))
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in named}
 
 
 def from_body(kind: str, body: Mapping[str, Any]) -> Event:

@@ -1,8 +1,8 @@
 """A program that trains; its last line is what it has found, as JSON.
 
---pace SECONDS are spent for each sample, --batch is that of each step, --sync says how often members average, and
---break names what goes wrong. With --placed the samples lie on nodes: each fourth one on each of node-a, node-b and
-node-c, and the rest on all three.
+--pace SECONDS are spent for each sample, and half a second more for each part of a batch until the file --until is
+there. --batch is that of each step, --sync says how often members average, and --break names what goes wrong. With
+--placed the samples lie on nodes: each fourth one on each of node-a, node-b and node-c, and the rest on all three.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import torch
 from torch.nn.functional import binary_cross_entropy_with_logits
@@ -55,13 +56,13 @@ def model(wide: int) -> torch.nn.Module:
     ).double()
 
 
-def train(pace: float, batch: int, sync: str, wrong: str, placed: bool) -> list[float]:
+def train(pace: float, until: str, batch: int, sync: str, wrong: str, placed: bool) -> list[float]:
     net = model(32 if wrong == "another network" else 16)
     optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
     samples = Placed() if placed else data()
     with Run(net, optimizer, samples, batch=batch, epochs=EPOCHS, seed=3, checkpoint_seconds=0.5, sync=sync) as run:
         for x, y in run:
-            time.sleep(pace * len(x))
+            time.sleep(pace * len(x) + 0.5 * bool(until and not Path(until).exists()))
             if wrong == "no step" and run.steps == 3:
                 continue
             by = float("nan") if wrong == "nan" and run.steps == 3 else 1.0
@@ -74,13 +75,14 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     parser = argparse.ArgumentParser()
     parser.add_argument("--pace", type=float, default=0.0)
+    parser.add_argument("--until", default="")
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--sync", default="every")
     parser.add_argument("--break", dest="wrong", default="")
     parser.add_argument("--placed", action="store_true")
     given = parser.parse_args()
     try:
-        print(json.dumps(train(given.pace, given.batch, given.sync, given.wrong, given.placed)))
+        print(json.dumps(train(given.pace, given.until, given.batch, given.sync, given.wrong, given.placed)))
     except LearningError as error:
         print(error)
         sys.exit(3)

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -90,12 +91,16 @@ def test_a_frozen_member_is_left_out_and_ends_when_it_thaws(led: Led, start: Sta
 
 
 @pytest.mark.parametrize("led", [2], indirect=True)
-def test_who_comes_later_gets_the_state_when_there_is_room(led: Led, start: Start, alone: list[float]) -> None:
-    members = {name: start(name, *PACE) for name in "ab"}
+def test_who_comes_later_gets_the_state_when_there_is_room(
+    led: Led, start: Start, alone: list[float], tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+    members = {name: start(name, "--until", str(go)) for name in "ab"}
     until(lambda: led.steps() > 3)
-    late = start("c", *PACE)
+    late = start("c", "--until", str(go))
     until(lambda: "c" in led.leader.members())
     members.pop("a").process.kill()
+    go.touch()
 
     found = [one.wait_for_result() for one in (*members.values(), late)]
 

@@ -98,6 +98,25 @@ def test_one_that_died_is_replaced_and_one_that_lives_stays(store: Store) -> Non
     one.close()
 
 
+def test_one_that_died_is_replaced_before_it_is_asked_for(store: Store) -> None:
+    first = _process_of(store)
+    os.kill(first, signal.SIGKILL)
+    until(lambda: not _is_running(first))
+
+    store.revive()
+    begun = store._process
+
+    assert begun is not None and begun.pid not in (first, None) and begun.poll() is None
+    assert _process_of(store) == begun.pid
+    client(store.offer()).close()
+
+
+def test_no_store_is_begun_before_one_is_asked_for(store: Store) -> None:
+    store.revive()
+
+    assert store._process is None
+
+
 def test_it_ends_with_its_member_even_if_a_process_that_this_has_forked_lives_on() -> None:
     reader, writer = os.pipe()
     pid = os.fork()
