@@ -14,6 +14,7 @@ from locality.training.explaining import ShareChange, find_node
 
 MOST_CHANGES = 1000
 """The newest ones are kept."""
+TOLD_GAIN = 1.1
 
 
 class ShareHistory:
@@ -78,10 +79,19 @@ class ShareHistory:
         ]
 
     def news(self, most: int) -> list[tuple[float, str]]:
-        """The last sentences, each with its second of the run."""
+        """The last sentences, each with its second of the run; small changes are in the report alone."""
         kept = list(self._all)
-        pairs = list(zip([None, *kept], kept, strict=False))
+        pairs = [(before, now) for before, now in zip([None, *kept], kept, strict=False) if not is_small(now)]
         return [(now.at_seconds, sentence(before, now)) for before, now in pairs[-most:]]
+
+
+def is_small(change: ShareChange) -> bool:
+    """Whether it makes a step hardly shorter.
+
+    >>> is_small(ShareChange(9, 1.0, {"a": 4}, gain=1.05)), is_small(ShareChange(0, 0.0, {"a": 4}))
+    (True, False)
+    """
+    return change.gain is not None and change.gain < TOLD_GAIN
 
 
 def to_body(change: ShareChange) -> dict[str, Any]:
