@@ -88,7 +88,11 @@ class JobStatus:
 
     def section_lines(self) -> list[str]:
         """What the kind of job tells beyond that, for people."""
-        return [f"{name}: {value}" for name, value in (self.section or {}).items()]
+        return [f"{name}: {value}" for name, value in self.section_facts().items()]
+
+    def section_facts(self) -> dict[str, Any]:
+        """What of it is a word or a number: lists and objects are for the dashboard."""
+        return {name: value for name, value in (self.section or {}).items() if not isinstance(value, list | dict)}
 
     def to_json(self) -> dict[str, Any]:
         """As it travels."""

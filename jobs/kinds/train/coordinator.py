@@ -33,6 +33,7 @@ from jobs.errors import JobError
 from jobs.kinds.train.hearing import RunHearing
 from jobs.kinds.train.launcher_settings import LauncherSettings
 from jobs.kinds.train.news import LEFT_EARLY, History, by_node, last_loss, left_early
+from jobs.kinds.train.page_section import PageSection
 from jobs.kinds.train.registry.registry import Registry
 from jobs.kinds.train.settings import TrainSettings
 from jobs.kinds.train.stored import newest
@@ -82,6 +83,7 @@ class Train(Coordinator):
         self._ended = 0
         self._history = History(self._nodes)
         self._registry = Registry(attempt, training_speed_name(self._settings.script), self._nodes)
+        self._page = PageSection(attempt, self._history, self._registry)
         stored = Checkpointed(0, newest(attempt.filesystem, self._settings.output))
         rules = MemberRules(
             least=self._settings.least,
@@ -142,6 +144,7 @@ class Train(Coordinator):
         self._note_stored()
         self._conclude()
         self._registry.look(self._history.last_members, self._leader.members(), self._work_by_node)
+        self._page.look(self._leader.members())
         if self._done:
             return
         if hopeless := self._leader.hopeless:
@@ -183,6 +186,7 @@ class Train(Coordinator):
             "nodes": by_node(work, self._nodes),
             **self._history.report(),
             **self._registry.report(),
+            "loss_curve": self._page.losses(),
         }
         put(self._attempt.filesystem, f"{output}/report.json", json.dumps(report, indent=1).encode())
         lacking = f", but the newest checkpoint is the one after {stored:,} steps" if stored < steps else ""
@@ -251,13 +255,14 @@ class Train(Coordinator):
         left = self._running & self._history.last_members
         return not left or self._attempt.clock() > self._done["seconds"] + LAST_SECONDS
 
-    def _section(self, members: Mapping[str, Member]) -> dict[str, str]:
+    def _section(self, members: Mapping[str, Member]) -> dict[str, Any]:
         loss = last_loss(one.done for one in members.values())
         computing = sum(one.doing is Doing.COMPUTES for one in members.values())
-        section = {
+        section: dict[str, Any] = {
             "Program": self._settings.argv[0],
             "Output": self._settings.output,
             "Members": f"{computing}, {self._leader.phase.value}",
+            "training": self._page.section(self._leader.steps, self._leader.steps_in_all, self._work_by_node),
         }
         return section if loss is None else section | {"Loss": f"{loss:.6g}"}
 

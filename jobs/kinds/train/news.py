@@ -101,7 +101,8 @@ class History:
         return {"generations": self._generations(), "losses": self._losses()}
 
     def _generations(self) -> list[dict[str, Any]]:
-        """Each from the second at which it was made."""
+        """Each from the second at which it was made; `ended` is why it did, "" as long as it goes on."""
+        ends = self._ends()
         return [
             {
                 "number": one.event.number,
@@ -109,10 +110,24 @@ class History:
                 "first_step": one.event.first_step,
                 "from_checkpoint": one.event.from_checkpoint and one.event.first_step > 0,
                 "nodes": [self._node_of(member) for member in one.event.members],
+                "ended": ends.get(one.event.number, ""),
             }
             for one in list(self._all)
             if isinstance(one.event, Generation)
         ]
+
+    def _ends(self) -> dict[int, str]:
+        """By the number of a generation, why it ended."""
+        ends, number = dict[int, str](), 0
+        for one in list(self._all):
+            match one.event:
+                case Generation():
+                    number = one.event.number
+                case EndAnnounced():
+                    ends[one.event.number] = self.with_nodes(one.event.reason)
+                case Finished():
+                    ends[number] = sentence(one.event)
+        return ends
 
     def _losses(self) -> list[dict[str, Any]]:
         """Of members of a generation; the cost is None when no generation followed."""

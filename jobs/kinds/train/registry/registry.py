@@ -16,7 +16,7 @@ from jobs.application.coordinator import Attempt
 from jobs.application.journal import Record
 from jobs.division import speed_history
 from jobs.kinds.train.registry.aside import Aside
-from jobs.kinds.train.registry.share_history import ShareHistory, from_body, to_body
+from jobs.kinds.train.registry.share_history import MOST_CHANGES, ShareHistory, from_body, to_body
 from jobs.kinds.train.registry.speeds import first_values, learned
 from jobs.kinds.train.registry.values import Values
 from learning.lead.leader import Member
@@ -98,9 +98,9 @@ class Registry:
         if not _wait(self._writing):
             self._say(f"the speeds of this run may be lost: the service took more than {LAST_SECONDS:.0f} s")
 
-    def report(self) -> dict[str, Any]:
-        """How the shares changed."""
-        return {"shares": self._history.report()}
+    def report(self, most: int = MOST_CHANGES) -> dict[str, Any]:
+        """How the shares changed, the newest changes."""
+        return {"shares": self._history.report(most)}
 
     def news(self, most: int) -> list[tuple[float, str]]:
         """The last sentences, each with its second of the run."""

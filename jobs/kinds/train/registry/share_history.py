@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from learning.lead.calls import Done, Share
@@ -71,12 +71,11 @@ class ShareHistory:
                     self._all[place] = told
         return told
 
-    def report(self) -> list[dict[str, Any]]:
-        """All of them, the oldest first; `step_seconds` are those of computing at these shares, a mean by node."""
-        return [
-            to_body(one) | {"step_seconds": dict(seconds)}
-            for one, seconds in zip(list(self._all), list(self._seconds), strict=True)
-        ]
+    def report(self, most: int = MOST_CHANGES) -> list[dict[str, Any]]:
+        """The newest ones, the oldest first; `step_seconds` are those of computing at these shares, a mean by node."""
+        with self._lock:
+            pairs = list(zip(self._all, self._seconds, strict=True))[-most:]
+        return [to_body(one) | {"step_seconds": dict(seconds)} for one, seconds in pairs]
 
     def news(self, most: int) -> list[tuple[float, str]]:
         """The last sentences, each with its second of the run; small changes are in the report alone."""
@@ -96,7 +95,7 @@ def is_small(change: ShareChange) -> bool:
 
 def to_body(change: ShareChange) -> dict[str, Any]:
     """As the journal and the report have it."""
-    return {name: value for name, value in asdict(change).items() if name != "is_guess"}
+    return {name: value for name, value in vars(change).items() if name != "is_guess"}
 
 
 def from_body(body: Mapping[str, Any]) -> ShareChange:
