@@ -84,6 +84,21 @@ export function refill(element, ...children) {
   if (place >= 0) alike()[place]?.focus({ preventScroll: true });
 }
 
+/**
+ * As `fill`, without taking the keyboard, or the place in its first table, from who is at work there.
+ *
+ * @param {Element} element
+ * @param {...Child} children
+ */
+export function redraw(element, ...children) {
+  const held = element.contains(document.activeElement);
+  const { scrollLeft = 0, scrollTop = 0 } = element.querySelector(".scroll") ?? {};
+  fill(element, children);
+  const region = element.querySelector(".scroll");
+  if (region) Object.assign(region, { scrollLeft, scrollTop });
+  if (held) region?.focus({ preventScroll: true });
+}
+
 /** Whether two links lead to the same page, or two buttons say the same. */
 function isAlike(one, other) {
   const address = one.getAttribute("href");

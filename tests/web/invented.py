@@ -56,6 +56,8 @@ class Invented:
 
     done: int = 12
     ending: Ending | None = None
+    status: JobStatus | None = None
+    """What the running job's application master says, if it is not a job that classifies."""
     tasks: InventedTasks = field(default_factory=InventedTasks)
     jobs: dict[str, Known] = field(default_factory=lambda: {one.application.application_id: one for one in _jobs()})
     queues: ClusterQueues = field(default_factory=lambda: _queues())
@@ -96,11 +98,13 @@ class Invented:
     def job(self, job_id: str) -> ResponseReturnValue:
         """GET /jobs/ID."""
         known = self._known(job_id)
-        status = _status(self.done) if job_id == RUNNING and not known.application.has_ended else None
+        is_mine, has_ended = job_id == RUNNING, known.application.has_ended
+        status = (self.status or _status(self.done)) if is_mine and not has_ended else None
         shown = showing.live(known, Sight(known.application, status))
         report = showing.report_answer(_report()) if job_id == ENDED else None
         none = None if report or not known.application.has_ended else "only a job that succeeded has a report"
-        record = showing.status_answer(COPIES) if job_id == COPIED else None
+        left = COPIES if job_id == COPIED else self.status if is_mine and has_ended else None
+        record = showing.status_answer(left) if left else None
         ending = self.ending if job_id == RUNNING else None
         return _answer(replace(shown, report=report, no_report=none, record=record, ending=ending))
 

@@ -4,12 +4,13 @@
 
 import { del, get, isAbort, path } from "../api.js";
 import { confirmed } from "../confirm.js";
-import { announce, fact, fill, h, heading, problemBox, setText, table } from "../dom.js";
+import { announce, fact, fill, h, heading, problemBox, redraw, setText, table } from "../dom.js";
 import { poll } from "../poll.js";
 import { numberText } from "../scale.js";
 import { timeline } from "../pictures/timeline.js";
 import { decision } from "./job_decision.js";
 import { logs } from "./job_logs.js";
+import { training } from "./job_training.js";
 import { moment, stateText } from "./jobs.js";
 
 const EVERY_MS = 1500;
@@ -30,9 +31,10 @@ export async function show(main, { id }, signal) {
   const live = h("section", { "aria-label": "Progress", hidden: true });
   const report = h("section", { "aria-label": "Report", hidden: true });
   const end = ending(id, signal);
-  const parts = { said, facts, live, report, end };
+  const trained = training(signal);
+  const parts = { said, facts, live, report, trained, end };
   const more = [decision(id, signal), logs(id, signal)];
-  fill(main, heading(`Job ${id}`), problem.element, said, end.element, facts, live, report, more);
+  fill(main, heading(`Job ${id}`), problem.element, said, end.element, facts, trained.element, live, report, more);
   let before = null;
   await poll(async () => {
     try {
@@ -55,27 +57,18 @@ function pauseAfter(job) {
   return job.final === "SUCCEEDED" && !job.report ? REPORT_AGAIN_MS : null;
 }
 
-function draw({ said, facts, live, report, end }, job, before) {
+function draw({ said, facts, live, report, trained, end }, job, before) {
   const state = stateText(job);
   setText(said, job.headline === state ? state : `${state}: ${job.headline}`);
   if (before && before.headline !== job.headline && (job.ended || !before.status)) announce(job.headline);
   fill(facts, factsOf(job));
   end.draw(job);
+  trained.draw((job.status ?? job.record)?.section?.training);
   live.hidden = !job.status;
   if (job.status) redraw(live, liveOf(job.status));
   report.hidden = !job.ended;
   // A report does not change; drawn again, it would close what somebody has opened.
   if (job.ended && !(before?.ended && before.no_report === job.no_report)) fill(report, reportOf(job));
-}
-
-/** Draw anew without taking the keyboard, or the place in a wide table, from who is at work there. */
-function redraw(place, children) {
-  const held = place.contains(document.activeElement);
-  const left = place.querySelector(".scroll")?.scrollLeft ?? 0;
-  fill(place, children);
-  const region = place.querySelector(".scroll");
-  if (region) region.scrollLeft = left;
-  if (held) region?.focus({ preventScroll: true });
 }
 
 function factsOf(job) {
@@ -108,9 +101,14 @@ function liveOf(status, title = "Progress") {
       ` ${status.done} of ${status.of} ${units} after ${status.seconds.toFixed(0)} s${errors}${left}`,
     ),
     table("Progress of each node", [...NOW, `${capital(units)}/s`, "Said"], status.nodes.map((node) => nodeNow(node, units))),
-    status.section && h("dl", { class: "facts" }, Object.entries(status.section).map(fact)),
+    status.section && h("dl", { class: "facts" }, Object.entries(status.section).filter(isPlain).map(fact)),
     status.news.length > 0 && [h("h3", null, "News"), h("ul", null, status.news.map((news) => h("li", null, news)))],
   ];
+}
+
+/** Whether it is a word or a number: what a kind tells as a list or an object is drawn by a page of its own. */
+function isPlain([, value]) {
+  return typeof value !== "object";
 }
 
 function nodeNow(node, units) {

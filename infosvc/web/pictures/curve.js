@@ -8,12 +8,13 @@ import uPlot from "../vendor/uPlot.esm.js";
 
 const HEIGHT = 180;
 const GAP = 4; // times the usual distance of two points: farther apart, the line is broken
+const DASH = [5, 4];
 export const COLOURS = 8;
 
 /**
  * @typedef {object} Series
  * @property {string} label
- * @property {[number, number][]} points x and y, by x; of very many, some
+ * @property {[number, number | null][]} points x and y, by x; of very many, some; null where there is no line
  * @property {number} [least] of all points, and so are `most` and `last`; of `points` if left out
  * @property {number} [most]
  * @property {number} [last]
@@ -22,6 +23,7 @@ export const COLOURS = 8;
  * @property {string} name of what is drawn, which is also its key
  * @property {string} unit "" if it has none
  * @property {Series[]} series
+ * @property {boolean} [isStairs] whether each y, which is an amount, holds until the next; all series have the same x
  */
 
 /**
@@ -89,16 +91,16 @@ class Figure {
     const says = `${curve.name} by ${this.look.by}; the words above say least, most and last`;
     this.picture.setAttribute("aria-label", says);
     if (!same) this.remake();
-    else this.take(columns(curve.series));
+    else this.take(columns(curve));
   }
 
   key(series, at) {
     const told = (number) => numberText(number, this.curve.unit);
-    const numbers = series.points.map((point) => point[1]);
+    const numbers = series.points.map((point) => point[1]).filter((number) => number !== null);
     const { least = Math.min(...numbers), most = Math.max(...numbers), last = numbers.at(-1) } = series;
     const words = numbers.length ? `${told(last)} (${told(least)} to ${told(most)})` : "nothing yet";
     const many = this.curve.series.length > 1;
-    const swatch = h("span", { class: `swatch curve-${at % COLOURS}`, "aria-hidden": "true" });
+    const swatch = h("span", { class: ["swatch", `curve-${at % COLOURS}`, isDashed(at) && "curve-dashed"], "aria-hidden": "true" });
     return h("li", null, many && [swatch, " ", series.label, ": "], words);
   }
 
@@ -119,7 +121,7 @@ class Figure {
   remake() {
     this.plot?.destroy();
     const options = optionsOf(this.curve, this.look, this.picture.clientWidth || 400);
-    this.plot = new uPlot(options, columns(this.curve.series), this.picture);
+    this.plot = new uPlot(options, columns(this.curve), this.picture);
   }
 
   remove() {
@@ -128,12 +130,14 @@ class Figure {
   }
 }
 
-function optionsOf({ unit, series }, { by, fromZero, crosshair }, width) {
+function optionsOf({ unit, series, isStairs }, { by, fromZero, crosshair }, width) {
   const [ink, line] = [colour("--muted"), colour("--line")];
   const axis = { stroke: ink, grid: { stroke: line, width: 0.5 }, ticks: { stroke: line, width: 0.5 } };
+  const isAmount = fromZero || isStairs;
+  const paths = isStairs ? uPlot.paths.stepped({ align: 1 }) : undefined;
   const short = (number) => (number === null ? "" : numberText(number, unit));
   const range = (_plot, low, high) =>
-    uPlot.rangeNum(fromZero ? 0 : low, high ?? 1, { min: edge(fromZero), max: edge() });
+    uPlot.rangeNum(isAmount ? 0 : low, high ?? 1, { min: edge(isAmount), max: edge() });
   return {
     width,
     height: HEIGHT,
@@ -143,7 +147,13 @@ function optionsOf({ unit, series }, { by, fromZero, crosshair }, width) {
     axes: [axis, { ...axis, size: 70, values: (_plot, splits) => splits.map(short) }],
     series: [
       {},
-      ...series.map((each, at) => ({ label: each.label, stroke: colour(`--curve-${at % COLOURS}`), width: 1.5 })),
+      ...series.map((each, at) => ({
+        label: each.label,
+        stroke: colour(`--curve-${at % COLOURS}`),
+        width: 1.5,
+        dash: isDashed(at) ? DASH : undefined,
+        paths,
+      })),
     ],
   };
 }
@@ -152,8 +162,14 @@ function edge(hard = false) {
   return hard ? { pad: 0, soft: 0, mode: 1 } : { pad: 0.1, soft: null, mode: 0 };
 }
 
+/** Where there are more series than colours. */
+function isDashed(at) {
+  return at >= COLOURS;
+}
+
 /** What uPlot draws: all x in order, and for each series its y there; null breaks a line, undefined does not. */
-function columns(series) {
+function columns({ series, isStairs }) {
+  if (isStairs) return [series[0].points.map(([x]) => x), ...series.map(({ points }) => points.map(([, y]) => y))];
   const tables = series.map(({ points }) => withGaps(points));
   return tables.length > 1
     ? uPlot.join(
