@@ -5,15 +5,23 @@
  */
 
 import { path } from "../api.js";
-import { counted, fact, fill, h, redraw, table } from "../dom.js";
+import { counted, fact, fill, h, redraw } from "../dom.js";
 import { curvesPlace } from "../pictures/curve.js";
 import { grouped, numberText } from "../scale.js";
+import { stackingRow, stackingTable } from "../stacking.js";
 
 const MOST_MOVED = 4;
-const CHANGES = ["From step", "After", "Samples of a batch", "Predicted gain", "Why"];
-const GENERATIONS = ["Generation", "From step", "After", "Nodes", "Began from", "Ended"];
-const LOSSES = ["Node", "After", "Why", "Cost"];
-const NODES = ["Node", "Samples", "A second", "Computing", "Waiting"];
+const CHANGES = [["From"], ["After", "number"], ["Samples of a batch", "wide"], ["Predicted gain"], ["Why", "wide"]];
+const GENERATIONS = [
+  ["Generation"],
+  ["From step", "number"],
+  ["After", "number"],
+  ["Nodes", "wide"],
+  ["Began from"],
+  ["Ended"],
+];
+const LOSSES = [["Node"], ["After", "number"], ["Cost", "number"], ["Why", "wide"]];
+const NODES = [["Node"], ["Samples", "number"], ["A second", "number"], ["Computing", "number"], ["Waiting", "number"]];
 
 /**
  * A section that is hidden until there is something to draw.
@@ -50,7 +58,7 @@ export function training(signal) {
 /**
  * A heading and a table, drawn when it says something else than before; nothing without rows.
  *
- * `rowsOf(told)` gives title, caption, columns and rows. A cell {node} is the name of a node, with a link to its page.
+ * `rowsOf(told)` gives title, columns and rows. A cell {node} is the name of a node, with a link to its page.
  */
 class Part {
   constructor(rowsOf) {
@@ -59,13 +67,14 @@ class Part {
   }
 
   draw(told) {
-    const { title, caption = title, columns, rows } = this.rowsOf(told);
-    const look = JSON.stringify(rows);
+    const { title, columns, rows } = this.rowsOf(told);
+    const look = JSON.stringify([title, rows]);
     if (look === this.look) return;
     this.look = look;
-    const place = table(caption, columns, rows.map((row) => row.map(asCell)));
-    place.classList.add("tall");
-    redraw(this.element, rows.length > 0 && [h("h3", null, title), place]);
+    const { element, body } = stackingTable(title, h("span", { class: "unseen" }, title), columns);
+    element.classList.add("tall");
+    fill(body, rows.map((row) => stackingRow(columns, row.map(asCell))));
+    redraw(this.element, rows.length > 0 && [h("h3", null, title), element]);
   }
 }
 
@@ -96,10 +105,10 @@ function curvesOf(told) {
   const changes = standing(told.shares);
   const names = [...new Set(changes.flatMap((one) => Object.keys(one.shares)))].sort();
   const most = Math.max(0, ...changes.map((one) => one.others?.count ?? 0));
-  const end = changes.length && told.steps > changes.at(-1).step ? [{ ...changes.at(-1), step: told.steps }] : [];
+  const until = (at) => changes[at + 1]?.step ?? Math.max(told.steps, changes[at].step);
   const line = (label, value) => ({
     label,
-    points: [...changes, ...end].map((one) => [one.step, value(one) ?? null]),
+    points: changes.flatMap((one, at) => [one.step, until(at)].map((step) => [step, value(one) ?? null])),
   });
   const shares = names.map((name) => line(name, (one) => ratio(one.shares[name], one.batch)));
   const paces = names.map((name) => line(name, (one) => one.step_seconds[name]));
@@ -131,38 +140,48 @@ function ratio(samples, batch) {
 
 function changesOf({ shares }) {
   const row = (one, at) => [
-    grouped(one.step),
+    `step ${grouped(one.step)}`,
     seconds(one.at_seconds),
     movedText(shares[at - 1], one),
     one.gain === null ? "" : `a step ${numberText(one.gain, "")} times as fast`,
     one.why || "not known yet",
   ];
-  const caption = "Changes of shares, the newest first";
-  return { title: "Changes of shares", caption, columns: CHANGES, rows: shares.map(row).reverse() };
+  return { title: "Changes of shares, the newest first", columns: CHANGES, rows: shares.map(row).reverse() };
 }
 
 /** What a change gave to whom: all nodes at first or when they are others, else those that it moved the most. */
 function movedText(before, now) {
-  const names = Object.keys(now.shares).sort();
-  const rest = now.others ? `, ${counted(now.others.count, "other")} ${grouped(now.others.samples)}` : "";
-  const isSame = before && Object.keys(before.shares).sort().join("\n") === names.join("\n");
-  if (!isSame) return names.map((name) => `${name} ${grouped(now.shares[name])}`).join(", ") + rest;
-  const moved = names.filter((name) => before.shares[name] !== now.shares[name]);
-  const size = (name) => Math.abs(now.shares[name] - before.shares[name]);
+  const [were, are] = [sharesOf(before), sharesOf(now)];
+  const names = Object.keys(are);
+  if (Object.keys(were).join("\n") !== names.join("\n")) {
+    return names.map((name) => `${name} ${grouped(are[name])}`).join(", ");
+  }
+  const moved = names.filter((name) => were[name] !== are[name]);
+  if (!moved.length) return "of the others alone";
+  const size = (name) => Math.abs(are[name] - were[name]);
   const most = moved.toSorted((one, other) => size(other) - size(one)).slice(0, MOST_MOVED);
   const left = moved.length > most.length ? `, and ${moved.length - most.length} more` : "";
-  const change = (name) => `${name} ${grouped(before.shares[name])} \u2192 ${grouped(now.shares[name])}`;
+  const change = (name) => `${name} ${grouped(were[name])} \u2192 ${grouped(are[name])}`;
   return most.map(change).join(", ") + left;
 }
 
-function lossesOf({ losses }) {
+/** By name, and in its order; the others, if there are any, at the end. */
+function sharesOf(change) {
+  const { shares = {}, others = null } = change ?? {};
+  const rest = others && [`${counted(others.count, "other")} together`, others.samples];
+  const named = Object.entries(shares).toSorted(([one], [other]) => (one < other ? -1 : 1));
+  return Object.fromEntries(rest ? [...named, rest] : named);
+}
+
+function lossesOf({ losses, losses_in_all: all }) {
   const row = (one) => [
     { node: one.node },
     seconds(one.at_seconds),
-    one.why,
     one.cost_seconds === null ? "nobody has gone on" : seconds(one.cost_seconds),
+    one.why,
   ];
-  return { title: "Lost members", columns: LOSSES, rows: losses.map(row).reverse() };
+  const some = losses.length < all ? `Lost members, the newest ${losses.length} of ${all}` : "Lost members";
+  return { title: some, columns: LOSSES, rows: losses.map(row).reverse() };
 }
 
 function generationsOf({ generations, generations_in_all: all }) {
@@ -175,8 +194,7 @@ function generationsOf({ generations, generations_in_all: all }) {
     one.ended || "goes on",
   ];
   const some = generations.length < all ? `the newest ${generations.length} of ${all}` : "the newest first";
-  const rows = generations.map(row).reverse();
-  return { title: "Generations", caption: `Generations, ${some}`, columns: GENERATIONS, rows };
+  return { title: `Generations, ${some}`, columns: GENERATIONS, rows: generations.map(row).reverse() };
 }
 
 function nodesOf({ nodes }) {

@@ -23,7 +23,7 @@ export const COLOURS = 8;
  * @property {string} name of what is drawn, which is also its key
  * @property {string} unit "" if it has none
  * @property {Series[]} series
- * @property {boolean} [isStairs] whether each y, which is an amount, holds until the next; all series have the same x
+ * @property {boolean} [isStairs] whether amounts hold until they change: all series have the same x, where they change twice
  */
 
 /**
@@ -134,7 +134,6 @@ function optionsOf({ unit, series, isStairs }, { by, fromZero, crosshair }, widt
   const [ink, line] = [colour("--muted"), colour("--line")];
   const axis = { stroke: ink, grid: { stroke: line, width: 0.5 }, ticks: { stroke: line, width: 0.5 } };
   const isAmount = fromZero || isStairs;
-  const paths = isStairs ? uPlot.paths.stepped({ align: 1 }) : undefined;
   const short = (number) => (number === null ? "" : numberText(number, unit));
   const range = (_plot, low, high) =>
     uPlot.rangeNum(isAmount ? 0 : low, high ?? 1, { min: edge(isAmount), max: edge() });
@@ -152,7 +151,7 @@ function optionsOf({ unit, series, isStairs }, { by, fromZero, crosshair }, widt
         stroke: colour(`--curve-${at % COLOURS}`),
         width: 1.5,
         dash: isDashed(at) ? DASH : undefined,
-        paths,
+        points: isStairs ? { show: false } : undefined,
       })),
     ],
   };
