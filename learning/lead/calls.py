@@ -53,6 +53,7 @@ class Done:
 
     The run has `steps_in_all`, `loss` is that of the last step, and `share` that of the next. Of data that knows where
     its samples lie, so many `reads` were of a sample, and `local_reads` of one with a replica on the member's node.
+    With `is_stopped` the members have agreed to end the run after these steps, although it has more.
     """
 
     steps: int = 0
@@ -65,6 +66,7 @@ class Done:
     share: Share = field(default_factory=Share)
     reads: int = 0
     local_reads: int = 0
+    is_stopped: bool = False
 
     @classmethod
     def from_json(cls, body: Any) -> Done:
@@ -106,7 +108,8 @@ class Say:
 class Answer:
     """The newest generation, if there is one, and whether it ends: `is_over` at once, `is_ending` after a step.
 
-    With `is_done` no other follows, as all steps are done. `measures` judge members that made no step yet, in any unit.
+    With `is_done` no other follows, as the run has ended after `finished` steps; `is_stopping` says that it shall end
+    after a step. `measures` judge members that made no step yet, in any unit.
     `nodes` are where members run, as far as they know.
     `attempt` is the one that answers, and `checkpoint` are the steps of the newest state that its journal has.
     """
@@ -119,6 +122,8 @@ class Answer:
     attempt: int = 0
     checkpoint: int = 0
     nodes: Mapping[str, str] = field(default_factory=dict)
+    finished: int = 0
+    is_stopping: bool = False
 
     @property
     def age(self) -> tuple[int, int]:
@@ -137,6 +142,8 @@ class Answer:
             "attempt": self.attempt,
             "checkpoint": self.checkpoint,
             "nodes": dict(self.nodes),
+            "finished": self.finished,
+            "is_stopping": self.is_stopping,
         }
 
     @classmethod
@@ -251,6 +258,7 @@ _DONE: Kinds = {
     "share": Share.from_json,
     "reads": _whole(0),
     "local_reads": _whole(0),
+    "is_stopped": _flag,
 }
 _SAY: Kinds = {
     "process": _name,
@@ -282,4 +290,6 @@ _ANSWER: Kinds = {
     "attempt": _whole(0),
     "checkpoint": _whole(0),
     "nodes": _nodes,
+    "finished": _whole(0),
+    "is_stopping": _flag,
 }

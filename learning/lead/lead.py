@@ -31,14 +31,20 @@ class Lead(Protocol):
     def next_generation(self, after: int, steps: int, store: Callable[[], str]) -> Told | None:
         """Wait for a generation later than number `after` that has this member, whose state has so many steps.
 
-        `store` offers one at each call. None when there is none any more, as all steps are done.
+        `store` offers one at each call. None when there is none any more, as the run has ended.
         """
+
+    def finished(self) -> int:
+        """Steps of the run once it has ended, 0 before."""
 
     def is_over(self, number: int) -> bool:
         """Whether generation `number` ends at once."""
 
     def is_ending(self, number: int) -> bool:
         """Whether generation `number` ends after a step that its rank 0 chooses."""
+
+    def is_stopping(self) -> bool:
+        """Whether the run shall end after the step that is computed."""
 
     def tell(self, done: Done, checkpoint: int) -> None:
         """How far this member is, and after how many steps its newest checkpoint is; at no cost.
@@ -72,6 +78,14 @@ class Alone:
 
     def is_ending(self, number: int) -> bool:  # noqa: ARG002
         """Never."""
+        return False
+
+    def finished(self) -> int:
+        """Only its member knows."""
+        return 0
+
+    def is_stopping(self) -> bool:
+        """Nobody could ask for it."""
         return False
 
     def tell(self, done: Done, checkpoint: int) -> None:  # noqa: ARG002

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from learning.lead.calls import Answer, Doing, Done, Say
-from locality.training.generation_events import Began, Checkpointed, Event, Finished, Lost
+from locality.training.generation_events import Began, Checkpointed, Event, Finished, Lost, StopAsked
 from locality.training.generations import Generations, MemberRules, Phase, Refused
 
 PAUSE_SECONDS, TURN_SECONDS = 0.5, 0.1
@@ -108,8 +108,13 @@ class Leader:
 
     @property
     def is_done(self) -> bool:
-        """Whether all steps are done, as a member of the current generation has said to this attempt or an earlier."""
+        """Whether the run has ended, as a member of the current generation has said to this attempt or an earlier."""
         return self._generations.finished > 0
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it has ended before all its steps were done."""
+        return self._generations.is_stopped
 
     @property
     def steps(self) -> int:
@@ -162,6 +167,12 @@ class Leader:
         with self._lock:
             self._lose(process, reason)
             self._turn(is_silence_judged=False)
+
+    def stop(self) -> None:
+        """The run shall end after the step that its members compute."""
+        with self._lock:
+            if not (self.is_done or self._generations.is_stopping):
+                self._decide(StopAsked(self._generations.attempt))
 
     def note_stored(self, steps: int) -> None:
         """The newest state that is stored is the one after so many steps."""
@@ -220,10 +231,11 @@ class Leader:
             raise Unwanted(str(error)) from None
 
     def _finish(self, say: Say) -> bool:
-        """Whether the run is done, when this member says so."""
-        has_all = say.done.steps == say.done.steps_in_all > 0
-        if not self.is_done and has_all and say.process in self._generations.members:
-            self._decide(Finished(self._generations.attempt, say.done.steps))
+        """Whether the run has ended, when this member says so."""
+        done = say.done
+        has_all = done.steps == done.steps_in_all > 0
+        if not self.is_done and (has_all or done.is_stopped) and say.process in self._generations.members:
+            self._decide(Finished(self._generations.attempt, done.steps, is_stopped=not has_all))
         return self.is_done
 
     def _remember(self, say: Say) -> None:
@@ -267,4 +279,6 @@ class Leader:
             attempt=run.attempt,
             checkpoint=run.checkpoint,
             nodes={member: self._members[member].node for member in members if member in self._members},
+            finished=run.finished,
+            is_stopping=run.is_stopping,
         )

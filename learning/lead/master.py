@@ -92,6 +92,14 @@ class Master:
         made = self._answer.generation
         return made is not None and made.number == number and self._answer.is_ending
 
+    def finished(self) -> int:
+        """Steps of the run, as the newest answer tells."""
+        return self._answer.finished
+
+    def is_stopping(self) -> bool:
+        """Whether the run shall end after the step that is computed."""
+        return self._answer.is_stopping
+
     def tell(self, done: Done, checkpoint: int) -> None:
         """Goes along with the next call, whatever that is."""
         with self._wake:

@@ -100,6 +100,7 @@ class Run:
         self._done = Done()
         self._vector: StepVector | None = None
         self._handed: MicroBatch | None = None
+        self._wants_stop = self._is_stopping = False
         if self._rounds.warning:
             print(f"nodewise: {self._rounds.warning}", flush=True)
 
@@ -107,6 +108,11 @@ class Run:
     def steps(self) -> int:
         """Global steps that were applied."""
         return max(self._steps, 0)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the run has ended before all its steps were done, as somebody has stopped it."""
+        return self._done.is_stopped
 
     @property
     def loss(self) -> float | None:
@@ -123,7 +129,7 @@ class Run:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         why = None if kind is None else f"{kind.__name__}: {error}".split("\n", 1)[0]
-        if why is None and self._steps < self._steps_in_all:
+        if why is None and self._steps < self._steps_in_all and not self.is_stopped:
             why = f"the loop was left after step {self.steps} of {self._steps_in_all}"
         self._membership.leave(why)
         self._samples.close()
@@ -133,13 +139,14 @@ class Run:
             try:
                 if not self._membership.is_formed and not self._join():
                     return
-                if self._steps == self._steps_in_all:
+                if self._steps == self._steps_in_all or self._is_stopping:
                     self._end()
                     return
                 vector = yield from self._compute_round()
                 self._conclude(vector)
             except (Broken, Interrupted) as broken:
                 self._rounds.undo()
+                self._is_stopping = False  # who missed the step does not know of it: one more tells all
                 print(f"nodewise: a new group after {self.steps} steps: {broken}", flush=True)
                 self._membership.give_up()
 
@@ -157,15 +164,21 @@ class Run:
         else:
             vector.add(value, handed.weight, time.perf_counter() - handed.began_at)
 
+    def stop(self) -> None:
+        """Have the run end for all members after the step that is computed; with `sync`, after its round."""
+        self._wants_stop = True
+
     def _join(self) -> bool:
-        """Become a member of the next generation, with the state that it begins with; False when all steps are done."""
+        """Become a member of the next generation, with the state that it begins with; False when the run has ended."""
         self._lead.tell(self._done, self._storing.last)
         told = self._membership.form(self._steps)
         if told is None:
-            if self._steps < self._steps_in_all:
+            steps = self._lead.finished() or self._steps_in_all
+            if self._steps < steps:
                 print("nodewise: the run was done before this process could join", flush=True)
-                self._state.load(self._storing.read(self._steps_in_all, lambda: False))
-            self._steps = self._steps_in_all
+                self._state.load(self._storing.read(steps, lambda: False))
+            self._steps = steps
+            self._tell_stopped()
             return False
         made, mine = told.generation, self._membership
         if made.from_checkpoint and made.first_step and not mine.rank:
@@ -200,6 +213,12 @@ class Run:
             self._storing.ensure(self._steps, self._state.pack, confirmed=self._lead.confirmed())
             self._lead.tell(self._done, self._storing.last)
         self._membership.group.add_up(torch.zeros(1))
+        self._tell_stopped()
+
+    def _tell_stopped(self) -> None:
+        """The run has ended: others may not know yet that it has more steps."""
+        self._done = replace(self._done, is_stopped=self._steps < self._steps_in_all)
+        self._lead.tell(self._done, self._storing.last)
 
     def _compute_round(self) -> Generator[Any, None, StepVector]:
         """Yield what is to be computed before members exchange the next time; what this member adds to that."""
@@ -256,7 +275,8 @@ class Run:
         """Add up what all have computed, and apply it."""
         mine, steps = self._membership, self._rounds.steps(self._steps)
         samples = self._shares(steps)
-        vector.close(f"{self._steps} {samples}", is_last=mine.decides_to_end())
+        is_stop = self._wants_stop or self._lead.is_stopping()
+        vector.close(f"{self._steps} {samples}", is_last=mine.decides_to_end(), is_stop=is_stop)
         began = time.perf_counter()
         mine.group.add_up(vector.data)
         waited = time.perf_counter() - began
@@ -275,7 +295,9 @@ class Run:
             self._storing.store(self._steps, self._state.pack, confirmed=self._lead.confirmed())
         self._tell(samples[mine.process], heard.seconds[mine.rank], waited, len(steps))
         mine.look_after_store()
-        if heard.is_last:
+        if heard.is_stop:
+            self._wants_stop = self._is_stopping = True
+        elif heard.is_last:
             mine.give_up()
 
     def _tell(self, samples: int, seconds: float, waited: float, steps: int) -> None:

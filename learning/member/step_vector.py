@@ -1,6 +1,6 @@
 """What the members of a generation add up in one step, as one vector.
 
-    gradient | loss | is it the last step | of each member: seconds, whether its gradient is faulty, a check
+    gradient | loss | does the generation end | does the run end | of each member: seconds, whether its gradient is faulty, a check
 
 A member fills in its own part of the sum and leaves the places of others at 0. So afterwards all know the same of each.
 The check is a number made of what all members must agree on.
@@ -16,7 +16,7 @@ import torch
 
 from learning.errors import LearningError
 
-_LOSS, _LAST, _OF_MEMBERS = 0, 1, 2
+_LOSS, _LAST, _STOPS, _OF_MEMBERS = 0, 1, 2, 3
 _SECONDS, _FAULTY, _CHECK, _EACH = 0, 1, 2, 3
 
 
@@ -24,6 +24,7 @@ _SECONDS, _FAULTY, _CHECK, _EACH = 0, 1, 2, 3
 class Heard:
     """What a step has told all members: `seconds` of computing by rank, and the ranks whose gradient is not finite.
 
+    `is_last` says whether it is the last step of the generation, `is_stop` whether it is that of the run.
     `agree` says whether all have computed by the same shares, `is_finite` whether the sum is.
     """
 
@@ -33,6 +34,7 @@ class Heard:
     faulty: tuple[int, ...]
     agree: bool
     is_finite: bool
+    is_stop: bool = False
 
     def check(self, step: int, members: Sequence[str]) -> None:
         """LearningError when the members cannot apply it."""
@@ -64,7 +66,7 @@ class StepVector:
         self._rest[_LOSS] += loss * weight
         self._own[_SECONDS] += seconds
 
-    def close(self, agreed: str, *, is_last: bool) -> None:
+    def close(self, agreed: str, *, is_last: bool, is_stop: bool = False) -> None:
         """Before it is added up; `agreed` is what all members must agree on.
 
         A gradient that is not finite is left out, so that its owner can be told.
@@ -75,6 +77,7 @@ class StepVector:
             self._own[_FAULTY] = 1.0
         self._own[_CHECK] = float(int.from_bytes(blake2b(agreed.encode(), digest_size=2).digest(), "big"))
         self._rest[_LAST] = float(is_last)
+        self._rest[_STOPS] = float(is_stop)
 
     def read(self) -> Heard:
         """After it was added up."""
@@ -86,4 +89,5 @@ class StepVector:
             faulty=tuple(rank for rank, fault in enumerate(told[_FAULTY]) if fault),
             agree=len(set(told[_CHECK])) == 1,
             is_finite=bool(torch.isfinite(self.gradient).all()),
+            is_stop=bool(self._rest[_STOPS] > 0),
         )

@@ -72,16 +72,25 @@ class Checkpointed:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """All `steps` of the run are done: no generation follows."""
+    """The run ends after so many `steps`, all that it has unless it `is_stopped`: no generation follows."""
 
     kind: ClassVar[str] = "finished"
     attempt: int
     steps: int
+    is_stopped: bool = False
 
 
-Event = Began | Generation | EndAnnounced | Lost | Checkpointed | Finished
+@dataclass(frozen=True, slots=True)
+class StopAsked:
+    """The run shall end after the step that its members compute."""
+
+    kind: ClassVar[str] = "stop"
+    attempt: int
+
+
+Event = Began | Generation | EndAnnounced | Lost | Checkpointed | Finished | StopAsked
 KINDS: Mapping[str, Callable[..., Event]] = {
-    event.kind: event for event in (Began, Generation, EndAnnounced, Lost, Checkpointed, Finished)
+    event.kind: event for event in (Began, Generation, EndAnnounced, Lost, Checkpointed, Finished, StopAsked)
 }
 
 

@@ -15,7 +15,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from locality.training.generation_events import Began, Checkpointed, EndAnnounced, Event, Finished, Generation, Lost
+from locality.training.generation_events import (
+    Began,
+    Checkpointed,
+    EndAnnounced,
+    Event,
+    Finished,
+    Generation,
+    Lost,
+    StopAsked,
+)
 from locality.training.regrouping import NO_STATE, Ready, choose_members, make_generation
 from locality.types import PlanError
 
@@ -81,7 +90,11 @@ class Generations:
         self.current: Generation | None = None
         self.checkpoint = 0
         self.finished = 0
-        """Steps of the run once all are done, 0 before."""
+        """Steps of the run once it has ended, 0 before."""
+        self.is_stopped = False
+        """Whether it ended before all its steps were done."""
+        self.is_stopping = False
+        """Whether it shall end after a step."""
         self.fruitless = 0
         """Generations one after the other that began with the same step, and lost no member."""
         self._lost: dict[str, str] = {}
@@ -131,7 +144,9 @@ class Generations:
             case Checkpointed():
                 self.checkpoint = max(self.checkpoint, event.steps)
             case Finished():
-                self.finished = event.steps
+                self.finished, self.is_stopped = event.steps, event.is_stopped
+            case StopAsked():
+                self.is_stopping = True
 
     def join(self, process: str, store: str, now: float, steps: int = NO_STATE) -> None:
         """A process is up, offers a store and waits for a generation; Refused if it was lost.

@@ -19,7 +19,8 @@ from jobs.application.status import JobStatus
 from jobs.kinds.train.hearing import RunHearing
 from learning.lead.leader import Leader
 from learning.member.surroundings import write
-from locality.training.generation_events import Event, Generation, from_body, to_body
+from learning.state.checkpoints import Checkpoints
+from locality.training.generation_events import Checkpointed, Event, Generation, from_body, to_body
 from locality.training.generations import MemberRules
 
 TOKEN = "a token of the tests"
@@ -32,6 +33,7 @@ class Led:
     """A run whose leader can be killed and started again, as attempts of an application master follow one another."""
 
     def __init__(self, folder: Path, rules: MemberRules) -> None:
+        self._folder = folder
         self._address_file = folder / "address"
         self._rules = rules
         self._records: list[str] = []
@@ -52,6 +54,13 @@ class Led:
         """Nobody leads the run."""
         self._ended.set()
         self._listener.close()
+
+    def resume(self) -> None:
+        """Another run, which goes on from the newest checkpoint of the one before."""
+        self.kill()
+        self._records, self._attempts = [], 0
+        self._record(Checkpointed(0, Checkpoints(self._folder / "checkpoints").last))
+        self.begin()
 
     @property
     def events(self) -> list[Event]:

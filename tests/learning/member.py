@@ -1,8 +1,9 @@
 """A program that trains; its last line is what it has found, as JSON.
 
 --pace SECONDS are spent for each sample, and half a second more for each part of a batch until the file --until is
-there. --batch is that of each step, --sync says how often members average, and --break names what goes wrong. With
---placed the samples lie on nodes: each fourth one on each of node-a, node-b and node-c, and the rest on all three.
+there. --batch is that of each step, --sync says how often members average, --stop after which step this member stops
+the run, and --break names what goes wrong. With --placed the samples lie on nodes: each fourth one on each of node-a,
+node-b and node-c, and the rest on all three.
 """
 
 from __future__ import annotations
@@ -56,17 +57,23 @@ def model(wide: int) -> torch.nn.Module:
     ).double()
 
 
-def train(pace: float, until: str, batch: int, sync: str, wrong: str, placed: bool) -> list[float]:
-    net = model(32 if wrong == "another network" else 16)
+def train(given: argparse.Namespace) -> list[float]:
+    net = model(32 if given.wrong == "another network" else 16)
     optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
-    samples = Placed() if placed else data()
-    with Run(net, optimizer, samples, batch=batch, epochs=EPOCHS, seed=3, checkpoint_seconds=0.5, sync=sync) as run:
+    samples = Placed() if given.placed else data()
+    with Run(
+        net, optimizer, samples, batch=given.batch, epochs=EPOCHS, seed=3, checkpoint_seconds=0.5, sync=given.sync
+    ) as run:
         for x, y in run:
-            time.sleep(pace * len(x) + 0.5 * bool(until and not Path(until).exists()))
-            if wrong == "no step" and run.steps == 3:
+            time.sleep(given.pace * len(x) + 0.5 * bool(given.until and not Path(given.until).exists()))
+            if given.wrong == "no step" and run.steps == 3:
                 continue
-            by = float("nan") if wrong == "nan" and run.steps == 3 else 1.0
+            if run.steps + 1 == given.stop:
+                run.stop()
+            by = float("nan") if given.wrong == "nan" and run.steps == 3 else 1.0
             run.step(lambda: binary_cross_entropy_with_logits(net(x).squeeze(1), y) * by)  # noqa: B023 called at once
+    if run.is_stopped:
+        print(f"stopped after {run.steps} steps")
     found: list[float] = torch.cat([one.detach().reshape(-1) for one in net.parameters()]).tolist()
     return found
 
@@ -80,9 +87,10 @@ if __name__ == "__main__":
     parser.add_argument("--sync", default="every")
     parser.add_argument("--break", dest="wrong", default="")
     parser.add_argument("--placed", action="store_true")
+    parser.add_argument("--stop", type=int, default=0)
     given = parser.parse_args()
     try:
-        print(json.dumps(train(given.pace, given.until, given.batch, given.sync, given.wrong, given.placed)))
+        print(json.dumps(train(given)))
     except LearningError as error:
         print(error)
         sys.exit(3)

@@ -148,6 +148,63 @@ def test_all_killed_go_on_from_the_last_checkpoint(led: Led, start: Start, alone
     assert any(one.from_checkpoint and one.first_step >= stored for one in led.generations[1:])
 
 
+def test_a_run_that_is_stopped_ends_for_all_after_one_step_and_another_goes_on_from_it(
+    led: Led, start: Start, alone: list[float]
+) -> None:
+    members = [start(name, *PACE) for name in "abc"]
+    until(lambda: led.steps() > 5)
+    led.leader.stop()
+    stopped = [one.wait_for_result() for one in members]
+
+    assert stopped[0] == stopped[1] == stopped[2]
+    assert led.leader.is_done and led.leader.is_stopped
+    steps = led.leader.steps
+    assert 5 < steps < 64 and len(led.generations) == 1
+    assert all(f"stopped after {steps} steps" in one.read_output() for one in members)
+
+    led.resume()
+    found = [one.wait_for_result() for one in [start(name) for name in "def"]]
+    assert led.generations[0].first_step == steps
+    assert max(differ(one, alone) for one in found) < EXACT
+    assert led.leader.is_done and not led.leader.is_stopped
+
+
+@pytest.mark.parametrize(("sync", "step", "after"), [("every", 7, 7), ("local:5", 6, 10)])
+def test_one_program_stops_all_of_them(led: Led, start: Start, sync: str, step: int, after: int) -> None:
+    stopping = start("b", "--sync", sync, "--stop", str(step))
+    members = [stopping, *(start(name, "--sync", sync) for name in "ac")]
+    found = [one.wait_for_result() for one in members]
+
+    assert found[0] == found[1] == found[2]
+    assert (led.leader.steps, led.leader.is_stopped) == (after, True)
+
+
+@pytest.mark.parametrize("led", [2], indirect=True)
+def test_who_waits_when_a_run_is_stopped_has_what_the_others_found(led: Led, start: Start) -> None:
+    members = [start(name, *PACE) for name in "ab"]
+    until(lambda: led.steps() > 3)
+    late = start("c")
+    until(lambda: "c" in led.leader.members())
+    led.leader.stop()
+
+    found = [one.wait_for_result() for one in (*members, late)]
+    assert found[0] == found[1] == found[2]
+    assert "the run was done before this process could join" in late.read_output()
+    assert f"stopped after {led.leader.steps} steps" in late.read_output()
+
+
+def test_a_stop_that_was_asked_for_is_not_forgotten_by_a_later_attempt(led: Led, start: Start) -> None:
+    members = [start(name, *PACE) for name in "abc"]
+    until(lambda: led.steps() > 1)
+    led.kill()
+    led.leader.stop()  # recorded, and told to nobody
+    led.begin()
+
+    found = [one.wait_for_result() for one in members]
+    assert found[0] == found[1] == found[2]
+    assert led.leader.is_stopped and led.leader.steps < 64
+
+
 WRONG = {
     "nan": "the gradient of step 3 is not finite on a, b: take a smaller learning rate",
     "no step": "the loop did not call run.step: call it once for each batch of the loop",

@@ -161,7 +161,7 @@ class Train(Coordinator):
     def progress(self) -> Progress:
         """Steps that are applied; all of them once nothing is left to wait for."""
         steps, members = self._leader.steps, self._leader.members()
-        of = max(1, self._done.get("steps", 0), self._leader.steps_in_all or steps + 1)
+        of = max(1, self._done.get("steps", 0) or self._leader.steps_in_all or steps + 1)
         return Progress(
             done=of if self._is_over() else min(steps, of - 1),
             of=of,
@@ -177,8 +177,11 @@ class Train(Coordinator):
         stored = newest(self._attempt.filesystem, output)
         work = self._work()
         self._registry.finish(self._leader.members(), self._work_by_node)
+        is_stopped = self._done.get("is_stopped", False)
         report = {
+            "job_id": self._attempt.spec.job_id,
             "steps": steps,
+            "stopped": is_stopped,
             "seconds": self._done["seconds"],
             "sync": self._settings.sync,
             "loss": last_loss(work.values()),
@@ -190,6 +193,9 @@ class Train(Coordinator):
         }
         put(self._attempt.filesystem, f"{output}/report.json", json.dumps(report, indent=1).encode())
         lacking = f", but the newest checkpoint is the one after {stored:,} steps" if stored < steps else ""
+        if is_stopped:
+            again = f"resume it with nodewise train resume hdfs://{output}"
+            return Outcome(f"stopped after {steps:,} of {self._done['steps_in_all']:,} steps; {again}{lacking}")
         return Outcome(f"{steps:,} steps are done; checkpoints and report.json are in {output}{lacking}")
 
     def _earlier(self, kind: str) -> list[Record]:
@@ -213,6 +219,7 @@ class Train(Coordinator):
                 seconds = self._done.get("seconds", round(self._attempt.clock(), 3))
                 work = {name: asdict(done) for name, done in self._work().items()}
                 done = {"steps": self._leader.steps, "seconds": seconds, "work": work}
+                done |= {"steps_in_all": self._leader.steps_in_all, "is_stopped": self._leader.is_stopped}
                 self._attempt.journal.append(Record(DONE, done))
                 self._done, self._ended = done, ended
 

@@ -14,6 +14,8 @@ from jobs.application.coordinator import Hearing
 from learning.lead.calls import MEMBER, Say
 from learning.lead.leader import Busy, Leader, Unwanted
 
+STOP = "/stop"
+"""The call of whoever ends the run after a step; its body is empty."""
 MOST_BYTES = 1 << 14
 """Of what a member says."""
 
@@ -24,7 +26,7 @@ class RunHearing(Hearing):
     With `stored_elsewhere` a checkpoint that a member has written is not stored yet: `written` is the newest of these.
     """
 
-    calls: ClassVar[Mapping[str, int]] = {MEMBER: MOST_BYTES}
+    calls: ClassVar[Mapping[str, int]] = {MEMBER: MOST_BYTES, STOP: 0}
 
     def __init__(self, leader: Leader, *, stored_elsewhere: bool = False) -> None:
         self.leader = leader
@@ -34,8 +36,11 @@ class RunHearing(Hearing):
         self._connections: dict[str, object] = {}
         """By which each process has called last."""
 
-    def hear(self, call: str, request: Request) -> Mapping[str, Any] | None:  # noqa: ARG002 there is one call
+    def hear(self, call: str, request: Request) -> Mapping[str, Any] | None:
         """Answer a member; Gone when it takes part no more. What else goes wrong is no fault of who calls."""
+        if call == STOP:
+            self.leader.stop()
+            return None
         try:
             say = Say.from_json(json.loads(request.body))
         except (ValueError, RecursionError) as error:

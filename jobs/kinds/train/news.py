@@ -8,7 +8,16 @@ from typing import Any
 
 from learning.lead.calls import Doing, Done
 from learning.lead.leader import Member
-from locality.training.generation_events import Began, Checkpointed, EndAnnounced, Event, Finished, Generation, Lost
+from locality.training.generation_events import (
+    Began,
+    Checkpointed,
+    EndAnnounced,
+    Event,
+    Finished,
+    Generation,
+    Lost,
+    StopAsked,
+)
 
 LEFT_EARLY = "let its loop over the run come to its end, or ask for fewer epochs; a failure needs another exit status"
 """The remedy for `left_early`."""
@@ -31,8 +40,12 @@ def sentence(event: Event) -> str:
             return f"{event.member} takes part no more: {event.reason}"
         case Checkpointed():
             return f"the state after {event.steps:,} steps is stored"
+        case Finished(is_stopped=True):
+            return f"the run is stopped after {event.steps:,} steps"
         case Finished():
             return f"all {event.steps:,} steps are done"
+        case StopAsked():
+            return "the run stops after the step that is computed"
         case Began():
             return f"attempt {event.attempt} leads the run" if event.attempt > 1 else ""
 

@@ -141,6 +141,12 @@ class InProcess:
     def is_ending(self, number: int) -> bool:
         return self._call(Doing.COMPUTES, number, self._done.steps).is_ending
 
+    def finished(self) -> int:
+        return self._call(Doing.COMPUTES, self.number, self._done.steps).finished
+
+    def is_stopping(self) -> bool:
+        return self._call(Doing.COMPUTES, self.number, self._done.steps).is_stopping
+
     def tell(self, done: Done, checkpoint: int) -> None:
         self._done, self._checkpoint = done, checkpoint
 
