@@ -162,6 +162,11 @@ class FileSystem:
             copy(self.java, self.path(source), self.java, target_path, False, False, configuration())
             self.java.setPermission(target_path, permission(mode))
 
+    def checksum(self, name: str) -> str:
+        """What HDFS has computed of a file's content; files of the same content that it stored alike have the same."""
+        with java_errors(f"asking for the checksum of {name}", REMEDY):
+            return str(self.java.getFileChecksum(self.path(name)))
+
     def rename(self, source: str, target: str, overwrite: bool = False) -> None:
         """Move a file or folder in one step; HadoopError when the target exists, or has no parent folder.
 

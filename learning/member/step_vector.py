@@ -1,6 +1,7 @@
 """What the members of a generation add up in one step, as one vector.
 
-    gradient | loss | does the generation end | does the run end | of each member: seconds, whether its gradient is faulty, a check
+    gradient | loss | is it the last step of the generation | of the run
+             | of each member: seconds, whether its gradient is faulty, a check
 
 A member fills in its own part of the sum and leaves the places of others at 0. So afterwards all know the same of each.
 The check is a number made of what all members must agree on.

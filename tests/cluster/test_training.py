@@ -153,6 +153,42 @@ def test_a_program_that_fails_ends_the_run_with_its_own_words_and_another_resume
     assert report(site, f"hdfs://{output}")["generations"][0]["from_checkpoint"]
 
 
+def test_a_run_that_is_stopped_goes_on_with_its_own_program_and_files_and_ends_as_one_process_does(
+    site: Site, submit: Callable[..., str], alone: list[float], tmp_path: Path
+) -> None:
+    output, go, held = "hdfs:///training/stopped", tmp_path / "go", tmp_path / "held.py"
+    held.write_text(HELD)
+    words = ("--members", "2", "--output", output, "--file", str(held))
+    first = submit(*words, program=(held.name, str(go)))
+    until(lambda: progress(site, first)[1] > 0)
+    early = site.nodewise("train", "resume", output)
+
+    stopped = json.loads(succeed(site.nodewise("train", "stop", first, "--json")))
+    told = report(site, output)
+    steps = told["steps"]
+    assert 0 < steps < 64 and told["stopped"] and told["checkpoint"] == steps
+    assert stopped["said"] == f"stopped after {steps} of 64 steps; resume it with nodewise train resume {output}"
+    assert "trains with the output /training/stopped now" in early.stderr.replace("\n", " ")
+    assert len({tuple(one) for one in found_by_members(site, first)}) == 1
+    held.unlink()
+    go.touch()
+
+    again = json.loads(succeed(site.nodewise("train", "resume", first, "--members", "1:3", "--wait", "--json")))[
+        "job_id"
+    ]
+    found = found_by_members(site, again)
+    assert found and max(differ(one, alone) for one in found) < EXACT
+    told = report(site, output)
+    assert (told["steps"], told["stopped"], told["generations"][0]["first_step"]) == (64, False, steps)
+    for words, said in (
+        (("resume", output), f"{again} has done all 64 steps of the run in /training/stopped"),
+        (("resume", "hdfs:///training"), "/training holds no run.json"),
+        (("stop", again), f"{again} has ended already: succeeded"),
+    ):
+        refused = site.nodewise("train", *words)
+        assert refused.returncode == 1 and said in refused.stderr.replace("\n", " ")
+
+
 def test_the_program_of_the_manual_trains_on_the_cluster(site: Site, tmp_path: Path) -> None:
     program = tmp_path / "train.py"
     program.write_text(block("training-program"))

@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -20,7 +21,9 @@ from jobs.application.exits import Exit
 from jobs.application.journal import Record
 from jobs.errors import JobError
 from jobs.kinds.train import coordinator
+from jobs.kinds.train.asked import check_unfinished, read
 from jobs.kinds.train.coordinator import DONE, FEWER_SECONDS, LAST_SECONDS, Train
+from jobs.kinds.train.hearing import STOP
 from learning.lead.calls import MEMBER, Doing, Done, Say
 from tests.jobs.stored import SPEC
 
@@ -35,17 +38,41 @@ NAME = f"{STEPS}-{'0' * 64}.state"
 class Files(dict[str, bytes]):
     """HDFS."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.copied: list[str] = []
+        self.modes: dict[str, int] = {}
+
     def exists(self, name: str) -> bool:
         return any(one == name or one.startswith(f"{name}/") for one in self)
+
+    def read(self, name: str) -> bytes:
+        return self[name]
+
+    def delete(self, name: str) -> None:
+        self.pop(name, None)
+
+    def make_folder(self, name: str) -> None:
+        """There is none."""
+
+    def checksum(self, name: str) -> str:
+        return sha256(self[name]).hexdigest()
+
+    def copy(self, source: str, target: str, mode: int = 0o644) -> None:  # type: ignore[override]
+        self.copied.append(target)
+        self[target] = self[source]
+        self.modes[target] = mode
 
     def entries(self, folder: str) -> list[Entry]:
         return [Entry(name.rpartition("/")[2], 1, 0.0) for name in self if name.startswith(f"{folder}/")]
 
     def write(self, name: str, content: bytes, mode: int = 0o644) -> None:
         self[name] = content
+        self.modes[name] = mode
 
     def rename(self, source: str, target: str, overwrite: bool = False) -> None:
         self[target] = self.pop(source)
+        self.modes[target] = self.modes.pop(source)
 
 
 class Cluster(Knowledge):
@@ -64,8 +91,9 @@ class Scene:
     def __init__(self, client: InfoClient = AWAY, **settings: Any) -> None:
         self.client = client
         asked = {"argv": ["python", "train.py"], "output": "/out", "members": "1:2", "worker_python": "", **settings}
-        self.spec = replace(SPEC, kind="train", settings=asked, container_wait=1.0)
+        self.spec = replace(SPEC, kind="train", settings=asked, container_wait=1.0, token="of the job")
         self.files, self.journal = Files(), list[Record]()
+        self.files |= {f"/staging/{name}": name.encode() for name in settings.get("files", ())}
         self.now = 0.0
         self.attempts = 0
         self.begin()
@@ -110,11 +138,12 @@ class Scene:
         self.tell(steps)
         return containers
 
-    def tell(self, steps: int, doing: Doing = Doing.COMPUTES) -> None:
+    def tell(self, steps: int, doing: Doing = Doing.COMPUTES, *, is_stopped: bool = False) -> None:
         """Both say how far they are; a has three quarters of the samples."""
         for process, samples in ((A, 48), (B, 16)):
             reads, local = samples * steps, samples * steps * 2 // 3
             done = Done(steps, STEPS, samples * steps, 1.0 * steps, 0.5, 0.25, reads=reads, local_reads=local)
+            done = replace(done, is_stopped=is_stopped)
             self.say(process, doing, done)
 
     def tick(self, seconds: float = 0.25) -> None:
@@ -390,3 +419,83 @@ def test_how_often_members_average_is_told_them_and_stands_in_the_report(make: C
 
     assert json.loads(scene.files["/staging/train.json"])["sync"] == "local:4"
     assert scene.report()["sync"] == "local:4"
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_run_that_is_told_to_stop_ends_well_and_says_how_it_goes_on(scene: Scene, restarts: bool) -> None:
+    first, second = scene.compute(40)
+    assert scene.train.hear(STOP, Request("", b"")) is None
+    assert scene.train.hear(STOP, Request("", b"")) is None
+    if restarts:
+        scene.begin()
+    assert scene.say(A, Doing.COMPUTES, Done(40, STEPS))["is_stopping"]
+    assert not scene.train.progress().is_done
+    assert sum("stops after the step that is computed" in line for line in scene.train.progress().news) == 1
+
+    scene.files[f"/out/checkpoints/41-{'0' * 64}.state"] = b""
+    scene.tell(41, Doing.DONE, is_stopped=True)
+    assert [scene.train.on_end(one, WELL) for one in (first, second)] == [Then.DONE, Then.DONE]
+    assert (scene.train.progress().done, scene.train.progress().of) == (41, 41)
+    said = scene.train.finish().message
+    assert said == "stopped after 41 of 64 steps; resume it with nodewise train resume hdfs:///out"
+    assert (scene.report()["stopped"], scene.report()["steps"]) == (True, 41)
+    files: Any = scene.files
+    check_unfinished(files, "/out", read(files, "/out"))
+
+
+def test_what_a_run_was_asked_for_stays_in_its_output(make: Callable[..., Scene]) -> None:
+    scene = make(files=["train.py", "data.csv"], sync="local:4")
+    files: Any = scene.files
+
+    asked = read(files, "/out")
+    assert (asked.job_id, asked.options.container_wait) == (SPEC.job_id, 1.0)
+    assert (list(asked.settings.argv), asked.settings.sync) == (["python", "train.py"], "local:4")
+    assert {name: files[f"/out/files/{name}"] for name in asked.settings.files} == {
+        "train.py": b"train.py",
+        "data.csv": b"data.csv",
+    }
+    assert {files.modes[f"/out/{name}"] for name in ("run.json", "files/train.py", "files/data.csv")} == {0o640}
+    assert scene.spec.token not in files["/out/run.json"].decode()
+
+    del files["/staging/train.json"]
+    files["/staging/data.csv"] = b"another"
+    files.copied.clear()
+    scene.begin()
+    assert files.copied == ["/out/files/data.csv.new"]
+    assert files["/out/files/data.csv"] == b"another"
+
+
+def test_a_run_that_has_done_all_is_not_to_be_resumed_until_another_has_begun(scene: Scene) -> None:
+    containers = scene.compute(40)
+    scene.tell(STEPS, Doing.DONE)
+    for one in containers:
+        scene.train.on_end(one, WELL)
+    scene.train.finish()
+    files: Any = scene.files
+
+    asked = read(files, "/out")
+    with pytest.raises(JobError, match=f"{SPEC.job_id} has done all 64 steps of the run in /out: for more epochs"):
+        check_unfinished(files, "/out", asked)
+    check_unfinished(files, "/out", replace(asked, job_id="another"))
+
+
+WRONG: Mapping[str, tuple[Any, str]] = {
+    "nothing": (None, "/out holds no run.json: is it the output of a training run"),
+    "no JSON": (b"{", "/out/run.json does not tell what a run was asked for"),
+    "a list": (b"[]", "/out/run.json does not tell what a run was asked for"),
+    "a name elsewhere": ({"files": ["../x"]}, "it names no program, or no names of files"),
+    "a name of ours": ({"files": ["job.json"]}, "it names no program, or no names of files"),
+    "no program": ({"argv": []}, "it names no program, or no names of files"),
+}
+
+
+@pytest.mark.parametrize(("wrong", "said"), WRONG.values(), ids=WRONG)
+def test_an_output_that_does_not_tell_what_was_asked_for_is_refused(scene: Scene, wrong: Any, said: str) -> None:
+    files: Any = scene.files
+    told = json.loads(files.pop("/out/run.json"))
+    if wrong is not None:
+        told["settings"] |= wrong if isinstance(wrong, dict) else {}
+        files["/out/run.json"] = wrong if isinstance(wrong, bytes) else json.dumps(told).encode()
+
+    with pytest.raises(JobError, match=said):
+        read(files, "/out")

@@ -10,15 +10,29 @@ from typing import Any
 import pytest
 
 from hadoop.client.yarn import Application
+from hadoop.errors import HadoopError
 from jobs.application.submit import Order
+from jobs.commands.training import train_stop
+from jobs.commands.training.train_resume import changed
+from jobs.commands.training.train_stop import ask
+from jobs.commands.training.train_stop import check as check_stop
 from jobs.errors import JobError
 from jobs.kinds.train.news import History, by_node, last_loss, sentence
 from jobs.kinds.train.request import TrainRequest, check, order
 from jobs.kinds.train.settings import TrainSettings
 from learning.lead.calls import Done
-from locality.training.generation_events import Began, Checkpointed, EndAnnounced, Event, Finished, Generation, Lost
+from locality.training.generation_events import (
+    Began,
+    Checkpointed,
+    EndAnnounced,
+    Event,
+    Finished,
+    Generation,
+    Lost,
+    StopAsked,
+)
 from tests.in_process import nodewise
-from tests.jobs.following import RUNNING, SUCCEEDED
+from tests.jobs.following import JOB, RUNNING, SUCCEEDED
 
 SETTINGS = TrainSettings(argv=["python", "train.py"], output="hdfs:///out/run1", members="2")
 
@@ -103,6 +117,81 @@ def test_a_job_is_named_as_its_script_which_travels_with_it(tmp_path: Path) -> N
     assert order(submitter(), TrainRequest(replace(SETTINGS, capability="perf_cpu"))).needs_service
 
 
+def test_a_run_that_goes_on_has_the_files_of_the_one_before(tmp_path: Path) -> None:
+    before = replace(SETTINGS, argv=["./mine", "5"], files=["mine"])
+    made = order(submitter(), TrainRequest(before, files={"mine": tmp_path / "mine"}))
+
+    assert (made.settings["argv"], made.uploads) == (["./mine", "5"], {"mine": tmp_path / "mine"})
+    assert made.settings["files"] == ["mine"]
+
+
+def test_only_what_is_given_changes_of_a_run_that_goes_on() -> None:
+    before = replace(SETTINGS, memory_mb=512, vcores=3, files=["train.py"])
+    given = {"members": "4:8", "memory_mb": 2048, "vcores": 1, "worker_python": "/python"}
+
+    now = changed(before, given, {"members", "memory_mb", "queue"}, argv=before.argv)
+
+    assert now == replace(before, members="4:8", memory_mb=2048)
+
+
+class Stopped(Cluster):
+    """Has one job; its owner is whoever has its folder."""
+
+    user = "me"
+
+    def __init__(self, application: Application, *, is_own: bool = True) -> None:
+        super().__init__()
+        self.filesystem = self
+        self.found, self.is_own = application, is_own
+
+    def application(self, job_id: str) -> Application:
+        return self.found
+
+    def staging(self, job_id: str) -> str:
+        return f"/user/me/.nodewise/{job_id}"
+
+    def exists(self, name: str) -> bool:
+        return self.is_own and name == f"{self.staging(JOB)}/job.json"
+
+    def read(self, name: str) -> bytes:
+        raise HadoopError("HDFS is away")
+
+
+TRAINS = replace(RUNNING, tags=frozenset({"kind=train"}))
+
+
+@pytest.mark.parametrize(
+    ("stopped", "said"),
+    [
+        (Stopped(RUNNING), f"{JOB} is not a training run: nodewise job kill {JOB}"),
+        (Stopped(replace(SUCCEEDED, tags=TRAINS.tags)), f"{JOB} has ended already: succeeded"),
+        (Stopped(TRAINS, is_own=False), f"{JOB} is not a run of me: its files are not in /user/me/.nodewise/{JOB}"),
+    ],
+    ids=["another kind", "ended", "another's"],
+)
+def test_what_cannot_be_stopped_is_refused(stopped: Any, said: str) -> None:
+    with pytest.raises(JobError, match=said):
+        check_stop(stopped, JOB)
+
+
+def test_an_application_master_that_is_away_is_asked_again_and_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(train_stop, "PATIENCE_SECONDS", 0.0)
+    away: Any = Stopped(TRAINS)
+    check_stop(away, JOB)
+    with pytest.raises(JobError, match=f"{JOB} cannot be told to stop: HDFS is away: end it: nodewise train kill"):
+        ask(away, JOB, pauses.append)
+
+    monkeypatch.setattr(train_stop, "PATIENCE_SECONDS", 60.0)
+
+    def end(seconds: float) -> None:
+        pauses.append(seconds)
+        away.found = SUCCEEDED
+
+    ask(away, JOB, end)
+    assert pauses == [train_stop.AGAIN_SECONDS]
+
+
 FIRST, SECOND = Generation(1, 1, ("c1", "c2"), 0, True, (), ""), Generation(1, 2, ("c1",), 40, False, (), "")
 
 
@@ -118,6 +207,8 @@ FIRST, SECOND = Generation(1, 1, ("c1", "c2"), 0, True, (), ""), Generation(1, 2
         (Lost(1, "c2", "killed"), "c2 takes part no more: killed"),
         (Checkpointed(1, 40), "the state after 40 steps is stored"),
         (Finished(1, 64), "all 64 steps are done"),
+        (Finished(1, 40, is_stopped=True), "the run is stopped after 40 steps"),
+        (StopAsked(1), "the run stops after the step that is computed"),
         (Began(1), ""),
         (Began(2), "attempt 2 leads the run"),
     ],

@@ -23,6 +23,7 @@ from locality.training.generation_events import (
     Finished,
     Generation,
     Lost,
+    StopAsked,
     from_body,
     to_body,
 )
@@ -207,6 +208,25 @@ def test_a_run_is_done_when_a_member_has_done_all_and_stays_so() -> None:
     assert run.say("c", Doing.WAITS, steps=-1, store="c:1").is_done
     assert run.leader.is_done
     assert [event for event in run.journal if isinstance(event, Finished | EndAnnounced)] == [Finished(1, 40)]
+
+
+def test_a_run_that_shall_stop_does_so_when_a_member_says_that_all_have() -> None:
+    run = Played("a", "b")
+    assert not run.say("a").is_stopping
+    run.leader.stop()
+    run.leader.stop()
+    assert run.say("a").is_stopping and not run.leader.is_done
+    run.begin(2)
+    assert run.say("a").is_stopping
+    answer = run.say("b", Doing.DONE, done=replace(ALL, steps=7, is_stopped=True))
+
+    assert (answer.is_done, answer.finished) == (True, 7)
+    assert run.leader.is_stopped and run.journal[-1] == Finished(2, 7, is_stopped=True)
+    assert [event for event in run.journal if isinstance(event, StopAsked)] == [StopAsked(1)]
+    run.leader.stop()
+    run.begin(3)
+    assert (run.leader.is_done, run.leader.is_stopped, run.leader.steps) == (True, True, 7)
+    assert run.say("c", Doing.WAITS, steps=-1, store="c:1").finished == 7
 
 
 def test_a_later_attempt_knows_that_the_run_is_done() -> None:

@@ -11,7 +11,9 @@ TRAIN_COMMANDS = {
     "local": "jobs.commands.training.train_local:local",
     "logs": "jobs.commands.training.train_jobs:logs",
     "report": "jobs.commands.training.train_report:report",
+    "resume": "jobs.commands.training.train_resume:resume",
     "status": "jobs.commands.training.train_jobs:status",
+    "stop": "jobs.commands.training.train_stop:stop",
     "submit": "jobs.commands.training.train_submit:submit",
 }
 """The name after `nodewise train`  ->  module:command; a run is a job, whose commands serve it, too."""

@@ -33,13 +33,13 @@ def report(home: Path, /, output: str, as_json: bool, **hadoop: Any) -> None:
       nodewise train report hdfs:///out/run1
     """
     submitter = session(home, hadoop)
-    body = read_report(submitter, _output(submitter, output))
+    body = read_report(submitter, output_of(submitter, output))
     if "generations" not in body:
         raise JobError(f"{output} holds the report of another kind of job", remedy=f"nodewise job report {output}")
     show(as_json, body, Group(_nodes(body), *_events(body)))
 
 
-def _output(submitter: Submitter, run: str) -> str:
+def output_of(submitter: Submitter, run: str) -> str:
     """The output of a run that is named by its id; an output stays as it is."""
     record = records.of_other_kind(submitter, run)
     if record is None:
@@ -54,7 +54,10 @@ def _nodes(body: Mapping[str, Any]) -> Table:
     for column in found.columns[1:]:
         column.justify = "right"
     loss = "" if body["loss"] is None else f", loss {body['loss']:.6g}"
-    found.title = f"{body['steps']:,} steps in {body['seconds']:,.0f} s{loss}; checkpoint after {body['checkpoint']:,}"
+    stopped = ", then stopped" if body.get("stopped") else ""
+    found.title = (
+        f"{body['steps']:,} steps in {body['seconds']:,.0f} s{stopped}{loss}; checkpoint after {body['checkpoint']:,}"
+    )
     for node, done in body["nodes"].items():
         computing = done["compute_seconds"]
         rate = f"{done['samples'] / computing:,.0f}" if computing else ""

@@ -30,6 +30,7 @@ from jobs.application.journal import Record
 from jobs.application.master import master_file, put
 from jobs.division.best_nodes import measure
 from jobs.errors import JobError
+from jobs.kinds.train.asked import keep
 from jobs.kinds.train.hearing import RunHearing
 from jobs.kinds.train.launcher_settings import LauncherSettings
 from jobs.kinds.train.news import LEFT_EARLY, History, by_node, last_loss, left_early
@@ -326,6 +327,7 @@ class Train(Coordinator):
         spec, settings = self._attempt.spec, self._settings
         stored = f"{spec.staging}/{SETTINGS}"
         if not self._attempt.filesystem.exists(stored):
+            keep(self._attempt.filesystem, spec, settings)
             told = LauncherSettings(
                 argv=settings.argv,
                 master=master_file(spec),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 
 from jobs.application.job_spec import JobOptions
 from jobs.application.package import with_uploads
@@ -16,11 +18,15 @@ from locality.program_names import training_speed_name
 
 @dataclass(frozen=True)
 class TrainRequest:
-    """A program whose loop is a Run of nodewise.learning."""
+    """A program whose loop is a Run of nodewise.learning.
+
+    `files` are those of an earlier run, by name, whose settings go on; None where the settings name a user's files.
+    """
 
     settings: TrainSettings
     options: JobOptions = field(default_factory=JobOptions)
     access: InfoAccess = field(default_factory=InfoAccess)
+    files: Mapping[str, Path] | None = None
 
 
 def check_words(settings: TrainSettings) -> None:
@@ -48,13 +54,15 @@ def check(submitter: Submitter, request: TrainRequest) -> None:
             if not other.has_ended:
                 raise JobError(
                     f"{other.application_id} trains with the output {made.settings['output']} now",
-                    remedy=f"name another --output, or end it first: nodewise train kill {other.application_id}",
+                    remedy=f"name another --output, or end it first: nodewise train stop {other.application_id}",
                 )
 
 
 def order(submitter: Submitter, request: TrainRequest) -> Order:
     """The job as it is submitted; JobError when a file is not there, or two have one name."""
-    argv, uploads = with_uploads(request.settings.argv, request.settings.files)
+    argv, uploads = request.settings.argv, request.files
+    if uploads is None:
+        argv, uploads = with_uploads(argv, request.settings.files)
     settings = replace(
         request.settings, argv=argv, files=sorted(uploads), output=submitter.path(request.settings.output)
     )

@@ -15,7 +15,16 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from locality.training.generation_events import Began, Checkpointed, EndAnnounced, Event, Generation, from_body, to_body
+from locality.training.generation_events import (
+    Began,
+    Checkpointed,
+    EndAnnounced,
+    Event,
+    Generation,
+    StopAsked,
+    from_body,
+    to_body,
+)
 from locality.training.generations import Generations, MemberRules, Phase, Refused
 from locality.training.regrouping import NO_STATE
 
@@ -218,6 +227,11 @@ class GenerationMachine(RuleBasedStateMachine):
         self.wanted = None if names is None else frozenset(f"p{number}" for number in names)
 
     @rule()
+    def ask_to_stop(self) -> None:
+        """What is asked for hinders nobody: members end after a step, and until then go on as ever."""
+        self.write(StopAsked(self.leader.attempt))
+
+    @rule()
     def take_over(self) -> None:
         self.former.append(self.leader)
         self.leader = self.replay()
@@ -249,6 +263,7 @@ class GenerationMachine(RuleBasedStateMachine):
             self.leader.attempt, self.leader.current, self.leader.phase,
         )  # fmt: skip
         assert (again.members, again.checkpoint) == (self.leader.members, self.leader.checkpoint)
+        assert again.is_stopping == self.leader.is_stopping == any(kind == StopAsked.kind for kind, _ in self.journal)
 
     @invariant()
     def a_generation_begins_only_when_the_one_before_has_been_told_to_end(self) -> None:

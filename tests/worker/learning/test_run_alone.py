@@ -189,6 +189,35 @@ def test_a_resumed_run_of_fewer_epochs_is_refused_and_one_of_more_goes_on(tmp_pa
     assert train(4, 6).steps == 8
 
 
+@pytest.mark.parametrize("at", ["before", "after"])
+def test_a_program_may_end_its_run_after_any_step(at: str) -> None:
+    model, x = model_and_data()
+    optimizer, _ = optimizer_of(model)
+    lead = Listening()
+    with Run(model, optimizer, (x,), batch=50, epochs=4, micro_batch=20, surroundings=Surroundings(lead, None)) as run:
+        assert not run.is_stopped
+        for (a,) in run:
+            if at == "before" and run.steps == 2:
+                run.stop()
+            run.step(lambda: model(a).mean())  # noqa: B023 called at once
+            if at == "after" and run.steps == 2:
+                run.stop()
+
+    assert (run.steps, run.is_stopped, lead.why) == (3, True, None)
+
+
+def test_a_stop_at_the_last_step_is_none() -> None:
+    model, x = model_and_data()
+    optimizer, _ = optimizer_of(model)
+    with Run(model, optimizer, (x,), batch=50, epochs=2) as run:
+        for (a,) in run:
+            if run.steps == 3:
+                run.stop()
+            run.step(lambda: model(a).mean())  # noqa: B023 called at once
+
+    assert (run.steps, run.is_stopped) == (4, False)
+
+
 class Resumed(Alone):
     """Goes on from a checkpoint after so many steps, -1 for the beginning."""
 

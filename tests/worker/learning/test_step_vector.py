@@ -65,4 +65,15 @@ def test_members_that_do_not_agree_notice_it_and_one_that_ends_is_heard() -> Non
     heard = added_up(first, second)
 
     assert not heard.agree
-    assert heard.is_last
+    assert heard.is_last and not heard.is_stop
+
+
+@pytest.mark.parametrize("stopping", [(0,), (1,), (0, 1)])
+def test_one_that_stops_the_run_is_heard(stopping: tuple[int, ...]) -> None:
+    members = member(0), member(1)
+    for rank, one in enumerate(members):
+        one.close("", is_last=False, is_stop=rank in stopping)
+
+    heard = added_up(*members)
+
+    assert heard.is_stop and not heard.is_last
