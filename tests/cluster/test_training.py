@@ -173,19 +173,18 @@ def test_a_run_that_is_stopped_goes_on_with_its_own_program_and_files_and_ends_a
     held.unlink()
     go.touch()
 
-    again = json.loads(succeed(site.nodewise("train", "resume", first, "--members", "1:3", "--wait", "--json")))[
-        "job_id"
-    ]
+    resumed = site.nodewise("train", "resume", first, "--members", "1:3", "--wait", "--json")
+    again = json.loads(succeed(resumed))["job_id"]
     found = found_by_members(site, again)
     assert found and max(differ(one, alone) for one in found) < EXACT
     told = report(site, output)
     assert (told["steps"], told["stopped"], told["generations"][0]["first_step"]) == (64, False, steps)
-    for words, said in (
+    for line, said in (
         (("resume", output), f"{again} has done all 64 steps of the run in /training/stopped"),
         (("resume", "hdfs:///training"), "/training holds no run.json"),
         (("stop", again), f"{again} has ended already: succeeded"),
     ):
-        refused = site.nodewise("train", *words)
+        refused = site.nodewise("train", *line)
         assert refused.returncode == 1 and said in refused.stderr.replace("\n", " ")
 
 

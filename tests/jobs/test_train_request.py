@@ -119,7 +119,9 @@ def test_a_job_is_named_as_its_script_which_travels_with_it(tmp_path: Path) -> N
 
 def test_a_run_that_goes_on_has_the_files_of_the_one_before(tmp_path: Path) -> None:
     before = replace(SETTINGS, argv=["./mine", "5"], files=["mine"])
-    made = order(submitter(), TrainRequest(before, files={"mine": tmp_path / "mine"}))
+    again = TrainRequest(before, files={"mine": tmp_path / "mine"})
+    check(submitter(), again)
+    made = order(submitter(), again)
 
     assert (made.settings["argv"], made.uploads) == (["./mine", "5"], {"mine": tmp_path / "mine"})
     assert made.settings["files"] == ["mine"]

@@ -52,17 +52,13 @@ def resume(home: Path, /, output: str, wait: bool, as_json: bool, **options: Any
     folder = submitter.path(output_of(submitter, output)).rstrip("/")
     asked = asking.read(submitter.filesystem, folder)
     settings = replace(changed(asked.settings, options, given, argv=asked.settings.argv), output=folder)
-    settings.check_members()
-    settings.check_sync()
-    with TemporaryDirectory() as files:
-        request = training.TrainRequest(
-            settings,
-            changed(asked.options, options, given),
-            access(home, options["service"]),
-            asking.fetch(submitter.filesystem, folder, settings.files, Path(files)),
-        )
+    job_options = changed(asked.options, options, given)
+    with TemporaryDirectory() as local:
+        files = {name: Path(local) / name for name in settings.files}
+        request = training.TrainRequest(settings, job_options, access(home, options["service"]), files)
         training.check(submitter, request)
         asking.check_unfinished(submitter.filesystem, folder, asked)
+        asking.fetch(submitter.filesystem, folder, files)
         application_id = submitter.submit(training.order(submitter, request))
     if wait:
         attend.attend(submitter, application_id, progress_console)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
@@ -78,11 +78,10 @@ def check_unfinished(filesystem: FileSystem, output: str, asked: Asked) -> None:
         )
 
 
-def fetch(filesystem: FileSystem, output: str, names: Sequence[str], folder: Path) -> dict[str, Path]:
-    """Copies of the files in a folder of this machine, by name."""
-    for name in names:
-        filesystem.download(f"{output}/{FILES}/{name}", folder / name)
-    return {name: folder / name for name in names}
+def fetch(filesystem: FileSystem, output: str, files: Mapping[str, Path]) -> None:
+    """Copy the files, by name, to these places on this machine."""
+    for name, local in files.items():
+        filesystem.download(f"{output}/{FILES}/{name}", local)
 
 
 def _keep_file(filesystem: FileSystem, source: str, target: str) -> None:

@@ -31,18 +31,13 @@ class TrainRequest:
 
 def check_words(settings: TrainSettings) -> None:
     """Find what cannot work whatever the cluster is; JobError."""
-    if not settings.output:
-        raise JobError(
-            "the run needs a folder in HDFS for its checkpoints", remedy="name one: --output hdfs:///out/run1"
-        )
-    settings.check_members()
-    settings.check_sync()
+    _check_settings(settings)
     with_uploads(settings.argv, settings.files)
 
 
 def check(submitter: Submitter, request: TrainRequest) -> None:
     """Find what cannot work before anything is submitted; JobError, HadoopError or InfoError."""
-    check_words(request.settings)
+    _check_settings(request.settings)
     least, made = request.settings.least, order(submitter, request)
     nodes = submitter.check(made)
     if least > len(nodes):
@@ -77,6 +72,15 @@ def order(submitter: Submitter, request: TrainRequest) -> Order:
         prepare=lambda client: register(client, training_speed_name(settings.script)),
         needs_service=settings.capability is not None,
     )
+
+
+def _check_settings(settings: TrainSettings) -> None:
+    if not settings.output:
+        raise JobError(
+            "the run needs a folder in HDFS for its checkpoints", remedy="name one: --output hdfs:///out/run1"
+        )
+    settings.check_members()
+    settings.check_sync()
 
 
 def tag_of(output: str) -> str:
