@@ -172,11 +172,14 @@ def test_a_run_that_is_stopped_goes_on_with_its_own_program_and_files_and_ends_a
     assert len({tuple(one) for one in found_by_members(site, first)}) == 1
     held.unlink()
     go.touch()
+    kept = site.hdfs().status("/training/stopped/files/held.py")
 
     resumed = site.nodewise("train", "resume", first, "--members", "1:3", "--wait", "--json")
     again = json.loads(succeed(resumed))["job_id"]
     found = found_by_members(site, again)
     assert found and max(differ(one, alone) for one in found) < EXACT
+    again_kept = site.hdfs().status("/training/stopped/files/held.py")
+    assert (kept["permission"], again_kept["fileId"]) == ("640", kept["fileId"])
     told = report(site, output)
     assert (told["steps"], told["stopped"], told["generations"][0]["first_step"]) == (64, False, steps)
     for line, said in (

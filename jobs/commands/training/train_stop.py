@@ -31,8 +31,8 @@ PATIENCE_SECONDS = 60.0
 def stop(home: Path, /, job_id: str, as_json: bool, **hadoop: Any) -> None:
     """Have a run end after the step that it computes, and wait until its state is stored.
 
-    With --sync, it ends after the round. `nodewise train resume` goes on from there. A run that has not begun to
-    compute makes one step first: `nodewise train kill` ends it at once.
+    Where members average only now and then, it ends after the next average. `nodewise train resume` goes on from there.
+    A run that has not begun to compute makes one step first: `nodewise train kill` ends it at once.
 
     \b
     Example:
