@@ -13,6 +13,7 @@ from torch.utils.data import Dataset
 
 from learning.errors import LearningError
 from learning.lead.lead import Alone, Told
+from learning.member.group import Broken
 from learning.member.run import Run
 from learning.member.surroundings import Surroundings
 from learning.state.checkpoints import Checkpoints
@@ -216,6 +217,26 @@ def test_a_stop_at_the_last_step_is_none() -> None:
             run.step(lambda: model(a).mean())  # noqa: B023 called at once
 
     assert (run.steps, run.is_stopped) == (4, False)
+
+
+def test_a_group_that_breaks_when_a_run_stops_makes_one_more_step_and_stops(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, x = model_and_data()
+    optimizer, _ = optimizer_of(model)
+    end, failures = Run._end, [Broken("a member was killed")]
+
+    def fail_once(run: Run) -> None:
+        if failures:
+            raise failures.pop()
+        end(run)
+
+    monkeypatch.setattr(Run, "_end", fail_once)
+    with Run(model, optimizer, (x,), batch=50, epochs=4) as run:
+        for (a,) in run:
+            if run.steps == 2:
+                run.stop()
+            run.step(lambda: model(a).mean())  # noqa: B023 called at once
+
+    assert (run.steps, run.is_stopped) == (4, True)
 
 
 class Resumed(Alone):
