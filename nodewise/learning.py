@@ -33,4 +33,9 @@ __all__ = ["GluonBlock", "LearningError", "Run", "hdfs_images", "hdfs_parquet"]
 def __getattr__(name: str) -> Any:
     if name not in _APART:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_APART[name]), name)
+    try:
+        return getattr(import_module(_APART[name]), name)
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            f"{name} needs {error.name}, which this Python lacks: take the members' Python (--worker-python)"
+        ) from None

@@ -86,7 +86,7 @@ class Containers:
         self._reasons = reasons
         self._asked = 0
         self._unhealthy: set[str] = set()
-        self._known: Mapping[str, Seat] = {}
+        self._known: dict[str, Seat] = {}
         self._places = [
             _Place(Seat(role.name, index, node), role, now, state="done" if index in role.done else "waiting")
             for role in roles
@@ -98,7 +98,7 @@ class Containers:
         self, held: Iterable[Granted], failures: Iterable[Failure], now: float, known: Mapping[str, Seat]
     ) -> None:
         """Go on with the containers of an earlier attempt, and with what it had to note; `known` are their seats."""
-        self._known = known
+        self._known = dict(known)
         for failure in failures:
             for place in self._on(failure.node_name):
                 self._blame(place, failure)
@@ -230,6 +230,7 @@ class Containers:
         return None, None
 
     def _fail(self, place: _Place, container: Container, end: End, now: float) -> None:
+        self._known.pop(container.container_id, None)  # its end is told once
         then = self._work.on_end(container, end)
         place.container, place.request, place.since, place.state = None, 0, now, "waiting"
         if then is Then.DONE:

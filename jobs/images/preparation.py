@@ -11,7 +11,7 @@ MEAN = (0.485, 0.456, 0.406)
 STD = (0.229, 0.224, 0.225)
 GREY_MEAN, GREY_STD = (0.449,), (0.226,)
 """Of ImageNet's pixels between 0 and 1: red, green, blue, and their means for networks that see grey."""
-RGB, BGR, GREY = "RGB", "BGR", "grey"
+RGB, BGR, GREY = CHANNELS = "RGB", "BGR", "grey"
 _RESIZED, _CROPPED = 256, 224
 """ImageNet's networks see the middle 224 of a short side of 256; larger ones see the same share of the image."""
 

@@ -17,6 +17,8 @@ T = TypeVar("T")
 
 PAUSE_SECONDS = 1.0
 WAIT_SECONDS = 10.0
+PIECE_BYTES = 64 << 20
+"""Of one read: more than an image may have is not read at once."""
 REMEDY = "look whether HDFS is up and holds it; the run goes on from its last checkpoint when it is submitted again"
 
 
@@ -88,9 +90,11 @@ class StoredFile(io.RawIOBase):
         length = left if size is None or size < 0 else min(size, left)
         if not length:
             return b""
-        (content,) = self._contents.read([(self._file.path, self._at, length)])
-        self._at += length
-        return content
+        end = self._at + length
+        begins = range(self._at, end, PIECE_BYTES)
+        pieces = [(self._file.path, begin, min(PIECE_BYTES, end - begin)) for begin in begins]
+        self._at = end
+        return b"".join(self._contents.read(pieces))
 
 
 def patiently(call: Callable[[], T], what: str) -> T:

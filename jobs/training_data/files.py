@@ -56,14 +56,14 @@ class _NameNodes:
         return cls([WebHdfs(address, user) for address in namenode_addresses(Path(folder))])
 
     def locations(self, path: str) -> list[dict[str, object]]:
-        for one in list(self.known):
+        known = list(self.known)
+        for one in known:
             try:
                 found = one.block_locations(path)
             except HadoopError as error:
                 refused = error
                 continue
-            if self.known[0] is not one:
-                self.known.sort(key=lambda other: other is not one)
+            self.known[:] = [one, *(other for other in known if other is not one)]  # at once, as other threads read it
             return found
         raise refused
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import blake2b
 
 import numpy as np
 import numpy.typing as npt
 
 from jobs.images import recordio
 from jobs.images.decoding import decode, prepare
-from jobs.images.preparation import GREY, GREY_MEAN, GREY_STD, MEAN, RGB, STD, Preparation, usual_resize
+from jobs.images.preparation import CHANNELS, GREY, GREY_MEAN, GREY_STD, MEAN, RGB, STD, Preparation, usual_resize
 from jobs.images.recordio import BadPack
 from jobs.training_data.contents import Contents
 from jobs.training_data.files import Files, HdfsFiles, plain_path
@@ -48,7 +49,11 @@ def hdfs_images(
     if broken not in (STOP, SKIP):
         raise LearningError(f"broken is {broken!r}", f"give {STOP!r} or {SKIP!r}")
     plain = plain_path(folder)
-    crop = (size, size) if isinstance(size, int) else size
+    crop = (size, size) if isinstance(size, int) else tuple(size)
+    if len(crop) != 2 or not all(isinstance(one, int) and one > 0 for one in (*crop, resize or 1)):
+        raise LearningError(f"size is {size!r} and resize {resize!r}", "give pixels from 1 on, as 224 or (224, 192)")
+    if channels not in CHANNELS:
+        raise LearningError(f"channels are {channels!r}", f"give one of {', '.join(CHANNELS)}")
     usual = (GREY_MEAN, GREY_STD) if channels == GREY else (MEAN, STD)
     how = Preparation(
         crop,
@@ -57,6 +62,11 @@ def hdfs_images(
         tuple(usual[1] if std is None else std),
         channels=channels,
     )
+    if {len(how.mean), len(how.std)} != {len(usual[0])} or not all(one > 0 for one in how.std):
+        raise LearningError(
+            f"mean is {list(how.mean)} and std {list(how.std)}",
+            f"give {len(usual[0])} of each for the channels {channels}, with each std above 0",
+        )
     return HdfsImages(HdfsFiles(), plain, how, labels, is_broken_skipped=broken == SKIP)
 
 
@@ -73,7 +83,7 @@ class HdfsImages:
         self._table = read_table(self._contents, folder, labels)
         if is_broken_skipped:
             self._skip_broken(folder)
-        self.fingerprint = self._table.fingerprint
+        self.fingerprint = blake2b(f"{self._table.fingerprint} {how}".encode(), digest_size=8).hexdigest()
 
     def __len__(self) -> int:
         return len(self._table)

@@ -19,6 +19,7 @@ from learning.errors import LearningError
 
 CACHE_BYTES = 256 << 20
 SUFFIX = ".parquet"
+DTYPES = ("float32", "float64", "float16", "int64", "int32")
 
 
 class _Group(NamedTuple):
@@ -41,6 +42,8 @@ def hdfs_parquet(
     """
     if isinstance(inputs, str) or not inputs:
         raise LearningError(f"inputs are {inputs!r}", 'give a list of columns, as ["width", "height"]')
+    if dtype not in DTYPES:
+        raise LearningError(f"dtype is {dtype!r}", f"give one of {', '.join(DTYPES)}")
     plain = plain_path(path)
     return HdfsParquet(HdfsFiles(), plain, Columns(tuple(inputs), target, np.dtype(dtype)), cache_bytes)
 
@@ -60,6 +63,7 @@ class HdfsParquet:
         self._ends = np.cumsum([group.rows for group in self._groups], dtype=np.int64)
         if not len(self):
             raise LearningError(f"{path} holds no rows", f"name a file, or a folder with *{SUFFIX}")
+        self._shape: tuple[tuple[int, ...], tuple[int, ...]] | None = None
         self._cache = RowGroups(self._read, cache_bytes)
         told = [(one.path, one.length) for one in self._files], self._groups, columns
         self.fingerprint = blake2b(repr(told).encode(), digest_size=8).hexdigest()
@@ -100,7 +104,7 @@ class HdfsParquet:
     def _open(self, file: File) -> pq.ParquetFile:
         try:
             opened = pq.ParquetFile(StoredFile(self._contents, file))
-        except (pa.ArrowException, ValueError) as error:
+        except (pa.ArrowException, ValueError, OSError) as error:
             reason = str(error).split("\n", 1)[0]
             raise LearningError(f"{file.path} cannot be read as Parquet: {reason}", "write it again") from None
         self._columns.check(file.path, opened.schema_arrow)
@@ -117,7 +121,15 @@ class HdfsParquet:
             raise LearningError(
                 f"row group {group.number} of {path} cannot be read: {reason}", "write it again"
             ) from None
-        return self._columns.arrays(path, table)
+        found = self._columns.arrays(path, table)
+        shape = found.x.shape[1:], found.y.shape[1:]
+        if shape != (self._shape or shape):
+            raise LearningError(
+                f"row group {group.number} of {path} has samples of the shape {shape}, and others have {self._shape}",
+                "write lists of equal length",
+            )
+        self._shape = shape
+        return found
 
 
 def _groups(file: int, told: pq.FileMetaData) -> list[_Group]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ def find_places(files: Files, of: Sequence[File], file: Numbers, byte: Numbers) 
     used = np.unique(file).tolist()
     pool = ThreadPoolExecutor(ASKED_AT_ONCE, thread_name_prefix="places")
     asked = {one: pool.submit(files.blocks, of[one]) for one in used}
-    wait(asked.values(), ASK_SECONDS, FIRST_EXCEPTION)
+    wait(asked.values(), ASK_SECONDS)
     pool.shutdown(wait=False, cancel_futures=True)
     told = {one: call.result() for one, call in asked.items() if _has_told(call)}
     if len(told) < len(used):

@@ -182,8 +182,11 @@ class Leader:
 
     def hang_up(self, process: str) -> None:
         """The connection by which a process called last has ended."""
-        with self._lock:
-            self._generations.hang_up(process, self._time.now())
+        if self._lock.acquire(timeout=BUSY_SECONDS):  # else its silence will tell
+            try:
+                self._generations.hang_up(process, self._time.now())
+            finally:
+                self._lock.release()
 
     def tick(self) -> None:
         """Time has passed; several times a second. Only now those that are silent are lost."""
@@ -209,6 +212,8 @@ class Leader:
     def _take(self, say: Say) -> None:
         """What members say counts once they may say it and what follows from it is recorded."""
         if say.doing is Doing.FAILED:
+            if self._generations.is_lost(say.process):
+                return  # its program ends because it was told so
             self._lose(say.process, say.why)
             self._remember(say)
             return

@@ -17,10 +17,10 @@ from urllib.parse import urlsplit
 from learning.errors import LearningError
 from learning.lead.calls import LONGEST_WHY, MEMBER, Answer, Doing, Done, Say
 from learning.lead.lead import Told
+from locality.training.generations import USUAL
 
 COMPUTING_SECONDS, WAITING_SECONDS = 0.2, 0.05
 """Between two calls, of up to so many members; more call more rarely."""
-FEW_MEMBERS = 64
 TIMEOUT_SECONDS = 2.0
 ORPHAN_SECONDS = 300.0
 """A member that waits for a generation ends after so long without any answer."""
@@ -174,11 +174,11 @@ class Master:
             with self._wake:
                 self._wake.notify_all()
                 if self._say.doing == say.doing or not is_heard:
-                    self._wake.wait(self._pause(say.doing))
+                    self._wake.wait(self._pause(say.doing) if is_heard else WAITING_SECONDS)
 
     def _pause(self, doing: Doing) -> float:
         made = self._answer.generation
-        crowd = max(1.0, len(made.members) / FEW_MEMBERS) if made else 1.0
+        crowd = max(1.0, len(made.members) / USUAL.crowd) if made else 1.0
         return crowd * (COMPUTING_SECONDS if doing is Doing.COMPUTES else WAITING_SECONDS)
 
     def _call(self, say: Say) -> bool:
@@ -191,6 +191,7 @@ class Master:
             self._problem = f"it answers {status} ({_error(content) or 'and does not say why'})"
             if status == BUSY:
                 self._heard_at = self._clock()
+                return False  # by the same connection again
             if status == 410:
                 self._refused = _error(content) or GONE
             elif status in NOT_TAKEN and say.doing in (Doing.WAITS, Doing.FAILED):

@@ -34,12 +34,12 @@ class Readers:
     def pack(self, members: Sequence[str], nodes: Mapping[str, str]) -> bytes:
         """What all members of a generation have to know, as its rank 0 does; nothing where it is of no use.
 
-        Asking may take a while, so only the first generation does that, or one before which nothing was known.
+        Asking may take a while, so only the first generation does that.
         """
         if self._ask is None or not any(nodes.get(member) for member in members):
             return b""
         places = self._places
-        if places is None or not places.are_known:
+        if places is None:
             places = Places.collect(self._ask(range(self._count)))
         if len(places.of_sample) != self._count:
             raise LearningError(

@@ -27,6 +27,8 @@ from learning.errors import LearningError
 CODE = str(Path(__file__).absolute().parents[2])
 """Where our code is, in whatever folder the program works later."""
 START_SECONDS = 20.0
+AGAIN_SECONDS = 5.0
+"""From one start of a store to the next, while nobody needs it."""
 CONNECT_SECONDS = 5.0
 WAIT_SECONDS = 0.2
 """Of one request, so that a generation that is over is noticed."""
@@ -41,23 +43,29 @@ class Store:
         self._host = host
         self._process: subprocess.Popen[str] | None = None
         self._secret = self._port = ""
+        self._begun_at = 0.0
 
     def offer(self) -> str:
         """Its address, host:port:secret; a store that has died is replaced."""
-        self.revive()
-        if self._process is None:
+        if self._process is None or self._process.poll() is not None:
             self._begin()
         if not self._port and self._process is not None:
             self._port = _read_port(self._process, self._host)
         return f"{self._host}:{self._port}:{self._secret}"
 
     def revive(self) -> None:
-        """Begin to replace a store that has died, so that the next generation need not wait for that."""
-        if self._process is not None and self._process.poll() is not None:
-            self.close()
-            self._begin()
+        """Begin to replace a store that has died, so that the next generation need not wait for that.
+
+        Rarely, as a store may die again and again; and `offer` says what goes wrong, if the store is needed.
+        """
+        has_died = self._process is not None and self._process.poll() is not None
+        if has_died and time.monotonic() > self._begun_at + AGAIN_SECONDS:
+            with contextlib.suppress(LearningError):
+                self._begin()
 
     def _begin(self) -> None:
+        self.close()
+        self._begun_at = time.monotonic()
         self._secret, self._port = secrets.token_urlsafe(24), ""
         self._process = _start(self._host, self._secret)
 
@@ -125,11 +133,12 @@ def _start(host: str, secret: str) -> subprocess.Popen[str]:
             text=True,
             start_new_session=True,  # Ctrl-C is for the program
         )
-        if process.stdin is not None:
-            process.stdin.write(f"{secret}\n")
-            process.stdin.flush()
     except OSError as error:
         raise LearningError(f"no store can be started on {host}: {error}", "give the node more processes") from error
+    if process.stdin is not None:
+        with contextlib.suppress(OSError):  # of one that has ended at once nobody reads a port
+            process.stdin.write(f"{secret}\n")
+            process.stdin.flush()
     return process
 
 

@@ -55,6 +55,7 @@ class MemberRules:
     suspect_seconds  the same after the others were told to stop, or began to: somebody may be to blame
     recall_seconds   after which a process is lost whose connection has ended and that has not called again: the system
                      of a process that was killed ends its connections at once
+    crowd            of more members than so many each calls more rarely, and has as much longer to call again
     stop_seconds     after the end, or the first member that stopped, others that have not stopped are lost: longer
                      than a step takes
     takeover_seconds a later attempt waits so long for the first member to turn to it
@@ -66,6 +67,7 @@ class MemberRules:
     silence_seconds: float = 5.0
     suspect_seconds: float = 3.0
     recall_seconds: float = 0.7
+    crowd: int = 64
     stop_seconds: float = 30.0
     takeover_seconds: float = 60.0
 
@@ -191,6 +193,10 @@ class Generations:
         if self.current and number == self.current.number and self.phase in (Phase.RUNNING, Phase.ENDING):
             self._broken = self._broken or reason
 
+    def is_lost(self, process: str) -> bool:
+        """Whether it takes part no more."""
+        return process in self._lost
+
     def lose(self, process: str, reason: str) -> Lost | None:
         """The event that a process is known to have ended; None if that is known already."""
         known = process in self._heard or process in self._ranks()
@@ -259,13 +265,14 @@ class Generations:
     def _find_silent(self, now: float) -> Lost | None:
         """Who is not heard of; when the others stop, that counts from then on, so that each has its chance to tell."""
         is_over = self.phase is Phase.OVER or self._has_begun_to_stop()
+        recall_seconds = self._rules.recall_seconds * max(1.0, len(self._ranks()) / self._rules.crowd)
         for process, heard in self._heard.items():
             until = heard + self._rules.silence_seconds
             if is_over and process in self._ranks() and process not in self._ready:
                 until = min(until, max(heard, self._since) + self._rules.suspect_seconds)
             if now > until:
                 return Lost(self.attempt, process, f"silent for {now - heard:.1f} s")
-            if process in self._hung_up and now > self._hung_up[process] + self._rules.recall_seconds:
+            if process in self._hung_up and now > self._hung_up[process] + recall_seconds:
                 return Lost(self.attempt, process, "its connection has ended, and it has not called again")
         return None
 

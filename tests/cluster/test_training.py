@@ -163,7 +163,12 @@ def test_a_run_that_is_stopped_goes_on_with_its_own_program_and_files_and_ends_a
     until(lambda: progress(site, first)[1] > 0)
     early = site.nodewise("train", "resume", output)
 
-    stopped = json.loads(succeed(site.nodewise("train", "stop", first, "--json")))
+    lines = (
+        block("training-stop").replace("application_1700000000000_0001", first).replace("hdfs:///out/train1", output)
+    )
+    stop, resume = (shlex.split(line)[1:] for line in lines.splitlines())
+
+    stopped = json.loads(succeed(site.nodewise(*stop, "--json")))
     told = report(site, output)
     steps = told["steps"]
     assert 0 < steps < 64 and told["stopped"] and told["checkpoint"] == steps
@@ -174,8 +179,7 @@ def test_a_run_that_is_stopped_goes_on_with_its_own_program_and_files_and_ends_a
     go.touch()
     kept = site.hdfs().status("/training/stopped/files/held.py")
 
-    resumed = site.nodewise("train", "resume", first, "--members", "1:3", "--wait", "--json")
-    again = json.loads(succeed(resumed))["job_id"]
+    again = json.loads(succeed(site.nodewise(*resume, "--wait", "--json")))["job_id"]
     found = found_by_members(site, again)
     assert found and max(differ(one, alone) for one in found) < EXACT
     again_kept = site.hdfs().status("/training/stopped/files/held.py")
@@ -183,7 +187,7 @@ def test_a_run_that_is_stopped_goes_on_with_its_own_program_and_files_and_ends_a
     told = report(site, output)
     assert (told["steps"], told["stopped"], told["generations"][0]["first_step"]) == (64, False, steps)
     for line, said in (
-        (("resume", output), f"{again} has done all 64 steps of the run in /training/stopped"),
+        (("resume", first), f"{again} has done all 64 steps of the run in /training/stopped"),
         (("resume", "hdfs:///training"), "/training holds no run.json"),
         (("stop", again), f"{again} has ended already: succeeded"),
     ):

@@ -489,6 +489,17 @@ def test_a_program_that_ended_while_there_was_no_application_master_is_not_run_t
     assert scene.state("a") == joined
 
 
+def test_the_end_of_a_container_of_an_earlier_attempt_is_told_once() -> None:
+    scene = Scene(replace(role("a", silence=6.0), ends_alone=True))
+    scene.containers.adopt([Granted("old", "a", "a:8042", None)], [], 0.0, {"old": Seat("worker", 0, "a")})
+    scene.step(seconds=40)
+    assert scene.session.released == ["old"]
+
+    scene.end("old", -100)
+
+    assert [end[1] for end in scene.work.ends] == ["old"]
+
+
 def test_a_container_of_an_earlier_attempt_keeps_the_seat_that_it_was_moved_to() -> None:
     scene = Scene(role("a", spares=("c",), silence=None))
     scene.containers.adopt([Granted("old", "c", "c:8042", None)], [], 0.0, {"old": Seat("worker", 0, "c")})

@@ -22,7 +22,7 @@ from jobs.application.journal import Record
 from jobs.errors import JobError
 from jobs.kinds.train import coordinator
 from jobs.kinds.train.asked import check_unfinished, read
-from jobs.kinds.train.coordinator import DONE, FEWER_SECONDS, LAST_SECONDS, Train
+from jobs.kinds.train.coordinator import DONE, FEWER_SECONDS, FIRST_WORD_SECONDS, LAST_SECONDS, Train
 from jobs.kinds.train.hearing import STOP
 from learning.lead.calls import MEMBER, Doing, Done, Say
 from tests.jobs.stored import SPEC
@@ -294,7 +294,29 @@ def test_the_program_of_a_member_that_was_silent_is_not_to_blame_for_its_end(mak
         scene.say(A, Doing.COMPUTES, Done(8, STEPS))
         scene.tick()
 
+    scene.say(B, Doing.FAILED, Done(), why="the program ended with exit status 1")
     assert scene.train.on_end(second, CRASHED) is Then.AGAIN
+
+
+def test_the_container_of_a_program_that_never_calls_is_to_end(scene: Scene) -> None:
+    silent = scene.start(A, "a")
+    assert scene.train.last_heard(silent.seat) == scene.now
+    scene.now += FIRST_WORD_SECONDS + 1
+
+    assert scene.train.last_heard(silent.seat) == 0.0
+
+
+def test_the_container_of_a_lost_member_is_ended_by_the_next_application_master_too(scene: Scene) -> None:
+    _, second = scene.compute(8)
+    scene.say(B, Doing.FAILED, Done(), why="out of memory")
+    lost_at = scene.now
+    scene.now += 100
+    scene.begin()
+    scene.start(B, "b")
+
+    assert scene.train.last_heard(second.seat) == scene.now > lost_at
+    scene.now += 5
+    assert scene.train.last_heard(second.seat) == scene.now - 5
 
 
 def test_a_member_whose_connection_ends_is_lost_unless_it_calls_again(scene: Scene) -> None:

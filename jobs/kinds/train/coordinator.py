@@ -54,6 +54,8 @@ STORED_SECONDS = 2.0
 """Between two looks into HDFS for a checkpoint that a member has written."""
 LEAVE_SECONDS = 10.0
 """How long a member that was lost keeps its container, if its program does not end."""
+FIRST_WORD_SECONDS = 600.0
+"""How long a program may take until it calls: it may read its data before."""
 FEWER_SECONDS = 300.0
 """How long there may be fewer members than the run needs."""
 LAST_SECONDS = 300.0
@@ -79,6 +81,7 @@ class Train(Coordinator):
         self._few_since = attempt.clock()
         self._stored_at = attempt.clock()
         self._seated: dict[int, str] = {}
+        self._seen_at: dict[str, float] = {}
         self._concluding = threading.Lock()
         self._done: Mapping[str, Any] = next((record.body for record in reversed(self._earlier(DONE))), {})
         self._ended = 0
@@ -113,15 +116,20 @@ class Train(Coordinator):
         self._hearing.hang_up(connection)
 
     def last_heard(self, seat: Seat) -> float:
-        """Now, unless the member of this seat was lost: then its container is to end."""
-        lost_at = self._history.lost_at(self._seated.get(seat.index, ""))
-        return self._attempt.clock() if lost_at is None else lost_at
+        """Now, unless the member of this seat was lost, or has not called for long: then its container is to end."""
+        name, now = self._seated.get(seat.index, ""), self._attempt.clock()
+        begun, lost_at = self._seen_at.get(name, now), self._history.lost_at(name)
+        if lost_at is not None:
+            return max(begun, lost_at)
+        has_called = name in self._leader.members() or now < begun + FIRST_WORD_SECONDS
+        return now if has_called else begun
 
     def on_start(self, container: Container) -> None:
         """A member is on its way, or goes on from an earlier attempt."""
         node = container.seat.node_name
         self._nodes[container.container_id] = node
         self._seated[container.seat.index] = container.container_id
+        self._seen_at[container.container_id] = self._attempt.clock()
         self._running.add(container.container_id)
         if node in self._values:
             self._leader.judge({container.container_id: self._values[node]})
@@ -342,7 +350,7 @@ class Train(Coordinator):
         return Launch(
             argv=[settings.worker_python, "-m", "jobs.kinds.train.launcher", SETTINGS],
             environment={
-                **ONE_THREAD,
+                **dict.fromkeys(ONE_THREAD, str(settings.vcores)),
                 "NODE_NAME": seat.node_name,
                 "PYTHONPATH": CODE,
                 "PYTHONUNBUFFERED": "1",

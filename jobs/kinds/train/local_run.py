@@ -39,7 +39,6 @@ END_SECONDS = 10.0
 """How long processes may take to end after SIGTERM."""
 READ_SECONDS = 2.0
 """How long what an ended process has printed may take to arrive; a program that it has left behind keeps its pipe."""
-"""Several processes with a thread for each core each would only disturb one another."""
 
 
 class LocalRun:

@@ -98,10 +98,11 @@ def test_one_that_died_is_replaced_and_one_that_lives_stays(store: Store) -> Non
     one.close()
 
 
-def test_one_that_died_is_replaced_before_it_is_asked_for(store: Store) -> None:
+def test_one_that_died_is_replaced_before_it_is_asked_for(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("learning.member.store.AGAIN_SECONDS", 0.0)
     first = _process_of(store)
     os.kill(first, signal.SIGKILL)
-    until(lambda: not _is_running(first))
+    until(lambda: store._process is not None and store._process.poll() is not None)
 
     store.revive()
     begun = store._process
@@ -109,6 +110,21 @@ def test_one_that_died_is_replaced_before_it_is_asked_for(store: Store) -> None:
     assert begun is not None and begun.pid not in (first, None) and begun.poll() is None
     assert _process_of(store) == begun.pid
     client(store.offer()).close()
+
+
+def test_one_that_cannot_be_replaced_ends_nothing_before_it_is_asked_for(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("learning.member.store.AGAIN_SECONDS", 0.0)
+    first = _process_of(store)
+    os.kill(first, signal.SIGKILL)
+    until(lambda: store._process is not None and store._process.poll() is not None)
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+
+    store.revive()
+
+    with pytest.raises(LearningError, match="no store can be started"):
+        store.offer()
 
 
 def test_no_store_is_begun_before_one_is_asked_for(store: Store) -> None:

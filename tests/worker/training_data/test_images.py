@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -213,3 +214,26 @@ def test_a_path_a_choice_and_a_cluster_that_cannot_be_used_are_refused(monkeypat
         hdfs_images("pictures")
     with pytest.raises(LearningError, match=r"there is no HDFS to read from .*: let HADOOP_CONF_DIR name the folder"):
         hdfs_images("/pictures")
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"size": 0}, "size is 0"),
+        ({"size": "224"}, "size is '224'"),
+        ({"resize": -3}, "resize -3"),
+        ({"channels": "xyz"}, "channels are 'xyz': give one of RGB, BGR, grey"),
+        ({"mean": [0.5], "std": [0.2]}, "give 3 of each for the channels RGB"),
+        ({"std": [0.1, 0.0, 0.1]}, "with each std above 0"),
+    ],
+)
+def test_a_preparation_that_cannot_be_is_refused(more: dict[str, Any], said: str) -> None:
+    with pytest.raises(LearningError, match=said):
+        hdfs_images("/pictures", **more)
+
+
+def test_images_that_are_prepared_otherwise_have_another_fingerprint(pictures: Path, tmp_path: Path) -> None:
+    assert (
+        images(tmp_path).fingerprint
+        != HdfsImages(Shelf(tmp_path), "/pictures", Preparation((8, 8), 9), None).fingerprint
+    )

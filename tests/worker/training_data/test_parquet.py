@@ -128,3 +128,33 @@ def test_what_is_no_parquet_and_a_folder_without_any_are_refused(root: Path) -> 
         HdfsParquet(Shelf(root), "/empty", COLUMNS)
     with pytest.raises(LearningError, match="inputs are 'width': give a list of columns"):
         hdfs_parquet("/rows", "width", "y")
+
+
+def test_a_damaged_end_of_a_file_is_named(root: Path) -> None:
+    file = root / "rows" / "25.parquet"
+    content = bytearray(file.read_bytes())
+    content[-60:-8] = bytes(52)
+    file.write_bytes(content)
+
+    with pytest.raises(LearningError, match=r"/rows/25.parquet cannot be read as Parquet"):
+        HdfsParquet(Shelf(root), "/rows", COLUMNS)
+
+
+def test_lists_of_other_lengths_in_another_file_are_refused(root: Path) -> None:
+    table = pa.table({"a": [1.0], "many": pa.array([[1.0, 2.0, 3.0]], pa.list_(pa.float32())), "y": [1]})
+    pq.write_table(table, root / "rows" / "40.parquet")
+    data = HdfsParquet(Shelf(root), "/rows", COLUMNS)
+
+    with pytest.raises(LearningError, match=r"of /rows/40.parquet has samples of the shape .* write lists of equal"):
+        data.batch_of([0, 40])
+
+
+def test_a_type_that_is_none_is_refused() -> None:
+    with pytest.raises(LearningError, match="dtype is 'foo': give one of float32"):
+        hdfs_parquet("/rows", ["a"], "y", dtype="foo")
+
+
+def test_a_large_read_is_made_of_pieces(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jobs.training_data.contents.PIECE_BYTES", 100)
+
+    assert HdfsParquet(Shelf(root), "/rows", COLUMNS).batch_of([39, 0])[1].tolist() == [39, 0]
