@@ -23,7 +23,7 @@ from bench.parts import Part, PartType, describe_commit, read_parts
 from bench.programs import output as output_of
 from bench.training import digits, total
 from bench.training.nodes import nodes
-from bench.training.pieces import accuracy, change, leads, losses, speed
+from bench.training.pieces import accuracy, change, coordinator, leads, local_reads, losses, speed, thin
 from bench.training.pieces.place import Found, Place
 from jobs.application.package import WORKER_PYTHON
 
@@ -34,6 +34,9 @@ PIECES: Mapping[str, Piece] = {
     **losses.PIECES,
     **leads.PIECES,
     **accuracy.PIECES,
+    **coordinator.PIECES,
+    **local_reads.PIECES,
+    **thin.PIECES,
 }
 LOCAL = "local"
 SAMPLES, QUICK_SAMPLES = 61_440, 6_144
@@ -73,12 +76,13 @@ def main(
     """Train a small network on digits, on nodes that are uneven, change and fail, and beside it by what others use.
 
     Nodes are processes in control groups with a part of the CPU, which root can make; without, they are CPUs that some
-    share, and some figures are not measured. Others: plain DDP of PyTorch, torchrun's elastic runs, MXNet's dist_sync.
-    It takes an hour and a half: each of the parts N/12 takes 20 minutes at most. Nothing else should run meanwhile.
+    share, and some figures are not measured. Two network namespaces have a thin link. Others: plain DDP of PyTorch,
+    torchrun's elastic runs, MXNet's dist_sync. It takes two hours: each of the parts N/15 takes 20 minutes at most.
+    Nothing else should run meanwhile.
 
     \b
     Examples:
-      scripts/bench training --part 1/12
+      scripts/bench training --part 1/15
       scripts/bench training --only killed --rounds 1
       scripts/bench training --sum HEAD
     """

@@ -12,7 +12,7 @@ from bench.info.figures import Figure, quantile
 Values = Sequence[float]
 Readings = Mapping[str, Values]
 p95 = partial(quantile, share=0.95)
-S, TIMES = "s", "x"
+S, MS, TIMES = "s", "ms", "x"
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,24 @@ def _steady(batch: int, asked: bool) -> list[Asked]:
         _ask(piece, f"{key}_mxnet_of_ours", f"steady, B = {batch}: MXNet dist_sync / ours", TIMES),
         _ask(piece, f"{key}_noise", f"steady, B = {batch}: equal again / equal (noise)"),
         _ask(piece, f"{key}_bound", f"steady, B = {batch}: bound of an epoch", S),
+    ]
+
+
+def _coordinator(members: int, most: float | None = None) -> list[Asked]:
+    key, text = f"coordinator_{members}", f"coordinator, {members} members"
+    return [
+        _ask("coordinator", f"{key}_step", f"{text}: CPU of a step as long as a member's pause", MS, most=most),
+        _ask("coordinator", f"{key}_call", f"{text}: CPU of a call", MS),
+        _ask("coordinator", f"{key}_second", f"{text}: CPU of a second of the run", MS),
+        _ask("coordinator", f"{key}_tick", f"{text}: longest tick", MS, by=max),
+    ]
+
+
+def _local_reads(batch: int) -> list[Asked]:
+    key, text = f"local_reads_{batch}", f"three replicas, 8 uneven nodes, B = {batch}: local reads"
+    return [
+        _ask("local-reads", key, f"{text}, least of all placements", by=min, least=0.95),
+        _ask("local-reads", f"{key}_even", f"{text} of an even sampler, median"),
     ]
 
 
@@ -96,6 +114,18 @@ ASKED = (
     ),
     _ask("equal-nodes", "equal_nodes", "equal nodes: steps/s, ours / DDP", least=0.97),
     _ask("equal-nodes", "equal_nodes_noise", "equal nodes: DDP again / DDP (noise)"),
+    *_coordinator(8),
+    *_coordinator(64),
+    *_coordinator(256, most=5.0),
+    *_local_reads(1024),
+    *_local_reads(256),
+    *(
+        _ask("thin", f"thin_{name}", f"20 Mbit/s, 50 ms: time to a loss of 0.8, {text}", S)
+        for name, text in (("every", "every step"), ("local_16", "local:16"), ("auto", "auto"), ("ddp", "DDP"))
+    ),
+    _ask("thin", "thin_every_of_local_16", "thin link: time, every step / local:16", TIMES, least=3.0),
+    _ask("thin", "thin_every_of_auto", "thin link: time, every step / auto", TIMES),
+    _ask("thin", "thin_every_of_ddp", "thin link: time, every step / DDP", TIMES),
     _ask("accuracy", "accuracy", "accuracy after three losses, mean", by=fmean),
     _ask("accuracy", "accuracy_alone", "accuracy of one process, mean", by=fmean),
     _ask("accuracy", "accuracy_outside", "runs with losses outside the range of one process", by=sum, most=0),

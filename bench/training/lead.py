@@ -1,4 +1,4 @@
-"""`python -m bench.training.lead FOLDER MEMBERS`: leads a run as an application master does, and may be killed.
+"""`python -m bench.training.lead FOLDER MEMBERS HOST`: leads a run as an application master does, and may be killed.
 
 Its journal is a file of the folder, so that it can be started again: it is a later attempt then. Members are not its
 children, and go on without it.
@@ -24,7 +24,7 @@ TICK_SECONDS = 0.05
 STATUS = JobStatus("bench", "running", 1, 0, 0, 0, 0.0, None, ())
 
 
-def main(folder: Path, members: int) -> None:
+def main(folder: Path, members: int, host: str) -> None:
     """Until it is killed."""
     journal = folder / "journal"
     journal.touch()
@@ -39,7 +39,7 @@ def main(folder: Path, members: int) -> None:
         leader = Leader(
             attempt, MemberRules(least=1, most=members, gather_seconds=60.0), record, time.monotonic, events
         )
-        listener = Listener(HOST, (folder / TOKEN_FILE).read_text())
+        listener = Listener(host, (folder / TOKEN_FILE).read_text())
         listener.serve(RunHearing(leader), lambda: STATUS, str)
         (folder / "address.new").write_text(listener.address)
         (folder / "address.new").replace(folder / "address")
@@ -49,4 +49,4 @@ def main(folder: Path, members: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3])

@@ -126,7 +126,8 @@ def hit(pid: int, number: signal.Signals = signal.SIGKILL) -> float:
 
 
 @contextmanager
-def _run(settings: Settings) -> Iterator[Run]:
+def open_run(settings: Settings) -> Iterator[Run]:
+    """One in which nothing is started yet; all that is will be ended."""
     settings.write()
     run = Run(settings)
     try:
@@ -142,7 +143,7 @@ def _argv(program: str, settings: Settings) -> list[str | Path]:
 @contextmanager
 def ours(settings: Settings, members: int) -> Iterator[Run]:
     """By `nodewise train local`; the program `lead` prints its sentences."""
-    with _run(settings) as run:
+    with open_run(settings) as run:
         begin_ours(run, members)
         yield run
 
@@ -157,7 +158,7 @@ def begin_ours(run: Run, members: int) -> None:
 @contextmanager
 def alone(settings: Settings) -> Iterator[Run]:
     """The same program in one process, which nobody leads."""
-    with _run(settings) as run:
+    with open_run(settings) as run:
         run.begin("alone", _argv("ours.py", settings), {NODE: "0"})
         yield run
 
@@ -165,7 +166,7 @@ def alone(settings: Settings) -> Iterator[Run]:
 @contextmanager
 def ddp(settings: Settings, members: int, program: str = "ddp.py") -> Iterator[Run]:
     """Plain DDP, one process a node; or another program with a process group."""
-    with _run(settings) as run:
+    with open_run(settings) as run:
         port = str(free_port())
         for rank in range(members):
             where = {"MASTER_ADDR": HOST, "MASTER_PORT": port, "RANK": str(rank), "WORLD_SIZE": str(members)}
@@ -176,7 +177,7 @@ def ddp(settings: Settings, members: int, program: str = "ddp.py") -> Iterator[R
 @contextmanager
 def torchrun(settings: Settings, members: int) -> Iterator[Run]:
     """One elastic agent a node, which may go on with two. `-r 1 -t 2`: without them this version ends with an error."""
-    with _run(settings) as run:
+    with open_run(settings) as run:
         port = free_port()
         for number in range(members):
             argv: list[str | Path] = [
@@ -196,7 +197,7 @@ def torchrun(settings: Settings, members: int) -> Iterator[Run]:
 @contextmanager
 def mxnet(settings: Settings, members: int) -> Iterator[Run]:
     """`dist_sync` with one server, whose CPU nobody limits."""
-    with _run(settings) as run:
+    with open_run(settings) as run:
         where = {"DMLC_PS_ROOT_URI": HOST, "DMLC_PS_ROOT_PORT": str(free_port()), "DMLC_NODE_HOST": HOST}
         where |= {"DMLC_NUM_SERVER": "1", "DMLC_NUM_WORKER": str(members)}
         for number, role in enumerate(["scheduler", "server", *["worker"] * members]):
@@ -208,7 +209,7 @@ def mxnet(settings: Settings, members: int) -> Iterator[Run]:
 @contextmanager
 def led(settings: Settings, members: int) -> Iterator[Run]:
     """The same as by `nodewise train local`, but led by a program that may be killed: the first of its processes."""
-    with _run(settings) as run:
+    with open_run(settings) as run:
         folder = run.out / "run"
         (folder / "checkpoints").mkdir(parents=True)
         token = secrets.token_urlsafe(32)
@@ -230,5 +231,5 @@ def led(settings: Settings, members: int) -> Iterator[Run]:
 
 def begin_lead(run: Run, members: int) -> subprocess.Popen[bytes]:
     """Start what leads the run, or the next attempt at that."""
-    argv = [sys.executable, "-m", "bench.training.lead", str(run.out / "run"), str(members)]
+    argv = [sys.executable, "-m", "bench.training.lead", str(run.out / "run"), str(members), HOST]
     return run.begin(f"lead-{len(run.processes)}", argv, {})

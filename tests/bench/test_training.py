@@ -18,6 +18,9 @@ from bench.training.bound import Speeds, epoch_seconds, mean_speeds, most_steps
 from bench.training.digits import shift
 from bench.training.figures import ASKED, derive
 from bench.training.nodes import LEAST_QUOTA_MICROSECONDS, nodes, period_and_quota
+from bench.training.pieces import local_reads
+from bench.training.pieces.coordinator import Costs, Crowd, pause_seconds
+from bench.training.pieces.thin import seconds_until
 from bench.training.progress import (
     Piece,
     Row,
@@ -33,6 +36,7 @@ from bench.training.progress import (
     steps_until_fit,
 )
 from bench.training.settings import Settings
+from bench.training.thin_link import Link
 from locality.training.sample_order import SampleOrder
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -179,6 +183,61 @@ def test_a_node_holds_who_enters_it_and_is_gone_in_the_end(tmp_path: Path) -> No
     assert not any(Path(name).exists() for name in made.names if made.is_limited)
 
 
+def test_members_that_are_led_call_once_a_step_and_the_leader_ticks_meanwhile() -> None:
+    costs = Crowd(8).run(steps=5)
+
+    assert pause_seconds(8) == pause_seconds(64) == 0.2
+    assert pause_seconds(256) == 0.8
+    assert costs.seconds == pytest.approx(1.0)
+    assert len(costs.calls) == 8 * 5
+    assert len(costs.ticks) == 4
+    assert len(Crowd(256).run(steps=5).ticks) == 16
+
+
+def test_a_step_costs_all_its_calls_and_ticks() -> None:
+    costs = Costs(steps=2, seconds=0.5, calls=[0.001, 0.002, 0.001, 0.002], ticks=[0.004], longest_tick=0.007)
+
+    found = costs.to_milliseconds()
+
+    assert found == pytest.approx({"step": 5.0, "call": 1.5, "second": 20.0, "tick": 7.0})
+
+
+def test_reads_are_local_on_nodes_with_a_replica_and_an_even_sampler_knows_none() -> None:
+    everywhere, nowhere = frozenset(local_reads.NODES), frozenset({"another"})
+    half = [everywhere, nowhere]
+    order = SampleOrder(2 * local_reads.BLOCK_SAMPLES, 100, 3)
+
+    assert local_reads.local_share(half, order) == local_reads.even_share(half, order) == 0.5
+    fast_and_slow = [frozenset({"node-3"}), frozenset({"node-0"})]
+    assert 0.125 < local_reads.local_share(fast_and_slow, order) < 0.4  # at most their shares: 4/15 and 1/15
+    assert local_reads.even_share(fast_and_slow, order) == pytest.approx(0.125, abs=0.03)
+
+
+def test_a_loss_is_reached_between_two_looks_or_not_in_time() -> None:
+    looks = [(0.0, 2.0), (8.0, 1.0), (9.0, 0.9), (20.0, 0.5)]
+
+    assert seconds_until(looks, 1.5, 90.0) == pytest.approx(4.0)
+    assert seconds_until(looks, 0.7, 90.0) == pytest.approx(14.5)
+    assert seconds_until(looks, 0.7, 10.0) == 10.0
+    assert seconds_until(looks, 0.1, 90.0) == 90.0
+    assert seconds_until([(3.0, 0.1)], 0.5, 90.0) == 3.0
+
+
+def test_packets_on_a_thin_link_wait_for_those_before_them_and_then_for_the_way() -> None:
+    link = Link(rate=1000.0, delay=0.5)
+    link.send(0, b"x" * 1000, now=10.0)
+    link.send(0, b"y" * 500, now=10.2)
+    link.send(1, b"z" * 100, now=10.2)
+
+    assert link.take(10.7) is None
+    assert link.take(10.81) == (0, b"z" * 100)
+    assert link.take(11.49) is None
+    assert link.take(11.51) == (1, b"x" * 1000)
+    assert link.take(11.99) is None
+    assert link.take(12.01) == (1, b"y" * 500)
+    assert link.wait(12.01) > 0
+
+
 def record(part: int, **readings: list[float]) -> dict[str, Any]:
     """What a part keeps."""
     return {
@@ -221,7 +280,7 @@ def test_each_goal_that_was_not_measured_or_not_reached_is_named() -> None:
 
     nothing = total.find_missing_goals([])
     assert [line for line in nothing if line.startswith("not measured: ")] == nothing
-    assert len(nothing) == len(asked) == 22
+    assert len(nothing) == len(asked) == 26
     assert "not measured: seed 1, local: 2/2" in total.find_missing_goals([record(1)])
     assert "failed: killed: no" in total.find_missing_goals([record(1) | {"failed": {"killed": "no"}}])
     assert "not reached: slower: a node becomes 4 x slower: whole steps until shares fit, most: 7.00" in (
