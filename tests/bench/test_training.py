@@ -19,7 +19,7 @@ from bench.training.digits import shift
 from bench.training.figures import ASKED, derive
 from bench.training.nodes import LEAST_QUOTA_MICROSECONDS, nodes, period_and_quota
 from bench.training.pieces import local_reads
-from bench.training.pieces.coordinator import Costs, Crowd, pause_seconds
+from bench.training.pieces.coordinator import Costs, Crowd, seconds_between_calls
 from bench.training.pieces.thin import seconds_until
 from bench.training.progress import (
     Piece,
@@ -37,6 +37,9 @@ from bench.training.progress import (
 )
 from bench.training.settings import Settings
 from bench.training.thin_link import Link
+from learning.lead.calls import Answer, Doing
+from learning.lead.master import Master
+from locality.training.generation_events import Generation
 from locality.training.sample_order import SampleOrder
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -186,12 +189,19 @@ def test_a_node_holds_who_enters_it_and_is_gone_in_the_end(tmp_path: Path) -> No
 def test_members_that_are_led_call_once_a_step_and_the_leader_ticks_meanwhile() -> None:
     costs = Crowd(8).run(steps=5)
 
-    assert pause_seconds(8) == pause_seconds(64) == 0.2
-    assert pause_seconds(256) == 0.8
     assert costs.seconds == pytest.approx(1.0)
     assert len(costs.calls) == 8 * 5
     assert len(costs.ticks) == 4
     assert len(Crowd(256).run(steps=5).ticks) == 16
+
+
+@pytest.mark.parametrize("members", [8, 64, 256])
+def test_members_that_are_led_pause_as_real_ones(members: int) -> None:
+    names = tuple(map(str, range(members)))
+    real = Master(lambda: None, "token", "0", "host")
+    real._note(Answer(Generation(1, 1, names, 0, False, (), "store")))
+
+    assert seconds_between_calls(members) == real._pause(Doing.COMPUTES)
 
 
 def test_a_step_costs_all_its_calls_and_ticks() -> None:

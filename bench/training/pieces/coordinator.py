@@ -46,7 +46,7 @@ class Costs:
         return {name: 1e3 * value for name, value in found.items()}
 
 
-def pause_seconds(members: int) -> float:
+def seconds_between_calls(members: int) -> float:
     """Between two calls of one of so many members that compute."""
     return COMPUTING_SECONDS * max(1.0, members / USUAL.crowd)
 
@@ -65,7 +65,7 @@ class Crowd:
 
     def run(self, steps: int) -> Costs:
         """Gather, then make steps that last as long as a member waits between two calls."""
-        costs = Costs(steps, steps * pause_seconds(len(self._names)))
+        costs = Costs(steps, steps * seconds_between_calls(len(self._names)))
         for name in self._names:
             self._say(name, Doing.WAITS, 0)
         self._tick(Costs(1, 1.0))
@@ -75,7 +75,7 @@ class Crowd:
 
     def _make_step(self, step: int, costs: Costs) -> None:
         """One call of every member, spread over the pause between two, and the ticks meanwhile."""
-        pause, began = pause_seconds(len(self._names)), self._now
+        pause, began = seconds_between_calls(len(self._names)), self._now
         for place, name in enumerate(self._names, start=1):
             until = began + pause * place / len(self._names)
             while self._next_tick <= until:
