@@ -77,8 +77,8 @@ def main(
 
     Nodes are processes in control groups with a part of the CPU, which root can make; without, they are CPUs that some
     share, and some figures are not measured. Two network namespaces have a thin link. Others: plain DDP of PyTorch,
-    torchrun's elastic runs, MXNet's dist_sync. It takes two hours: each of the parts N/15 takes 20 minutes at most.
-    Nothing else should run meanwhile.
+    torchrun's elastic runs, MXNet's dist_sync. It takes an hour and a half: each of the parts N/15 takes 20 minutes at
+    most. Nothing else should run meanwhile.
 
     \b
     Examples:
