@@ -22,10 +22,10 @@ from bench.training.lead import HOST, TOKEN_FILE
 from bench.training.progress import Advance, Row, advances, read_rows
 from bench.training.settings import NODE, Settings
 from jobs.application.package import WORKER_PYTHON
+from jobs.worker.threads import ONE_THREAD
 from learning.member.surroundings import write
 
 PROGRAMS = ROOT / "bench" / "training" / "programs"
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MXNET_CPU_WORKER_NTHREADS": "1"}
 LOOK_SECONDS = 0.25
 """Rarely, as reading what was written takes CPU time, too."""
 TOLD = 2000

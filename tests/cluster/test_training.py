@@ -6,19 +6,16 @@ import json
 import os
 import shlex
 import signal
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jobs.application.package import ROOT, WORKER_PYTHON
 from tests.cluster.site import Site, nodewise, succeed, until
+from tests.learning.results import EXACT, PROGRAM, differ, train_alone
 from tests.recipes.pages import block
 
-PROGRAM = ROOT / "tests" / "learning" / "member.py"
-EXACT = 1e-10
 HELD = """
 import pathlib, runpy, sys, time
 go, pause = pathlib.Path(sys.argv.pop(1)), time.sleep
@@ -38,14 +35,7 @@ runpy.run_path("member.py", run_name="__main__")
 @pytest.fixture(scope="module")
 def alone() -> list[float]:
     """What one process finds."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    ran = subprocess.run([WORKER_PYTHON, PROGRAM], env=environment, capture_output=True, text=True, check=True)
-    found: list[float] = json.loads(ran.stdout.splitlines()[-1])
-    return found
-
-
-def differ(found: list[float], alone: list[float]) -> float:
-    return max(abs(one - other) for one, other in zip(found, alone, strict=True))
+    return train_alone()
 
 
 @pytest.fixture

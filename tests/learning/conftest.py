@@ -17,16 +17,17 @@ from jobs.application.listener import Listener
 from jobs.application.package import ROOT, WORKER_PYTHON
 from jobs.application.status import JobStatus
 from jobs.kinds.train.hearing import RunHearing
+from jobs.worker.threads import ONE_THREAD
 from learning.lead.leader import Leader
 from learning.member.surroundings import write
 from learning.state.checkpoints import Checkpoints
 from locality.training.generation_events import Checkpointed, Event, Generation, from_body, to_body
 from locality.training.generations import MemberRules
+from tests.learning.results import train_alone
 
 TOKEN = "a token of the tests"
 HOST = "127.0.0.1"
 STATUS = JobStatus("local", "running", 1, 0, 0, 0, 0.0, None, ())
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
 class Led:
@@ -124,6 +125,12 @@ class Member:
 
 
 Start = Callable[..., Member]
+
+
+@pytest.fixture(scope="session")
+def alone() -> list[float]:
+    """What one process finds without anybody who leads it."""
+    return train_alone()
 
 
 def until(holds: Callable[[], Any], seconds: float = 60.0) -> Any:

@@ -70,14 +70,20 @@ def test_members_average_as_the_command_says(run: Run) -> None:
     assert len(losses(said)) == 1 and said.count("step=50") == 2
 
 
+def say_without_second(run: Run, members: int, number: signal.Signals) -> str:
+    """What a run prints whose second member gets a signal amid it; it ends well."""
+    started = run("--members", str(members), str(WORKER_PYTHON), "train.py")
+    read_until(started, "computes from step 0 on")
+    os.kill(child(started, "member-1.json"), number)
+    said, _ = started.communicate(timeout=120)
+    assert started.returncode == 0, said
+    return said
+
+
 def test_a_process_that_is_killed_is_told_and_the_others_go_on(run: Run, tmp_path: Path) -> None:
     slow_down(tmp_path)
-    started = run("--members", "2", str(WORKER_PYTHON), "train.py")
-    read_until(started, "computes from step 0 on")
-    os.kill(child(started, "member-1.json"), signal.SIGKILL)
-    said, _ = started.communicate(timeout=120)
+    said = say_without_second(run, 2, signal.SIGKILL)
 
-    assert started.returncode == 0, said
     assert "member-1 takes part no more" in said
     assert re.search(r"generation 2 computes from step [0-9]+ on: member-0\n", said)
     assert len(losses(said)) == 1
@@ -92,12 +98,8 @@ def test_a_program_of_mxnet_finds_with_three_of_which_one_is_killed_what_it_find
     around = {**os.environ, "PYTHONPATH": str(ROOT)}
     alone = subprocess.run(words, env=around, capture_output=True, text=True, check=True)
     slow_down(tmp_path)
-    started = run("--members", "3", str(WORKER_PYTHON), "train.py")
-    read_until(started, "computes from step 0 on")
-    os.kill(child(started, "member-1.json"), signal.SIGKILL)
-    said, _ = started.communicate(timeout=120)
+    said = say_without_second(run, 3, signal.SIGKILL)
 
-    assert started.returncode == 0, said
     assert re.search(r"generation 2 computes from step [0-9]+ on: member-0, member-2\n", said)
     assert said.count("step=50") == 2
     assert [*map(float, losses(said))] == pytest.approx([*map(float, losses(alone.stdout))], abs=1e-10)
@@ -105,12 +107,8 @@ def test_a_program_of_mxnet_finds_with_three_of_which_one_is_killed_what_it_find
 
 def test_a_process_that_hangs_is_not_waited_for(run: Run, tmp_path: Path) -> None:
     slow_down(tmp_path)
-    started = run("--members", "2", str(WORKER_PYTHON), "train.py")
-    read_until(started, "computes from step 0 on")
-    os.kill(child(started, "member-1.json"), signal.SIGSTOP)
-    said, _ = started.communicate(timeout=120)
+    said = say_without_second(run, 2, signal.SIGSTOP)
 
-    assert started.returncode == 0, said
     assert "member-1 takes part no more: silent for" in said
 
 

@@ -2,31 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
+from tests.learning.conftest import Led, Start, until
+from tests.learning.results import EXACT, differ
 
-import pytest
-
-from jobs.application.package import ROOT, WORKER_PYTHON
-from tests.learning.conftest import ONE_THREAD, Led, Start, until
-
-EXACT = 1e-10
 PACE = ("--placed", "--pace", "0.001")
-
-
-@pytest.fixture(scope="module")
-def alone() -> list[float]:
-    """What one process finds that knows of no places."""
-    program = [WORKER_PYTHON, ROOT / "tests" / "learning" / "member.py"]
-    environment = {**os.environ, **ONE_THREAD, "PYTHONPATH": str(ROOT)}
-    ran = subprocess.run(program, env=environment, capture_output=True, text=True, check=True)
-    found: list[float] = json.loads(ran.stdout.splitlines()[-1])
-    return found
-
-
-def differ(found: list[float], alone: list[float]) -> float:
-    return max(abs(one - other) for one, other in zip(found, alone, strict=True))
 
 
 def test_members_read_their_own_replicas_first(led: Led, start: Start, alone: list[float]) -> None:

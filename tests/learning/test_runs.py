@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from jobs.application.package import ROOT, WORKER_PYTHON
-from tests.learning.conftest import ONE_THREAD, Led, Start, until
+from tests.learning.conftest import Led, Start, until
+from tests.learning.results import EXACT, differ
 
 PACE = ("--pace", "0.001")
 """So that a step takes some time and faults come amid one."""
-EXACT = 1e-10
-
-
-@pytest.fixture(scope="module")
-def alone() -> list[float]:
-    """What one process finds without anybody who leads it."""
-    program = [WORKER_PYTHON, ROOT / "tests" / "learning" / "member.py"]
-    environment = {**os.environ, **ONE_THREAD, "PYTHONPATH": str(ROOT)}
-    ran = subprocess.run(program, env=environment, capture_output=True, text=True, check=True)
-    found: list[float] = json.loads(ran.stdout.splitlines()[-1])
-    return found
-
-
-def differ(found: list[float], alone: list[float]) -> float:
-    """By how much, at most."""
-    return max(abs(one - other) for one, other in zip(found, alone, strict=True))
 
 
 def test_three_members_of_which_one_is_slow_find_the_same_as_one(led: Led, start: Start, alone: list[float]) -> None:
