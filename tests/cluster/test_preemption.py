@@ -39,7 +39,7 @@ OWNED = {
 TAKES_BACK = {
     "yarn.resourcemanager.scheduler.monitor.enable": "true",
     "yarn.resourcemanager.monitor.capacity.preemption.monitoring_interval": "500",
-    "yarn.resourcemanager.monitor.capacity.preemption.max_wait_before_kill": "10000",
+    "yarn.resourcemanager.monitor.capacity.preemption.max_wait_before_kill": "20000",
     "yarn.resourcemanager.monitor.capacity.preemption.total_preemption_per_round": "1.0",
     "yarn.resourcemanager.monitor.capacity.preemption.natural_termination_factor": "1.0",
 }
@@ -130,15 +130,20 @@ def test_a_task_whose_room_is_taken_back_goes_on_from_what_it_saved_though_it_ha
         again = [task_id for task_id in begun if len(platform.applications(task_id)) == 2]
         for task_id in set(begun) - set(again):
             platform.user.stop_task(task_id)
+        for task_id in again:
+            until(partial(_has_saved, platform, task_id), 60, f"the program of {task_id} saves before YARN kills it")
         ended = [platform.ended(task_id) for task_id in again]
         for task_id in set(begun) - set(again):  # with the submitter away, they would take room from the next test
             platform.ended(task_id)
 
         for task in ended:
             assert (task.state, task.attempt) == (TaskState.SUCCEEDED, 2), task.reason
-            assert _printed(platform, task.task_id, 1) == "ready\ngood bye\n"
             assert _printed(platform, task.task_id, 2) == "goes on from start 1\n"
             assert until(partial(_decision, platform, task.task_id), 240, "it is noted").node_name == task.node_name
+
+
+def _has_saved(platform: Platform, task_id: str) -> bool:
+    return _printed(platform, task_id, 1) == "ready\ngood bye\n"
 
 
 def _decision(platform: Platform, task_id: str) -> TaskDecision | None:
