@@ -1,10 +1,13 @@
-"""What a member and who leads its run say to each other, as JSON. Standard library only."""
+"""What a member and who leads its run say to each other, as JSON. Standard library only.
+
+A run of hundreds of members makes hundreds of calls a second: so a field with its usual value is left out of JSON.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -81,6 +84,7 @@ class Say:
     `store` is where it offers a store while it waits, `why` what went wrong when it has failed. `checkpoint` are the
     steps of the newest state that it has stored. `call` counts the calls of the process, from 1 on, so that one which
     comes late is known; 0 is a call that nobody has counted. `node` is where it runs, empty when it does not know.
+    It knows the whole of generation `known`, as `attempt` has told it: 0 when it knows none.
     """
 
     process: str
@@ -93,15 +97,20 @@ class Say:
     done: Done = field(default_factory=Done)
     call: int = 0
     node: str = ""
+    attempt: int = 0
+    known: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """As the body of a call."""
-        return asdict(self) | {"why": self.why[:LONGEST_WHY]}
+        """As the body of a call; what is no number for JSON is left out."""
+        share = replace(self.done.share, gain=_number(self.done.share.gain))
+        done = replace(self.done, loss=_number(self.done.loss), share=share)
+        said = _unusual(replace(self, why=self.why[:LONGEST_WHY]), _SILENCE) | {"doing": self.doing}
+        return said | {"done": _unusual(done, _NOTHING_DONE) | {"share": _unusual(share, _NO_SHARE)}}
 
     @classmethod
     def from_json(cls, body: Any) -> Say:
         """ValueError when it is something else."""
-        return cls(**_read(body, _SAY, needed=("process", "doing", "number", "steps")))
+        return cls(**_read(body, _SAY, needed=_ALWAYS_SAID))
 
 
 @dataclass(frozen=True)
@@ -112,6 +121,9 @@ class Answer:
     after a step. `measures` judge members that made no step yet, in any unit.
     `nodes` are where members run, as far as they know.
     `attempt` is the one that answers, and `checkpoint` are the steps of the newest state that its journal has.
+
+    Who knows the newest generation from this attempt gets an answer that `is_same`: without `generation`, `measures`
+    and `nodes`, which are as large as the run has members. Whoever else calls gets all three.
     """
 
     generation: Generation | None = None
@@ -124,53 +136,67 @@ class Answer:
     nodes: Mapping[str, str] = field(default_factory=dict)
     finished: int = 0
     is_stopping: bool = False
+    is_same: bool = False
 
     @property
     def age(self) -> tuple[int, int]:
-        """Grows from answer to answer: the attempt and the number of the generation."""
+        """Grows from answer to answer: the attempt and the number of the generation. One that `is_same` has none."""
         return self.attempt, self.generation.number if self.generation else 0
+
+    def complete(self, known: Answer) -> Answer:
+        """With what it leaves out, as the answer `known` has told it; ValueError where that has not."""
+        if not self.is_same:
+            return self
+        if known.generation is None or known.attempt != self.attempt:
+            raise ValueError(f"attempt {self.attempt} leaves out a generation that it has not told")
+        return replace(self, generation=known.generation, measures=known.measures, nodes=known.nodes, is_same=False)
 
     def to_json(self) -> dict[str, Any]:
         """As the body of an answer."""
-        made = to_body(self.generation) if self.generation else None
-        return {
-            "generation": made,
-            "is_over": self.is_over,
-            "is_ending": self.is_ending,
-            "is_done": self.is_done,
-            "measures": dict(self.measures),
-            "attempt": self.attempt,
-            "checkpoint": self.checkpoint,
-            "nodes": dict(self.nodes),
-            "finished": self.finished,
-            "is_stopping": self.is_stopping,
-        }
+        told = _unusual(self, _NO_ANSWER) | {"attempt": self.attempt}
+        return told | {"generation": to_body(self.generation)} if self.generation else told
 
     @classmethod
     def from_json(cls, body: Any) -> Answer:
         """ValueError when it is something else."""
-        return cls(**_read(body, _ANSWER, needed=_ANSWER))
+        return cls(**_read(body, _ANSWER, needed=("attempt",)))
 
 
+_NO_SHARE, _NOTHING_DONE, _NO_ANSWER = Share(), Done(), Answer()
+_SILENCE = Say("", Doing.WAITS, -1, NO_STATE - 1)
+_ALWAYS_SAID = ("process", "doing", "number", "steps")
 Kinds = Mapping[str, Callable[[Any], Any]]
+
+
+def _unusual(told: object, usual: object) -> dict[str, Any]:
+    """The fields that have not their usual value."""
+    known = vars(usual)
+    return {name: value for name, value in vars(told).items() if value != known[name]}
 
 
 def _read(body: Any, kinds: Kinds, needed: Any = ()) -> dict[str, Any]:
     """The fields of a JSON object; ValueError when one is not of its kind, unknown or missing."""
     if not isinstance(body, dict):
         raise ValueError(f"{body!r} is not an object")
-    if strange := body.keys() - kinds.keys():
-        raise ValueError(f"there is no field {', '.join(sorted(strange))}")
-    if missing := [name for name in needed if name not in body]:
-        raise ValueError(f"{', '.join(missing)} is missing")
-    return {name: _field(name, value, kinds[name]) for name, value in body.items()}
-
-
-def _field(name: str, value: Any, kind: Callable[[Any], Any]) -> Any:
     try:
-        return kind(value)
-    except (ValueError, TypeError, OverflowError) as error:
-        raise ValueError(f"{name} cannot be {value!r}: {error}") from None
+        found = {name: kinds[name](value) for name, value in body.items()}
+    except (KeyError, ValueError, TypeError, OverflowError):
+        raise ValueError(_say_what_is_wrong(body, kinds)) from None
+    if missing := [name for name in needed if name not in found]:
+        raise ValueError(f"{', '.join(missing)} is missing")
+    return found
+
+
+def _say_what_is_wrong(body: dict[str, Any], kinds: Kinds) -> str:
+    """Of a body that cannot be read; apart from reading, as a leader reads hundreds a second."""
+    if strange := body.keys() - kinds.keys():
+        return f"there is no field {', '.join(sorted(strange))}"
+    for name, value in body.items():
+        try:
+            kinds[name](value)
+        except (KeyError, ValueError, TypeError, OverflowError) as error:
+            return f"{name} cannot be {value!r}: {error}"
+    return f"{body!r} cannot be read"
 
 
 def _whole(least: int) -> Callable[[Any], int]:
@@ -271,6 +297,8 @@ _SAY: Kinds = {
     "done": Done.from_json,
     "call": _whole(0),
     "node": _word,
+    "attempt": _whole(0),
+    "known": _whole(0),
 }
 _GENERATION: Kinds = {
     "attempt": _whole(0),
@@ -292,4 +320,5 @@ _ANSWER: Kinds = {
     "nodes": _nodes,
     "finished": _whole(0),
     "is_stopping": _flag,
+    "is_same": _flag,
 }

@@ -88,6 +88,8 @@ class Leader:
         self._members: dict[str, Member] = {}
         self._measures: dict[str, float] = {}
         self._told: dict[str, tuple[Doing, int, str]] = {}
+        self._same: Answer | None = None
+        """What all who know the generation are answered; None after an event, which may change it."""
         self._generations = Generations.replay(earlier, self._time.now(), rules)
         self._decide(Began(attempt))
 
@@ -180,11 +182,15 @@ class Leader:
             if steps > self._generations.checkpoint:
                 self._decide(Checkpointed(self._generations.attempt, steps))
 
-    def hang_up(self, process: str) -> None:
-        """The connection by which a process called last has ended."""
+    def hang_up(self, process: str, has_another: Callable[[], bool] = lambda: False) -> None:
+        """The connection by which a process called last has ended.
+
+        Whether it `has_another` by now is asked when no call is heard meanwhile: what calls after that is alive.
+        """
         if self._lock.acquire(timeout=BUSY_SECONDS):  # else its silence will tell
             try:
-                self._generations.hang_up(process, self._time.now())
+                if not has_another():
+                    self._generations.hang_up(process, self._time.now())
             finally:
                 self._lock.release()
 
@@ -266,24 +272,40 @@ class Leader:
             self._record(event)
         finally:
             self._time.skip()
+        self._same = None
         try:
             self._generations.apply(event, now)
         except Refused as error:
             raise Inconsistent(f"{event} was decided and recorded, but {error}") from error
 
     def _answer(self, say: Say) -> Answer:
-        """Who waits for a generation is told by what its members are judged, and on which nodes they are."""
+        """Most who call know the generation, and get what is the same for all of them until the next event."""
+        if self._same is None:
+            self._same = self._summarize()
+        current = self._generations.current
+        if current is None or (say.attempt, say.known) == (self._same.attempt, current.number):
+            return self._same
+        whole = replace(self._same, generation=current, is_same=False)
+        return whole if say.doing is not Doing.WAITS else self._with_members(whole, current.members)
+
+    def _with_members(self, answer: Answer, names: Iterable[str]) -> Answer:
+        """What only those need that wait for a generation: by what its members are judged, and where they are."""
+        return replace(
+            answer,
+            measures={name: self._measures[name] for name in names if name in self._measures},
+            nodes={name: self._members[name].node for name in names if name in self._members},
+        )
+
+    def _summarize(self) -> Answer:
+        """The answer without the generation."""
         run = self._generations
-        members = run.current.members if run.current and say.doing is Doing.WAITS else ()
         return Answer(
-            generation=run.current,
             is_over=run.current is not None and run.phase is Phase.OVER,
             is_ending=run.current is not None and run.phase is Phase.ENDING,
             is_done=self.is_done,
-            measures={member: self._measures[member] for member in members if member in self._measures},
             attempt=run.attempt,
             checkpoint=run.checkpoint,
-            nodes={member: self._members[member].node for member in members if member in self._members},
             finished=run.finished,
             is_stopping=run.is_stopping,
+            is_same=run.current is not None,
         )

@@ -166,8 +166,9 @@ class Master:
         call = 0
         while not self._refused:
             call += 1
+            attempt, known = self._answer.age
             with self._wake:
-                say = replace(self._say, call=call)
+                say = replace(self._say, call=call, attempt=attempt, known=known)
             is_heard = self._call(say)
             if is_heard and say.doing in (Doing.DONE, Doing.FAILED):
                 return
@@ -203,6 +204,7 @@ class Master:
 
     def _note(self, answer: Answer) -> None:
         """ConnectionError when a later one is known: this is an application master that leads no more."""
+        answer = answer.complete(self._answer)
         (attempt, number), (latest, newest) = answer.age, self._answer.age
         if attempt < latest or number < newest:
             raise ConnectionError(f"attempt {attempt} answers with generation {number}, after {newest} of {latest}")

@@ -99,6 +99,10 @@ class Generations:
         """Whether it shall end after a step."""
         self.fruitless = 0
         """Generations one after the other that began with the same step, and lost no member."""
+        self.members: tuple[str, ...] = ()
+        """Of the current generation, by rank, without those that were lost since."""
+        self._ranks: frozenset[str] = frozenset()
+        """All members of the current generation, in no order."""
         self._lost: dict[str, str] = {}
         self._heard: dict[str, float] = {}
         self._hung_up: dict[str, float] = {}
@@ -119,12 +123,7 @@ class Generations:
     @property
     def waiting(self) -> tuple[str, ...]:
         """Processes that are up and were in no generation or an earlier one, by name."""
-        return tuple(sorted(self._ready.keys() - set(self.members)))
-
-    @property
-    def members(self) -> tuple[str, ...]:
-        """Of the current generation, by rank, without those that were lost since."""
-        return tuple(member for member in self._ranks() if member not in self._lost)
+        return tuple(sorted(self._ready.keys() - self._ranks))
 
     def apply(self, event: Event, now: float) -> None:
         """Note what was decided. Refused: by an earlier attempt, or of another generation than there is now."""
@@ -139,10 +138,7 @@ class Generations:
             case EndAnnounced():
                 self._end(event, now)
             case Lost():
-                self._lost.setdefault(event.member, event.reason)
-                self._ready.pop(event.member, None)
-                self._heard.pop(event.member, None)
-                self._hung_up.pop(event.member, None)
+                self._lose(event)
             case Checkpointed():
                 self.checkpoint = max(self.checkpoint, event.steps)
             case Finished():
@@ -156,7 +152,7 @@ class Generations:
         From a member of the current generation it is no more than a sign of life.
         """
         self._hear(process, now)
-        if process not in self._ranks():
+        if process not in self._ranks:
             if not self._ready and self.phase is Phase.GATHERING:
                 self._since = now
             self._ready[process] = Ready(steps, store)
@@ -174,10 +170,10 @@ class Generations:
         """A member of generation `number` computes no more, with a state of so many steps (NO_STATE: none).
 
         In a generation that runs it tells that the group broke. One that says so of an earlier generation has missed
-        the next, and is to be told of it; one that is no member any more waits for another generation.
+        the next, and needs to hear of it; one that is no member any more waits for another generation.
         """
         self._hear(member, now)
-        if self.current is None or member not in self._ranks():
+        if self.current is None or member not in self._ranks:
             self.join(member, store, now, steps)
             return
         if number != self.current.number:
@@ -199,7 +195,7 @@ class Generations:
 
     def lose(self, process: str, reason: str) -> Lost | None:
         """The event that a process is known to have ended; None if that is known already."""
-        known = process in self._heard or process in self._ranks()
+        known = process in self._heard or process in self._ranks
         return Lost(self.attempt, process, reason) if known and process not in self._lost else None
 
     def allow_step(self, seconds: float) -> None:
@@ -240,6 +236,7 @@ class Generations:
         is_fruitless = before is not None and has_all and made.first_step <= before.first_step
         self.fruitless = self.fruitless + 1 if is_fruitless else 0
         self.current, self.phase, self._broken, self._since = made, Phase.RUNNING, "", now
+        self.members, self._ranks = made.members, frozenset(made.members)
         for member in made.members:
             self._ready.pop(member, None)
             self._heard[member] = now
@@ -250,6 +247,13 @@ class Generations:
         self.phase = Phase.OVER if event.at_once else Phase.ENDING
         self._since = now
 
+    def _lose(self, event: Lost) -> None:
+        self._lost.setdefault(event.member, event.reason)
+        self._ready.pop(event.member, None)
+        self._heard.pop(event.member, None)
+        self._hung_up.pop(event.member, None)
+        self.members = tuple(member for member in self.members if member != event.member)
+
     def _hear(self, process: str, now: float) -> None:
         if process in self._lost:
             raise Refused(f"{process} takes part no more: {self._lost[process]}")
@@ -259,16 +263,13 @@ class Generations:
         self._heard[process] = now
         self._hung_up.pop(process, None)
 
-    def _ranks(self) -> tuple[str, ...]:
-        return self.current.members if self.current else ()
-
     def _find_silent(self, now: float) -> Lost | None:
         """Who is not heard of; when the others stop, that counts from then on, so that each has its chance to tell."""
         is_over = self.phase is Phase.OVER or self._has_begun_to_stop()
-        recall_seconds = self._rules.recall_seconds * max(1.0, len(self._ranks()) / self._rules.crowd)
+        recall_seconds = self._rules.recall_seconds * max(1.0, len(self._ranks) / self._rules.crowd)
         for process, heard in self._heard.items():
             until = heard + self._rules.silence_seconds
-            if is_over and process in self._ranks() and process not in self._ready:
+            if is_over and process in self._ranks and process not in self._ready:
                 until = min(until, max(heard, self._since) + self._rules.suspect_seconds)
             if now > until:
                 return Lost(self.attempt, process, f"silent for {now - heard:.1f} s")
@@ -279,12 +280,13 @@ class Generations:
     def _find_end(self, wanted: frozenset[str] | None) -> EndAnnounced | None:
         if self.current is None or self.phase not in (Phase.RUNNING, Phase.ENDING):
             return None
-        number, gone = self.current.number, [one for one in self._ranks() if one in self._lost]
-        if gone:
+        number = self.current.number
+        if len(self.members) < len(self._ranks):
+            gone = [one for one in self.current.members if one in self._lost]
             return EndAnnounced(self.attempt, number, True, f"lost {', '.join(gone)}")
         if self._broken:
             return EndAnnounced(self.attempt, number, True, self._broken)
-        if self.phase is Phase.ENDING:
+        if self.phase is Phase.ENDING or not self._may_improve(wanted):
             return None
         better = self._choose(wanted)
         joins, leaves = sorted(set(better) - set(self.members)), sorted(set(self.members) - set(better))
@@ -292,6 +294,11 @@ class Generations:
             return None
         changes = [f"{', '.join(some)} {verb}" for some, verb in ((joins, "joins"), (leaves, "leaves")) if some]
         return EndAnnounced(self.attempt, number, False, "; ".join(changes))
+
+    def _may_improve(self, wanted: frozenset[str] | None) -> bool:
+        """Whether others may be worth more than the members, which stay before those that only wait."""
+        places = self._rules.most - len(self.members)
+        return wanted is not None or places < 0 or (places > 0 and not self._ready.keys() <= self._ranks)
 
     def _find_late(self, now: float) -> Lost | None:
         """Who still has not stopped; when an end after a step was announced, that counts from the first that has."""

@@ -42,8 +42,10 @@ def choose_members(
     chosen = [member for member in order if wanted is None or member in wanted]
     if survivors and not set(chosen) & set(survivors):
         chosen = [survivors[0], *chosen]
-    others = [member for member in order if member not in chosen]
-    return tuple((chosen + others[: max(0, least - len(chosen))])[:most])
+    if len(chosen) < least:
+        others = [member for member in order if member not in chosen]
+        chosen += others[: least - len(chosen)]
+    return tuple(chosen[:most])
 
 
 def make_generation(
@@ -59,7 +61,8 @@ def make_generation(
     most = max(ready[member].steps for member in members)
     from_checkpoint = checkpoint > most or most == NO_STATE
     ahead = [] if from_checkpoint else [member for member in members if ready[member].steps == most]
-    ranks = (*ahead, *(member for member in members if member not in ahead))
+    leaders = set(ahead)
+    ranks = (*ahead, *(member for member in members if member not in leaders))
     return Generation(
         attempt=attempt,
         number=number,

@@ -24,7 +24,7 @@ from jobs.kinds.train import coordinator
 from jobs.kinds.train.asked import check_unfinished, read
 from jobs.kinds.train.coordinator import DONE, FEWER_SECONDS, FIRST_WORD_SECONDS, LAST_SECONDS, Train
 from jobs.kinds.train.hearing import STOP
-from learning.lead.calls import MEMBER, Doing, Done, Say
+from learning.lead.calls import MEMBER, Answer, Doing, Done, Say
 from tests.jobs.stored import SPEC
 
 AWAY = InfoClient("http://127.0.0.1:1", retries=0)
@@ -127,7 +127,8 @@ class Scene:
         steps = done.steps if number else -1
         store = "host:1" if doing is Doing.WAITS else ""
         said = Say(process, doing, number, steps, store=store, done=done, **more)
-        return self.train.hear(MEMBER, Request("", json.dumps(said.to_json()).encode(), connection)) or {}
+        told = self.train.hear(MEMBER, Request("", json.dumps(said.to_json()).encode(), connection))
+        return vars(Answer.from_json(told))
 
     def compute(self, steps: int) -> tuple[Container, Container]:
         """Two members, in one generation, that have done so many steps."""

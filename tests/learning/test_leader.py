@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from jobs.application.calls import Gone, Refused, Request
-from jobs.kinds.train.hearing import MOST_BYTES, RunHearing
+from jobs.application.calls import Gone, Request
+from jobs.kinds.train.hearing import RunHearing
 from jobs.kinds.train.news import sentence
-from learning.lead.calls import LONGEST_WHY, MEMBER, Answer, Doing, Done, Say
+from learning.lead.calls import MEMBER, Answer, Doing, Done, Say
 from learning.lead.lead import Alone
 from learning.lead.leader import Inconsistent, Leader, Unwanted
 from locality.training.generation_events import (
@@ -332,6 +331,33 @@ def test_what_the_leader_cannot_do_is_no_fault_of_who_calls() -> None:
         RunHearing(run.leader).hear(MEMBER, Request("", json.dumps(replace(say, call=999).to_json()).encode()))
 
 
+def test_a_connection_that_ends_when_its_process_has_another_is_no_sign(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Played("a", "b")
+    hearing, old, new = RunHearing(run.leader), object(), object()
+
+    def call(connection: object) -> None:
+        run.calls += 1
+        body = json.dumps(Say("b", Doing.COMPUTES, 1, 0, call=run.calls).to_json()).encode()
+        hearing.hear(MEMBER, Request("", body, connection))
+
+    call(old)
+    hang_up = run.leader.hang_up
+
+    def come_back_first(*told: Any) -> None:
+        call(new)  # between the look at who called by the connection, and what follows from it
+        hang_up(*told)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(run.leader, "hang_up", come_back_first)
+        hearing.hang_up(old)
+    run.go_on(0.8, "a")
+    assert run.lost == []
+    hearing.hang_up(new)
+    run.go_on(0.8, "a")
+
+    assert run.lost == ["b"]
+
+
 def test_three_generations_without_a_step_are_hopeless() -> None:
     run = Played("a", "b")
     run.go_on(0.4, "a", "b", done=Done(steps=7, steps_in_all=40))
@@ -372,6 +398,60 @@ def test_an_answer_tells_who_leads_and_the_checkpoint_that_is_recorded() -> None
     assert run.say("b", checkpoint=10).checkpoint == 20
 
 
+def test_who_knows_the_generation_is_told_the_rest_and_everybody_else_all() -> None:
+    run = Played("a", "b", "c")
+    run.leader.judge({"a": 2.0})
+    whole = run.say("a", Doing.WAITS, 0, -1, node="n1")
+    assert (whole.generation, whole.measures, whole.is_same) == (run.generation, {"a": 2.0}, False)
+    assert whole.nodes == {"a": "n1", "b": "", "c": ""}
+    assert run.say("a", Doing.WAITS, 0, -1) == whole, "an answer may get lost"
+
+    known = run.say("a", attempt=1, known=1)
+    assert (known.generation, known.is_same, dict(known.measures), dict(known.nodes)) == (None, True, {}, {})
+    assert known.complete(whole) == whole
+    assert run.say("b", attempt=0, known=1).generation == run.generation
+    assert run.say("b", attempt=1, known=0).generation == run.generation
+
+
+def test_who_knows_an_earlier_generation_is_told_the_next_and_what_changes_is_told_to_all() -> None:
+    run = Played("a", "b")
+    assert not run.say("a", attempt=1, known=1).is_over
+    run.stop("a", steps=7)
+    over = run.say("b", attempt=1, known=1)
+    assert (over.is_same, over.is_over) == (True, True)
+    run.stop("b", steps=7)
+
+    later = run.say("b", attempt=1, known=1)
+    assert (later.generation, later.is_same, later.is_over) == (run.generation, False, False)
+    assert run.generation.number == 2
+    assert run.say("b", attempt=1, known=2, checkpoint=9).checkpoint == 9
+
+
+def test_a_later_attempt_tells_all_members_the_whole() -> None:
+    run = Played("a", "b")
+    assert run.say("a", attempt=1, known=1).is_same
+    run.begin(2)
+
+    answer = run.say("a", attempt=1, known=1)
+    assert (answer.attempt, answer.generation) == (2, run.generation)
+    assert run.say("a", attempt=2, known=1).is_same
+    assert run.say("b", attempt=1, known=1).generation == run.generation
+
+
+def test_the_answer_to_who_knows_does_not_grow_with_the_run() -> None:
+    run = Played("a", "b", "c")
+    content = json.dumps(run.say("a", attempt=1, known=1, checkpoint=1000).to_json())
+
+    assert content == '{"attempt": 1, "checkpoint": 1000, "is_same": true}'
+
+
+def test_nobody_is_told_a_generation_before_there_is_one() -> None:
+    run = Played()
+    answer = run.say("a", Doing.WAITS, steps=-1, store="a:1")
+
+    assert (answer.generation, answer.is_same) == (None, False)
+
+
 def test_a_new_process_tells_of_its_checkpoint_before_a_generation_is_made() -> None:
     run = Played()
     for name in "abc":
@@ -385,85 +465,3 @@ def test_who_is_alone_confirms_its_own_checkpoint() -> None:
     assert alone.confirmed() == 0
     alone.tell(Done(steps=9), 8)
     assert alone.confirmed() == 8
-
-
-SAID = Say("a", Doing.COMPUTES, 1, 7, "h:1:s", "", 5, replace(ALL, loss=0.5, longest_step_seconds=0.25), 3)
-
-
-def test_what_is_said_and_answered_survives_json() -> None:
-    made = Generation(2, 3, ("a", "b"), 7, False, ("b",), "h:1:s")
-    answer = Answer(made, True, False, True, {"a": 2.5}, 2, 5)
-
-    assert Say.from_json(json.loads(json.dumps(SAID.to_json()))) == SAID
-    assert Answer.from_json(json.loads(json.dumps(answer.to_json()))) == answer
-    assert Answer.from_json(json.loads(json.dumps(Answer().to_json()))) == Answer()
-    endless = Say.from_json(json.loads(json.dumps(replace(SAID, done=Done(loss=math.nan)).to_json())))
-    assert endless.done.loss is None
-    assert len(Say("a", Doing.FAILED, 0, -1, why="x" * 9999).to_json()["why"]) == LONGEST_WHY
-
-
-WRONG: dict[str, Any] = {
-    "no object": [],
-    "a text for steps": SAID.to_json() | {"steps": "x"},
-    "true for steps": SAID.to_json() | {"steps": True},
-    "steps below none": SAID.to_json() | {"steps": -2},
-    "no process": SAID.to_json() | {"process": ""},
-    "a number for a process": SAID.to_json() | {"process": 7},
-    "a negative number": SAID.to_json() | {"number": -1},
-    "too large": SAID.to_json() | {"checkpoint": 1 << 60},
-    "a broken checkpoint": SAID.to_json() | {"checkpoint": 1.5},
-    "unknown": SAID.to_json() | {"doing": "sleeps"},
-    "a list for doing": SAID.to_json() | {"doing": []},
-    "a store that is none": SAID.to_json() | {"store": None},
-    "a field too many": SAID.to_json() | {"more": 1},
-    "a field too few": {"process": "a", "doing": "waits", "number": 1},
-    "done is none": SAID.to_json() | {"done": None},
-    "a text within done": SAID.to_json() | {"done": {"steps": "x"}},
-    "no number of seconds": SAID.to_json() | {"done": {"longest_step_seconds": math.nan}},
-    "endless seconds": SAID.to_json() | {"done": {"compute_seconds": math.inf}},
-    "negative seconds": SAID.to_json() | {"done": {"wait_seconds": -1.0}},
-    "a text for a loss": SAID.to_json() | {"done": {"loss": "0.5"}},
-}
-
-
-@pytest.mark.parametrize("body", WRONG.values(), ids=WRONG)
-def test_what_no_member_says_is_refused_and_changes_nothing(body: Any) -> None:
-    run = Played("a", "b")
-    before = len(run.journal)
-    with pytest.raises(ValueError, match=r"."):
-        Say.from_json(json.loads(json.dumps(body)))
-    with pytest.raises(Refused, match="the body is not what a member says"):
-        RunHearing(run.leader).hear(MEMBER, Request("", json.dumps(body).encode()))
-    run.go_on(0.4, "a", "b")
-
-    assert len(run.journal) == before
-
-
-@pytest.mark.parametrize("body", [b"", b"\xff", b"[" * MOST_BYTES], ids=["nothing", "no text", "deep"])
-def test_what_is_no_json_is_refused(body: bytes) -> None:
-    with pytest.raises(Refused, match="the body is not what a member says"):
-        RunHearing(Played().leader).hear(MEMBER, Request("", body))
-
-
-def _made(**more: Any) -> dict[str, Any]:
-    return Answer().to_json() | {"generation": to_body(Generation(1, 1, ("a",), 0, True, (), "")) | more}
-
-
-NO_ANSWERS: dict[str, Any] = {
-    "nothing": {},
-    "null": None,
-    "a list for a generation": Answer().to_json() | {"generation": [1]},
-    "a text for the number": _made(number="2"),
-    "a text for the members": _made(members="a"),
-    "nobody": _made(members=[]),
-    "a stranger behind": _made(behind=["b"]),
-    "a generation with too little": Answer().to_json() | {"generation": {"number": 1}},
-    "a text for a measure": Answer().to_json() | {"measures": {"a": "fast"}},
-    "null for a flag": Answer().to_json() | {"is_over": None},
-}
-
-
-@pytest.mark.parametrize("body", NO_ANSWERS.values(), ids=NO_ANSWERS)
-def test_what_is_no_answer_is_told(body: Any) -> None:
-    with pytest.raises(ValueError, match=r"."):
-        Answer.from_json(json.loads(json.dumps(body)))

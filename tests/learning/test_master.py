@@ -194,6 +194,54 @@ def test_the_confirmed_checkpoint_is_that_of_the_newest_answer(played: Played, m
     assert member.confirmed() == 5
 
 
+SAME = Answer(attempt=1, checkpoint=6, is_same=True)
+
+
+def test_a_member_says_which_generation_it_knows_and_keeps_it(played: Played, member: Master) -> None:
+    waiting = wait(member)
+    whole = replace(ANSWER, measures={"a": 2.0}, nodes={"a": "n1"})
+    first = played.answer(ok(whole), lambda say: say.doing is Doing.WAITS)
+    assert (first.attempt, first.known) == (0, 0)
+    assert waiting.result() == Told(MADE, {"a": 2.0}, {"a": "n1"})
+    said = played.answer(ok(SAME), lambda say: say.known == 1, 2)
+    assert said.attempt == 1
+    until(lambda: member.confirmed() == 6)
+    assert not member.is_over(1)
+    played.answer(ok(replace(SAME, is_over=True)), calls=2)
+
+    assert member.is_over(1)
+    waiting = wait(member, after=1)
+    assert played.answer(ok(replace(SAME, is_over=True)), lambda say: say.doing is Doing.WAITS).known == 1
+    assert waiting.goes_on
+    played.answer(ok(Answer(LATER, attempt=1)))
+    assert waiting.result() == Told(LATER, {})
+
+
+def test_a_member_that_begins_anew_knows_nothing(played: Played, clock: Time) -> None:
+    for _ in range(2):
+        member = Master(lambda: played.address, "a token", "a", "127.0.0.1", clock)
+        waiting = wait(member)
+        first = played.answer(ok(ANSWER), lambda say: say.call == 1)
+        assert (first.attempt, first.known) == (0, 0)
+        waiting.result()
+        played.answer(ok(SAME), lambda say: say.known == 1)
+        member.close(None)
+
+
+@pytest.mark.parametrize("untold", [SAME, replace(SAME, attempt=2)], ids=["first", "of a later attempt"])
+def test_what_leaves_out_a_generation_that_was_not_told_is_asked_for_again(
+    played: Played, member: Master, untold: Answer
+) -> None:
+    waiting = wait(member)
+    if untold.attempt == 2:
+        played.answer(ok(replace(ANSWER, is_over=True)), calls=2)
+    played.answer(ok(untold), calls=2)
+    assert waiting.goes_on
+    played.answer(ok(Answer(LATER, attempt=2)))
+
+    assert waiting.result() == Told(LATER, {})
+
+
 def test_a_run_that_is_done_has_no_generation(played: Played, member: Master) -> None:
     played.reply = ok(Answer(MADE, is_done=True, attempt=2))
 

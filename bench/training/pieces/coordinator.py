@@ -15,7 +15,7 @@ from bench.training.pieces.place import Found, Place
 from jobs.application.calls import Request
 from jobs.application.master import HEARTBEAT_SECONDS
 from jobs.kinds.train.hearing import RunHearing
-from learning.lead.calls import MEMBER, Doing, Done, Say, Share
+from learning.lead.calls import MEMBER, Answer, Doing, Done, Say, Share
 from learning.lead.leader import Leader
 from learning.lead.master import COMPUTING_SECONDS
 from locality.training.generation_events import Event
@@ -57,7 +57,9 @@ class Crowd:
     def __init__(self, members: int) -> None:
         self._names = [NAME.format(number) for number in range(members)]
         self._now = self._next_tick = 0.0
-        self._number = self._call = 0
+        self._call = 0
+        self._known: dict[str, tuple[int, int]] = {}
+        """The attempt that has told each member a generation, and the number of that."""
         self._events: list[Event] = []
         rules = MemberRules(least=1, most=members)
         self._leader = Leader(1, rules, self._events.append, lambda: self._now)
@@ -91,12 +93,20 @@ class Crowd:
         done = Done(step, 1000, step * share.samples, 0.1 * step, 0.1 * step, 0.5, 0.2, share)
         waits = doing is Doing.WAITS
         store = "10.0.0.1:40000:key" if waits else ""
-        said = Say(
-            name, doing, 0 if waits else 1, -1 if waits else step, store=store, done=done, call=self._call, node=name
-        )
+        attempt, known = self._known.get(name, (0, 0))
+        number, steps = (0, -1) if waits else (1, step)
+        said = Say(name, doing, number, steps, store, "", 0, done, self._call, name, attempt, known)
         body = json.dumps(said.to_json()).encode()
-        _, cpu = _measure(lambda: json.dumps(self._hearing.hear(MEMBER, Request("", body, name))).encode())
+        began = time.thread_time()
+        content = json.dumps(self._hearing.hear(MEMBER, Request("", body, name))).encode()
+        cpu = time.thread_time() - began
+        self._note(name, Answer.from_json(json.loads(content)))
         return cpu
+
+    def _note(self, name: str, answer: Answer) -> None:
+        """A member keeps the generation that it was told."""
+        if answer.generation is not None:
+            self._known[name] = answer.age
 
     def _tick(self, costs: Costs) -> None:
         self._next_tick += HEARTBEAT_SECONDS

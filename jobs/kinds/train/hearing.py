@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 from hadoop.errors import HadoopError
 from jobs.application.calls import Gone, Refused, Request
 from jobs.application.coordinator import Hearing
-from learning.lead.calls import MEMBER, Say
+from jobs.kinds.train.said import read_said
+from learning.lead.calls import MEMBER
 from learning.lead.leader import Busy, Leader, Unwanted
 
 STOP = "/stop"
@@ -42,14 +43,15 @@ class RunHearing(Hearing):
             self.leader.stop()
             return None
         try:
-            say = Say.from_json(json.loads(request.body))
-        except (ValueError, RecursionError) as error:
+            say = read_said(request.body)
+        except (ValueError, RecursionError) as error:  # what msgspec raises is a ValueError
             raise Refused(f"the body is not what a member says: {error}") from None
         with self._lock:
             self._connections[say.process] = request.connection
             if self._stored_elsewhere:
                 self.written = max(self.written, say.checkpoint)
-                say = replace(say, checkpoint=0)
+        if self._stored_elsewhere and say.checkpoint:
+            say = replace(say, checkpoint=0)
         try:
             return self.leader.hear(say).to_json()
         except Busy as error:
@@ -62,4 +64,8 @@ class RunHearing(Hearing):
         with self._lock:
             gone = [process for process, last in self._connections.items() if last is connection]
         for process in gone:
-            self.leader.hang_up(process)
+            self.leader.hang_up(process, partial(self._has_another, process, connection))
+
+    def _has_another(self, process: str, connection: object) -> bool:
+        with self._lock:
+            return self._connections[process] is not connection
