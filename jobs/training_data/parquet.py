@@ -104,6 +104,8 @@ class HdfsParquet:
     def _open(self, file: File) -> pq.ParquetFile:
         try:
             opened = pq.ParquetFile(StoredFile(self._contents, file))
+        except MemoryError:
+            raise
         except (pa.ArrowException, ValueError, OSError) as error:
             reason = str(error).split("\n", 1)[0]
             raise LearningError(f"{file.path} cannot be read as Parquet: {reason}", "write it again") from None
@@ -116,6 +118,8 @@ class HdfsParquet:
         try:
             wanted = list(dict.fromkeys((*self._columns.inputs, self._columns.target)))
             table = self._opened[group.file].read_row_group(group.number, columns=wanted, use_threads=False)
+        except MemoryError:  # of pyarrow's exceptions, too; whoever asked may ask for less
+            raise
         except (pa.ArrowException, OSError) as error:
             reason = str(error).split("\n", 1)[0]
             raise LearningError(

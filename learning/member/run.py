@@ -242,8 +242,12 @@ class Run:
             vector = self._vector = StepVector(self._learner.size, rank, members, self._learner.dtype)
             pieces = self._own_numbers(step)
             for place, numbers in enumerate(pieces, start=1):
-                self._handed = MicroBatch(len(numbers) / whole, time.perf_counter())
-                yield self._samples.batch(numbers, partial(self._following, step, pieces[place:]))
+                began = time.perf_counter()
+                given = self._read(numbers, partial(self._following, step, pieces[place:]))
+                if self._micro_batch < size:
+                    break
+                self._handed = MicroBatch(len(numbers) / whole, began)
+                yield given
                 if self._has_batch():
                     raise LearningError("the loop did not call run.step", "call it once for each batch of the loop")
                 if mine.is_over():
@@ -253,6 +257,16 @@ class Run:
             else:
                 self._local_reads += sum(self._readers.count_local(numbers, mine.rank) for numbers in pieces)
                 return vector
+
+    def _read(self, numbers: list[int], following: Callable[[], list[int]]) -> Any:
+        """These samples; nothing, and smaller micro-batches from now on, when they do not fit into memory."""
+        try:
+            return self._samples.batch(numbers, following)
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            self._shrink(error)
+            return None
 
     def _has_batch(self) -> bool:
         """Whether the loop has got a batch that it did not call `step` for."""
@@ -320,7 +334,8 @@ class Run:
         try:
             self._micro_batch = halve(self._micro_batch)
         except ValueError:
-            raise LearningError(f"one sample does not fit into memory: {error}", "give the run more memory") from error
+            said = str(error) or type(error).__name__
+            raise LearningError(f"one sample does not fit into memory: {said}", "give the run more memory") from error
         print(f"nodewise: out of memory, so batches of {self._micro_batch} samples from now on", flush=True)
 
     def _shares(self, steps: Iterable[int]) -> dict[str, int]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch.utils.data import Dataset
@@ -100,6 +101,37 @@ def test_what_does_not_fit_into_memory_is_tried_in_halves(capsys: pytest.Capture
         "nodewise: out of memory, so batches of 16 samples from now on",
         "nodewise: out of memory, so batches of 8 samples from now on",
     ]
+
+
+class Narrow(Numbered):
+    """No more than so many samples can be read at once."""
+
+    def __init__(self, x: torch.Tensor, most: int, *, reads_ahead: bool) -> None:
+        super().__init__(x)
+        self._most = most
+        self.reads_ahead = reads_ahead
+
+    def batch_of(self, numbers: Sequence[int]) -> torch.Tensor:
+        if len(numbers) > self._most:
+            np.empty(1 << 60, np.uint8)  # what numpy says where memory ends
+        return torch.stack([self[number] for number in numbers])
+
+
+@pytest.mark.parametrize("reads_ahead", [False, True])
+def test_what_cannot_be_read_at_once_is_read_in_halves(reads_ahead: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    model, _ = train(lambda x: Narrow(x, 8, reads_ahead=reads_ahead), micro_batch=32)
+    expected, _ = plain()
+
+    assert all(map(torch.allclose, model.parameters(), expected.parameters()))
+    assert capsys.readouterr().out.splitlines() == [
+        "nodewise: out of memory, so batches of 16 samples from now on",
+        "nodewise: out of memory, so batches of 8 samples from now on",
+    ]
+
+
+def test_a_sample_that_cannot_be_read_for_want_of_memory_is_told_in_one_sentence() -> None:
+    with pytest.raises(LearningError, match=r"^one sample does not fit into memory: Unable to allocate .*: give the"):
+        train(lambda x: Narrow(x, 0, reads_ahead=True))
 
 
 def test_other_errors_of_the_program_are_its_own() -> None:

@@ -158,3 +158,16 @@ def test_a_large_read_is_made_of_pieces(root: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("jobs.training_data.contents.PIECE_BYTES", 100)
 
     assert HdfsParquet(Shelf(root), "/rows", COLUMNS).batch_of([39, 0])[1].tolist() == [39, 0]
+
+
+def test_a_row_group_that_does_not_fit_into_memory_is_not_called_broken(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise pa.ArrowMemoryError("malloc of size 2147483648 failed")
+
+    data = HdfsParquet(Shelf(root), "/rows", COLUMNS)
+    monkeypatch.setattr(pq.ParquetFile, "read_row_group", refuse)
+
+    with pytest.raises(MemoryError, match="malloc of size"):
+        data.batch_of([0])
