@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
+
+from learning.member.group import Broken
+
+LOOK_SECONDS = 0.1
+"""Between two looks whether a batch is still wanted."""
 
 
 class ReadAhead:
@@ -21,12 +26,22 @@ class ReadAhead:
         if numbers:
             self._expected = list(numbers), self._thread.submit(self._read, numbers)
 
-    def take(self, numbers: Sequence[int]) -> Any:
-        """These samples, which were read already if they were expected; whatever `read` raises."""
+    def take(self, numbers: Sequence[int], is_over: Callable[[], bool] = lambda: False) -> Any:
+        """These samples, which were read already if they were expected; whatever `read` raises.
+
+        Broken when `is_over()` meanwhile. The call of `read` goes on: who takes the same samples again gets what it
+        finds, and who takes others waits for its end.
+        """
         if self._expected is None or self._expected[0] != list(numbers):
             self.expect(numbers)
-        expected, self._expected = self._expected, None
-        return expected[1].result() if expected else self._read(numbers)
+        if self._expected is None:
+            return self._read(numbers)
+        found = self._expected[1]
+        while not wait([found], LOOK_SECONDS).done:
+            if is_over():
+                raise Broken("the generation is over")
+        self._expected = None
+        return found.result()
 
     def close(self) -> None:
         """Wait for a call of `read` that has begun, as Python must not end amid one."""

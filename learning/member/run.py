@@ -261,7 +261,7 @@ class Run:
     def _read(self, numbers: list[int], following: Callable[[], list[int]]) -> Any:
         """These samples; nothing, and smaller micro-batches from now on, when they do not fit into memory."""
         try:
-            return self._samples.batch(numbers, following)
+            return self._samples.batch(numbers, following, self._membership.is_over)
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise

@@ -46,11 +46,19 @@ class Samples:
         """What the data set tells of what it holds, empty when it does not."""
         return str(getattr(self._data, "fingerprint", "")) if not self._are_tensors else ""
 
-    def batch(self, numbers: Sequence[int], following: Callable[[], Sequence[int]] | None = None) -> Any:
-        """These samples, as a data loader would give them; `following` finds those that are likely to be next."""
+    def batch(
+        self,
+        numbers: Sequence[int],
+        following: Callable[[], Sequence[int]] | None = None,
+        is_over: Callable[[], bool] = lambda: False,
+    ) -> Any:
+        """These samples, as a data loader would give them; `following` finds those that are likely to be next.
+
+        Where they are read in a thread, Broken when `is_over()` before they are there.
+        """
         if self._ahead is None:
             return self._read(numbers)
-        found = self._ahead.take(numbers)
+        found = self._ahead.take(numbers, is_over)
         self._ahead.expect(following() if following else ())
         return found
 

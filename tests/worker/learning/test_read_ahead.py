@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 import torch
 
 from learning.errors import LearningError
+from learning.lead.lead import Alone, Told
+from learning.member.group import Broken
 from learning.member.read_ahead import ReadAhead
 from learning.member.run import Run
+from learning.member.surroundings import Surroundings
 
 SECONDS = 20.0
 
@@ -80,6 +83,20 @@ def test_an_error_comes_as_it_is_and_the_next_batch_is_read() -> None:
     ahead.close()
 
 
+def test_a_batch_that_nobody_waits_for_any_more_is_read_once_and_taken_later() -> None:
+    source = Source()
+    source.gate.clear()
+    ahead = ReadAhead(source)
+
+    with pytest.raises(Broken, match="the generation is over"):
+        ahead.take([1, 2], source.began.is_set)
+    source.gate.set()
+
+    assert ahead.take([1, 2]) == [10, 20]
+    assert source.read == [[1, 2]]
+    ahead.close()
+
+
 class Images:
     """A data set that is read ahead."""
 
@@ -102,9 +119,10 @@ class Images:
         return torch.ones(len(numbers), 1)
 
 
-def train(data: Images) -> None:
+def train(data: Images, around: Surroundings | None = None) -> None:
     model = torch.nn.Linear(1, 1)
-    with Run(model, torch.optim.SGD(model.parameters(), lr=0.1), data, batch=10, epochs=2, micro_batch=5) as run:
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with Run(model, optimizer, data, batch=10, epochs=2, micro_batch=5, surroundings=around) as run:
         for x in run:
             data.taken += len(x)
             run.step(lambda: model(x).pow(2).mean())  # noqa: B023 called at once
@@ -125,3 +143,41 @@ def test_a_run_ends_with_the_error_of_its_data_and_no_thread_is_left() -> None:
         train(Images(broken=20))
 
     assert not [one for one in threading.enumerate() if one.name.startswith("read ahead")]
+
+
+class Hanging(Images):
+    """Its first batch is read only once a second generation has begun."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.began, self.gate = threading.Event(), threading.Event()
+
+    def batch_of(self, numbers: Sequence[int]) -> torch.Tensor:
+        self.began.set()
+        assert self.gate.wait(SECONDS), "nobody has given up this read"
+        return super().batch_of(numbers)
+
+
+class Ending(Alone):
+    """The first generation ends amid a read."""
+
+    def __init__(self, data: Hanging) -> None:
+        super().__init__()
+        self._data = data
+
+    def is_over(self, number: int) -> bool:
+        return number == 1 and self._data.began.is_set()
+
+    def next_generation(self, after: int, steps: int, store: Callable[[], str]) -> Told:
+        if after:
+            self._data.gate.set()
+        return super().next_generation(after, steps, store)
+
+
+def test_a_read_that_hangs_is_given_up_with_its_generation_and_its_step_is_done_in_the_next() -> None:
+    data = Hanging()
+
+    train(data, Surroundings(Ending(data), None))
+
+    assert sorted(data.read) == sorted([*range(50)] * 2)
+    assert data.taken == 100
