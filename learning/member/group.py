@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch.distributed import AllreduceOptions, BroadcastOptions, PrefixStore, ProcessGroupGloo
 
-from learning.member.store import StoreClient
+from learning.member.store import StoreClient, name_of
 
 TIMEOUT = timedelta(minutes=30)
 """Of gloo, which gives up on slow members, too: who leads a run ends the generations of those that are lost earlier."""
@@ -145,6 +145,6 @@ def _join(place: Place, is_over: Callable[[], bool]) -> ProcessGroupGloo:
     options._devices = [ProcessGroupGloo.create_device(hostname=place.host)]
     store = StoreClient(place.store, is_over)
     try:
-        return ProcessGroupGloo(PrefixStore(f"generation {place.number}", store), place.rank, place.size, options)
+        return ProcessGroupGloo(PrefixStore(name_of(place.number), store), place.rank, place.size, options)
     finally:
         store.close()

@@ -53,6 +53,7 @@ class Membership:
             return None
         made = told.generation
         self.number, self.members = made.number, made.members
+        self._store.keep(made.number)
         self._group = Group(Place(made.number, self.rank, len(made.members), made.store, self._lead.host), self.is_over)
         self._group.form()
         return told

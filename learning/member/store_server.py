@@ -4,6 +4,7 @@ It reads a secret from its first line of input and prints its port. A request is
 
     {"secret": ..., "set": NAME, "value": HEX}         {}
     {"secret": ..., "get": NAME, "seconds": S}         {"value": HEX}, or {"value": null} when it is not there after S
+    {"secret": ..., "keep": START}                     {}; values whose names begin otherwise are forgotten
 
 Standard library only, so it is small and begins at once.
 """
@@ -54,6 +55,11 @@ class Values:
                 self._changed.wait(left)
             return self._values.get(name)
 
+    def keep(self, start: str) -> None:
+        """Forget all whose names begin otherwise."""
+        with self._changed:
+            self._values = {name: value for name, value in self._values.items() if name.startswith(start)}
+
 
 class _Handler(socketserver.StreamRequestHandler):
     server: _Server
@@ -72,6 +78,9 @@ class _Handler(socketserver.StreamRequestHandler):
             raise ValueError("a stranger")
         if "set" in asked:
             self.server.values.put(str(asked["set"]), str(asked["value"]))
+            return {}
+        if "keep" in asked:
+            self.server.values.keep(str(asked["keep"]))
             return {}
         return {"value": self.server.values.get(str(asked["get"]), float(str(asked["seconds"])))}
 

@@ -14,10 +14,13 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from torch.distributed import PrefixStore
 
 from learning.errors import LearningError
+from learning.lead.lead import Alone, Told
 from learning.member.group import Broken, Group, Place
-from learning.member.store import Store, StoreClient
+from learning.member.membership import Membership
+from learning.member.store import Store, StoreClient, name_of
 
 HOST = "127.0.0.1"
 ROOT = Path(__file__).resolve().parents[3]
@@ -53,6 +56,58 @@ def test_what_one_member_tells_another_hears(store: Store) -> None:
     assert heard == [bytes(range(256))]
     for one in (first, second):
         one.close()
+
+
+class Offering(Alone):
+    """Members of its generations find each other at the store that was offered last."""
+
+    address = ""
+
+    def next_generation(self, after: int, steps: int, store: Callable[[], str]) -> Told:
+        self.address = store()
+        return super().next_generation(after, steps, store)
+
+
+def test_a_new_generation_makes_its_members_stores_forget_those_before() -> None:
+    lead = Offering()
+    membership = Membership(lead)
+    membership.form(0)
+    of_all = client(lead.address)
+    for number in (1, 2, 21):  # of the next one, members may have told something before this one hears of it
+        PrefixStore(name_of(number), of_all).set("rank 0", "here")
+    membership.give_up()
+
+    membership.form(0)
+
+    values = [of_all._ask({"get": f"generation {number}/rank 0", "seconds": 0})["value"] for number in (1, 2, 21)]
+    assert values == [None, b"here".hex(), None]
+    of_all.close()
+    membership.leave(None)
+
+
+def test_what_can_be_forgotten_leaves_room(store: Store) -> None:
+    """As with many members and many generations."""
+    one = client(store.offer())
+    for number in range(1, 5):
+        for rank in range(256):
+            one.set(f"{name_of(number)}/{rank}", bytes(70_000))
+        store.keep(number)
+
+    assert rss_of(_process_of(store)) < 120 << 20
+    one.close()
+
+
+def rss_of(pid: int) -> int:
+    """Bytes of memory that a process has now."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_a_store_that_does_not_answer_is_left_alone(store: Store) -> None:
+    store.offer()
+    os.kill(_process_of(store), signal.SIGKILL)
+    until(lambda: store._process is not None and store._process.poll() is not None)
+
+    store.keep(1)
 
 
 def test_waiting_ends_with_the_generation(store: Store) -> None:
