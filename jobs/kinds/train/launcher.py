@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 from jobs.kinds.train.carried import Carried
 from jobs.kinds.train.launcher_settings import LauncherSettings
 from jobs.kinds.train.where import Where
-from jobs.worker.sessions import die_with_parent, signal_session
+from jobs.worker.sessions import die_with_parent, signal_session, status_of
 from learning.lead.calls import MEMBER, Doing, Say
 from learning.member.surroundings import write
 
@@ -187,7 +187,7 @@ def _run(settings: LauncherSettings, environment: Mapping[str, str], process: st
 
 def _attend(program: subprocess.Popen[bytes], carrier: _Carrier) -> int:
     """Until the program has ended, or its run; a signal's number counts from 128 on."""
-    while (status := program.poll()) is None:
+    while (status := status_of(program)) is None:
         if carrier.is_over:
             print("the run has ended: its folder is not there any more", flush=True)
             return 0
@@ -198,7 +198,7 @@ def _attend(program: subprocess.Popen[bytes], carrier: _Carrier) -> int:
 def _end(program: subprocess.Popen[bytes]) -> None:
     """End the program with all that it has started: SIGTERM, then SIGKILL."""
     try:
-        if program.poll() is None:
+        if status_of(program) is None:
             signal_session(program, signal.SIGTERM)
             until = time.monotonic() + END_SECONDS
             while signal_session(program, 0) and time.monotonic() < until:

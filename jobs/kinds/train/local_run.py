@@ -23,7 +23,7 @@ from jobs.application.status import JobStatus
 from jobs.errors import JobError
 from jobs.kinds.train.hearing import RunHearing
 from jobs.kinds.train.news import LEFT_EARLY, left_early, sentence
-from jobs.worker.sessions import die_with_parent, signal_session
+from jobs.worker.sessions import die_with_parent, signal_session, status_of
 from jobs.worker.threads import ONE_THREAD
 from learning.lead.leader import Leader
 from learning.member.surroundings import write
@@ -152,7 +152,7 @@ class LocalRun:
             return
         self._let_end(leader)
         for name, member in leader.members().items():
-            if self._processes[name].returncode == 0 and (early := left_early(name, member)):
+            if status_of(self._processes[name]) == 0 and (early := left_early(name, member)):
                 raise JobError(early, remedy=LEFT_EARLY)
         few = (
             f"{left} of {self._members} processes are left before the run is done, and it needs at least {self._least}"
@@ -166,19 +166,19 @@ class LocalRun:
         """Let those end that have said their last word: what they print then tells more."""
         ending = [self._processes[name] for name, member in leader.members().items() if member.has_ended]
         until = time.monotonic() + END_SECONDS
-        while any(one.poll() is None for one in ending) and time.monotonic() < until:
+        while any(status_of(one) is None for one in ending) and time.monotonic() < until:
             time.sleep(TICK_SECONDS)
 
     def _running(self) -> list[str]:
         lost = set(self._lost)
-        return [name for name, one in self._processes.items() if name not in lost and one.poll() is None]
+        return [name for name, one in self._processes.items() if name not in lost and status_of(one) is None]
 
     def _look_for_ended(self, leader: Leader) -> None:
         members = leader.members()
         for name, process in self._processes.items():
             has_said = name in members and members[name].has_ended
-            if process.returncode is not None and not has_said:
-                leader.lose(name, f"exit status {process.returncode}")
+            if (status := status_of(process)) is not None and not has_said:
+                leader.lose(name, f"exit status {status}")
 
     def _read(self, name: str, lines: IO[str]) -> None:
         for line in lines:
