@@ -20,11 +20,11 @@ class Learner(Protocol):
     def apply(self, gradient: torch.Tensor) -> None:
         """Make one step of the optimizer with this gradient."""
 
-    def state(self) -> bytes:
-        """All that the next steps depend on."""
+    def state(self, before: bytes = b"") -> bytes:
+        """All that the next steps depend on, behind `before`: to put that there later would copy it all."""
 
-    def load(self, state: bytes) -> None:
-        """Continue from a state; LearningError when it is of another model."""
+    def load(self, state: bytes | memoryview) -> None:
+        """Continue from a state, which is given away if it can be written; LearningError for one of another model."""
 
     def values(self) -> tuple[torch.Tensor, torch.Tensor]:
         """What members average after steps of their own, as two new flat vectors of `dtype`.

@@ -59,11 +59,12 @@ class GluonBlock:
             one.grad()[:] = part.numpy()
         self._optimizer.step()
 
-    def state(self) -> bytes:
+    def state(self, before: bytes = b"") -> bytes:
         """The net's numbers, and the state of the optimizer."""
-        return to_bytes({"net": [_torch(one.data()) for one in self._all], "optimizer": self._optimizer.state()})
+        told = {"net": [_torch(one.data()) for one in self._all], "optimizer": self._optimizer.state()}
+        return to_bytes(told, before)
 
-    def load(self, state: bytes) -> None:
+    def load(self, state: bytes | memoryview) -> None:
         """Continue from a state; LearningError when it is of another net."""
         try:
             told = from_bytes(state)

@@ -59,11 +59,11 @@ class TorchModule:
         if self._scheduler is not None:
             self._scheduler.step()
 
-    def state(self) -> bytes:
+    def state(self, before: bytes = b"") -> bytes:
         """The states of model, optimizer and scheduler."""
-        return to_bytes({name: part.state_dict() for name, part in self._named()})
+        return to_bytes({name: part.state_dict() for name, part in self._named()}, before)
 
-    def load(self, state: bytes) -> None:
+    def load(self, state: bytes | memoryview) -> None:
         """Continue from a state; LearningError when it is of another model."""
         try:
             loaded = from_bytes(state)

@@ -26,6 +26,8 @@ FORM_SECONDS = 70.0
 SHORT_PAUSE_SECONDS, LONG_PAUSE_SECONDS = 0.0002, 0.002
 SHORT_PAUSES = 50
 RELEASE_SECONDS = 0.2
+PIECE_BYTES = 1 << 24
+"""What is spread at once."""
 
 
 class Broken(Exception):
@@ -80,16 +82,21 @@ class Group:
             gloo = self._gloo
             self._finish(lambda: gloo.allreduce([vector], AllreduceOptions()))
 
-    def spread(self, content: bytes | None) -> bytes:
-        """What rank 0 gives, at all members; the others give None."""
+    def spread(self, content: bytes | None) -> bytes | bytearray:
+        """What rank 0 gives, at all members; the others give None.
+
+        It is sent in pieces, so that nobody has it in memory more than once.
+        """
         size = torch.tensor([len(content or b"")], dtype=torch.int64)
         self._spread(size)
-        whole = torch.zeros(int(size), dtype=torch.uint8)
-        if content:
-            whole = torch.frombuffer(bytearray(content), dtype=torch.uint8)
-        self._spread(whole)
-        found: bytes = whole.numpy().tobytes()
-        return found
+        found = bytearray(0 if content else int(size))
+        for begin in range(0, int(size), PIECE_BYTES):
+            end = min(begin + PIECE_BYTES, int(size))
+            if content:
+                self._spread(torch.frombuffer(bytearray(content[begin:end]), dtype=torch.uint8))
+            else:
+                self._spread(torch.frombuffer(found, dtype=torch.uint8, count=end - begin, offset=begin))
+        return content or found
 
     def abandon(self) -> threading.Thread:
         """Give it up; its connections end in the thread that is answered, which takes as long as a peer is frozen."""

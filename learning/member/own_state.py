@@ -42,21 +42,22 @@ class OwnState:
 
     def pack(self) -> bytes:
         """All of it."""
-        return self._join(self._learner.state())
+        return self._learner.state(self.pack_plan())
 
     def pack_plan(self) -> bytes:
         """What members know of the run, without the learner's state."""
-        return self._join(b"")
+        told = {"format": FORMAT, "run": self._run, "ends": self._ends, "plan": self._plan.to_json(), "loss": self.loss}
+        return frame({**told, "rounds": self._rounds.to_json()}, [])
 
     def load(self, content: bytes) -> None:
         """Continue from what `pack` gave; LearningError when it is of another model, or of other data."""
         head, state = _split(content)
         self._load(head, state)
 
-    def take_over(self, content: bytes, *, is_behind: bool) -> None:
+    def take_over(self, content: bytes | bytearray, *, is_behind: bool) -> None:
         """Know of the run what rank 0 does, whose `pack` or `pack_plan` this is; who `is_behind` has its state, too.
 
-        LearningError when it trains something else.
+        Memory that can be written is given away to it. LearningError when it trains something else.
         """
         head, state = _split(content)
         self._check({**head["run"], **head["ends"]}, {**self._run, **self._ends}, "another member trains")
@@ -65,7 +66,7 @@ class OwnState:
         else:
             self._load_plan(head)
 
-    def _load(self, head: Mapping[str, Any], state: bytes) -> None:
+    def _load(self, head: Mapping[str, Any], state: memoryview) -> None:
         self._check(head["run"], self._run, "the state is of a run")
         self._learner.load(state)
         self._load_plan(head)
@@ -74,10 +75,6 @@ class OwnState:
         self._plan.load(head["plan"])
         self._rounds.load(head.get("rounds"))
         self.loss = head["loss"]
-
-    def _join(self, state: bytes) -> bytes:
-        told = {"format": FORMAT, "run": self._run, "ends": self._ends, "plan": self._plan.to_json(), "loss": self.loss}
-        return frame({**told, "rounds": self._rounds.to_json()}, [state])
 
     def _check(self, theirs: Mapping[str, Any], own: Mapping[str, Any], what: str) -> None:
         for name, value in own.items():
@@ -88,7 +85,7 @@ class OwnState:
                 )
 
 
-def _split(content: bytes) -> tuple[dict[str, Any], bytes]:
+def _split(content: bytes | bytearray) -> tuple[dict[str, Any], memoryview]:
     """What all know, and the learner's state; LearningError when it is something else."""
     try:
         head, rest = unframe(content)
@@ -96,4 +93,4 @@ def _split(content: bytes) -> tuple[dict[str, Any], bytes]:
             raise ValueError(f"its format is {head['format']}")
     except (ValueError, RecursionError, KeyError, TypeError) as error:
         raise LearningError(f"a state cannot be read: {error}", "begin a new run") from error
-    return head, bytes(rest)
+    return head, rest

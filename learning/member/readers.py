@@ -49,7 +49,7 @@ class Readers:
         node_of = [nodes.get(member, "") for member in members]
         return frame({"places": places.nodes, "node_of": node_of}, [places.of_sample.tobytes()])
 
-    def load(self, content: bytes) -> None:
+    def load(self, content: bytes | bytearray) -> None:
         """Go by what rank 0 has packed."""
         if not content:
             self._holders = None

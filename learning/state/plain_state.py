@@ -13,10 +13,9 @@ from typing import Any
 
 import torch
 
-from learning.state.framed import frame, unframe
+from learning.state.framed import ALIGNED, frame, unframe
 
 _PLAIN = (bool, int, float, str, type(None))
-_ALIGNED = 16
 _DTYPES: dict[str, torch.dtype] = {
     name: getattr(torch, name)
     for name in (
@@ -27,25 +26,33 @@ _DTYPES: dict[str, torch.dtype] = {
 """Others are refused: PyTorch ends the process when it is to read quantized numbers from bytes."""
 
 
-def to_bytes(value: Any) -> bytes:
-    """TypeError when something in it is of another kind."""
+def to_bytes(value: Any, before: bytes = b"") -> bytes:
+    """With `before` before it; TypeError when something in it is of another kind. Numbers are copied once."""
     tensors: list[Any] = []
-    return frame(_describe(value, tensors), tensors)
+    return frame(_describe(value, tensors), tensors, before)
 
 
-def from_bytes(content: bytes) -> Any:
+def from_bytes(content: bytes | memoryview) -> Any:
     """What `to_bytes` was given, with tuples as they were; ValueError when the bytes are anything else.
 
-    All tensors share one piece of memory, no two of them the same part of it: it stays as long as any of them.
+    All tensors share one piece of memory, no two of them the same part of it: it stays as long as any of them. It is
+    the memory of `content` where that can be written, so whoever gives such a one uses it no more.
     """
     try:
         description, rest = unframe(content)
-        reader = _Reader(bytearray(rest))
+        reader = _Reader(rest if _is_usable(rest) else bytearray(rest))
         value = reader.read(description)
     except RecursionError:
         raise ValueError("the description is nested too deeply") from None
     reader.close()
     return value
+
+
+def _is_usable(memory: memoryview) -> bool:
+    """Whether tensors can lie in it."""
+    if memory.readonly or not memory.nbytes:
+        return False
+    return bool(torch.frombuffer(memory, dtype=torch.uint8).data_ptr() % ALIGNED == 0)
 
 
 def _describe(value: Any, tensors: list[Any]) -> Any:
@@ -71,14 +78,14 @@ def _describe_tensor(value: torch.Tensor, tensors: list[Any]) -> Any:
         raise TypeError(f"a tensor of layout {layout} cannot be a part of a state: take its to_dense()")
     plain = value.detach().resolve_conj().resolve_neg().cpu().contiguous()
     if size := plain.numel() * plain.element_size():
-        tensors += [plain.reshape(-1).view(torch.uint8).numpy(), bytes(-size % _ALIGNED)]
+        tensors += [plain.reshape(-1).view(torch.uint8).numpy(), bytes(-size % ALIGNED)]
     return {"tensor": name, "shape": list(plain.shape)}
 
 
 class _Reader:
     """Takes the tensors' numbers in their order."""
 
-    def __init__(self, content: bytearray) -> None:
+    def __init__(self, content: bytearray | memoryview) -> None:
         self._content = content
         self._begin = 0
 
@@ -118,7 +125,7 @@ class _Reader:
         if not all(type(one) is int and one >= 0 for one in shape):
             raise ValueError(f"no tensor has the shape {shape!r:.100}")
         count, width, begin = math.prod(shape), torch.empty(0, dtype=dtype).element_size(), self._begin
-        taken = count * width + -count * width % _ALIGNED
+        taken = count * width + -count * width % ALIGNED
         if taken > len(self._content) - begin:
             raise ValueError(f"a tensor of {taken} bytes has {len(self._content) - begin}")
         self._begin += taken

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+from learning.state.framed import frame
 from learning.state.plain_state import _DTYPES, from_bytes, to_bytes
 
 VALUES: list[Any] = [
@@ -168,3 +169,26 @@ def test_bytes_that_are_no_state_are_refused(wrong: bytes) -> None:
 def test_what_a_tensor_lacks_is_said() -> None:
     with pytest.raises(ValueError, match=f"a tensor of {2**62} bytes has 16"):
         from_bytes(tensor(shape=[2**60]))
+
+
+def test_memory_that_can_be_written_is_used_in_place_and_other_memory_is_not() -> None:
+    """What stands before has any length that `frame` gives."""
+    given = {"a": torch.arange(5.0), "b": [torch.arange(3)]}
+    before = frame({"what": "stands before"}, [])
+    content = bytearray(to_bytes(given, before))
+
+    ours = from_bytes(memoryview(content)[len(before) :])
+    copied = from_bytes(memoryview(bytes(content))[len(before) :])
+    content[-16:-8] = (77).to_bytes(8, "little")
+
+    assert ours["b"][0].tolist() == [0, 1, 77]
+    assert copied["b"][0].tolist() == [0, 1, 2] and copied["a"].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_memory_at_an_odd_place_is_copied() -> None:
+    content = bytearray(b"." + to_bytes({"a": torch.arange(5.0)}))
+
+    found = from_bytes(memoryview(content)[1:])["a"]
+    content[-32:] = bytes(32)
+
+    assert found.tolist() == [0, 1, 2, 3, 4]
