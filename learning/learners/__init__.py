@@ -35,3 +35,9 @@ class Learner(Protocol):
 
     def set_values(self, parameters: torch.Tensor, others: torch.Tensor) -> None:
         """Continue from what `values` gave, or from means of it."""
+
+    def counts(self) -> bytes:
+        """What steps may change and no mean makes sense of, such as buffers of whole numbers; empty without any."""
+
+    def set_counts(self, counts: bytes | bytearray) -> None:
+        """Continue from what another member's `counts` gave."""

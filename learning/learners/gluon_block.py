@@ -91,6 +91,13 @@ class GluonBlock:
                 one[:] = found[begin : begin + one.size].view(one.shape).numpy()
                 begin += one.size
 
+    def counts(self) -> bytes:
+        """None: what a net of Gluon has beside what it trains and averages, no step changes."""
+        return b""
+
+    def set_counts(self, counts: bytes | bytearray) -> None:
+        """Nothing to continue from."""
+
     def _others(self) -> list[mxnet.nd.NDArray]:
         running = [one.data() for one in self._all if one.name.endswith(_RUNNING)]
         return [*running, *self._optimizer.moments()]

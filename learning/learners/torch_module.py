@@ -88,9 +88,26 @@ class TorchModule:
                 for one, part in _parts(given, found):
                     one.copy_(part)
 
+    def counts(self) -> bytes:
+        """The buffers of which `values` has nothing, such as `num_batches_tracked`."""
+        counts = self._counts()
+        return to_bytes(counts) if counts else b""
+
+    def set_counts(self, counts: bytes | bytearray) -> None:
+        """Continue from what another member's `counts` gave."""
+        with torch.no_grad():
+            for one, theirs in zip(self._counts(), from_bytes(counts), strict=True):
+                one.copy_(theirs)
+
+    def _counts(self) -> list[torch.Tensor]:
+        """Of buffers that the state has: those that it lacks are the same at all members, or of no account."""
+        stored = self._model.state_dict(keep_vars=True)
+        buffers = [(name, one) for name, one in self._model.named_buffers() if name in stored]
+        return [one for name, one in buffers if not _is_running(name, one)]
+
     def _others(self) -> list[torch.Tensor]:
         """Counts of steps are left out: they are the same at all members."""
-        running = [one for name, one in self._model.named_buffers() if name.rpartition(".")[2].startswith(_RUNNING)]
+        running = [one for name, one in self._model.named_buffers() if _is_running(name, one)]
         states = [self._optimizer.state.get(one, {}) for one in self._parameters]
         moments = [value for state in states for name, value in sorted(state.items()) if name != _COUNT]
         return [one for one in [*running, *moments] if torch.is_tensor(one) and one.is_floating_point()]
@@ -124,6 +141,11 @@ class TorchModule:
     def _named(self) -> list[tuple[str, Any]]:
         named = [("model", self._model), ("optimizer", self._optimizer), ("scheduler", self._scheduler)]
         return [(name, part) for name, part in named if part is not None]
+
+
+def _is_running(name: str, buffer: torch.Tensor) -> bool:
+    """Whether it is a running mean or variance."""
+    return name.rpartition(".")[2].startswith(_RUNNING) and buffer.is_floating_point()
 
 
 def _parts(tensors: Sequence[torch.Tensor], vector: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:

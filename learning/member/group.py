@@ -82,20 +82,20 @@ class Group:
             gloo = self._gloo
             self._finish(lambda: gloo.allreduce([vector], AllreduceOptions()))
 
-    def spread(self, content: bytes | None) -> bytes | bytearray:
-        """What rank 0 gives, at all members; the others give None.
+    def spread(self, content: bytes | None, root: int = 0) -> bytes | bytearray:
+        """What the member of rank `root` gives, at all members; the others give None.
 
         It is sent in pieces, so that nobody has it in memory more than once.
         """
         size = torch.tensor([len(content or b"")], dtype=torch.int64)
-        self._spread(size)
+        self._spread(size, root)
         found = bytearray(0 if content else int(size))
         for begin in range(0, int(size), PIECE_BYTES):
             end = min(begin + PIECE_BYTES, int(size))
             if content:
-                self._spread(torch.frombuffer(bytearray(content[begin:end]), dtype=torch.uint8))
+                self._spread(torch.frombuffer(bytearray(content[begin:end]), dtype=torch.uint8), root)
             else:
-                self._spread(torch.frombuffer(found, dtype=torch.uint8, count=end - begin, offset=begin))
+                self._spread(torch.frombuffer(found, dtype=torch.uint8, count=end - begin, offset=begin), root)
         return content or found
 
     def abandon(self) -> threading.Thread:
@@ -122,10 +122,10 @@ class Group:
                 pythonapi.Py_DecRef(py_object(one))
         self._gloo = self._work = None
 
-    def _spread(self, tensor: torch.Tensor) -> None:
+    def _spread(self, tensor: torch.Tensor, root: int) -> None:
         if self._gloo is not None and tensor.numel():
             gloo, options = self._gloo, BroadcastOptions()
-            options.rootRank = 0
+            options.rootRank = root
             self._finish(lambda: gloo.broadcast([tensor], options))
 
     def _finish(self, start: Callable[[], Any]) -> None:

@@ -3,12 +3,14 @@
     theta = theta at the start + sum over the members of (b_i / B) * what member i has changed
 
 b_i of the B samples of the round are member i's own. The moments of the optimizer, and running means and variances, are
-averaged likewise. So members are equal again at the end of each round, bit for bit, and any of them can hand its state
-on. A round ends with its epoch at the latest. One of a single step is made as if there were no rounds: it is exact.
+averaged likewise. Other buffers, such as counts, become those of the member that computed most samples. So members are
+equal again at the end of each round, bit for bit, and any of them can hand its state on. A round ends with its epoch at
+the latest. One of a single step is made as if there were no rounds: it is exact.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -87,6 +89,16 @@ class Rounds:
             torch.mul(torch.cat([parameters - self._start, others]), weight, out=vector.gradient)
             vector.add(self._loss / self._samples, weight, self._seconds)
         return vector
+
+    def level(self, mine: Membership, samples: Mapping[str, int]) -> None:
+        """Let all have what cannot be averaged as the member has it that computed most samples; Broken when it breaks.
+
+        `samples` are those of each member in the round.
+        """
+        own = self._learner.counts()
+        if own:
+            most = max(range(len(mine.members)), key=lambda rank: samples[mine.members[rank]])
+            self._learner.set_counts(mine.group.spread(own if mine.rank == most else None, most))
 
     def end(self, vector: StepVector) -> None:
         """Continue from the average."""

@@ -300,6 +300,7 @@ class Run:
         if len(steps) == 1:
             self._learner.apply(vector.gradient)
         else:
+            self._rounds.level(mine, samples)
             self._rounds.end(vector)
         seconds = dict(zip(mine.members, (one / len(steps) for one in heard.seconds), strict=True))
         self._plan.see(steps[-1], {name: round(one / len(steps)) for name, one in samples.items()}, seconds)

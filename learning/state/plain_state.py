@@ -32,7 +32,7 @@ def to_bytes(value: Any, before: bytes = b"") -> bytes:
     return frame(_describe(value, tensors), tensors, before)
 
 
-def from_bytes(content: bytes | memoryview) -> Any:
+def from_bytes(content: bytes | bytearray | memoryview) -> Any:
     """What `to_bytes` was given, with tuples as they were; ValueError when the bytes are anything else.
 
     All tensors share one piece of memory, no two of them the same part of it: it stays as long as any of them. It is

@@ -258,9 +258,16 @@ def test_auto_follows_the_network(leader: Leader, monkeypatch: pytest.MonkeyPatc
     assert run.starts() == [*range(14), 21, 24, 32, 36, 44, *range(48, 72)]
 
 
+class Normalising(torch.nn.BatchNorm1d):  # type: ignore[misc] # PyTorch has no types here
+    """It lets a single sample, as a member may have on a busy machine, through as it is: PyTorch refuses that."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x) if len(x) > 1 else x
+
+
 def test_running_means_of_normalisation_are_averaged_too(leader: Leader) -> None:
     run = played("local:4")
-    run.make = network("Adam", lambda: torch.nn.BatchNorm1d(8))
+    run.make = network("Adam", lambda: Normalising(8))
 
     run.play(leader)
 
@@ -268,6 +275,31 @@ def test_running_means_of_normalisation_are_averaged_too(leader: Leader) -> None
     assert first["1.running_mean"].abs().max() > 0.01
     for one in others:
         assert all(torch.equal(one[name], first[name]) for name in ("1.running_mean", "1.running_var"))
+
+
+class Counting(torch.nn.Module):  # type: ignore[misc] # PyTorch has no types here
+    """Counts the samples that it has seen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(1, dtype=torch.int64))
+        self.register_buffer("scratch", torch.zeros(1, dtype=torch.int64), persistent=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.seen += len(x)
+        self.scratch += len(x)
+        return x
+
+
+def test_other_buffers_become_those_of_the_member_that_computed_most(leader: Leader) -> None:
+    run = played("local:5")
+    run.make = network("Adam", Counting)
+
+    run.play(leader)
+
+    most = sum(max(map(len, own.values())) for own in run.parts().values())
+    assert {int(one[1].seen) for one in run.found.values()} == {most}
+    assert len({int(one[1].scratch) for one in run.found.values()}) > 1
 
 
 def test_members_that_average_otherwise_are_refused(leader: Leader) -> None:
