@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import socket
 import subprocess
 import sys
@@ -234,6 +235,32 @@ def test_the_service_and_the_agent_see_no_ssh_key_and_write_into_their_own_folde
     assert "InaccessiblePaths={{ infosvc_hidden_dirs | join(' ') }}" in service
     assert {"PrivateUsers=yes", "ReadOnlyPaths={{ nodewise_home }}"} <= set(agent)
     assert "InaccessiblePaths={{ agent_ssh_dir }}" in agent
+
+
+def start_command(unit: str) -> list[str]:
+    """What systemd runs for the unit's ExecStart."""
+    (line,) = [line for line in unit.replace("\\\n", "").splitlines() if line.startswith("ExecStart=")]
+    return [word.replace("$$", "$") for word in shlex.split(line.removeprefix("ExecStart="))]
+
+
+def test_an_agent_that_is_not_enrolled_yet_waits_for_its_program_and_then_is_it(tmp_path: Path) -> None:
+    text = (ROLES / "agent/templates/nodewise-agent.service.j2").read_text()
+    unit = Environment(autoescape=True).from_string(text).render(agent_directory=tmp_path)
+    with subprocess.Popen(start_command(unit), stdout=subprocess.PIPE, text=True) as process:
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.5)
+
+        (tmp_path / "new").mkdir()
+        (tmp_path / "new" / "agent.pyz").write_text("import os, sys\nprint(os.getpid(), *sys.argv)\n")
+        (tmp_path / "current").symlink_to("new")
+        told, _ = process.communicate(timeout=30)
+
+    assert told.split() == [
+        str(process.pid),
+        f"{tmp_path}/current/agent.pyz",
+        "--settings",
+        f"{tmp_path}/settings.json",
+    ]
 
 
 def test_the_agent_has_the_proc_of_its_machine_as_containers_with_lxcfs_need_it() -> None:
