@@ -33,7 +33,7 @@ def cut(rules: Sequence[str]) -> Iterator[None]:
     """Have the bridge obey these rules until the end of the block."""
     chain = "\n".join(["type filter hook forward priority 0; policy accept;", *rules])
     heal()
-    _nft(f"table bridge {TABLE} {{\nchain forward {{\n{chain}\n}}\n}}")
+    nft(f"table bridge {TABLE} {{\nchain forward {{\n{chain}\n}}\n}}")
     try:
         yield
     finally:
@@ -42,10 +42,10 @@ def cut(rules: Sequence[str]) -> Iterator[None]:
 
 def heal() -> None:
     """Let everything through again."""
-    _nft(f"table bridge {TABLE}\ndelete table bridge {TABLE}")
+    nft(f"table bridge {TABLE}\ndelete table bridge {TABLE}")
 
 
-def _nft(script: str) -> None:
+def nft(script: str) -> None:
     """BenchError when the kernel does not take it."""
     try:
         done = subprocess.run(["nft", "-f", "-"], input=script, capture_output=True, text=True, check=False)
