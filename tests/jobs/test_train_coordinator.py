@@ -31,7 +31,7 @@ AWAY = InfoClient("http://127.0.0.1:1", retries=0)
 NODES = {"a": 4.0, "b": 2.0}
 A, B = "container_1_0001_01_000002", "container_1_0001_01_000003"
 STEPS = 64
-WELL, CRASHED = End(Exit.FINISHED, 0), End(Exit.CRASHED, 1)
+WELL, CRASHED, KILLED = End(Exit.FINISHED, 0), End(Exit.CRASHED, 1), End(Exit.KILLED, 137)
 NAME = f"{STEPS}-{'0' * 64}.state"
 
 
@@ -373,6 +373,18 @@ def test_a_program_that_fails_again_and_again_ends_the_run_with_its_own_words(ma
 
     with pytest.raises(JobError, match="failed 2 times at step 3, the last time on b: LearningError: the gradient"):
         scene.train.on_end(second, CRASHED)
+
+
+def test_members_that_are_killed_at_once_fail_once_and_those_that_follow_fail_again(make: Callable[..., Scene]) -> None:
+    scene = make(restarts=1)
+    scene.now = 1.0
+    for container in scene.compute(3):
+        assert scene.train.on_end(container, KILLED) is Then.AGAIN
+    scene.now = 2.0
+    again = scene.start("container_1_0001_01_000004", "a")
+
+    with pytest.raises(JobError, match="failed 2 times at step 3, the last time on a"):
+        scene.train.on_end(again, KILLED)
 
 
 def test_failures_between_which_steps_are_done_do_not_add_up(make: Callable[..., Scene]) -> None:

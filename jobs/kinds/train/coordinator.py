@@ -78,6 +78,7 @@ class Train(Coordinator):
         self._running: set[str] = set()
         self._failed_in_a_row = 0
         self._failed_at_step = -1
+        self._failed_at = attempt.clock()
         self._few_since = attempt.clock()
         self._stored_at = attempt.clock()
         self._seated: dict[int, str] = {}
@@ -289,10 +290,16 @@ class Train(Coordinator):
             raise JobError(early, remedy=LEFT_EARLY)
 
     def _count_failure(self, container: Container, end: End) -> None:
-        """JobError when members fail one after the other, and no step is done in between."""
-        steps = self._leader.steps
-        self._failed_in_a_row = self._failed_in_a_row + 1 if steps == self._failed_at_step else 1
-        self._failed_at_step = steps
+        """JobError when members fail one after the other, and no step is done in between.
+
+        Of several that are killed at once, as with a machine or by hand, the first counts.
+        """
+        steps, has_moved = self._leader.steps, self._leader.steps != self._failed_at_step
+        began = self._seen_at.get(container.container_id, self._attempt.clock())
+        if end.exit is Exit.KILLED and not has_moved and began <= self._failed_at:
+            return
+        self._failed_in_a_row = 1 if has_moved else self._failed_in_a_row + 1
+        self._failed_at_step, self._failed_at = steps, self._attempt.clock()
         if self._failed_in_a_row > self._settings.restarts:
             member = self._leader.members().get(container.container_id)
             said = member.said if member and member.said else f"{end.text}, exit code {end.status}"
