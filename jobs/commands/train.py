@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any
 
 import click
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from jobs.application.package import ROOT, WORKER_PYTHON, WORKER_PYTHON_VARIABLE
-from jobs.commands.options import progress_console, show
+from jobs.application.package import WORKER_PYTHON, WORKER_PYTHON_VARIABLE
+from jobs.commands import other_python
+from jobs.commands.options import show
+from jobs.commands.train_on_members import HDFS, Learning, check_alone, members_options, train_on_members
 from jobs.errors import JobError
 
-Told = Callable[[dict[str, Any]], None]
+TRAINING = "jobs.training"
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 FILE = click.Path(dir_okay=False, path_type=Path)
 worker_python = click.option(
@@ -28,16 +25,36 @@ worker_python = click.option(
 )
 
 
+class Images(click.Path):
+    """A folder of this machine, or one of HDFS, which is looked for later."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """As text."""
+        return value if str(value).startswith(HDFS) else str(super().convert(value, param, ctx))
+
+
 @click.command()
-@click.argument("directory", type=FOLDER)
+@click.argument("directory", type=Images(exists=True, file_okay=False))
 @click.option("--weights", type=FILE, required=True, help="File for the parameters; its name should end in .params.")
 @click.option("--int8/--no-int8", default=True, show_default=True, help="Make the quantized model too.")
 @click.option("--seed", type=int, default=1, show_default=True, help="The same images and seed make the same weights.")
 @click.option("--steps", type=click.IntRange(1), help="How long to train [default: minutes on two cores].")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @worker_python
+@members_options
+@click.pass_obj
 def train(
-    directory: Path, weights: Path, int8: bool, seed: int, steps: int | None, as_json: bool, worker_python: str
+    home: Path,
+    /,
+    directory: str,
+    weights: Path,
+    int8: bool,
+    seed: int,
+    steps: int | None,
+    as_json: bool,
+    worker_python: str,
+    labels: Path | None,
+    **options: Any,
 ) -> None:
     """Teach AlexNet the classes of the images in DIRECTORY, as its labels.tsv gives them.
 
@@ -45,22 +62,43 @@ def train(
     for training (.json), and the network in 8 bits (.int8.onnx). If that names other classes than the float32 network
     does, it is not written, and the command says so.
 
+    With --members, DIRECTORY is a folder of HDFS, and a training run on several nodes does the same: see
+    docs/training.md. Its --output keeps the state, from which the same line goes on.
+
     \b
     Example:
       nodewise images make pictures -n 400
       nodewise job train pictures --weights photos.params
       nodewise job submit ... --weights photos.params --labels photos.classes.txt
+      nodewise job train hdfs:///data/images --members 2 --output hdfs:///out/alexnet --weights photos.params
     """
-    call = ["train", str(directory), f"--weights={weights}", f"--seed={seed}"]
-    call += [f"--int8={_beside(weights, '.int8.onnx')}"] if int8 else []
+    check_alone(directory, options["members"])
+    eight = _beside(weights, ".int8.onnx") if int8 else None
+    if options["members"] is None:
+        made = _train_alone(worker_python, directory, weights, eight, seed, steps)
+    else:
+        what = Learning(images=directory, labels=labels, weights=weights, int8=eight, seed=seed, steps=steps)
+        made = train_on_members(home, what, worker_python, options)
+    _tell(made, weights, as_json)
+
+
+def _train_alone(
+    worker_python: str, directory: str, weights: Path, int8: Path | None, seed: int, steps: int | None
+) -> dict[str, Any]:
+    call = ["train", directory, f"--weights={weights}", f"--seed={seed}"]
+    call += [f"--int8={int8}"] if int8 else []
     call += [f"--steps={steps}"] if steps else []
-    made = _run(worker_python, call)
+    return other_python.run(worker_python, TRAINING, call)
+
+
+def _tell(made: dict[str, Any], weights: Path, as_json: bool) -> None:
+    """Write what was made beside the weights, and print it."""
     made["labels"] = str(_beside(weights, ".classes.txt"))
     _write(Path(made["labels"]), "".join(f"{name}\n" for name in made["classes"]))
     _write(_beside(weights, ".json"), json.dumps(made, indent=1) + "\n")
     right, of = f"{made['accuracy']:.1%}", made["held_out"]
     said = [f"{weights}: right about {right} of {of} images that it had not seen; classes in {made['labels']}"]
-    show(as_json, made, "\n".join(said + ([_quantized_line(made)] if int8 else [])))
+    show(as_json, made, "\n".join(said + ([_quantized_line(made)] if "int8" in made else [])))
 
 
 @click.command()
@@ -88,7 +126,7 @@ def quantize(
         raise click.UsageError("give either --weights or --model")
     named = f"--weights={weights}" if weights else f"--model={model}"
     call = ["quantize", str(directory), named, f"--seed={seed}"]
-    made = _run(worker_python, [*call, f"--int8={_beside(source, '.int8.onnx')}"])
+    made = other_python.run(worker_python, TRAINING, [*call, f"--int8={_beside(source, '.int8.onnx')}"])
     show(as_json, made, _quantized_line(made))
 
 
@@ -108,43 +146,3 @@ def _write(file: Path, text: str) -> None:
         file.write_text(text)
     except OSError as error:
         raise JobError(f"{file} cannot be written: {error.strerror}") from None
-
-
-def _run(python: str, call: list[str]) -> dict[str, Any]:
-    """What the other Python made, while a bar on stderr shows how far it is; JobError with its sentence."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=progress_console) as bar:
-        task = bar.add_task("starting", total=None)
-
-        def show_step(line: dict[str, Any]) -> None:
-            loss = f", loss {line['loss']:.2f}" if "loss" in line else ""
-            bar.update(task, description=line["doing"] + loss, completed=line["step"], total=line["of"])
-
-        for line in _lines(python, call):
-            if "refused" in line:
-                raise JobError(line["refused"])
-            if "done" in line:
-                made: dict[str, Any] = line["done"]
-                return made
-            show_step(line)
-    raise AssertionError("a process that ends well has said what it made")
-
-
-def _lines(python: str, call: list[str]) -> Iterator[dict[str, Any]]:
-    """Each line that it says; it ends with us, whatever happens here."""
-    threads = {"OMP_NUM_THREADS": str(os.cpu_count() or 1), "OMP_WAIT_POLICY": "passive"}
-    environment = threads | dict(os.environ) | {"PYTHONPATH": str(ROOT)}
-    command = [python, "-W", "ignore", "-m", "jobs.training", *call]
-    with TemporaryFile("w+") as complaints:
-        try:
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=complaints, text=True, env=environment)
-        except OSError as error:
-            raise JobError(f"{python} cannot be started ({error.strerror})", remedy="name a --worker-python") from None
-        with process:
-            try:
-                yield from map(json.loads, process.stdout or ())
-            finally:
-                process.kill()
-        complaints.seek(0)
-        last = (complaints.read().strip().splitlines() or ["it said nothing"])[-1]
-    raise JobError(f"{python} ended before it was done (status {process.returncode}): {last}")

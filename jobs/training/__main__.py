@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import sys
 import time
 from pathlib import Path
@@ -18,15 +17,11 @@ from typing import Any
 import cv2
 import numpy as np
 
-from jobs.engines import onnx_file, onnx_graph
-from jobs.engines.network import USUAL, choose, network_named, preparation_beside
-from jobs.engines.parameters import parameters
-from jobs.engines.preparation_file import PreparationFile
+from jobs.engines.network import USUAL, network_named
 from jobs.errors import JobError
-from jobs.training import labelled_images, writing
-from jobs.training.labelled_images import Labelled
-from jobs.training.quantize import CALIBRATION, check_count, quantize
-from jobs.training.train import STEPS, train
+from jobs.training import in_8_bits, labelled_images, writing
+from jobs.training.quantize import CALIBRATION, check_count
+from jobs.training.train import STEPS, describe, train
 
 
 def main(arguments: list[str]) -> int:
@@ -34,7 +29,7 @@ def main(arguments: list[str]) -> int:
     cv2.setNumThreads(1)
     asked = _parser().parse_args(arguments)
     try:
-        _say(done=_train(asked) if asked.doing == "train" else _quantize_files_of(asked))
+        _say(done=_train(asked) if asked.doing == "train" else _quantize(asked))
     except (JobError, ValueError) as error:
         _say(refused=str(error))
     else:
@@ -55,47 +50,25 @@ def _train(asked: argparse.Namespace) -> dict[str, Any]:
     with writing.open_part(asked.weights) as file:
         trained = train(network_named(USUAL), learned, held, asked.seed, asked.steps, on_step)
         trained.net.save_parameters(str(file))
-    made = {
-        "weights": str(asked.weights),
-        "accuracy": trained.accuracy,
-        "held_out": len(held.files),
-        "learned": len(learned.files),
-        "by_class": trained.by_class,
-        "classes": learned.classes,
+    made = describe(asked.weights, trained.by_class, len(learned.files), learned.classes) | {
         "seed": asked.seed,
         "steps": asked.steps,
         "seconds": round(time.monotonic() - begun, 1),
     }
-    return made | ({"int8": _beside(asked, learned, held)} if asked.int8 else {})
-
-
-def _beside(asked: argparse.Namespace, learned: Labelled, held: Labelled) -> dict[str, Any]:
-    """The model in 8 bits of what was trained; where there can be none, a note why: the weights are good without."""
-    asked.int8.unlink(missing_ok=True)  # it belonged to other weights
+    if not asked.int8:
+        return made
     files = _shuffle(learned.files, asked.seed)
-    try:
-        return _quantize(asked, files[:CALIBRATION] + held.files + files[CALIBRATION:])
-    except JobError as error:
-        return {"weights": None, "note": str(error)}
+    judging = files[:CALIBRATION] + held.files + files[CALIBRATION:]
+    return made | {"int8": in_8_bits.beside(asked.weights, asked.int8, judging, _say_compared)}
 
 
-def _quantize_files_of(asked: argparse.Namespace) -> dict[str, Any]:
-    return {"int8": _quantize(asked, _shuffle(labelled_images.find_files(asked.folder), asked.seed))}
+def _quantize(asked: argparse.Namespace) -> dict[str, Any]:
+    files = _shuffle(labelled_images.find_files(asked.folder), asked.seed)
+    return {"int8": in_8_bits.make(asked.model, asked.weights, asked.int8, files, _say_compared)}
 
 
-def _quantize(asked: argparse.Namespace, files: list[Path]) -> dict[str, Any]:
-    """The first of the files calibrate, the others judge."""
-    network = choose("onnx", getattr(asked, "model", None), asked.weights)
-    if network.graph is None:
-        layers = network_named(network.model)
-        model = onnx_graph.model(layers, parameters(layers, asked.weights))
-    else:
-        model = onnx_file.read(network.graph)
-    given = PreparationFile.read(network.preparation)
-    made = quantize(model, given, files, asked.int8, lambda step, of: _say(doing="comparing", step=step, of=of))
-    if network.preparation:
-        shutil.copyfile(network.preparation, preparation_beside(asked.int8))
-    return {"weights": str(made.file), "agreement": made.gate.agreement, "pictures": made.gate.images}
+def _say_compared(step: int, of: int) -> None:
+    _say(doing="comparing", step=step, of=of)
 
 
 def _shuffle(files: list[Path], seed: int) -> list[Path]:

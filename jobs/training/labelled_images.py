@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -36,37 +36,44 @@ class Labelled:
 def read_labelled(folder: Path) -> Labelled:
     """The images that the folder's table names; JobError when they are not enough to learn from."""
     table = labels.read(folder / labels.LABELS)
-    names = {label.number: label.name for label in table.values()}
-    count = max(names, default=-1) + 1
-    if len(names) < 2:
-        raise JobError(f"{folder / labels.LABELS} names {len(names)} classes", remedy="to learn takes two or more")
-    if count > 2 * len(names) + 1000:
-        raise JobError(
-            f"{folder / labels.LABELS} has class number {count - 1} for {len(names)} classes", remedy="count from 0"
-        )
+    classes = class_names(folder / labels.LABELS, {label.number: label.name for label in table.values()})
     if missing := next((name for name in sorted(table) if not (folder / name).is_file()), None):
         raise JobError(f"{folder / missing} is not there, although {labels.LABELS} names it", remedy="mend the table")
     numbers = np.array([table[name].number for name in sorted(table)])
-    return Labelled(
-        [folder / name for name in sorted(table)], numbers, [names.get(at, f"class {at}") for at in range(count)]
-    )
+    return Labelled([folder / name for name in sorted(table)], numbers, classes)
+
+
+def class_names(where: Path | str, names: Mapping[int, str]) -> list[str]:
+    """One for each number up to the largest; JobError when the names that are known are not those of a classifier."""
+    count = max(names, default=-1) + 1
+    if len(names) < 2:
+        raise JobError(f"{where} names {len(names)} classes", remedy="to learn takes two or more")
+    if count > 2 * len(names) + 1000:
+        raise JobError(f"{where} has class number {count - 1} for {len(names)} classes", remedy="count from 0")
+    return [names.get(at, f"class {at}") for at in range(count)]
 
 
 def split(images: Labelled, seed: int) -> tuple[Labelled, Labelled]:
     """To learn from, and held out: the same part of every class; JobError when a class has too few."""
+    learned, held = split_places(images.numbers, images.classes, seed)
+    return images.of(learned), images.of(held)
+
+
+def split_places(numbers: np.ndarray, classes: Sequence[str], seed: int) -> tuple[list[int], list[int]]:
+    """As `split`, of images that are known by the number of each one's class: their places among these."""
     chance = np.random.default_rng(seed)
     learned: list[int] = []
     held: list[int] = []
-    for number in np.unique(images.numbers):
-        places = chance.permutation(np.flatnonzero(images.numbers == number))
+    for number in np.unique(numbers):
+        places = chance.permutation(np.flatnonzero(numbers == number))
         if len(places) < HELD_OUT:
             raise JobError(
-                f"class {images.classes[number]} has {len(places)} images",
+                f"class {classes[number]} has {len(places)} images",
                 remedy=f"at least {HELD_OUT} of each are needed",
             )
         held += places[: len(places) // HELD_OUT].tolist()
         learned += places[len(places) // HELD_OUT :].tolist()
-    return images.of(learned), images.of(held)
+    return learned, held
 
 
 def find_files(folder: Path) -> list[Path]:
@@ -80,7 +87,11 @@ def find_files(folder: Path) -> list[Path]:
 
 def vary(file: Path, how: Preparation, chance: np.random.Generator) -> np.ndarray:
     """A square of the image at a place and of a size that chance chooses, mirrored or not, as `prepare` gives it."""
-    pixels = _decode(file, how)
+    return vary_pixels(_decode(file, how), how, chance)
+
+
+def vary_pixels(pixels: np.ndarray, how: Preparation, chance: np.random.Generator) -> np.ndarray:
+    """As `vary`, of an image that is decoded."""
     height, width = pixels.shape[:2]
     side = max(1, int(min(height, width) * chance.uniform(SMALLEST_CUT, 1)))
     top, left = chance.integers(height - side + 1), chance.integers(width - side + 1)

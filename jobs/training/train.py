@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,10 +33,20 @@ class Trained:
     net: Any
     by_class: dict[str, tuple[int, int]]
 
-    @property
-    def accuracy(self) -> float:
-        """Right ones of all that were held out."""
-        return sum(right for right, _ in self.by_class.values()) / sum(count for _, count in self.by_class.values())
+
+def describe(
+    weights: Path, by_class: Mapping[str, tuple[int, int]], learned: int, classes: Sequence[str]
+) -> dict[str, Any]:
+    """What people are told of weights: how often they are right, of what they have learned from how many images."""
+    right, of = (sum(counts) for counts in zip(*by_class.values(), strict=True))
+    return {
+        "weights": str(weights),
+        "accuracy": right / of,
+        "held_out": of,
+        "learned": learned,
+        "by_class": by_class,
+        "classes": classes,
+    }
 
 
 def train(
@@ -44,13 +55,35 @@ def train(
     """Teach a network of these layers; the same images, seed and number of threads give the same weights."""
     import mxnet as mx
 
-    mx.random.seed(seed)
-    net = gluon_net.net(network, len(learned.classes))
-    net.initialize(mx.init.MSRAPrelu(slope=0))
-    net.hybridize(static_alloc=True, static_shape=True)
+    net = begin(network, len(learned.classes), seed)
     how = preparation_of(network)
     _learn(mx, net, _batches(learned, how, seed, steps), steps, on_step)
-    return Trained(net, _judge(mx, net, held, how))
+    return Trained(net, judge(net, batches(held.files, BATCH, how), held.numbers, held.classes))
+
+
+def begin(network: LayeredNetwork, classes: int, seed: int) -> Any:
+    """A Gluon network of these layers that has learned nothing yet; its shapes are known once it has seen a batch."""
+    import mxnet as mx
+
+    mx.random.seed(seed)
+    net = gluon_net.net(network, classes)
+    net.initialize(mx.init.MSRAPrelu(slope=0))
+    net.hybridize(static_alloc=True, static_shape=True)
+    return net
+
+
+def judge(
+    net: Any, held: Iterable[np.ndarray], numbers: np.ndarray, classes: Sequence[str]
+) -> dict[str, tuple[int, int]]:
+    """What it makes of batches of images with these class numbers: (right, of) by class name."""
+    import mxnet as mx
+
+    seen = [net(mx.nd.array(pixels)).asnumpy().argmax(axis=1) for pixels in held]
+    right = np.concatenate(seen) == numbers
+    return {
+        classes[number]: (int(right[numbers == number].sum()), int((numbers == number).sum()))
+        for number in np.unique(numbers)
+    }
 
 
 def preparation_of(network: LayeredNetwork) -> Preparation:
@@ -79,12 +112,3 @@ def _batches(learned: Labelled, how: Preparation, seed: int, steps: int) -> Iter
             waiting += chance.permutation(len(learned.files)).tolist()
         chosen, waiting = waiting[:BATCH], waiting[BATCH:]
         yield np.stack([vary(learned.files[at], how, chance) for at in chosen]), learned.numbers[chosen]
-
-
-def _judge(mx: Any, net: Any, held: Labelled, how: Preparation) -> dict[str, tuple[int, int]]:
-    seen = [net(mx.nd.array(pixels)).asnumpy().argmax(axis=1) for pixels in batches(held.files, BATCH, how)]
-    right = np.concatenate(seen) == held.numbers
-    return {
-        held.classes[number]: (int(right[held.numbers == number].sum()), int((held.numbers == number).sum()))
-        for number in np.unique(held.numbers)
-    }

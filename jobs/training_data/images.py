@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 
 import numpy as np
@@ -92,19 +92,47 @@ class HdfsImages:
         images, labels = self.batch_of([number])
         return images[0], int(labels[0])
 
+    @property
+    def labels(self) -> npt.NDArray[np.int64]:
+        """The label of each image."""
+        return self._table.label
+
+    @property
+    def how(self) -> Preparation:
+        """How images become what a network sees."""
+        return self._how
+
     def batch_of(self, numbers: Sequence[int]) -> Batch:
         """Images of shape (number, channels, height, width), and labels; LearningError names a broken image."""
+        images = np.empty((len(numbers), len(self._how.mean), *self._how.crop), np.float32)
+        for pixels, place in zip(self.decode(numbers), images, strict=True):
+            prepare(pixels, self._how, place)
+        return images, self._table.label[np.asarray(numbers, np.int64)]
+
+    def decode(self, numbers: Sequence[int]) -> Iterator[npt.NDArray[np.uint8]]:
+        """Whole images as pixels (height, width, 3) in RGB, one after the other; LearningError as above."""
         rows = np.asarray(numbers, np.int64)
-        images = np.empty((len(rows), len(self._how.mean), *self._how.crop), np.float32)
-        for row, content, place in zip(rows.tolist(), self._read(rows), images, strict=True):
+        for row, content in zip(rows.tolist(), self._read(rows), strict=True):
             try:
-                prepare(self._decode(row, content), self._how, place)
+                yield self._decode(row, content)
             except ValueError as error:
                 raise LearningError(
                     f"{self._table.name(row)} {_without_subject(error)}",
                     f'take it out of the folder, or list the images with broken="{SKIP}"',
                 ) from None
-        return images, self._table.label[rows]
+
+    def stored(self, numbers: Sequence[int]) -> Iterator[bytes]:
+        """Images as they are stored, without the records of packs; LearningError when a record is damaged."""
+        rows = np.asarray(numbers, np.int64)
+        for row, content in zip(rows.tolist(), self._read(rows), strict=True):
+            try:
+                yield self._unpack(row, content)
+            except BadPack as error:
+                raise LearningError(f"{self._table.name(row)} {error}", "pack the images again") from None
+
+    def path(self, number: int) -> str | None:
+        """The file that an image is, None of an image in a pack."""
+        return None if self._table.first[number] != WHOLE else self._table.files[self._table.file[number]].path
 
     def places_of(self, numbers: Sequence[int]) -> list[tuple[str, ...]]:
         """The nodes that hold each of these images."""
@@ -119,10 +147,13 @@ class HdfsImages:
         )
 
     def _decode(self, row: int, content: bytes) -> npt.NDArray[np.uint8]:
+        return decode(self._unpack(row, content), self._how.needed_side)
+
+    def _unpack(self, row: int, content: bytes) -> bytes:
         first = int(self._table.first[row])
-        if first != WHOLE:
-            content = recordio.read_image(lambda at, length: content[at - first :][:length], first)
-        return decode(content, self._how.needed_side)
+        if first == WHOLE:
+            return content
+        return recordio.read_image(lambda at, length: content[at - first :][:length], first)
 
     def _skip_broken(self, folder: str) -> None:
         """Leave out what cannot be decoded, which is tried; LearningError when nothing is left."""
