@@ -56,6 +56,7 @@ class Done:
 
     The run has `steps_in_all`, `loss` is that of the last step, and `share` that of the next. Of data that knows where
     its samples lie, so many `reads` were of a sample, and `local_reads` of one with a replica on the member's node.
+    `longest_step_seconds` is of its newest steps, so that one that was slow once is not waited for long ever after.
     With `is_stopped` the members have agreed to end the run after these steps, although it has more.
     """
 

@@ -228,7 +228,7 @@ class Leader:
             self._take(replace(say, doing=Doing.FAILED, why=UNDONE))
             return
         self._remember(say)
-        self._generations.allow_step(say.done.longest_step_seconds)
+        self._generations.allow_step(say.process, say.done.longest_step_seconds)
         self.note_stored(say.checkpoint)
 
     def _let_speak(self, say: Say) -> None:

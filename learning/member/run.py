@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -43,6 +44,9 @@ from learning.state.storing import Storing
 from locality.training.micro_batches import MOST, halve, split
 from locality.training.regrouping import NO_STATE
 from locality.training.sample_order import SampleOrder
+
+NEWEST = 100
+"""Steps of which the longest is told: whoever leads the run waits for members that compute such a step."""
 
 
 class Run:
@@ -98,6 +102,7 @@ class Run:
         self._storing = Storing(around.checkpoints, checkpoint_seconds)
         self._steps = NO_STATE
         self._done = Done()
+        self._newest_seconds: deque[float] = deque(maxlen=NEWEST)
         self._vector: StepVector | None = None
         self._handed: MicroBatch | None = None
         self._wants_stop = self._is_stopping = False
@@ -317,13 +322,14 @@ class Run:
 
     def _tell(self, samples: int, seconds: float, waited: float, steps: int) -> None:
         done = self._done
+        self._newest_seconds.append(seconds / steps)
         self._done = Done(
             steps=self._steps,
             steps_in_all=self._steps_in_all,
             samples=done.samples + samples,
             compute_seconds=done.compute_seconds + seconds,
             wait_seconds=done.wait_seconds + waited,
-            longest_step_seconds=max(done.longest_step_seconds, seconds / steps),
+            longest_step_seconds=max(self._newest_seconds),
             loss=self.loss,
             share=self._plan.share_of(self._membership.process),
             reads=done.reads + (samples if self._readers.know_places else 0),

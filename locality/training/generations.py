@@ -110,7 +110,8 @@ class Generations:
         self._broken = ""
         self._since = 0.0
         self._is_new = False
-        self._stop_seconds = rules.stop_seconds
+        self._step_seconds: dict[str, float] = {}
+        """How long a step may take a member, as far as it has told."""
 
     @classmethod
     def replay(cls, events: Iterable[Event], now: float, rules: MemberRules = USUAL) -> Generations:
@@ -198,9 +199,12 @@ class Generations:
         known = process in self._heard or process in self._ranks
         return Lost(self.attempt, process, reason) if known and process not in self._lost else None
 
-    def allow_step(self, seconds: float) -> None:
-        """A step has taken so long: a member that computes one is waited for three times as long, if not longer."""
-        self._stop_seconds = max(self._stop_seconds, STEPS_TO_STOP * seconds)
+    def allow_step(self, process: str, seconds: float) -> None:
+        """The longest of its newest steps has taken a process so long; what it has said before counts no more.
+
+        Who shall stop and computes a step has time for three times as long as the slowest member, if not longer.
+        """
+        self._step_seconds[process] = seconds
 
     def due(self, now: float, wanted: frozenset[str] | None = None, *, is_silence_judged: bool = True) -> Event | None:
         """The next event that follows from what was heard; None if there is nothing to decide.
@@ -252,6 +256,7 @@ class Generations:
         self._ready.pop(event.member, None)
         self._heard.pop(event.member, None)
         self._hung_up.pop(event.member, None)
+        self._step_seconds.pop(event.member, None)
         self.members = tuple(member for member in self.members if member != event.member)
 
     def _hear(self, process: str, now: float) -> None:
@@ -303,10 +308,15 @@ class Generations:
     def _find_late(self, now: float) -> Lost | None:
         """Who still has not stopped; when an end after a step was announced, that counts from the first that has."""
         is_over = self.phase is Phase.OVER or self._has_begun_to_stop()
-        if not is_over or self._is_new or now - self._since <= self._stop_seconds:
+        seconds = self._stop_seconds()
+        if not is_over or self._is_new or now - self._since <= seconds:
             return None
         late = [member for member in self.members if member not in self._ready]
-        return Lost(self.attempt, late[0], f"did not stop within {self._stop_seconds:g} s") if late else None
+        return Lost(self.attempt, late[0], f"did not stop within {seconds:g} s") if late else None
+
+    def _stop_seconds(self) -> float:
+        longest = max((self._step_seconds.get(member, 0.0) for member in self.members), default=0.0)
+        return max(self._rules.stop_seconds, STEPS_TO_STOP * longest)
 
     def _find_next(self, now: float, wanted: frozenset[str] | None) -> Generation | None:
         rules, up = self._rules, len(self._ready)

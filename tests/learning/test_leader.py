@@ -176,7 +176,8 @@ def test_only_a_tick_judges_silence_as_others_may_have_called_and_wait() -> None
 
 def test_who_computes_a_long_step_has_time_to_stop() -> None:
     run = Played("a", "b")
-    run.say("b", done=Done(steps=1, longest_step_seconds=8.0))
+    done = Done(steps=1, longest_step_seconds=8.0)
+    run.say("b", done=done)
     run.stop("a", steps=7)
     number = run.generation.number
 
@@ -184,7 +185,7 @@ def test_who_computes_a_long_step_has_time_to_stop() -> None:
         for _ in range(round(seconds / 0.2)):
             run.now += 0.2
             run.say("a", Doing.WAITS, number, 7, store="a:1")
-            run.say("b")
+            run.say("b", done=done)
             run.leader.tick()
 
     live_on(23.0)
@@ -193,6 +194,28 @@ def test_who_computes_a_long_step_has_time_to_stop() -> None:
         live_on(2.0)
 
     assert run.lost == ["b"]
+
+
+def test_a_step_that_was_long_once_gives_no_time_for_ever() -> None:
+    run = Played("a", "b", "c")
+    run.say("b", done=Done(steps=1, longest_step_seconds=8.0))
+    run.say("c", done=Done(steps=1, longest_step_seconds=8.0))
+    run.say("b", done=Done(steps=200, longest_step_seconds=0.1))
+    run.say("c", Doing.FAILED, why="killed")
+    run.stop("a", steps=200)
+    number = run.generation.number
+
+    def live_on(seconds: float) -> None:
+        for _ in range(round(seconds / 0.2)):
+            run.now += 0.2
+            run.say("a", Doing.WAITS, number, 200, store="a:1")
+            run.say("b", done=Done(steps=200, longest_step_seconds=0.1))
+            run.leader.tick()
+
+    live_on(9.8)
+    assert run.lost == ["c"]
+    with pytest.raises(Unwanted, match="b takes part no more: did not stop within 10 s"):
+        live_on(0.6)
 
 
 def test_a_run_is_done_when_a_member_has_done_all_and_stays_so() -> None:

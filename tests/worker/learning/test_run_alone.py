@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +14,10 @@ import torch
 from torch.utils.data import Dataset
 
 from learning.errors import LearningError
+from learning.lead.calls import Done
 from learning.lead.lead import Alone, Told
 from learning.member.group import Broken
-from learning.member.run import Run
+from learning.member.run import NEWEST, Run
 from learning.member.surroundings import Surroundings
 from learning.state.checkpoints import Checkpoints
 from locality.training.sample_order import SampleOrder
@@ -141,6 +143,29 @@ def test_other_errors_of_the_program_are_its_own() -> None:
     with pytest.raises(RuntimeError, match="mat1 and mat2"), Run(model, optimizer, (x,), batch=9, epochs=1) as run:
         for _ in run:
             run.step(lambda: model(torch.ones(1, 2).double()).sum())
+
+
+class Heard(Alone):
+    """Keeps what it was told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: dict[int, Done] = {}
+
+    def tell(self, done: Done, checkpoint: int) -> None:
+        self.told[done.steps] = done
+
+
+def test_the_longest_step_that_is_told_is_of_the_newest() -> None:
+    model, x = model_and_data()
+    lead, slow = Heard(), 0.5
+    with Run(model, optimizer_of(model)[0], (x,), batch=50, epochs=60, surroundings=Surroundings(lead, None)) as run:
+        for (batch,) in run:
+            if run.steps == 1:
+                time.sleep(slow)
+            run.step(lambda: model(batch).pow(2).mean())  # noqa: B023 called at once
+
+    assert lead.told[NEWEST + 1].longest_step_seconds >= slow > lead.told[NEWEST + 2].longest_step_seconds
 
 
 def test_a_step_without_a_batch_is_refused() -> None:
