@@ -29,6 +29,7 @@ from learning.lead.calls import Done
 from learning.lead.lead import Told
 from learning.learners import Learner
 from learning.learners.torch_module import TorchModule
+from learning.member.comparison import compare
 from learning.member.group import Broken
 from learning.member.membership import Membership
 from learning.member.micro_batch import MicroBatch, is_out_of_memory
@@ -105,7 +106,7 @@ class Run:
         self._newest_seconds: deque[float] = deque(maxlen=NEWEST)
         self._vector: StepVector | None = None
         self._handed: MicroBatch | None = None
-        self._wants_stop = self._is_stopping = False
+        self._wants_stop = self._is_stopping = self._has_said_rounding = False
         if self._rounds.warning:
             print(f"nodewise: {self._rounds.warning}", flush=True)
 
@@ -214,6 +215,7 @@ class Run:
 
     def _end(self) -> None:
         """Let nobody leave who has a state that others lack, nor before the last state is stored."""
+        self._compare()
         if not self._membership.rank:
             self._storing.ensure(self._steps, self._state.pack, confirmed=self._lead.confirmed())
             self._lead.tell(self._done, self._storing.last)
@@ -295,7 +297,8 @@ class Run:
         mine, steps = self._membership, self._rounds.steps(self._steps)
         samples = self._shares(steps)
         is_stop = self._wants_stop or self._lead.is_stopping()
-        vector.close(f"{self._steps} {samples}", is_last=mine.decides_to_end(), is_stop=is_stop)
+        is_due = not mine.rank and self._storing.is_due(self._lead.confirmed())
+        vector.close(f"{self._steps} {samples}", is_last=mine.decides_to_end(), is_stop=is_stop, is_stored=is_due)
         began = time.perf_counter()
         mine.group.add_up(vector.data)
         waited = time.perf_counter() - began
@@ -311,14 +314,31 @@ class Run:
         self._plan.see(steps[-1], {name: round(one / len(steps)) for name, one in samples.items()}, seconds)
         self._steps += len(steps)
         self._state.loss = heard.loss
-        if not mine.rank:
-            self._storing.store(self._steps, self._state.pack, confirmed=self._lead.confirmed())
         self._tell(samples[mine.process], heard.seconds[mine.rank], waited, len(steps))
+        if heard.is_stored:
+            self._compare()
+        if not mine.rank:
+            self._store(is_compared=heard.is_stored)
         mine.look_after_store()
         if heard.is_stop:
             self._wants_stop = self._is_stopping = True
         elif heard.is_last:
             mine.give_up()
+
+    def _compare(self) -> None:
+        """LearningError when not all members have the same parameters; what differs by rounding is said once."""
+        differ = compare(self._membership, self._learner.values()[0], self._steps)
+        if differ and not self._membership.rank and not self._has_said_rounding:
+            self._has_said_rounding = True
+            names = ", ".join(differ)
+            print(f"nodewise: parameters of {names} differ by rounding from those of the others", flush=True)
+
+    def _store(self, *, is_compared: bool) -> None:
+        """Store the state if it is due, and the same at all members."""
+        if is_compared:
+            self._storing.store(self._steps, self._state.pack, confirmed=self._lead.confirmed())
+        else:
+            self._storing.say_failure()
 
     def _tell(self, samples: int, seconds: float, waited: float, steps: int) -> None:
         done = self._done

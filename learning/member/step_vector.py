@@ -1,6 +1,6 @@
 """What the members of a generation add up in one step, as one vector.
 
-    gradient | loss | is it the last step of the generation | of the run
+    gradient | loss | is it the last step of the generation | of the run | is its state to be stored
              | of each member: seconds, whether its gradient is faulty, a check
 
 A member fills in its own part of the sum and leaves the places of others at 0. So afterwards all know the same of each.
@@ -17,7 +17,7 @@ import torch
 
 from learning.errors import LearningError
 
-_LOSS, _LAST, _STOPS, _OF_MEMBERS = 0, 1, 2, 3
+_LOSS, _LAST, _STOPS, _STORES, _OF_MEMBERS = 0, 1, 2, 3, 4
 _SECONDS, _FAULTY, _CHECK, _EACH = 0, 1, 2, 3
 
 
@@ -25,7 +25,8 @@ _SECONDS, _FAULTY, _CHECK, _EACH = 0, 1, 2, 3
 class Heard:
     """What a step has told all members: `seconds` of computing by rank, and the ranks whose gradient is not finite.
 
-    `is_last` says whether it is the last step of the generation, `is_stop` whether it is that of the run.
+    `is_last` says whether it is the last step of the generation, `is_stop` whether it is that of the run, `is_stored`
+    whether the state after it is to be stored.
     `agree` says whether all have computed by the same shares, `is_finite` whether the sum is.
     """
 
@@ -36,6 +37,7 @@ class Heard:
     agree: bool
     is_finite: bool
     is_stop: bool = False
+    is_stored: bool = False
 
     def check(self, step: int, members: Sequence[str]) -> None:
         """LearningError when the members cannot apply it."""
@@ -67,7 +69,7 @@ class StepVector:
         self._rest[_LOSS] += loss * weight
         self._own[_SECONDS] += seconds
 
-    def close(self, agreed: str, *, is_last: bool, is_stop: bool = False) -> None:
+    def close(self, agreed: str, *, is_last: bool, is_stop: bool = False, is_stored: bool = False) -> None:
         """Before it is added up; `agreed` is what all members must agree on.
 
         A gradient that is not finite is left out, so that its owner can be told.
@@ -79,6 +81,7 @@ class StepVector:
         self._own[_CHECK] = float(int.from_bytes(blake2b(agreed.encode(), digest_size=2).digest(), "big"))
         self._rest[_LAST] = float(is_last)
         self._rest[_STOPS] = float(is_stop)
+        self._rest[_STORES] = float(is_stored)
 
     def read(self) -> Heard:
         """After it was added up."""
@@ -91,4 +94,5 @@ class StepVector:
             agree=len(set(told[_CHECK])) == 1,
             is_finite=bool(torch.isfinite(self.gradient).all()),
             is_stop=bool(self._rest[_STOPS] > 0),
+            is_stored=bool(self._rest[_STORES] > 0),
         )

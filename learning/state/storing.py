@@ -30,6 +30,12 @@ class Storing:
         """Steps of the newest state that is stored."""
         return self._checkpoints.last if self._checkpoints else 0
 
+    def is_due(self, confirmed: int) -> bool:
+        """Whether the state is to be stored now."""
+        if self._checkpoints is None or time.monotonic() <= self._stored_at + self._seconds:
+            return False
+        return not self._checkpoints.is_writing and self._checkpoints.unconfirmed(confirmed) < MOST_UNCONFIRMED
+
     def store(self, steps: int, pack: Callable[[], bytes], *, confirmed: int) -> None:
         """Begin to store the state if it is due.
 
@@ -37,9 +43,8 @@ class Storing:
         """
         if self._checkpoints is None:
             return
-        self._say(self._checkpoints.failure)
-        is_due = time.monotonic() > self._stored_at + self._seconds and not self._checkpoints.is_writing
-        if is_due and self._checkpoints.unconfirmed(confirmed) < MOST_UNCONFIRMED:
+        self.say_failure()
+        if self.is_due(confirmed):
             self._stored_at = time.monotonic()
             self._checkpoints.write(steps, pack(), confirmed)
 
@@ -62,7 +67,9 @@ class Storing:
             )
         return self._checkpoints.read(steps, is_over)
 
-    def _say(self, failure: LearningError | None) -> None:
+    def say_failure(self) -> None:
+        """Once, if the state could not be stored."""
+        failure = self._checkpoints.failure if self._checkpoints else None
         said = str(failure) if failure else ""
         if said and said != self._said:
             print(f"nodewise: {said}", flush=True)
