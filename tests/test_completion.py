@@ -102,7 +102,7 @@ def test_completing_imports_only_the_group_that_it_is_in() -> None:
     assert not one_group & {"infosvc.commands.data", "hadoop.local.command", JOB_GROUP, "paramiko"}
     one_command = imported("job", "kill", "--u")
     assert JOB_GROUP in one_command
-    assert not one_command & {"jobs.commands.job.job_submit", "jobs.commands.train", "ortools"}
+    assert not one_command & {"jobs.commands.job.job_submit", "jobs.commands.job.job_train", "ortools"}
 
 
 @pytest.mark.parametrize(("shell", "line"), [("zsh", "compdef _nodewise_completion nodewise"), ("fish", "complete")])

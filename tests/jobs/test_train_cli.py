@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 from PIL import Image
 
-from jobs.commands.train import quantize, train
+from jobs.commands.job.job_train import quantize, train
 from jobs.errors import JobError
 from jobs.images import labels
 

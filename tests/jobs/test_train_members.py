@@ -10,7 +10,7 @@ import pytest
 
 from infosvc.wire.service_options import ServiceAddress
 from jobs.commands import other_python
-from jobs.commands.train_on_members import HERE, Learning, request
+from jobs.commands.job.train_on_members import HERE, Learning, request
 from jobs.errors import JobError
 from jobs.kinds.train.request import TrainRequest, order
 from tests.in_process import nodewise

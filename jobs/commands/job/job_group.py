@@ -14,14 +14,14 @@ JOB_COMMANDS = {
     "kill": "jobs.commands.job.job_kill:kill",
     "list": "jobs.commands.job.job_list:list_",
     "logs": "jobs.commands.job.job_logs:logs",
-    "quantize": "jobs.commands.train:quantize",
+    "quantize": "jobs.commands.job.job_train:quantize",
     "report": "jobs.commands.job.job_report:report",
     "result": "jobs.commands.job.job_result:result",
     "resume": "jobs.commands.job.job_resume:resume",
     "run": "jobs.commands.job.job_run:run",
     "status": "jobs.commands.job.job_status:status",
     "submit": "jobs.commands.job.job_submit:submit",
-    "train": "jobs.commands.train:train",
+    "train": "jobs.commands.job.job_train:train",
 }
 """The name after `nodewise job`  ->  module:command."""
 

@@ -10,8 +10,8 @@ import click
 
 from jobs.application.package import WORKER_PYTHON, WORKER_PYTHON_VARIABLE
 from jobs.commands import other_python
+from jobs.commands.job.train_on_members import HDFS, Learning, check_alone, members_options, train_on_members
 from jobs.commands.options import show
-from jobs.commands.train_on_members import HDFS, Learning, check_alone, members_options, train_on_members
 from jobs.errors import JobError
 
 TRAINING = "jobs.training"
