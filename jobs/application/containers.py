@@ -123,13 +123,15 @@ class Containers:
         self._unhealthy = (self._unhealthy | set(news.unhealthy_nodes)) - set(news.back_nodes)
         for granted in news.granted:
             self._take(granted, now)
+        done = self._count_done()
         for ended in news.ended:
             self._end(ended, now)
         self._look_at_nodes(news, now)
         self._look_at_silent(now)
         self._keep_seats(now)
         self._use_spares(now)
-        self._refuse_hopeless(now)
+        if self._count_done() == done:  # else that may have been the last of the work, which nobody has looked at yet
+            self._refuse_hopeless(now)
 
     def excuse(self, seconds: float) -> None:
         """Time in which YARN did not answer is not a delay of the nodes that wait for a container."""
@@ -155,6 +157,9 @@ class Containers:
         for place in self._places:
             if place.container:
                 self._session.release(place.container.container_id)
+
+    def _count_done(self) -> int:
+        return sum(place.state == "done" for place in self._places)
 
     def _on(self, node_name: str) -> list[_Place]:
         return [place for place in self._places if place.seat.node_name == node_name]

@@ -277,6 +277,18 @@ def test_a_node_lost_before_its_container_started_is_asked_again_when_it_is_back
     assert scene.session.asked[-1] == (3, "a")
 
 
+def test_the_last_container_that_is_done_may_end_a_job_that_has_lost_a_node(scene: Scene) -> None:
+    """What does the work tells only afterwards that nothing is left; if it does not, the job has no hope."""
+    scene.work.zero_is_done = True
+    container = scene.grant("a")
+    scene.step(seconds=31)  # b is late
+
+    scene.end(container, 0)
+
+    with pytest.raises(JobError, match=r"\(b: no container within 30 s"):
+        scene.step()
+
+
 def test_full_nodes_are_waited_for_while_others_work_and_no_longer(scene: Scene) -> None:
     given = scene.grant("b")
     for _ in range(5):
