@@ -387,6 +387,16 @@ def test_members_that_are_killed_at_once_fail_once_and_those_that_follow_fail_ag
         scene.train.on_end(again, KILLED)
 
 
+def test_members_that_were_killed_with_their_application_master_fail_once(make: Callable[..., Scene]) -> None:
+    scene = make(restarts=1)
+    members = scene.compute(3)
+    scene.begin()
+
+    for container in (*members, *members):
+        scene.now += 1.0
+        assert scene.train.on_end(container, KILLED) is Then.AGAIN
+
+
 def test_failures_between_which_steps_are_done_do_not_add_up(make: Callable[..., Scene]) -> None:
     scene = make(restarts=1)
     first, _ = scene.compute(3)

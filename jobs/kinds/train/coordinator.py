@@ -295,7 +295,7 @@ class Train(Coordinator):
         Of several that are killed at once, as with a machine or by hand, the first counts.
         """
         steps, has_moved = self._leader.steps, self._leader.steps != self._failed_at_step
-        began = self._seen_at.get(container.container_id, self._attempt.clock())
+        began = self._seen_at.get(container.container_id, self._failed_at)  # or while there was no application master
         if end.exit is Exit.KILLED and not has_moved and began <= self._failed_at:
             return
         self._failed_in_a_row = 1 if has_moved else self._failed_in_a_row + 1
