@@ -77,7 +77,7 @@ class GluonBlock:
                 "begin a new run, or build the net as it was when the state was stored",
             ) from error
         for one, stored in zip(self._all, told["net"], strict=True):
-            one.data()[:] = stored.numpy()
+            _write(one.data(), stored)
 
     def values(self) -> tuple[torch.Tensor, torch.Tensor]:
         """The parameters; moments of the optimizer, and running means and variances of the net's normalisation."""
@@ -88,7 +88,7 @@ class GluonBlock:
         for given, found in (([one.data() for one in self._trained], parameters), (self._others(), others)):
             begin = 0
             for one in given:
-                one[:] = found[begin : begin + one.size].view(one.shape).numpy()
+                _write(one, found[begin : begin + one.size].view(one.shape))
                 begin += one.size
 
     def counts(self) -> bytes:
@@ -122,6 +122,11 @@ class GluonBlock:
             size = one.data().size
             yield one, vector[begin : begin + size].view(one.shape)
             begin += size
+
+
+def _write(array: mxnet.nd.NDArray, numbers: torch.Tensor) -> None:
+    """By MXNet's own copy: those of NumPy fail where a convolution has put its weights in an order of its own."""
+    array[:] = mxnet.nd.from_numpy(numbers.numpy(), zero_copy=False)
 
 
 def _check(one: mxnet.gluon.Parameter) -> None:

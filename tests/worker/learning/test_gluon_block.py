@@ -168,6 +168,22 @@ def test_who_gets_a_state_goes_on_as_if_it_had_made_all_steps(name: str) -> None
     assert len(numbers(net)) > learner.size, "there are no numbers that are not trained"
 
 
+def test_a_net_with_convolutions_goes_on_from_a_state_and_from_a_mean_after_it_has_judged_images() -> None:
+    net = gluon.nn.HybridSequential()
+    net.add(gluon.nn.Conv2D(64, 3, in_channels=16), gluon.nn.GlobalAvgPool2D(), gluon.nn.Dense(2, in_units=64))
+    net.initialize(mxnet.init.Xavier())
+    learner = GluonBlock(net, mxnet.optimizer.Adam())
+    images = mxnet.nd.random.uniform(shape=(8, 16, 16, 16))
+    state, values, judged = learner.state(), learner.values(), net(images).asnumpy()
+
+    learner.set_values(values[0] * 2, values[1])
+    assert abs(net(images).asnumpy() - judged).max() > 0
+    learner.load(state)
+
+    assert (net(images).asnumpy() == judged).all()
+    assert learner.state() == state
+
+
 def test_a_state_holds_what_the_program_changes_of_an_optimizer() -> None:
     net, late = net_of(), net_of()
     changed, optimizer = optimizer_of("SGD"), optimizer_of("SGD")

@@ -17,7 +17,6 @@ CROP = (NETWORK.image.height, NETWORK.image.width)
 def new_learner(classes: int, seed: int, steps: int) -> tuple[Any, GluonBlock]:
     """A Gluon network that has learned nothing, and its learner for so many steps."""
     net = begin(NETWORK, classes, seed)
-    with mxnet.autograd.train_mode():  # else MXNet lays out its numbers as nobody can write them
-        net(mxnet.nd.zeros((1, *NETWORK.image.shape)))  # now its shapes are known
+    net(mxnet.nd.zeros((1, *NETWORK.image.shape)))  # now its shapes are known
     rates = mxnet.lr_scheduler.PolyScheduler(steps, base_lr=RATE, pwr=1, final_lr=RATE * LAST_RATE)
     return net, GluonBlock(net, mxnet.optimizer.Adam(learning_rate=RATE, lr_scheduler=rates))
