@@ -41,7 +41,10 @@ class ReadAhead:
             if is_over():
                 raise Broken("the generation is over")
         self._expected = None
-        return found.result()
+        try:
+            return found.result()
+        finally:
+            del found  # an error knows this frame, and would keep itself and all that the read had in memory
 
     def close(self) -> None:
         """Wait for a call of `read` that has begun, as Python must not end amid one."""

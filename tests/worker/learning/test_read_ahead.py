@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import threading
-from collections.abc import Callable, Sequence
+import time
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 
 import pytest
 import torch
@@ -80,6 +84,38 @@ def test_an_error_comes_as_it_is_and_the_next_batch_is_read() -> None:
     with pytest.raises(LearningError, match=r"^sample 13 is broken$"):
         ahead.take([13])
     assert ahead.take([1]) == [10]
+    ahead.close()
+
+
+class Held:
+    """What a read has in memory."""
+
+
+@pytest.fixture
+def _no_collection() -> Iterator[None]:
+    """Python collects cycles only when many objects were made, and large ones are few."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("_no_collection")
+def test_what_a_read_held_that_failed_is_let_go_before_less_is_read() -> None:
+    held: list[weakref.ref[Held]] = []
+
+    def read(_: Sequence[int]) -> None:
+        part = Held()
+        held.append(weakref.ref(part))
+        raise MemoryError("no room")
+
+    ahead = ReadAhead(read)
+    with suppress(MemoryError):
+        ahead.take([1, 2])
+
+    until = time.monotonic() + SECONDS
+    while held[0]() is not None:  # the thread may not have let it go yet
+        assert time.monotonic() < until, "it is still in memory"
+        time.sleep(0.01)
     ahead.close()
 
 
