@@ -30,7 +30,10 @@ def status_of(program: subprocess.Popen[Any]) -> int | None:
     """Its exit status, negative for a signal, None while it runs; unlike `poll` this keeps its number its own."""
     if program.returncode is not None:
         return program.returncode
-    ended = os.waitid(os.P_PID, program.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    try:
+        ended = os.waitid(os.P_PID, program.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:  # whoever started us ignores SIGCHLD: the system keeps nothing of what has ended
+        return program.poll()
     if ended is None:
         return None
     return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
@@ -38,9 +41,10 @@ def status_of(program: subprocess.Popen[Any]) -> int | None:
 
 def signal_session(program: subprocess.Popen[Any], number: int) -> bool:
     """Whether anything of its session is left to hear the signal; nobody hears 0, nor once it was waited for."""
+    has_ended = status_of(program) is not None
     if program.returncode is not None:
         return False
-    is_left = status_of(program) is None or _is_left(program.pid)
+    is_left = not has_ended or _is_left(program.pid)
     os.killpg(program.pid, number)
     return is_left
 

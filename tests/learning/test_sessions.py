@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -56,6 +57,21 @@ def test_the_status_of_a_program_is_told_again_and_again_and_it_can_be_waited_fo
 
 def test_a_program_that_runs_has_no_status(begin: Begin) -> None:
     assert status_of(begin("sleep 600")) is None
+
+
+def test_a_program_whose_end_the_system_does_not_keep_has_ended_and_hears_nothing(begin: Begin) -> None:
+    """Whoever starts nodewise may ignore SIGCHLD, and it inherits that: then the number is free at once."""
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        program = begin("exit 3")
+        until(lambda: status_of(program) is not None)
+        gone = begin("exit 3")
+        until(lambda: not Path(f"/proc/{gone.pid}").exists())
+
+        assert not signal_session(program, signal.SIGTERM)
+        assert not signal_session(gone, signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGCHLD, before)
 
 
 def test_what_a_program_leaves_behind_is_ended_after_it(begin: Begin) -> None:
