@@ -19,7 +19,7 @@ from hdfs import HdfsError
 from bench.info.errors import BenchError
 from bench.info.processes import ROOT
 from bench.stage import until
-from bench.training.progress import advances, count_wrong_samples, longest_gap, read_pieces, read_rows
+from bench.training.progress import Row, advances, count_wrong_samples, longest_gap, read_pieces, read_rows
 from bench.training_faults.faults import FAULTS
 from bench.training_faults.place import PROGRAM, Place
 from bench.training_faults.shape import ORDER, STEPS, settings
@@ -126,11 +126,15 @@ def _train(place: Place, out: Path, job_id: str, kinds: Sequence[str], chance: r
     _await_step(place, out, job_id)
     (out / "go").touch()
     until(lambda: _end(place, job_id), END_SECONDS, "the run ends")
-    rows = read_rows(out)
+    outcome.pause_seconds = find_pauses(hits, read_rows(out))
+
+
+def find_pauses(hits: Sequence[tuple[str, float]], rows: Sequence[Row]) -> list[tuple[str, float]]:
+    """The longest time without a step from each fault, a kind and its second, until the next one or the last step."""
+    if not hits:
+        return []
     ends = [*(at for _, at in hits[1:]), advances(rows)[-1].at]
-    outcome.pause_seconds = [
-        (kind, longest_gap(rows, at, end)) for (kind, at), end in zip(hits, ends, strict=True) if end > at
-    ]
+    return [(kind, longest_gap(rows, at, end)) for (kind, at), end in zip(hits, ends, strict=True) if end > at]
 
 
 def _await_step(place: Place, out: Path, job_id: str) -> None:

@@ -18,14 +18,14 @@ import pytest
 from click.testing import CliRunner
 
 from bench.stage import until
-from bench.training.progress import count_wrong_samples, read_pieces, read_rows
+from bench.training.progress import Row, count_wrong_samples, read_pieces, read_rows
 from bench.training.settings import Settings
 from bench.training_faults import table
 from bench.training_faults.__main__ import main
 from bench.training_faults.faults import FAULTS
 from bench.training_faults.network import Network, network
 from bench.training_faults.shape import BATCH, EPOCHS, ORDER, SEED, STEPS
-from bench.training_faults.trial import train_alone
+from bench.training_faults.trial import find_pauses, train_alone
 
 ONE, OTHER, THIRD = "127.77.0.11", "127.77.0.12", "127.77.0.13"
 # Once it is in its control group: connects from one node to another, says a word on its input, and hears the answer.
@@ -134,6 +134,23 @@ def test_the_program_alone_uses_each_sample_once_a_step(tmp_path: Path) -> None:
     steps = {row.pid: row.steps for row in read_rows(out)}
     assert [*steps.values()] == [STEPS]
     assert count_wrong_samples(read_pieces(out), steps, ORDER, STEPS) == 0
+
+
+ROWS = [Row(0, 1, steps, at, 4) for steps, at in ((1, 0.0), (2, 1.0), (3, 4.0), (4, 5.0), (5, 11.0))]
+
+
+@pytest.mark.parametrize(
+    ("hits", "pauses"),
+    [
+        ([], []),
+        ([("member", 0.5)], [("member", 6.0)]),
+        ([("member", 0.5), ("store", 4.5)], [("member", 3.0), ("store", 6.0)]),
+        ([("member", 0.5), ("store", 12.0)], [("member", 6.0)]),
+    ],
+    ids=["nothing to hit", "one", "two", "after the last step"],
+)
+def test_pauses_are_from_each_fault_to_the_next(hits: list[tuple[str, float]], pauses: list[tuple[str, float]]) -> None:
+    assert find_pauses(hits, ROWS) == pauses
 
 
 def record(*wrong: str, of: int = 1) -> dict[str, Any]:
