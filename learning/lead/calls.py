@@ -210,7 +210,7 @@ def _whole(least: int) -> Callable[[Any], int]:
 
 
 def _seconds(value: Any) -> float:
-    if type(value) not in (int, float) or not 0 <= value <= MOST:
+    if type(value) not in (int, float) or not 0 <= float(value) <= MOST:
         raise ValueError("it is a number from 0 on")
     return float(value)
 
@@ -219,7 +219,7 @@ def _number(value: Any) -> float | None:
     """Infinity and NaN, which a run that goes wrong may have, become None."""
     if value is not None and type(value) not in (int, float):
         raise ValueError("it is a number")
-    return value if value is not None and math.isfinite(value) else None
+    return float(value) if value is not None and math.isfinite(value) else None
 
 
 def _word(value: Any) -> str:

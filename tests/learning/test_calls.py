@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jobs.application.calls import Refused, Request
@@ -109,6 +109,8 @@ def _read(read: Callable[[Any], Say], body: Any) -> Say | None:
 
 
 @given(nearly_said())
+@example(SAID.to_json() | {"done": {"loss": MOST + 1}})  # which no float is
+@example(SAID.to_json() | {"done": {"compute_seconds": MOST + 1}})
 def test_what_is_read_sooner_is_read_alike(body: dict[str, Any]) -> None:
     assert _read(read_said, json.dumps(body).encode()) == _read(Say.from_json, body)
 
