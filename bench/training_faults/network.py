@@ -20,6 +20,7 @@ TABLE = f"nodewise_bench_{os.getpid()}"
 MOUNTS = Path("/proc/mounts")
 GROUPS = Path("/sys/fs/cgroup")
 """Where nft looks for control groups."""
+EVERYBODY = "*"
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Network:
         (self._group(node) / "cgroup.procs").write_text(str(pid))
 
     @contextmanager
-    def cut(self, *ways: tuple[str, str | None]) -> Iterator[None]:
+    def cut(self, *ways: tuple[str, str]) -> Iterator[None]:
         """Drop what goes these ways until the end of the block; see `rules`."""
         self._load([rule for sender, receiver in ways for rule in self.rules(sender, receiver)])
         try:
@@ -46,7 +47,7 @@ class Network:
         """Let everything through again."""
         self._load([])
 
-    def rules(self, sender: str, receiver: str | None) -> list[str]:
+    def rules(self, sender: str, receiver: str) -> list[str]:
         """What drops all that a node sends to another; `*` is everybody else, as sender or as receiver.
 
         >>> Network(["127.0.2.11", "127.0.2.12"], Path("/top")).rules("127.0.2.11", "127.0.2.12")[0]
@@ -59,14 +60,14 @@ class Network:
                 f"ct mark != {mark} ct direction reply ip saddr {sender} drop",
             ]
         if sender == EVERYBODY:
-            mark = self._mark(str(receiver))
+            mark = self._mark(receiver)
             return [
                 f"ct mark != {mark} ct direction original ip daddr {receiver} drop",
                 f"ct mark {mark} ct direction reply ip saddr != {receiver} drop",
             ]
         return [
             f"ct mark {self._mark(sender)} ct direction original ip daddr {receiver} drop",
-            f"ct mark {self._mark(str(receiver))} ct direction reply ip saddr {sender} drop",
+            f"ct mark {self._mark(receiver)} ct direction reply ip saddr {sender} drop",
         ]
 
     def make(self) -> None:
@@ -99,9 +100,6 @@ class Network:
 
     def _group(self, node: str) -> Path:
         return self.top / node
-
-
-EVERYBODY = "*"
 
 
 @contextmanager

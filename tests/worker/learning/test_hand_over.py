@@ -56,7 +56,12 @@ def test_a_state_is_handed_on_without_many_copies_of_it(store: Store) -> None:
         for rank in range(2)
     ]
 
-    giver, taker = [int(one.communicate(timeout=60)[0]) for one in members]
+    try:
+        giver, taker = [int(one.communicate(timeout=60)[0]) for one in members]
+    finally:
+        for one in members:
+            one.kill()
+            one.communicate()
 
     assert giver < 1.7 * MEBIBYTES
     assert taker < 2.2 * MEBIBYTES
