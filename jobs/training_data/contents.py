@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from jobs.itemwork.messages import Item
 from jobs.training_data.files import File, Files
-from jobs.worker.reading import GIVE_UP_SECONDS, Reader, Stalled, Unreadable
+from jobs.worker.reading import GIVE_UP_SECONDS, Reader, Stalled, TooLarge, Unreadable
 from learning.errors import LearningError
 
 T = TypeVar("T")
@@ -39,13 +39,18 @@ class Contents:
             ) from None
 
     def read(self, pieces: Sequence[tuple[str, int | None, int]]) -> list[bytes]:
-        """For each (path, first byte, length) its bytes, or with None those of the whole file."""
+        """For each (path, first byte, length) its bytes, or with None those of the whole file.
+
+        LearningError when HDFS does not give them, MemoryError when they do not fit into memory.
+        """
         items = [Item(str(at), path, offset, length) for at, (path, offset, length) in enumerate(pieces)]
         found: list[bytes] = [b""] * len(items)
         try:
             for one in self._reader.fetch(items).items(WAIT_SECONDS):
                 if one is not None:
                     item, content = one
+                    if isinstance(content, TooLarge):
+                        raise MemoryError(f"{item.path} {content}")
                     if isinstance(content, Unreadable):
                         raise LearningError(f"{item.path} {content}", REMEDY)
                     found[int(item.name)] = content

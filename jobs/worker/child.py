@@ -18,7 +18,7 @@ from jobs.engines.loading import Loaded
 from jobs.images.rows import Rows
 from jobs.images.storage import Storage
 from jobs.itemwork.messages import Item
-from jobs.worker.reading import Fetched, Reader, Stalled, Unreadable
+from jobs.worker.reading import Fetched, Reader, Stalled, TooLarge, Unreadable
 
 WAITING_SECONDS = 1.0
 
@@ -122,7 +122,7 @@ class Looker:
             except (ValueError, cv2.error) as error:
                 reasons[item.name] = str(error)
             except MemoryError:
-                reasons[item.name] = "needs more memory than the container has"
+                reasons[item.name] = str(TooLarge())
             if len(names) == self._batch:
                 done.messages.append(self._infer(names))
                 names = []

@@ -32,6 +32,13 @@ class Unreadable(ValueError):
     """The bytes of an image cannot be had; the text says why."""
 
 
+class TooLarge(Unreadable):
+    """There is not enough memory for the bytes."""
+
+    def __init__(self) -> None:
+        super().__init__("needs more memory than the container has")
+
+
 class Stalled(Exception):
     """HDFS does not even refuse: no image is to blame for that."""
 
@@ -74,6 +81,8 @@ class Reader:
                 return self._storage.read(request.path, request.offset, request.length)
             except FileNotFoundError:
                 raise Unreadable("cannot be read from HDFS: the file is not there any more") from None
+            except MemoryError:  # whoever asked may ask for less
+                raise TooLarge from None
             except Exception as error:  # whatever the client raises
                 reason = f"{type(error).__name__}: {error}".split("\n", maxsplit=1)[0]
                 late = tries >= LEAST_TRIES and time.monotonic() + pause > give_up

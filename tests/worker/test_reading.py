@@ -98,6 +98,13 @@ def test_what_cannot_be_read_at_all_says_why(monkeypatch: pytest.MonkeyPatch) ->
     assert 1 < len(shelf.asked) < 9
 
 
+def test_what_does_not_fit_into_memory_is_not_asked_for_again() -> None:
+    shelf = Shelf({"/a": b"abc"}, fails=[MemoryError()])
+
+    assert str(read(shelf, Item("/a", "/a", None, 3))["/a"]) == "needs more memory than the container has"
+    assert len(shelf.asked) == 1
+
+
 def test_one_try_that_takes_all_the_time_is_not_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "GIVE_UP_SECONDS", 0.0)
     fails: list[Exception] = [RuntimeError("All DataNodes failed")] * (LEAST_TRIES - 1)

@@ -292,7 +292,8 @@ class Train(Coordinator):
     def _count_failure(self, container: Container, end: End) -> None:
         """JobError when members fail one after the other, and no step is done in between.
 
-        Of several that are killed at once, as with a machine or by hand, the first counts.
+        Of those that ran already when the last one counted, and are killed before another step, as with a machine or by
+        hand, none counts.
         """
         steps, has_moved = self._leader.steps, self._leader.steps != self._failed_at_step
         began = self._seen_at.get(container.container_id, self._failed_at)  # or while there was no application master

@@ -217,7 +217,8 @@ def _leave(number: int, _: FrameType | None) -> None:
 def _say_failed(where: Where, token: str, process: str, why: str) -> None:
     """At once: YARN would tell only seconds later."""
     parts = urlsplit(where.address)
-    body = json.dumps(Say(process, Doing.FAILED, 0, -1, why=why).to_json())
+    said = Say(process, Doing.FAILED, 0, -1, why=why).to_json()
+    body = json.dumps(said, ensure_ascii=False).encode(errors="replace")  # names of programs may be any bytes
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     try:
         connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=GOODBYE_SECONDS)

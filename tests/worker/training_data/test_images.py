@@ -237,3 +237,15 @@ def test_images_that_are_prepared_otherwise_have_another_fingerprint(pictures: P
         images(tmp_path).fingerprint
         != HdfsImages(Shelf(tmp_path), "/pictures", Preparation((8, 8), 9), None).fingerprint
     )
+
+
+class Narrow(Shelf):
+    def read(self, path: str, offset: int, length: int | None) -> bytes:
+        raise MemoryError
+
+
+def test_images_that_do_not_fit_into_memory_are_not_called_unreadable(pictures: Path) -> None:
+    data = HdfsImages(Narrow(pictures.parent), "/pictures", HOW, None)
+
+    with pytest.raises(MemoryError, match=r"/pictures/cat/1.png needs more memory"):
+        data.batch_of([0])
