@@ -8,12 +8,12 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-import torch  # noqa: F401  before MXNet
+import torch
 
 from jobs.errors import JobError
 from jobs.images import labels
 from jobs.kinds.train.alexnet.images_to_learn import ImagesToLearn, Varied
-from jobs.kinds.train.alexnet.learner import new_learner
+from jobs.kinds.train.alexnet.learner import new_learner, to_arrays
 from jobs.training import labelled_images
 from jobs.training.train import LAST_RATE, RATE
 from tests.worker.training_data.shelf import Shelf
@@ -100,6 +100,16 @@ def test_the_images_are_handed_out_as_they_are_stored(pictures: Path) -> None:
     stored = list(images.all.stored(images.held))
 
     assert stored == [(pictures / (images.all.path(number) or "")[1:]).read_bytes() for number in images.held]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_network_takes_images_however_few(pictures: Path, count: int) -> None:
+    images = learn(pictures)
+    given = map(torch.as_tensor, Varied(images, 4, seed=1).batch_of(range(count)))
+
+    pixels, numbers = to_arrays(list(given))
+
+    assert (pixels.shape[0], numbers.shape) == (count, (count,))
 
 
 def test_a_learner_takes_a_state_and_its_rate_falls_evenly() -> None:

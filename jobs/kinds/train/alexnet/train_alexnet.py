@@ -11,11 +11,10 @@ except ModuleNotFoundError:
     sys.exit("this node's Python has no PyTorch, which members add up their gradients by: see docs/training.md")
 
 import mxnet
-from torch.utils.dlpack import to_dlpack
 
 from jobs.errors import JobError
 from jobs.kinds.train.alexnet.images_to_learn import ImagesToLearn, Varied
-from jobs.kinds.train.alexnet.learner import CROP, new_learner
+from jobs.kinds.train.alexnet.learner import CROP, new_learner, to_arrays
 from jobs.training.train import BATCH, STEPS
 from learning.errors import LearningError
 from learning.member.run import Run
@@ -42,7 +41,7 @@ def main(arguments: list[str]) -> None:
         checkpoint_seconds=CHECKPOINT_SECONDS,
     ) as run:
         for part in run:
-            pixels, numbers = (mxnet.nd.from_dlpack(to_dlpack(one)) for one in part)
+            pixels, numbers = to_arrays(part)
             run.step(lambda: loss_of(net(pixels), numbers))  # noqa: B023 called at once
 
 
