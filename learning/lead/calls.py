@@ -18,6 +18,8 @@ MEMBER = "/member"
 """The call: POST with a `Say`, answered with an `Answer`. 410 when the member takes part no more."""
 LONGEST_WHY = 500
 """Characters; the rest is cut off."""
+MOST_CUT_OFF = 16
+"""Members that one complains of."""
 MOST = 1 << 53
 """The largest number."""
 
@@ -86,6 +88,7 @@ class Say:
     steps of the newest state that it has stored. `call` counts the calls of the process, from 1 on, so that one which
     comes late is known; 0 is a call that nobody has counted. `node` is where it runs, empty when it does not know.
     It knows the whole of generation `known`, as `attempt` has told it: 0 when it knows none.
+    `cut_off` are members of its generation that do not answer it, some of them where there are many.
     """
 
     process: str
@@ -100,6 +103,7 @@ class Say:
     node: str = ""
     attempt: int = 0
     known: int = 0
+    cut_off: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """As the body of a call; what is no number for JSON is left out."""
@@ -246,6 +250,12 @@ def _names(value: Any) -> tuple[str, ...]:
     return tuple(_name(one) for one in value)
 
 
+def _few_names(value: Any) -> tuple[str, ...]:
+    if len(names := _names(value)) > MOST_CUT_OFF:
+        raise ValueError(f"it names {MOST_CUT_OFF} members at most")
+    return names
+
+
 def _measures(value: Any) -> dict[str, float]:
     if not isinstance(value, dict):
         raise ValueError("it is an object")
@@ -300,6 +310,7 @@ _SAY: Kinds = {
     "node": _word,
     "attempt": _whole(0),
     "known": _whole(0),
+    "cut_off": _few_names,
 }
 _GENERATION: Kinds = {
     "attempt": _whole(0),

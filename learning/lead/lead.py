@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -52,6 +52,9 @@ class Lead(Protocol):
         What is told before the first generation is known when that is made.
         """
 
+    def complain(self, number: int, members: Sequence[str]) -> None:
+        """These of generation `number` do not answer this member; nobody when all do again."""
+
     def confirmed(self) -> int:
         """Steps of the newest checkpoint that a later attempt at the run would know of."""
 
@@ -91,6 +94,9 @@ class Alone:
     def tell(self, done: Done, checkpoint: int) -> None:  # noqa: ARG002
         """Nobody else hears it."""
         self._checkpoint = max(self._checkpoint, checkpoint)
+
+    def complain(self, number: int, members: Sequence[str]) -> None:
+        """There are no others."""
 
     def confirmed(self) -> int:
         """The newest one: there is no journal that would have to know it."""

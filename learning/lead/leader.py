@@ -238,6 +238,7 @@ class Leader:
                 self._generations.stop(say.process, say.number, say.steps, say.store, now)
             else:
                 self._generations.beat(say.process, now)
+                self._generations.complain(say.process, say.number, say.cut_off, now)
         except Refused as error:
             raise Unwanted(str(error)) from None
 

@@ -9,13 +9,13 @@ import http.client
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
 from learning.errors import LearningError
-from learning.lead.calls import LONGEST_WHY, MEMBER, Answer, Doing, Done, Say
+from learning.lead.calls import LONGEST_WHY, MEMBER, MOST_CUT_OFF, Answer, Doing, Done, Say
 from learning.lead.lead import Told
 from locality.training.generations import USUAL
 
@@ -70,7 +70,7 @@ class Master:
             with self._wake:
                 if self._say.doing is not Doing.WAITS:
                     self._wake.notify_all()
-                self._say = replace(self._say, doing=Doing.WAITS, number=after, steps=steps, store=offered)
+                self._say = replace(self._say, doing=Doing.WAITS, number=after, steps=steps, store=offered, cut_off=())
                 self._start()
                 if self._answer.is_done:
                     return None
@@ -106,6 +106,12 @@ class Master:
             steps = done.steps if self._say.doing is Doing.COMPUTES else self._say.steps
             self._say = replace(self._say, steps=steps, done=done, checkpoint=checkpoint)
 
+    def complain(self, number: int, members: Sequence[str]) -> None:
+        """Goes along with each call, as long as this member is in that generation."""
+        with self._wake:
+            if self._say.doing is Doing.COMPUTES and self._say.number == number:
+                self._say = replace(self._say, cut_off=tuple(members[:MOST_CUT_OFF]))
+
     def confirmed(self) -> int:
         """Steps of the newest checkpoint that the journal has, as the newest answer tells."""
         return self._answer.checkpoint
@@ -114,7 +120,7 @@ class Master:
         """Say goodbye, and wait until it is heard: long where that matters, and a moment where it is known already."""
         doing = Doing.DONE if why is None else Doing.FAILED
         with self._wake:
-            self._say = replace(self._say, doing=doing, store="", why=(why or "")[:LONGEST_WHY])
+            self._say = replace(self._say, doing=doing, store="", cut_off=(), why=(why or "")[:LONGEST_WHY])
             self._start()
             self._wake.notify_all()
             began = self._clock()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from ctypes import py_object, pythonapi
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch.distributed import AllreduceOptions, BroadcastOptions, PrefixStore, ProcessGroupGloo
 
+from learning.member.links import Links
 from learning.member.store import StoreClient, name_of
 
 TIMEOUT = timedelta(minutes=30)
@@ -25,6 +26,8 @@ FORM_SECONDS = 70.0
 """How long members may take to find each other: longer than they wait at the store for one that does not come."""
 SHORT_PAUSE_SECONDS, LONG_PAUSE_SECONDS = 0.0002, 0.002
 SHORT_PAUSES = 50
+LOOK_SECONDS = 0.5
+"""From one look for peers that do not answer to the next, while others are waited for."""
 RELEASE_SECONDS = 0.2
 PIECE_BYTES = 1 << 24
 """What is spread at once."""
@@ -46,11 +49,19 @@ class Place:
 
 
 class Group:
-    """Formed by all its members at once; every method raises Broken. `is_over` is asked again and again meanwhile."""
+    """Formed by all its members at once; every method raises Broken. `is_over` is asked again and again meanwhile.
 
-    def __init__(self, place: Place, is_over: Callable[[], bool]) -> None:
+    `complain` is told the addresses of peers that do not answer while they are waited for, and when they do again.
+    """
+
+    def __init__(
+        self, place: Place, is_over: Callable[[], bool], complain: Callable[[Set[str]], None] | None = None
+    ) -> None:
         self._place = place
         self._is_over = is_over
+        self._complain = complain
+        self._cut: Set[str] = frozenset()
+        self._links = Links()
         self._gloo: ProcessGroupGloo | None = None
         self._work: Any = None
         self._builder: threading.Thread | None = None
@@ -75,6 +86,7 @@ class Group:
             raise Broken(f"the members have not found each other within {FORM_SECONDS:.0f} s")
         if said:
             raise Broken(said[0])
+        self._links.ask()
 
     def add_up(self, vector: torch.Tensor) -> None:
         """Replace it by the sum of all members' vectors; the same bits for all."""
@@ -138,12 +150,22 @@ class Group:
             raise Broken(str(error).split("\n", 1)[0]) from error
 
     def _wait(self, is_done: Callable[[], bool]) -> None:
-        pauses = 0
+        pauses, looked_at = 0, time.monotonic()
         while not is_done():
             if self._is_over():
                 raise Broken("the generation is over")
             time.sleep(SHORT_PAUSE_SECONDS if pauses < SHORT_PAUSES else LONG_PAUSE_SECONDS)
             pauses += 1
+            if time.monotonic() > looked_at + LOOK_SECONDS:
+                self._note_cut(self._links.find_cut())
+                looked_at = time.monotonic()
+        self._note_cut(frozenset())
+
+    def _note_cut(self, cut: Set[str]) -> None:
+        if cut != self._cut:
+            self._cut = cut
+            if self._complain is not None:
+                self._complain(cut)
 
 
 def _join(place: Place, is_over: Callable[[], bool]) -> ProcessGroupGloo:

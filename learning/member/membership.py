@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 import time
+from collections.abc import Mapping, Set
 from threading import Thread
 
 from learning.lead.lead import Lead, Told
 from learning.member.group import Broken, Group, Place
+from learning.member.links import plain_address
 from learning.member.store import Store
 
 GOODBYE_SECONDS = 5.0
@@ -21,6 +24,7 @@ class Membership:
         self._store = Store(lead.host)
         self._group: Group | None = None
         self._abandoned: list[Thread] = []
+        self._nodes: Mapping[str, str] = {}
         self.number = 0
         self.members: tuple[str, ...] = ()
 
@@ -52,9 +56,10 @@ class Membership:
         if told is None:
             return None
         made = told.generation
-        self.number, self.members = made.number, made.members
+        self.number, self.members, self._nodes = made.number, made.members, told.nodes
         self._store.keep(made.number)
-        self._group = Group(Place(made.number, self.rank, len(made.members), made.store, self._lead.host), self.is_over)
+        place = Place(made.number, self.rank, len(made.members), made.store, self._lead.host)
+        self._group = Group(place, self.is_over, self._complain)
         self._group.form()
         return told
 
@@ -76,6 +81,13 @@ class Membership:
             self._abandoned = [*filter(Thread.is_alive, self._abandoned), self._group.abandon()]
             self._group = None
 
+    def _complain(self, cut: Set[str]) -> None:
+        """Tell which members are at these addresses: where several are on a node, all of them but this one."""
+        nodes = {self._nodes.get(one, "") for one in self.members} if cut else set()
+        cut_off = {node for node in nodes if node and not cut.isdisjoint(_addresses_of(node))}
+        others = [one for one in self.members if one != self.process and self._nodes.get(one, "") in cut_off]
+        self._lead.complain(self.number, others)
+
     def leave(self, why: str | None) -> None:
         """Take part no more: the work is done, or what went wrong."""
         self.give_up()
@@ -84,3 +96,11 @@ class Membership:
         for thread in self._abandoned:
             thread.join(max(0.0, until - time.monotonic()))
         self._store.close()
+
+
+def _addresses_of(node: str) -> Set[str]:
+    """None where nobody knows the node."""
+    try:
+        return {plain_address(str(found[4][0])) for found in socket.getaddrinfo(node, None)}
+    except OSError:
+        return frozenset()

@@ -11,10 +11,11 @@ leave one generation at any time: there is no split brain.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import Enum
 
+from locality.training.broken_links import choose_cut_off
 from locality.training.generation_events import (
     Began,
     Checkpointed,
@@ -55,6 +56,7 @@ class MemberRules:
     suspect_seconds  the same after the others were told to stop, or began to: somebody may be to blame
     recall_seconds   after which a process is lost whose connection has ended and that has not called again: the system
                      of a process that was killed ends its connections at once
+    complain_seconds members that do not reach each other have so long to say so, before one of them is lost
     crowd            of more members than so many each calls more rarely, and has as much longer to call again
     stop_seconds     after the end, or the first member that stopped, others that have not stopped are lost: longer
                      than a step takes
@@ -67,6 +69,7 @@ class MemberRules:
     silence_seconds: float = 5.0
     suspect_seconds: float = 3.0
     recall_seconds: float = 0.7
+    complain_seconds: float = 1.0
     crowd: int = 64
     stop_seconds: float = 30.0
     takeover_seconds: float = 60.0
@@ -78,8 +81,8 @@ USUAL = MemberRules()
 class Generations:
     """Pure and without a clock: `now`, in seconds, never goes back. Who leads a run has one of these.
 
-    Events are what must survive. What members tell (`join`, `beat`, `stop`, `doubt`) they tell again to a later
-    attempt, so it is not written anywhere.
+    Events are what must survive. What members tell (`join`, `beat`, `stop`, `doubt`, `complain`) they tell again to a
+    later attempt, so it is not written anywhere.
     """
 
     def __init__(self, rules: MemberRules = USUAL) -> None:
@@ -108,6 +111,9 @@ class Generations:
         self._hung_up: dict[str, float] = {}
         self._ready: dict[str, Ready] = {}
         self._broken = ""
+        self._complaints: dict[str, Collection[str]] = {}
+        self._complained_at = 0.0
+        """When the first of these complaints was heard."""
         self._since = 0.0
         self._is_new = False
         self._step_seconds: dict[str, float] = {}
@@ -183,12 +189,22 @@ class Generations:
             self.doubt(number, f"{member} could not go on")
         if self.phase is Phase.ENDING and not self._has_begun_to_stop():
             self._since = now
+        self._complaints.pop(member, None)
         self._ready[member] = Ready(steps, store)
 
     def doubt(self, number: int, reason: str) -> None:
         """The group of generation `number` does not work any more, whoever is to blame."""
         if self.current and number == self.current.number and self.phase in (Phase.RUNNING, Phase.ENDING):
             self._broken = self._broken or reason
+
+    def complain(self, member: str, number: int, cut_off: Collection[str], now: float) -> None:
+        """These of generation `number` do not answer this member; what it has said before counts no more."""
+        if not cut_off or self.current is None or number != self.current.number:
+            self._complaints.pop(member, None)
+            return
+        if not self._complaints:
+            self._complained_at = now
+        self._complaints[member] = cut_off
 
     def is_lost(self, process: str) -> bool:
         """Whether it takes part no more."""
@@ -216,7 +232,8 @@ class Generations:
             return None
         silent = self._find_silent(now) if is_silence_judged else None
         late = self._find_late(now) if is_silence_judged else None
-        return silent or self._find_end(wanted) or late or self._find_next(now, wanted)
+        cut_off = self._find_cut_off(now) if is_silence_judged else None
+        return silent or cut_off or self._find_end(wanted) or late or self._find_next(now, wanted)
 
     def _begin(self, event: Began, now: float) -> None:
         if event.attempt <= self.attempt:
@@ -226,6 +243,7 @@ class Generations:
         self._hung_up = {}
         self._ready = {}
         self._broken = ""
+        self._complaints = {}
         self._since = now
         self._is_new = True
 
@@ -257,6 +275,7 @@ class Generations:
         self._heard.pop(event.member, None)
         self._hung_up.pop(event.member, None)
         self._step_seconds.pop(event.member, None)
+        self._complaints.pop(event.member, None)
         self.members = tuple(member for member in self.members if member != event.member)
 
     def _hear(self, process: str, now: float) -> None:
@@ -281,6 +300,16 @@ class Generations:
             if process in self._hung_up and now > self._hung_up[process] + recall_seconds:
                 return Lost(self.attempt, process, "its connection has ended, and it has not called again")
         return None
+
+    def _find_cut_off(self, now: float) -> Lost | None:
+        """One after the other, until all that are left reach each other: so that one new generation is enough."""
+        if self.phase not in (Phase.RUNNING, Phase.ENDING) or now < self._complained_at + self._rules.complain_seconds:
+            return None
+        silent = [one for one in self.members if now - self._heard.get(one, now) > self._rules.suspect_seconds]
+        if (found := choose_cut_off(self._complaints, self.members, silent)) is None:
+            return None
+        gone, other = found
+        return Lost(self.attempt, gone, f"it and {other} do not reach each other")
 
     def _find_end(self, wanted: frozenset[str] | None) -> EndAnnounced | None:
         if self.current is None or self.phase not in (Phase.RUNNING, Phase.ENDING):

@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 from jobs.application.calls import Refused, Request
 from jobs.kinds.train.hearing import MOST_BYTES, RunHearing
 from jobs.kinds.train.said import read_said
-from learning.lead.calls import LONGEST_WHY, MEMBER, MOST, Answer, Doing, Done, Say, Share
+from learning.lead.calls import LONGEST_WHY, MEMBER, MOST, MOST_CUT_OFF, Answer, Doing, Done, Say, Share
 from learning.lead.leader import Leader
 from locality.training.generation_events import Event, Generation, to_body
 from locality.training.generations import MemberRules
 
 SHARE = Share(3, 8, 2, gain=1.5)
 SAID = Say("a", Doing.COMPUTES, 1, 7, "h:1:s", "", 5, Done(40, 40, loss=0.5, longest_step_seconds=0.25, share=SHARE), 3)
+CUT_OFF = replace(SAID, cut_off=tuple(f"m{number}" for number in range(MOST_CUT_OFF)))
 
 
 def test_what_is_said_and_answered_survives_json() -> None:
@@ -29,6 +30,8 @@ def test_what_is_said_and_answered_survives_json() -> None:
     answer = Answer(made, True, False, True, {"a": 2.5}, 2, 5)
 
     assert Say.from_json(json.loads(json.dumps(SAID.to_json()))) == SAID
+    assert Say.from_json(json.loads(json.dumps(CUT_OFF.to_json()))) == CUT_OFF
+    assert read_said(json.dumps(CUT_OFF.to_json()).encode()) == CUT_OFF
     assert Answer.from_json(json.loads(json.dumps(answer.to_json()))) == answer
     assert Answer.from_json(json.loads(json.dumps(Answer().to_json()))) == Answer()
     endless = Say.from_json(json.loads(json.dumps(replace(SAID, done=Done(loss=math.nan)).to_json())))
@@ -65,6 +68,9 @@ WRONG: dict[str, Any] = {
     "no number of seconds": SAID.to_json() | {"done": {"longest_step_seconds": math.nan}},
     "endless seconds": SAID.to_json() | {"done": {"compute_seconds": math.inf}},
     "negative seconds": SAID.to_json() | {"done": {"wait_seconds": -1.0}},
+    "a text for those who are cut off": SAID.to_json() | {"cut_off": "b"},
+    "a name of nothing": SAID.to_json() | {"cut_off": [""]},
+    "too many names": SAID.to_json() | {"cut_off": ["b"] * (MOST_CUT_OFF + 1)},
     "a text for a loss": SAID.to_json() | {"done": {"loss": "0.5"}},
 }
 
@@ -86,7 +92,7 @@ def test_what_no_member_says_is_refused_and_changes_nothing(body: Any) -> None:
 FIELDS = st.sampled_from([*vars(SAID), *vars(Done()), *vars(Share()), "more"])
 VALUES = (
     st.none() | st.booleans() | st.integers(-3, 3) | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
-    | st.sampled_from(["", "a", "waits", MOST, MOST + 1, [], {}])
+    | st.sampled_from(["", "a", "waits", MOST, MOST + 1, [], {}, ["b"], [""], ["b"] * (MOST_CUT_OFF + 1)])
 )  # fmt: skip
 
 

@@ -488,3 +488,24 @@ def test_who_is_alone_confirms_its_own_checkpoint() -> None:
     assert alone.confirmed() == 0
     alone.tell(Done(steps=9), 8)
     assert alone.confirmed() == 8
+
+
+def test_of_two_that_do_not_reach_each_other_one_takes_part_no_more_and_its_end_is_no_failure() -> None:
+    run = Played("a", "b", "c")
+    one, other, _ = run.generation.members
+    for _ in range(8):
+        run.now += 0.2
+        for name in run.generation.members:
+            cut_off = (one,) if name == other else ()
+            if name not in run.lost:
+                run.say(name, number=1, cut_off=cut_off)
+        run.leader.tick()
+
+    assert run.lost == [other]
+    with pytest.raises(Unwanted, match=f"it and {one} do not reach each other"):
+        run.say(other, number=1)
+    run.say(other, Doing.FAILED, why="it was told so")
+    assert run.leader.members()[other].doing is Doing.COMPUTES
+    left = [name for name in "abc" if name != other]
+    run.stop(*left, steps=7)
+    assert (run.generation.number, sorted(run.generation.members)) == (2, left)

@@ -14,7 +14,7 @@ import pytest
 
 from learning.errors import LearningError
 from learning.lead import master
-from learning.lead.calls import Answer, Doing, Done, Say
+from learning.lead.calls import MOST_CUT_OFF, Answer, Doing, Done, Say
 from learning.lead.lead import Told
 from learning.lead.master import Master
 from locality.training.generation_events import Generation
@@ -496,3 +496,22 @@ def test_what_went_wrong_fits_into_a_call(played: Played, member: Master, why: s
 
     assert len(played.said[-1].why) == 500
     assert max(played.sizes) <= 4096
+
+
+def test_whom_a_member_does_not_reach_is_said_until_it_does_or_waits(played: Played, member: Master) -> None:
+    waiting = wait(member)
+    played.answer(ok(ANSWER))
+    waiting.result()
+    member.complain(7, ["c"])  # of a generation that is no more
+    assert played.answer(ok(ANSWER), lambda say: say.doing is Doing.COMPUTES, 2).cut_off == ()
+    member.complain(1, ["b", *map(str, range(99))])
+    said = played.answer(ok(ANSWER), lambda say: bool(say.cut_off))
+    assert (said.cut_off[0], len(said.cut_off)) == ("b", MOST_CUT_OFF)
+    member.complain(1, [])
+    played.answer(ok(ANSWER), lambda say: not say.cut_off)
+    member.complain(1, ["b"])
+    played.answer(ok(ANSWER), lambda say: say.cut_off == ("b",))
+
+    waiting = wait(member, 1, 3)
+    assert played.answer(ok(Answer(LATER, attempt=1)), lambda say: say.doing is Doing.WAITS).cut_off == ()
+    waiting.result()

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from learning.lead.calls import MOST, Say
+from learning.lead.calls import MOST, MOST_CUT_OFF, Say
 from locality.training.regrouping import NO_STATE
 
 
@@ -46,4 +46,5 @@ def _is_in_range(said: Say) -> bool:
         *(done.compute_seconds, done.wait_seconds, done.longest_step_seconds),
         *(share.samples, share.batch, share.since),
     )
-    return said.process != "" and min(numbers) >= 0 and max(numbers) <= MOST
+    are_names = all((said.process, *said.cut_off)) and len(said.cut_off) <= MOST_CUT_OFF
+    return are_names and min(numbers) >= 0 and max(numbers) <= MOST

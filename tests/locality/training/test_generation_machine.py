@@ -21,6 +21,7 @@ from locality.training.generation_events import (
     EndAnnounced,
     Event,
     Generation,
+    Lost,
     StopAsked,
     from_body,
     to_body,
@@ -183,6 +184,23 @@ class GenerationMachine(RuleBasedStateMachine):
         if self.processes:
             process = self.processes[sorted(self.processes)[at % len(self.processes)]]
             process.is_frozen = not process.is_frozen
+
+    @rule(pairs=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=4))
+    def complain(self, pairs: list[tuple[int, int]]) -> None:
+        """Members say that they do not reach others: some are told to go, and never all."""
+        current, before = self.leader.current, set(self.leader.members)
+        for one, other in pairs:
+            if current and one < len(current.members) and other < len(current.members):
+                process = self.processes.get(current.members[one])
+                if process and process.group == current and not process.is_frozen:
+                    self.leader.complain(process.name, current.number, [current.members[other]], self.now)
+        cut_off = set()
+        self.now += RULES.complain_seconds
+        while isinstance(event := self.leader.due(self.now, self.wanted), Lost):
+            self.write(event)
+            cut_off |= {event.member} if "do not reach" in event.reason else set()
+        assert not before or cut_off < before
+        self.follow()
 
     @rule(steps=st.integers(1, 3), seconds=st.sampled_from([0.0, 0.4, 3.0]))
     def compute(self, steps: int, seconds: float) -> None:

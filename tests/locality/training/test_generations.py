@@ -349,3 +349,90 @@ def test_an_event_comes_back_from_its_record(event: Event) -> None:
 def test_a_record_of_another_version_is_named(kind: str, body: dict[str, int]) -> None:
     with pytest.raises(PlanError, match=f"the journal has a record '{kind}' with .* which cannot be read"):
         from_body(kind, body)
+
+
+def complain(run: Generations, now: float, **cut_off: str) -> None:
+    """Each, by its name, of those whose names are a letter of the text; all live."""
+    assert run.current is not None
+    for name in run.members:
+        run.beat(name, now)
+        run.complain(name, run.current.number, list(cut_off.get(name, "")), now)
+
+
+def test_of_two_that_do_not_reach_each_other_the_one_with_the_higher_rank_goes() -> None:
+    run = begin("a", "b", "c")
+    complain(run, 20.0, b="a")
+    assert not settle(run, 20.9), "others may have something to say, too"
+
+    lost, end = settle(run, 21.1)
+
+    assert lost == Lost(1, "b", "it and a do not reach each other")
+    assert isinstance(end, EndAnnounced)
+    assert end.at_once
+    stop(run, 21.2, a=5, c=5)
+    assert [made.members for made in settle(run, 21.2) if isinstance(made, Generation)] == [("a", "c")]
+
+
+def test_who_reaches_nobody_goes_whatever_its_rank() -> None:
+    run = begin("a", "b", "c")
+    complain(run, 20.0, a="bc", b="a")
+
+    assert [event.member for event in settle(run, 21.1) if isinstance(event, Lost)] == ["a"]
+
+
+def test_halves_that_do_not_reach_each_other_lose_one_of_them_at_once() -> None:
+    run = begin("a", "b", "c", "d", rules=MemberRules(least=2, most=4, gather_seconds=10.0))
+    complain(run, 20.0, a="cd", b="cd", c="ab", d="ab")
+
+    assert [event.member for event in settle(run, 21.1) if isinstance(event, Lost)] == ["d", "c"]
+    assert run.members == ("a", "b")
+
+
+def test_who_is_silent_goes_before_the_one_that_complains_of_it() -> None:
+    run = begin("a", "b", "c")
+    complain(run, 20.0)
+    beat(run, 22.5, "b", "c")
+    run.complain("b", 1, ["a"], 22.5)
+    beat(run, 23.4, "b", "c")
+
+    assert [event.member for event in settle(run, 23.6) if isinstance(event, Lost)] == ["a"]
+
+
+def test_a_complaint_that_ends_costs_nobody_anything() -> None:
+    run = begin("a", "b", "c")
+    complain(run, 20.0, b="a")
+    complain(run, 20.5)
+    assert not settle(run, 21.5)
+
+    complain(run, 21.5, b="a")
+    assert not settle(run, 22.4), "a new complaint counts from its own beginning"
+    assert settle(run, 22.6)
+
+
+def test_complaints_of_an_earlier_generation_or_of_strangers_count_for_nothing() -> None:
+    run = begin("a", "b", "c")
+    complain(run, 20.0)
+    run.complain("b", 0, ["a"], 20.0)
+    run.complain("c", 1, ["x", "c"], 20.0)
+    run.complain("x", 1, ["a"], 20.0)
+
+    assert not settle(run, 21.5)
+
+
+def test_a_later_attempt_begins_without_complaints() -> None:
+    run = begin("a", "b", "c")
+    complain(run, 20.0, b="a")
+    run.apply(Began(2), 20.5)
+    beat(run, 20.6, "a", "b", "c")
+
+    assert not settle(run, 22.0)
+
+
+def test_who_has_stopped_complains_of_nobody_in_the_next_generation() -> None:
+    run = begin("a", "b", "c")
+    complain(run, 20.0, b="a")
+    stop(run, 20.5, a=5, b=5, c=5)
+    assert [type(event) for event in settle(run, 20.5)] == [EndAnnounced, Generation]
+
+    beat(run, 21.6, "a", "b", "c")
+    assert not settle(run, 21.6)

@@ -150,6 +150,9 @@ class InProcess:
     def tell(self, done: Done, checkpoint: int) -> None:
         self._done, self._checkpoint = done, checkpoint
 
+    def complain(self, number: int, members: Sequence[str]) -> None:
+        """All are in one process."""
+
     def confirmed(self) -> int:
         return self._leader.checkpoint
 
