@@ -220,10 +220,10 @@ def test_a_member_says_which_generation_it_knows_and_keeps_it(played: Played, me
 def test_a_member_that_begins_anew_knows_nothing(played: Played, clock: Time) -> None:
     for _ in range(2):
         member = Master(lambda: played.address, "a token", "a", "127.0.0.1", clock)
-        waiting = wait(member)
-        first = played.answer(ok(ANSWER), lambda say: say.call == 1)
-        assert (first.attempt, first.known) == (0, 0)
-        waiting.result()
+        before, played.reply = len(played.said), ok(ANSWER)
+        wait(member).result()
+        first = played.said[before]
+        assert (first.call, first.attempt, first.known) == (1, 0, 0)
         played.answer(ok(SAME), lambda say: say.known == 1)
         member.close(None)
 
@@ -297,8 +297,9 @@ def test_who_waits_for_too_long_says_why_nobody_answered(
 
 def test_an_application_master_that_waits_itself_is_waited_for(played: Played, member: Master, clock: Time) -> None:
     waiting = wait(member)
-    played.answer(error(503, "safe mode"), calls=3)
-    clock.now += master.ORPHAN_SECONDS + 1
+    for _ in range(3):
+        played.answer(error(503, "safe mode"), calls=3)
+        clock.now += master.ORPHAN_SECONDS / 2
     played.answer(error(503, "safe mode"), calls=3)
     assert waiting.goes_on
     played.answer(ok(ANSWER))
@@ -480,8 +481,9 @@ def test_what_went_wrong_is_said_for_longer_than_one_call_may_take(played: Playe
 def test_where_all_know_that_the_run_is_done_nobody_waits_for_long(played: Played, member: Master, clock: Time) -> None:
     played.reply = ok(Answer(MADE, is_done=True, attempt=1))
     assert wait(member).result() is None
+    played.reply = error(503, "it ends")
     leaving = Doings(lambda: member.close(None))
-    played.answer(error(503, "it ends"), lambda say: say.doing is Doing.DONE)
+    played.answer(played.reply, lambda say: say.doing is Doing.DONE)
     clock.now += master.FAILED_SECONDS + 1
 
     leaving.result()

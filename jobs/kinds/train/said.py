@@ -13,7 +13,7 @@ from locality.training.regrouping import NO_STATE
 def read_said(body: bytes) -> Say:
     """The same as `Say.from_json` of the body, only sooner; ValueError when it is no JSON or something else.
 
-    NaN and halves of characters, which Python takes for JSON, are none here: members do not write them.
+    It refuses NaN and halves of characters, which Python takes for JSON: members do not write them.
     """
     told = msgspec.json.decode(body)
     said = _convert(told)
