@@ -67,7 +67,9 @@ def main(settings_file: str) -> None:
             log.computed()
     log.reach(run.steps)
     found = torch.cat([one.detach().reshape(-1) for one in net.parameters()]).tolist()
-    (out / f"result-{os.getpid()}.json").write_text(json.dumps(found))
+    half = out / f"half-{os.getpid()}.json"  # it may be killed while it writes
+    half.write_text(json.dumps(found))
+    half.rename(out / f"result-{os.getpid()}.json")
 
 
 if __name__ == "__main__":
