@@ -495,7 +495,7 @@ def test_a_member_gets_what_it_asks_for_once_hdfs_has_it(
     found: list[bytes] = []
     reader = threading.Thread(target=lambda: found.append(Checkpoints(member).read(2, lambda: False)))
     reader.start()
-    until((member / WANTED).exists)
+    until(lambda: (member / WANTED).exists() and (member / WANTED).read_text() == "2")
     carrying.serve()
     with monkeypatch.context() as away:
         away.setattr(Folders, "failing", True)
