@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import sys
 from dataclasses import asdict
@@ -12,6 +11,7 @@ from typing import Any
 import click
 
 from bench.faults.draw import draw_faults
+from bench.faults.goals import tell_sum
 from bench.info import machine
 from bench.info.errors import BenchError
 from bench.info.processes import ROOT
@@ -59,7 +59,8 @@ def main(
     """
     try:
         if commits:
-            sys.exit(_tell_sum(read_parts(output or RESULTS, "task_faults", commits), commits, as_json))
+            parts = read_parts(output or RESULTS, "task_faults", commits)
+            sys.exit(tell_sum(table.find_missing_goals(parts), table.markdown(parts, commits), as_json))
         record = _measure(part, seed, count, kinds)
     except (BenchError, HadoopError) as error:
         click.echo(f"Error: {error}", err=True)
@@ -84,13 +85,6 @@ def _measure(part: Part, seed: int, count: int, kinds: tuple[str, ...]) -> dict[
             outcomes.append(asdict(outcome))
     heading = since.heading(ROOT, machine.ours())
     return heading | {"commit": commit, "seed": seed, "part": part, "on": "local", "trials": outcomes}
-
-
-def _tell_sum(records: table.Records, commits: str, as_json: bool) -> bool:
-    """Print it, and tell whether a goal is missed."""
-    missing = table.find_missing_goals(records)
-    click.echo(json.dumps({"missing": missing}, indent=1) if as_json else table.markdown(records, commits))
-    return bool(missing)
 
 
 if __name__ == "__main__":

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from bench.parts import find_missing_parts, list_wrong, trials_of
+from bench.faults import goals
+from bench.parts import list_wrong, trials_of
 from bench.task_faults.faults import FAULTS
 
-MOST_WANTED = 100
 OF_EACH = 10
 LONGEST_LOSS_SECONDS = 2.0
 """Of a log, with a node."""
@@ -19,14 +19,9 @@ Records = Sequence[dict[str, Any]]
 
 def find_missing_goals(records: Records) -> list[str]:
     """What was not measured, or came out wrong, a sentence each."""
-    trials = trials_of(records)
-    done = Counter(kind for trial in trials for kind in trial["faults"])
-    missing = [f"not measured: {part}" for part in find_missing_parts(records)]
-    missing += [f"{done.total()} of {MOST_WANTED} faults were done"] if done.total() < MOST_WANTED else []
-    missing += [f"{kind}: {done[kind]} of {OF_EACH}" for kind in FAULTS if done[kind] < OF_EACH]
-    wrong = sum(bool(trial["wrong"]) for trial in trials)
-    missing += [f"{wrong} trials went wrong"] if wrong else []
-    late = [loss for losses in _losses(trials).values() for loss in losses if loss > LONGEST_LOSS_SECONDS]
+    missing = goals.find_missing_goals(records, FAULTS, OF_EACH, "trials")
+    losses = _losses(trials_of(records)).values()
+    late = [loss for each in losses for loss in each if loss > LONGEST_LOSS_SECONDS]
     return missing + ([f"{len(late)} starts lost more than {LONGEST_LOSS_SECONDS:g} s of log"] if late else [])
 
 

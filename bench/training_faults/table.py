@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
-from bench.parts import find_missing_parts, list_wrong, trials_of
+from bench.faults import goals
+from bench.parts import list_wrong, trials_of
 from bench.training_faults.faults import FAULTS
 
-MOST_WANTED = 100
 OF_EACH = 5
 
 Records = Sequence[dict[str, Any]]
@@ -18,13 +18,7 @@ Records = Sequence[dict[str, Any]]
 
 def find_missing_goals(records: Records) -> list[str]:
     """What was not measured, or came out wrong, a sentence each."""
-    trials = trials_of(records)
-    done = Counter(kind for trial in trials for kind in trial["faults"])
-    missing = [f"not measured: {part}" for part in find_missing_parts(records)]
-    missing += [f"{done.total()} of {MOST_WANTED} faults were done"] if done.total() < MOST_WANTED else []
-    missing += [f"{kind}: {done[kind]} of {OF_EACH}" for kind in FAULTS if done[kind] < OF_EACH]
-    wrong = sum(bool(trial["wrong"]) for trial in trials)
-    return missing + ([f"{wrong} runs went wrong"] if wrong else [])
+    return goals.find_missing_goals(records, FAULTS, OF_EACH, "runs")
 
 
 def markdown(records: Records, commits: str) -> str:
