@@ -18,7 +18,7 @@ from tests.in_process import nodewise
 IMAGES = "hdfs:///data/images"
 
 
-def said(*words: str) -> str:
+def refusal(*words: str) -> str:
     """What `nodewise job train` says when it refuses."""
     done = nodewise("job", "train", *words, "--weights", "w.params")
     assert done.returncode in (1, 2)
@@ -26,21 +26,21 @@ def said(*words: str) -> str:
 
 
 def test_images_of_this_machine_are_for_one_process_and_those_of_hdfs_for_members(tmp_path: Path) -> None:
-    here = said(str(tmp_path), "--members", "2", "--output", "/out")
+    here = refusal(str(tmp_path), "--members", "2", "--output", "/out")
 
     assert f"members read images from HDFS, and {tmp_path} is a folder of this machine: put it there" in here
-    assert f"{IMAGES} is in HDFS: say how many nodes learn from it with --members" in said(IMAGES)
+    assert f"{IMAGES} is in HDFS: say how many nodes learn from it with --members" in refusal(IMAGES)
 
 
 @pytest.mark.parametrize("words", [("--output", "/out"), ("--sync", "every"), ("--memory", "4g"), ("--user", "me")])
 def test_what_only_a_run_has_goes_with_members(words: tuple[str, str], tmp_path: Path) -> None:
-    assert f"{words[0]} goes with --members" in said(str(tmp_path), *words)
+    assert f"{words[0]} goes with --members" in refusal(str(tmp_path), *words)
 
 
 def test_a_run_that_cannot_be_is_refused_as_train_submit_does_it() -> None:
-    assert "--members 0 is not a number of members" in said(IMAGES, "--members", "0", "--output", "/out")
-    assert "the run needs a folder in HDFS for its checkpoints: name one" in said(IMAGES, "--members", "2")
-    assert "--sync: members cannot average by 'x'" in said(IMAGES, "--members", "2", "--output", "/o", "--sync", "x")
+    assert "--members 0 is not a number of members" in refusal(IMAGES, "--members", "0", "--output", "/out")
+    assert "the run needs a folder in HDFS for its checkpoints: name one" in refusal(IMAGES, "--members", "2")
+    assert "--sync: members cannot average by 'x'" in refusal(IMAGES, "--members", "2", "--output", "/o", "--sync", "x")
 
 
 def test_a_python_without_pytorch_is_refused_before_anything_is_submitted() -> None:
@@ -55,7 +55,7 @@ class Paths:
         return name.removeprefix("hdfs://")
 
 
-def asked(labels: Path | None, steps: int | None, **more: Any) -> TrainRequest:
+def ask(labels: Path | None, steps: int | None, **more: Any) -> TrainRequest:
     what = Learning(images=IMAGES, labels=labels, weights=Path("w.params"), int8=None, seed=3, steps=steps)
     options = {"members": "2:4", "output": "hdfs:///out/a", "memory_mb": 3072, "cold_start": None, **more}
     service = ServiceAddress("http://127.0.0.1:1", None, None)
@@ -67,7 +67,7 @@ def test_the_program_travels_with_the_table_of_labels(tmp_path: Path) -> None:
     table.touch()
     paths: Any = Paths()
 
-    made = order(paths, asked(table, 60, queue="nightly"))
+    made = order(paths, ask(table, 60, queue="nightly"))
 
     words = ["train_alexnet.py", IMAGES, "--seed=3", "--labels=labels.tsv", "--steps=60"]
     assert (made.name, made.settings["argv"]) == ("nodewise train train_alexnet.py", ["python", *words])
@@ -80,7 +80,7 @@ def test_the_program_travels_with_the_table_of_labels(tmp_path: Path) -> None:
 def test_without_a_table_or_steps_the_program_finds_its_own() -> None:
     paths: Any = Paths()
 
-    made = order(paths, asked(None, None))
+    made = order(paths, ask(None, None))
 
     assert made.settings["argv"] == ["python", "train_alexnet.py", IMAGES, "--seed=3"]
     assert list(made.uploads) == ["train_alexnet.py"]
