@@ -192,6 +192,6 @@ def test_the_program_of_the_manual_trains_on_the_cluster(site: Site, tmp_path: P
 
     ran = nodewise(site.cluster.home, *shlex.split(line)[1:], url=site.url)
 
-    assert ran.returncode == 0 and "50 of 50" in ran.stderr, ran.stderr
+    assert ran.returncode == 0, ran.stderr
     shown = succeed(nodewise(site.cluster.home, "train", "report", "hdfs:///out/train1"))
     assert "50 steps in" in shown and "generation 1 computes from step 0 on" in shown

@@ -48,8 +48,14 @@ class Process:
     state: list[int] | None = None
     group: Generation | None = None
     is_frozen: bool = False
+    has_stopped: bool = False
+    """Whether it has told a leader that it computes no more in its generation."""
     told: list[int] = field(default_factory=list)
     """Numbers of the generations that it was in."""
+
+    def computes_in(self, made: Generation) -> bool:
+        """Whether it takes part in the steps of this generation."""
+        return self.group == made and not (self.is_frozen or self.has_stopped)
 
 
 def number_of(group: list[Process]) -> int:
@@ -127,13 +133,14 @@ class GenerationMachine(RuleBasedStateMachine):
         leader.beat(process.name, self.now)
         if process.group is None:
             leader.join(process.name, store, self.now, steps)
-        elif self.shall_stop(process.group):
+        elif process.has_stopped or self.shall_stop(process.group):
             leader.stop(process.name, process.group.number, steps, store, self.now)
+            process.has_stopped = True
             if leader.current and leader.current.number > process.group.number:
                 process.group = None
         if process.group is None and leader.current and process.name in leader.current.members:
             if leader.phase is Phase.RUNNING and leader.current.number not in process.told:
-                process.group = leader.current
+                process.group, process.has_stopped = leader.current, False
                 process.told.append(leader.current.number)
             elif leader.current.number in process.told or leader.phase is not Phase.RUNNING:
                 leader.stop(process.name, leader.current.number, steps, store, self.now)
@@ -154,7 +161,7 @@ class GenerationMachine(RuleBasedStateMachine):
             process.group.number: process.group for process in self.processes.values() if process.group
         }.values():
             group = [self.processes[name] for name in made.members if name in self.processes]
-            if len(group) < len(made.members) or any(one.group != made or one.is_frozen for one in group):
+            if len(group) < len(made.members) or not all(one.computes_in(made) for one in group):
                 continue
             if made.number not in self.next_step:
                 self.next_step[made.number] = made.first_step
