@@ -14,6 +14,8 @@ from jobs.errors import JobError
 from jobs.reports.report import Failure
 
 BEFORE = "before its container started"
+ADMIT_SECONDS = 3.0
+"""Between two questions whether a role takes nodes that are new in the cluster."""
 
 
 class Work(Protocol):
@@ -93,6 +95,10 @@ class Containers:
             for index, node in enumerate(role.nodes)
         ]
         self._spares = {role.name: list(role.spares) for role in roles}
+        self._roles = [role for role in roles if role.admit]
+        self._new: set[str] = set()
+        """Nodes that take work and have no seat, and were not there or not usable when the job began."""
+        self._admitted_at = now
 
     def adopt(
         self, held: Iterable[Granted], failures: Iterable[Failure], now: float, known: Mapping[str, Seat]
@@ -127,6 +133,7 @@ class Containers:
         for ended in news.ended:
             self._end(ended, now)
         self._look_at_nodes(news, now)
+        self._look_at_new_nodes(news, now)
         self._look_at_silent(now)
         self._keep_seats(now)
         self._use_spares(now)
@@ -263,6 +270,25 @@ class Containers:
         for place in (one for node in news.back_nodes for one in self._on(node)):
             if place.state == "lost":
                 place.state, place.since = "waiting", now
+
+    def _look_at_new_nodes(self, news: Heartbeat, now: float) -> None:
+        self._new = (self._new | set(news.back_nodes)) - set(news.lost_nodes) - set(self.states())
+        if self._new and now >= self._admitted_at + ADMIT_SECONDS:
+            self._admitted_at = now
+            for role in self._roles:
+                self._admit(role, now)
+
+    def _admit(self, role: Role, now: float) -> None:
+        """Seats and spares for new nodes."""
+        spares = self._spares[role.name]
+        new = sorted(self._new.difference(spares))
+        taken = role.admit(new) if role.admit and new else ()
+        seats = sum(place.role is role for place in self._places)
+        free = max(0, role.most - seats)
+        self._places += [
+            _Place(Seat(role.name, seats + number, node), role, now) for number, node in enumerate(taken[:free])
+        ]
+        spares += taken[free:]
 
     def _look_at_silent(self, now: float) -> None:
         for place in self._places:

@@ -117,6 +117,8 @@ class Role:
     is no application master, and the next one counts that. A node that is left out, or late, gives its seat to the
     first of `spares`. Numbers in `done` need no container any more. The job ends when no node of the role is left that
     could go on, and with `all_needed` when one is missing.
+    `admit` says which nodes the role takes of those that are new in the cluster: they get further seats, up to `most`,
+    and are spares then. It must not wait, as it is asked again for those that it has not taken.
     """
 
     name: str
@@ -127,6 +129,8 @@ class Role:
     spares: Sequence[str] = ()
     all_needed: bool = False
     done: frozenset[int] = frozenset()
+    most: int = 0
+    admit: Callable[[Sequence[str]], Sequence[str]] | None = None
 
 
 @dataclass(frozen=True)

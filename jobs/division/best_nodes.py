@@ -8,10 +8,12 @@ from infosvc.wire.client import InfoClient
 from jobs.division.capability import wait
 
 VALUE_SECONDS = 10.0
-"""How long a value may be overdue before the job gives up."""
+"""How long a value may be overdue before a job gives up that begins."""
 
 
-def measure(client: InfoClient, capability: str, nodes: Sequence[str]) -> Mapping[str, float]:
+def measure(
+    client: InfoClient, capability: str, nodes: Sequence[str], wait_seconds: float = VALUE_SECONDS
+) -> Mapping[str, float]:
     """The value of each node, the best one first, without those with none above 0; JobError when one is missing."""
-    values = {node: value.number() for node, value in wait(client, capability, nodes, VALUE_SECONDS).items()}
+    values = {node: value.number() for node, value in wait(client, capability, nodes, wait_seconds).items()}
     return {node: values[node] for node in sorted(nodes, key=lambda node: -values[node]) if values[node] > 0}

@@ -38,6 +38,7 @@ class Share:
     """What a member computes of each batch: `samples` of `batch`, from step `since` on; before any shares `batch` is 0.
 
     `is_guess` as long as a member made no step; `gain` by how much that makes a step shorter, as a ratio, if known.
+    A step takes it about `fixed_seconds`, and `sample_seconds` for each sample; 0 before anything is known.
     """
 
     samples: int = 0
@@ -45,6 +46,8 @@ class Share:
     since: int = 0
     is_guess: bool = False
     gain: float | None = None
+    fixed_seconds: float = 0.0
+    sample_seconds: float = 0.0
 
     @classmethod
     def from_json(cls, body: Any) -> Share:
@@ -283,6 +286,8 @@ _SHARE: Kinds = {
     "since": _whole(0),
     "is_guess": _flag,
     "gain": _number,
+    "fixed_seconds": _seconds,
+    "sample_seconds": _seconds,
 }
 _DONE: Kinds = {
     "steps": _whole(0),

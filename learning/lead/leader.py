@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from learning.lead.calls import Answer, Doing, Done, Say
+from learning.lead.worth import Worth
 from locality.training.generation_events import Began, Checkpointed, Event, Finished, Lost, StopAsked
 from locality.training.generations import Generations, MemberRules, Phase, Refused
 
@@ -87,6 +88,7 @@ class Leader:
         self._lock = threading.RLock()
         self._members: dict[str, Member] = {}
         self._measures: dict[str, float] = {}
+        self._worth = Worth(rules.most)
         self._told: dict[str, tuple[Doing, int, str]] = {}
         self._same: Answer | None = None
         """What all who know the generation are answered; None after an event, which may change it."""
@@ -263,8 +265,18 @@ class Leader:
             self._decide(lost)
 
     def _turn(self, *, is_silence_judged: bool) -> None:
-        while event := self._generations.due(self._time.now(), is_silence_judged=is_silence_judged):
+        while event := self._generations.due(
+            self._time.now(), self._find_wanted(), is_silence_judged=is_silence_judged
+        ):
             self._decide(event)
+
+    def _find_wanted(self) -> frozenset[str] | None:
+        """The processes that are worth the end of a generation that computes; all where there is another one anyway."""
+        run = self._generations
+        if run.current is None or run.phase is not Phase.RUNNING or not (waiting := run.waiting):
+            return None
+        done = {name: one.done for name, one in self._members.items()}
+        return self._worth.find_wanted(run.current, waiting, done, self._measures)
 
     def _decide(self, event: Event) -> None:
         """Record it, for as long as that takes, and let it count."""

@@ -43,8 +43,16 @@ class SharePlan:
 
     def share_of(self, member: str) -> Share:
         """What a member computes of each batch now."""
-        now = self._shares
-        return Share(now.samples.get(member, 0), self._batch, now.first_step, now.is_guess, now.gain)
+        now, line = self._shares, self._models[member].line
+        return Share(
+            samples=now.samples.get(member, 0),
+            batch=self._batch,
+            since=now.first_step,
+            is_guess=now.is_guess,
+            gain=now.gain,
+            fixed_seconds=line.fixed_seconds,
+            sample_seconds=line.sample_seconds,
+        )
 
     def see(self, step: int, samples: Mapping[str, int], seconds: Mapping[str, float]) -> None:
         """Learn from a step that all have ended."""

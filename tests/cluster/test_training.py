@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from hadoop.local import daemons, health, lifecycle
+from hadoop.local.daemons import Daemon
 from tests.cluster.site import Site, nodewise, succeed, until
 from tests.learning.results import EXACT, PROGRAM, differ, train_alone
 from tests.recipes.pages import block
@@ -24,12 +26,12 @@ def sleep(seconds):
     if sys._getframe(1).f_code.co_name != "train":
         pause(seconds)
     elif not go.exists():
-        pause(2.0)
+        pause(seconds or 2.0)
 
 time.sleep = sleep
 runpy.run_path("member.py", run_name="__main__")
 """
-"""The program with steps of 2 s, until a file is there."""
+"""The program with steps of 2 s, or at its pace, until a file is there."""
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +127,35 @@ def test_members_and_a_master_that_are_killed_change_nothing_of_what_is_found(
     assert (told["steps"], told["checkpoint"]) == (64, 64)
     assert told["losses"] and all(loss["cost_seconds"] is not None for loss in told["losses"])
     assert sum(node["samples"] for node in told["nodes"].values()) > 0
+
+
+def test_a_node_that_is_added_to_the_cluster_joins_the_members(
+    site: Site, submit: Callable[..., str], alone: list[float], tmp_path: Path
+) -> None:
+    cluster, go, held = site.cluster, tmp_path / "go", tmp_path / "held.py"
+    away = set(cluster.nodes[2:])
+    for node in away:
+        daemons.find_running(cluster)[Daemon(cluster, "nodemanager", node)].kill()
+    until(lambda: health.running_nodemanagers(cluster) == set(cluster.nodes) - away)
+    held.write_text(HELD)
+    words = ("--members", "1:3", "--output", "hdfs:///training/added", "--file", str(held))
+    job_id = submit(*words, program=(held.name, str(go), "--pace", "0.05"))
+    until(lambda: progress(site, job_id)[1] > 0)
+
+    lifecycle.up(cluster.home, nodes=cluster.size)
+    until(
+        lambda: any(
+            len(one["nodes"]) == 3 for one in status(site, job_id)["status"]["section"]["training"]["generations"]
+        )
+    )
+    go.touch()
+
+    assert end(site, job_id)["final"] == "SUCCEEDED", status(site, job_id)["diagnostics"]
+    found = found_by_members(site, job_id)
+    assert len(found) == 3 and max(differ(one, alone) for one in found) < EXACT
+    generations = [set(one["nodes"]) for one in report(site, job_id)["generations"]]
+    assert generations[0] == set(cluster.nodes) - away
+    assert len(generations[-1]) == 3 and generations[0] < generations[-1]
 
 
 def test_a_program_that_fails_ends_the_run_with_its_own_words_and_another_resumes_it(

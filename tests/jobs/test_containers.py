@@ -10,7 +10,7 @@ import pytest
 from hadoop.client.master import Ended, Granted, Heartbeat, Unprepared
 from hadoop.client.yarn import Launch
 from hadoop.errors import HadoopError
-from jobs.application.containers import Containers, NodeState, Patience
+from jobs.application.containers import ADMIT_SECONDS, Containers, NodeState, Patience
 from jobs.application.coordinator import Container, End, Role, Seat, Then
 from jobs.application.exits import Exit, exit_of
 from jobs.errors import JobError
@@ -518,3 +518,46 @@ def test_a_container_of_an_earlier_attempt_keeps_the_seat_that_it_was_moved_to()
     scene.step()
 
     assert (scene.work.joins, scene.session.asked, scene.session.released) == ([("c", "old")], [], [])
+
+
+def grows(*nodes: str, most: int, spares: Sequence[str] = ()) -> Role:
+    """Workers on these nodes, and on all that are added, but not on one that is called late before its third time."""
+    asked = [0]
+
+    def admit(new: Sequence[str]) -> Sequence[str]:
+        asked[0] += 1
+        return [node for node in new if node != "late" or asked[0] > 2]
+
+    return replace(role(*nodes, spares=spares), most=most, admit=admit)
+
+
+def test_nodes_that_are_added_get_free_seats_and_are_spares_then() -> None:
+    scene = Scene(grows("a", most=2))
+    scene.step()
+    scene.step(Heartbeat((), (), (), back_nodes=("a", "b", "c")), seconds=ADMIT_SECONDS)
+    scene.step()
+    assert scene.session.asked == [(1, "a"), (2, "b")]
+
+    scene.grant("a")
+    scene.step(seconds=PATIENCE.container_wait + 1.0)
+    scene.step()
+    assert scene.session.asked[2:] == [(3, "c")]
+    assert scene.session.withdrawn == [2]
+
+
+def test_a_new_node_is_asked_about_until_it_is_taken_or_lost() -> None:
+    scene = Scene(grows("a", most=3))
+    scene.step(Heartbeat((), (), (), back_nodes=("late", "gone")))
+    scene.step(Heartbeat((), (), lost_nodes=("gone",)))
+    for _ in range(3):
+        scene.step(seconds=ADMIT_SECONDS)
+    scene.step()
+
+    assert scene.session.asked == [(1, "a"), (2, "late")]
+
+
+def test_a_role_that_takes_no_new_nodes_goes_on_as_it_is(scene: Scene) -> None:
+    scene.step(Heartbeat((), (), (), back_nodes=("c",)), seconds=ADMIT_SECONDS)
+    scene.step()
+
+    assert scene.session.asked == [(1, "a"), (2, "b")]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any
@@ -20,7 +21,7 @@ from jobs.application.coordinator import Attempt, Container, End, Knowledge, Sea
 from jobs.application.exits import Exit
 from jobs.application.journal import Record
 from jobs.errors import JobError
-from jobs.kinds.train import coordinator
+from jobs.kinds.train import seating
 from jobs.kinds.train.asked import check_unfinished, read
 from jobs.kinds.train.coordinator import DONE, FEWER_SECONDS, FIRST_WORD_SECONDS, LAST_SECONDS, Train
 from jobs.kinds.train.hearing import STOP
@@ -29,6 +30,7 @@ from tests.jobs.stored import SPEC
 
 AWAY = InfoClient("http://127.0.0.1:1", retries=0)
 NODES = {"a": 4.0, "b": 2.0}
+VALUES = NODES | {"c": 1.0, "d": 3.0, "unfit": 0.0}
 A, B = "container_1_0001_01_000002", "container_1_0001_01_000003"
 STEPS = 64
 WELL, CRASHED, KILLED = End(Exit.FINISHED, 0), End(Exit.CRASHED, 1), End(Exit.KILLED, 137)
@@ -76,13 +78,14 @@ class Files(dict[str, bytes]):
 
 
 class Cluster(Knowledge):
-    """Two nodes."""
+    """Two nodes, and those that are added later."""
 
     def __init__(self, client: InfoClient) -> None:
         self.client = client
+        self.up = sorted(NODES)
 
     def nodes(self) -> list[str]:
-        return sorted(NODES)
+        return self.up
 
 
 class Scene:
@@ -90,6 +93,7 @@ class Scene:
 
     def __init__(self, client: InfoClient = AWAY, **settings: Any) -> None:
         self.client = client
+        self.cluster = Cluster(client)
         asked = {"argv": ["python", "train.py"], "output": "/out", "members": "1:2", "worker_python": "", **settings}
         self.spec = replace(SPEC, kind="train", settings=asked, container_wait=1.0, token="of the job")
         self.files, self.journal = Files(), list[Record]()
@@ -106,7 +110,7 @@ class Scene:
         earlier = list(self.journal)
         attempt = Attempt(self.attempts, self.spec, files, self.client, journal, "", earlier, 0.0, lambda: self.now)
         self.train = Train(attempt)
-        (self.role,) = self.train.roles(Cluster(self.client))
+        (self.role,) = self.train.roles(self.cluster)
 
     def append(self, record: Record) -> None:
         """As a journal does, through JSON."""
@@ -158,7 +162,13 @@ class Scene:
 @pytest.fixture
 def make(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Scene]:
     """make(members="2", ...): a run on nodes a and b, whose capability is known."""
-    monkeypatch.setattr(coordinator, "measure", lambda client, name, nodes: dict(NODES))
+
+    def measure(client: InfoClient, name: str, nodes: Sequence[str], wait_seconds: float = 1.0) -> Mapping[str, float]:
+        if late := set(nodes) - set(VALUES):
+            raise JobError(f"{name} has no value of {late}")
+        return {node: VALUES[node] for node in nodes if VALUES[node] > 0}
+
+    monkeypatch.setattr(seating, "measure", measure)
     return Scene
 
 
@@ -260,6 +270,44 @@ def test_a_capability_judges_members_also_after_a_restart(make: Callable[..., Sc
     scene.tick()
 
     assert scene.say(A, Doing.WAITS, Done(), number=0)["measures"] == {A: 4.0, B: 2.0}
+
+
+def admit(scene: Scene, *nodes: str) -> Sequence[str]:
+    """What comes of nodes that are new."""
+    assert scene.role.admit is not None
+    scene.cluster.up = sorted({*scene.cluster.up, *nodes} - {"other queue"})
+    assert scene.role.admit(nodes) == (), "nobody waits for values"
+    for _ in range(100):
+        if taken := scene.role.admit(nodes):
+            return taken
+        time.sleep(0.01)
+    return ()
+
+
+def test_nodes_that_are_added_to_the_cluster_are_used_if_they_fit(make: Callable[..., Scene]) -> None:
+    scene = make(capability="perf_cpu", members="1:4")
+    assert (scene.role.nodes, scene.role.spares, scene.role.most) == (["a", "b"], [], 4)
+
+    assert admit(scene, "c", "d", "late", "other queue", "unfit") == ["d", "c"]
+    scene.start("container_1_0001_01_000004", "d")
+    scene.begin()
+    assert (scene.role.nodes, scene.role.spares) == (["a", "b", "d", "c"], [])
+
+
+def test_nodes_that_were_added_while_nobody_led_are_found(make: Callable[..., Scene]) -> None:
+    scene = make(capability="perf_cpu")
+    scene.cluster.up = ["a", "b", "c"]
+    scene.begin()
+    scene.begin()
+
+    assert (scene.role.nodes, scene.role.spares) == (["a", "b"], ["c"])
+
+
+def test_nodes_are_used_without_values_where_no_capability_is_asked_for_and_the_service_is_away(scene: Scene) -> None:
+    assert admit(scene, "c") == ["c"]
+    scene.cluster.up = ["a", "b", "c", "d"]
+    scene.begin()
+    assert scene.role.spares == ["c", "d"]
 
 
 def test_a_checkpoint_counts_once_hdfs_has_it(scene: Scene) -> None:

@@ -12,7 +12,7 @@ import pytest
 from jobs.application.calls import Gone, Request
 from jobs.kinds.train.hearing import RunHearing
 from jobs.kinds.train.news import sentence
-from learning.lead.calls import MEMBER, Answer, Doing, Done, Say
+from learning.lead.calls import MEMBER, Answer, Doing, Done, Say, Share
 from learning.lead.lead import Alone
 from learning.lead.leader import Inconsistent, Leader, Unwanted
 from locality.training.generation_events import (
@@ -509,3 +509,30 @@ def test_of_two_that_do_not_reach_each_other_one_takes_part_no_more_and_its_end_
     left = [name for name in "abc" if name != other]
     run.stop(*left, steps=7)
     assert (run.generation.number, sorted(run.generation.members)) == (2, left)
+
+
+def test_a_process_joins_members_that_compute_when_it_pays() -> None:
+    """Two share a step of a second that has much to do still, and then little."""
+    share = Share(32, 64, sample_seconds=1 / 64)
+    for of, expected in ((40, ("a", "b", "c")), (4, ("a", "b"))):
+        run = Played("a", "b")
+        run.say("c", Doing.WAITS, steps=-1, store="c:1")
+        for steps in (0, 1, 2):
+            for name in ("a", "b"):
+                run.say(name, done=Done(steps, of, share=share))
+            run.leader.tick()
+        if run.leader.phase is Phase.ENDING:
+            run.stop("a", "b", steps=3)
+
+        assert run.generation.members == expected
+
+
+def test_who_waits_when_a_member_is_lost_takes_its_place_at_once() -> None:
+    run = Played("a", "b")
+    run.say("c", Doing.WAITS, steps=-1, store="c:1")
+    run.go_on(2.0, "a", "b", done=Done(1, 40))
+    assert run.generation.number == 1
+    run.say("b", Doing.FAILED, why="killed")
+    run.stop("a", steps=1)
+
+    assert run.generation.members == ("a", "c")

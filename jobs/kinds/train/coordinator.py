@@ -28,7 +28,6 @@ from jobs.application.coordinator import (
 from jobs.application.exits import Exit
 from jobs.application.journal import Record
 from jobs.application.master import master_file, put
-from jobs.division.best_nodes import measure
 from jobs.errors import JobError
 from jobs.kinds.train.asked import keep
 from jobs.kinds.train.hearing import RunHearing
@@ -36,6 +35,7 @@ from jobs.kinds.train.launcher_settings import LauncherSettings
 from jobs.kinds.train.news import LEFT_EARLY, History, by_node, last_loss, left_early
 from jobs.kinds.train.page_section import PageSection
 from jobs.kinds.train.registry.registry import Registry
+from jobs.kinds.train.seating import Seating
 from jobs.kinds.train.settings import TrainSettings
 from jobs.kinds.train.stored import newest
 from jobs.worker.threads import ONE_THREAD
@@ -74,7 +74,7 @@ class Train(Coordinator):
         self._attempt = attempt
         self._settings = TrainSettings.from_json(attempt.spec.settings)
         self._nodes = {one.body["container_id"]: one.body["node_name"] for one in self._earlier(STARTED)}
-        self._values: Mapping[str, float] = {}
+        self._seating: Seating | None = None
         self._running: set[str] = set()
         self._failed_in_a_row = 0
         self._failed_at_step = -1
@@ -101,10 +101,27 @@ class Train(Coordinator):
     def roles(self, knowledge: Knowledge) -> Sequence[Role]:
         """A member on each of the best nodes; the others are spares."""
         self._publish()
-        nodes = self._plan_nodes(knowledge)
-        most = self._settings.most
-        spares = nodes[most:]
-        return (Role("member", nodes[:most], self._launch, silence=LEAVE_SECONDS, ends_alone=True, spares=spares),)
+        earlier, most = self._earlier(NODES), self._settings.most
+        seating = self._seating = Seating(
+            knowledge,
+            self._settings,
+            self._registry,
+            lambda body: self._attempt.journal.append(Record(NODES, body)),
+            earlier[-1].body if earlier else None,
+        )
+        self._registry.judged_by = seating.judged_by
+        return (
+            Role(
+                "member",
+                seating.nodes[:most],
+                self._launch,
+                silence=LEAVE_SECONDS,
+                ends_alone=True,
+                spares=seating.nodes[most:],
+                most=most,
+                admit=self._admit,
+            ),
+        )
 
     def hear(self, call: str, request: Request) -> Mapping[str, Any] | None:
         """What members say."""
@@ -132,8 +149,7 @@ class Train(Coordinator):
         self._seated[container.seat.index] = container.container_id
         self._seen_at[container.container_id] = self._attempt.clock()
         self._running.add(container.container_id)
-        if node in self._values:
-            self._leader.judge({container.container_id: self._values[node]})
+        self._judge()
 
     def on_end(self, container: Container, end: End) -> Then:
         """A member is no more: the others go on, and another takes its place unless the program itself fails."""
@@ -317,26 +333,17 @@ class Train(Coordinator):
         self._attempt.journal.append(Record(EVENT, {"at": at, "kind": event.kind, "event": to_body(event)}))
         self._history.note(at, event)
 
-    def _plan_nodes(self, knowledge: Knowledge) -> list[str]:
-        """All nodes, the best first, as an earlier attempt found them; at least as many as the run needs."""
-        for record in self._earlier(NODES):
-            self._values, self._registry.judged_by = record.body["values"], record.body.get("judged_by", "")
-            return list(record.body["nodes"])
-        nodes, capability = knowledge.nodes(), self._settings.capability
-        if capability is not None:
-            self._values = measure(knowledge.client, capability, nodes)
-            nodes, self._registry.judged_by = list(self._values), capability
-        else:
-            self._values = self._registry.first_values(nodes, self._settings.cold_start)
-        if len(nodes) < self._settings.least:
-            fitting = f"have a {capability} above 0" if capability else "accept work"
-            raise JobError(
-                f"{self._settings.least} members need as many nodes, and only {len(nodes)} {fitting}",
-                remedy="ask for fewer --members",
-            )
-        told = {"nodes": nodes, "values": dict(self._values), "judged_by": self._registry.judged_by}
-        self._attempt.journal.append(Record(NODES, told))
-        return nodes
+    def _admit(self, nodes: Sequence[str]) -> Sequence[str]:
+        """Those that are worth a container, of nodes that were added to the cluster."""
+        added = self._seating.admit(nodes) if self._seating else ()
+        if added:
+            self._judge()
+        return added
+
+    def _judge(self) -> None:
+        """Let members be judged by the values of their nodes."""
+        values = self._seating.values if self._seating else {}
+        self._leader.judge({name: values[node] for name, node in self._nodes.items() if node in values})
 
     def _publish(self) -> None:
         """Lay out what all members are told, where no attempt has: YARN refuses a file newer than a container."""

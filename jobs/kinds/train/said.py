@@ -44,7 +44,7 @@ def _is_in_range(said: Say) -> bool:
         *(said.number, said.steps - NO_STATE, said.checkpoint, said.call, said.attempt, said.known),
         *(done.steps, done.steps_in_all, done.samples, done.reads, done.local_reads),
         *(done.compute_seconds, done.wait_seconds, done.longest_step_seconds),
-        *(share.samples, share.batch, share.since),
+        *(share.samples, share.batch, share.since, share.fixed_seconds, share.sample_seconds),
     )
     are_names = all((said.process, *said.cut_off)) and len(said.cut_off) <= MOST_CUT_OFF
     return are_names and min(numbers) >= 0 and max(numbers) <= MOST

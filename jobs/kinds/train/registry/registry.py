@@ -52,7 +52,7 @@ class Registry:
             if record.kind == SHARES:
                 for body in record.body["changes"]:
                     self._history.add(from_body(body))
-        self._aside = Aside()
+        self.aside = Aside()
         self._is_last = threading.Event()
         self._values = Values(self._client, speeds_name)
         self._has_looked = False
@@ -61,15 +61,18 @@ class Registry:
         self._written_at = attempt.clock()
         self._said: list[tuple[float, str]] = []
 
-    def first_values(self, nodes: Collection[str], cold_start: str | None) -> Mapping[str, float]:
-        """What nodes are judged by before their first step; none where the service gives none in time."""
-        asked = self._aside.do(lambda: first_values(self._client, self._speeds_name, cold_start, nodes))
+    def first_values(self, nodes: Collection[str], cold_start: str | None) -> tuple[str, Mapping[str, float]]:
+        """What nodes are judged by before their first step, and the values; none where the service gives none."""
+        asked = self.aside.do(lambda: self.read_values(nodes, cold_start))
         try:
-            self.judged_by, values = asked.result(FIRST_SECONDS)
+            return asked.result(FIRST_SECONDS)
         except (InfoError, NotInTime) as error:
             print(f"the first shares are alike, as the service gives no values: {error!r}", flush=True)
-            return {}
-        return values
+            return "", {}
+
+    def read_values(self, nodes: Collection[str], cold_start: str | None) -> tuple[str, Mapping[str, float]]:
+        """The same for who can wait; InfoError where the service gives none."""
+        return first_values(self._client, self._speeds_name, cold_start, nodes)
 
     def look(self, members: Collection[str], told: Mapping[str, Member], work: Work) -> None:
         """Note what the members of the newest generation tell; now and then, write what was learned."""
@@ -82,7 +85,7 @@ class Registry:
             self._waiting.append((found, last))
         if self._explaining.done() and (self._waiting or (found and not self._has_looked)):
             self._has_looked = True
-            self._explaining = self._aside.do(self._explain)
+            self._explaining = self.aside.do(self._explain)
         if self._writing.done() and now - self._written_at >= WRITE_SECONDS:
             self._written_at = now
             self._write(learned(work()))
@@ -92,7 +95,7 @@ class Registry:
         self._history.measure(told)
         self._is_last.set()
         if self._waiting:
-            self._explaining = self._aside.do(self._explain)
+            self._explaining = self.aside.do(self._explain)
         _wait(self._explaining)
         self._write(learned(work()))
         if not _wait(self._writing):
@@ -136,7 +139,7 @@ class Registry:
             except InfoError as error:
                 self._say(f"the speeds of this run cannot be kept: {error}")
 
-        self._writing = self._aside.do(write)
+        self._writing = self.aside.do(write)
 
     def _say(self, said: str) -> None:
         """Once: what goes wrong goes wrong again."""
