@@ -177,7 +177,7 @@ class Generations:
         """A member of generation `number` computes no more, with a state of so many steps (NO_STATE: none).
 
         In a generation that runs it tells that the group broke. One that says so of an earlier generation has missed
-        the next, and needs to hear of it; one that is no member any more waits for another generation.
+        the next, and needs to hear of it; one that has left its generation waits for another.
         """
         self._hear(member, now)
         if self.current is None or member not in self._ranks:

@@ -14,6 +14,7 @@ import torch
 
 from learning.errors import LearningError
 from learning.lead.lead import Alone, Told
+from learning.member import read_ahead
 from learning.member.group import Broken
 from learning.member.read_ahead import ReadAhead
 from learning.member.run import Run
@@ -131,6 +132,19 @@ def test_a_batch_that_nobody_waits_for_any_more_is_read_once_and_taken_later() -
     assert ahead.take([1, 2]) == [10, 20]
     assert source.read == [[1, 2]]
     ahead.close()
+
+
+def test_a_read_that_never_ends_ends_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_ahead, "LONGEST_SECONDS", 0.3)
+    source = Source()
+    source.gate.clear()
+    ahead = ReadAhead(source)
+
+    with pytest.raises(LearningError, match="the data has not given 2 samples within 0 s: look whether the place"):
+        ahead.take([1, 2])
+    ahead.close()
+    assert source.read == [], "it was not waited for"
+    source.gate.set()
 
 
 class Images:
