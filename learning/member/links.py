@@ -60,10 +60,7 @@ class Links:
         """Have the kernel ask the peers of those that are open whether they are there, from now on."""
         for one in self._open():
             with contextlib.suppress(OSError):
-                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, ASK_SECONDS)
-                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, ASK_SECONDS)
-                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, MOST_ASKED)
-                one.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+                keep_asking(one)
 
     def find_cut(self) -> frozenset[str]:
         """Addresses of peers that do not answer."""
@@ -81,6 +78,14 @@ class Links:
                 with contextlib.suppress(OSError), socket.socket(fileno=os.dup(number)) as one:
                     if one.type == socket.SOCK_STREAM and one.family in ADDRESS_BYTES:
                         yield one
+
+
+def keep_asking(one: socket.socket) -> None:
+    """Have the kernel ask the peer of a connection whether it is there, whenever nothing comes."""
+    one.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, ASK_SECONDS)
+    one.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, ASK_SECONDS)
+    one.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, MOST_ASKED)
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
 
 def read_link(one: socket.socket) -> Link:

@@ -23,13 +23,15 @@ from typing import Any
 from torch import distributed
 
 from learning.errors import LearningError
+from learning.member.links import keep_asking
 
 CODE = str(Path(__file__).absolute().parents[2])
 """Where our code is, in whatever folder the program works later."""
 START_SECONDS = 20.0
 AGAIN_SECONDS = 5.0
 """From one start of a store to the next, while nobody needs it."""
-CONNECT_SECONDS = 5.0
+ANSWER_SECONDS = 15.0
+"""For a connection, and for each answer: a member that does not reach the store tells whoever leads the run sooner."""
 WAIT_SECONDS = 0.2
 """Of one request, so that a generation that is over is noticed."""
 LONGEST_SECONDS = 60.0
@@ -99,7 +101,8 @@ class StoreClient(distributed.Store):  # type: ignore[misc] # PyTorch has no typ
         super().__init__()
         host, port, self._secret = address.rsplit(":", 2)
         self._is_over = is_over
-        self._socket = socket.create_connection((host, int(port)), CONNECT_SECONDS)
+        self._socket = socket.create_connection((host, int(port)), ANSWER_SECONDS)
+        keep_asking(self._socket)
         self._lines = self._socket.makefile("rb")
 
     def set(self, name: str, value: bytes | str) -> None:

@@ -44,13 +44,13 @@ class Together(Alone):
 
 
 @pytest.fixture
-def cut() -> Iterator[Callable[[], None]]:
-    """Cuts the two nodes from each other, until the end of the test."""
+def drop() -> Iterator[Callable[..., None]]:
+    """Drops packets that come in, until the end of the test."""
     if os.geteuid() != 0 or shutil.which("nft") is None:
         pytest.skip("only root can have the kernel drop packets, and by nft")
 
-    def load() -> None:
-        drops = "".join(f"ip {end} {node} drop\n" for end in ("saddr", "daddr") for node in (NODES["a"], NODES["b"]))
+    def load(*what: str) -> None:
+        drops = "".join(f"{one} drop\n" for one in what)
         chain = f"type filter hook input priority 0; policy accept;\n{drops}"
         _nft(f"table inet {TABLE} {{\nchain some {{\n{chain}\n}}\n}}")
 
@@ -58,7 +58,7 @@ def cut() -> Iterator[Callable[[], None]]:
     _nft(f"table inet {TABLE}\ndelete table inet {TABLE}")
 
 
-def test_members_that_are_cut_from_each_other_say_so_and_stop_when_they_shall(cut: Callable[[], None]) -> None:
+def test_members_that_are_cut_from_each_other_say_so_and_stop_when_they_shall(drop: Callable[..., None]) -> None:
     place = Membership(Together("a", "a", ""))
     store = place._store.offer()
     leads = [Together(name, "ab", store) for name in "ab"]
@@ -79,11 +79,8 @@ def test_members_that_are_cut_from_each_other_say_so_and_stop_when_they_shall(cu
     for thread in threads:
         thread.start()
     formed.wait(SECONDS)
-    cut()
-    until = time.monotonic() + SECONDS
-    while not any(any(lead.complaints) for lead in leads):
-        assert time.monotonic() < until, "nobody complains"
-        time.sleep(0.05)
+    drop(*(f"ip {end} {node}" for end in ("saddr", "daddr") for node in (NODES["a"], NODES["b"])))
+    _await(lambda: any(any(lead.complaints) for lead in leads))
     for lead in leads:
         lead.is_ended = True
     for thread in threads:
@@ -95,6 +92,42 @@ def test_members_that_are_cut_from_each_other_say_so_and_stop_when_they_shall(cu
     _nft(f"flush table inet {TABLE}")
     for one in (*members, place):
         one.leave(None)  # which waits for what goes on in the group
+
+
+def test_a_member_that_hears_nothing_of_the_store_complains_and_waits(drop: Callable[..., None]) -> None:
+    """What it asks comes there; who waits for others must not be taken for one whose group broke."""
+    place = Membership(Together("a", "a", ""))
+    store = place._store.offer()
+    lead = Together("b", "ab", store)
+    member = Membership(lead)
+    said: list[str] = []
+
+    def take_part() -> None:
+        try:
+            member.form(0)
+        except Broken as error:
+            said.append(str(error))
+
+    thread = threading.Thread(target=take_part, daemon=True)
+    thread.start()
+    _await(lambda: member.is_formed and any(member.group._links._open()))
+    drop(f"tcp sport {store.split(':')[1]}")
+
+    _await(lambda: any(lead.complaints) or said)
+    assert (lead.complaints, said) == ([["a"]], [])
+    lead.is_ended = True
+    thread.join(SECONDS)
+    assert said == ["the generation is over"]
+    _nft(f"flush table inet {TABLE}")
+    for each in (member, place):
+        each.leave(None)
+
+
+def _await(holds: Callable[[], object]) -> None:
+    until = time.monotonic() + SECONDS
+    while not holds():
+        assert time.monotonic() < until, "it does not come about"
+        time.sleep(0.05)
 
 
 def _nft(script: str) -> None:
