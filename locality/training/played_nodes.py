@@ -33,10 +33,15 @@ class PlayedNode:
         return self.samples_per_second * (factors[-1] if factors else 1.0)
 
     def seconds(self, samples: int, now: float, draw: Random) -> float:
-        """Of the computing of a step that begins now."""
+        """Of the computing of a step that begins now; the speed may change amid it."""
         if not samples:
             return 0.0
-        return (self.fixed_seconds + samples / self.speed(now)) * draw.lognormvariate(0, self.noise)
+        at, left = now + self.fixed_seconds, float(samples)
+        for second in sorted(second for second, _ in self.changes if second > at):
+            if (done := (second - at) * self.speed(at)) >= left:
+                break
+            at, left = second, left - done
+        return (at + left / self.speed(at) - now) * draw.lognormvariate(0, self.noise)
 
     def is_alive(self, now: float) -> bool:
         """Whether its process runs."""

@@ -98,9 +98,9 @@ class StepModel:
         """Learn from one step. One without samples tells nothing, and what is known grows old.
 
         A reading is off when it takes 1 + max(25 %, 4 sigma) times as long as the line says, or that part of it. Two in
-        a row, both too long or both too short, are a change of the node: they become all of its past. A single one is a
-        hiccup, and counts only as far as a reading may differ (Huber 1964). A size unlike all that were seen cannot be
-        off.
+        a row, both too long or both too short, are a change of the node: they become all of its past, or the second
+        alone where they differ by as much, as the change then came amid the first. A single one is a hiccup, and counts
+        only as far as a reading may differ (Huber 1964). A size unlike all that were seen cannot be off.
         """
         if not samples:
             return self._grow_old()
@@ -114,7 +114,9 @@ class StepModel:
         longest, shortest = expected * ratio, expected / ratio
         side = (seconds > longest) - (seconds < shortest)
         if side and side == self.off_side and self.off is not None:
-            return self._fit((self.off, reading), None, 0)
+            before, now = self.off.seconds / self.line.seconds(self.off.samples), seconds / expected
+            is_whole = max(before, now) <= ratio * min(before, now)
+            return self._fit((self.off, reading) if is_whole else (reading,), None, 0)
         usual = Reading(samples, min(max(seconds, shortest), longest))
         return self._fit((*self.readings, usual), reading if side else None, side)
 

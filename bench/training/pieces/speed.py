@@ -21,9 +21,9 @@ SMALL = 0.2
 COUNTS = (1, 2, 4, 8)
 EPOCHS = 2
 """That count, after one in which shares are found."""
-ROUNDS, SCALING_ROUNDS = 3, 2
-SCALING_STEPS = (4, 14)
-"""The end of the step from which time counts, and of the last one."""
+ROUNDS = 3
+FIRST_STEPS, SCALING_STEPS, QUICK_STEPS = 4, 40, 5
+"""Of a run before time counts, and then."""
 
 Start = Callable[[Settings, int], AbstractContextManager[Run]]
 WAYS: Mapping[str, Start] = {"ours": ours, "equal": ddp, "equal again": ddp, "mxnet": mxnet}
@@ -83,13 +83,14 @@ def _turns_of_equal(place: Place, made: Nodes) -> dict[str, float]:
 def scaling(place: Place) -> Found:
     """Samples a second of 1, 2, 4 and 8 members of 0.2 CPU, as a share of so many times one alone, beside DDP."""
     found: Found = {}
-    for number in range(place.rounds or SCALING_ROUNDS):
+    steps = QUICK_STEPS if place.quick else SCALING_STEPS
+    for number in range(place.rounds or ROUNDS):
         rates: dict[tuple[str, int], float] = {}
         runs = [(name, count) for name in ("ours", "equal") for count in COUNTS]
         place.chance.shuffle(runs)
         for name, count in runs:
             with place.nodes([SMALL] * count, must_limit=True) as made:
-                rates[name, count] = _rate(WAYS[name], place.settings(made, 1024), count)
+                rates[name, count] = _rate(WAYS[name], place.settings(made, 1024), count, steps)
         place.say(f"scaling, round {number + 1}: {_text({f'{name} {n}': rate for (name, n), rate in rates.items()})}")
         for count in COUNTS[1:]:
             found.setdefault(f"scaling_{count}", []).append(rates["ours", count] / (count * rates["ours", 1]))
@@ -98,11 +99,12 @@ def scaling(place: Place) -> Found:
     return found
 
 
-def _rate(start: Start, settings: Settings, members: int) -> float:
+def _rate(start: Start, settings: Settings, members: int, steps: int) -> float:
     """Samples a second."""
+    last = FIRST_STEPS + steps
     with start(settings, members) as run:
-        run.wait_for_step(SCALING_STEPS[1])
-        return settings.batch * steps_per_second(advances(run.rows()), *SCALING_STEPS)
+        run.wait_for_step(last)
+        return settings.batch * steps_per_second(advances(run.rows()), FIRST_STEPS, last)
 
 
 def _text(values: Mapping[str, float]) -> str:

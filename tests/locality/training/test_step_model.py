@@ -93,6 +93,14 @@ def test_two_readings_off_to_the_same_side_drop_the_past(factor: float) -> None:
     assert twice.seconds(100) == pytest.approx(factor)
 
 
+@pytest.mark.parametrize("amid", [1.5, 2.5])
+def test_a_step_amid_which_a_node_changed_is_no_part_of_its_new_past(amid: float) -> None:
+    changed = seen(steady(), (100, amid), (100, 4.0))
+
+    assert changed.readings == (Reading(100, 4.0),)
+    assert changed.seconds(100) == pytest.approx(4.0)
+
+
 def test_a_noisy_node_that_becomes_four_times_as_fast_is_seen() -> None:
     model, draw = StepModel.guess(100.0), Random(1)
     for _ in range(2 * WINDOW):
