@@ -38,7 +38,7 @@ class Share:
     """What a member computes of each batch: `samples` of `batch`, from step `since` on; before any shares `batch` is 0.
 
     `is_guess` as long as a member made no step; `gain` by how much that makes a step shorter, as a ratio, if known.
-    A step takes it about `fixed_seconds`, and `sample_seconds` for each sample; 0 before anything is known.
+    A step takes it about `fixed_seconds`, and `sample_seconds` for each sample; 0 before it has made one.
     """
 
     samples: int = 0

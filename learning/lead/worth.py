@@ -38,7 +38,8 @@ class Worth:
         done = {name: told[name] for name in made.members if name in told}
         if made.number != self._number or not self._first:
             self._number, self._first = made.number, done if len(done) == len(made.members) else {}
-        if not self._first or not all(_is_known(self._first[name], one) for name, one in done.items()):
+        is_known = self._first and all(_is_known(self._first[name], one) for name, one in done.items())
+        if not is_known or not any(one.share.sample_seconds for one in done.values()):
             return frozenset(made.members)
         newest = max(done.values(), key=lambda one: one.steps)
         batch, times = newest.share.batch, _times(done, waiting, measures)
@@ -59,15 +60,16 @@ class Worth:
 
 
 def _is_known(first: Done, now: Done) -> bool:
-    return now.steps - first.steps >= ENOUGH_STEPS and not now.share.is_guess and now.share.sample_seconds > 0
+    return now.steps - first.steps >= ENOUGH_STEPS and (now.share.sample_seconds > 0 or not now.share.samples)
 
 
 def _times(done: Mapping[str, Done], waiting: Sequence[str], measures: Mapping[str, float]) -> dict[str, StepTime]:
     """Of members as they have told; of others by their measure, with the fixed part that members have."""
-    lines = {name: Line(one.share.fixed_seconds, one.share.sample_seconds) for name, one in done.items()}
-    fixed = median(line.fixed_seconds for line in lines.values())
-    speeds = {name: 1 / line.sample_seconds for name, line in lines.items()}
-    guessed = first_models(waiting, speeds, measures)
+    shares = {name: one.share for name, one in done.items() if one.share.sample_seconds > 0}
+    fixed = median(share.fixed_seconds for share in shares.values())
+    speeds = {name: 1 / share.sample_seconds for name, share in shares.items()}
+    guessed = first_models([name for name in (*done, *waiting) if name not in shares], speeds, measures)
+    lines = {name: Line(share.fixed_seconds, share.sample_seconds) for name, share in shares.items()}
     lines |= {name: Line(fixed, model.line.sample_seconds) for name, model in guessed.items()}
     return {name: line.seconds for name, line in lines.items()}
 

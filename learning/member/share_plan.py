@@ -15,6 +15,8 @@ from locality.training.share_changes import Shares, best_shares, reconsider
 from locality.training.shares import shrink
 from locality.training.step_model import Line, Reading, StepModel
 
+UNKNOWN = Line(0.0, 0.0)
+
 
 class SharePlan:
     """Of a run with global batches of `batch` samples."""
@@ -43,7 +45,8 @@ class SharePlan:
 
     def share_of(self, member: str) -> Share:
         """What a member computes of each batch now."""
-        now, line = self._shares, self._models[member].line
+        now, model = self._shares, self._models[member]
+        line = model.line if model.readings else UNKNOWN
         return Share(
             samples=now.samples.get(member, 0),
             batch=self._batch,

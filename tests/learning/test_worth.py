@@ -17,8 +17,8 @@ SAMPLE_SECONDS = 0.1 / 64
 """A step takes one node 0.1 s, two 0.05 s, three 0.033 s."""
 
 
-def done(steps: int, waited: float = 0.0, of: int = STEPS, is_guess: bool = False) -> Done:
-    share = Share(32, 64, 0, is_guess, fixed_seconds=0.0, sample_seconds=SAMPLE_SECONDS)
+def done(steps: int, waited: float = 0.0, of: int = STEPS, sample_seconds: float = SAMPLE_SECONDS) -> Done:
+    share = Share(32, 64, 0, is_guess=True, fixed_seconds=0.0, sample_seconds=sample_seconds)
     return Done(steps, of, 32 * steps, 0.05 * steps, waited, share=share)
 
 
@@ -64,10 +64,18 @@ def test_as_many_join_as_there_is_room_for() -> None:
 
 
 @pytest.mark.parametrize(
-    "then", [done(9 + ENOUGH_STEPS), done(500, is_guess=True), replace(done(500), share=Share())], ids=str
+    "then", [done(9 + ENOUGH_STEPS), done(500, sample_seconds=0.0), replace(done(500), share=Share())], ids=str
 )
 def test_nobody_joins_before_members_are_known(then: Done) -> None:
     assert find(done(10), then) == MEMBERS
+
+
+def test_a_member_without_samples_is_judged_as_those_that_wait() -> None:
+    worth, idle = Worth(4), replace(done(0), share=Share(0, 64))
+    assert worth.find_wanted(MADE, "c", {"a": done(0), "b": idle}, {}) == MEMBERS
+    told = {"a": done(300), "b": replace(idle, steps=300)}
+
+    assert worth.find_wanted(MADE, "c", told, {}) == MEMBERS | {"c"}
 
 
 def test_a_member_that_has_not_spoken_is_waited_for() -> None:

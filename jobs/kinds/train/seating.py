@@ -2,7 +2,7 @@
 
 Nodes that are added to the cluster later come after them. The journal has it as
 
-    {"nodes": ["a", "b"], "values": {"a": 0.9, "b": 0.4}, "judged_by": "cpu_free_ratio"}
+    {"nodes": ["a", "b"], "values": {"a": 0.9, "b": 0.4}, "judged_by": NAME}
 """
 
 from __future__ import annotations
