@@ -12,6 +12,7 @@ is done again, so the loop gets parts of the same batch once more.
 
 from __future__ import annotations
 
+import atexit
 import os
 import time
 from collections import deque
@@ -106,7 +107,7 @@ class Run:
         self._newest_seconds: deque[float] = deque(maxlen=NEWEST)
         self._vector: StepVector | None = None
         self._handed: MicroBatch | None = None
-        self._wants_stop = self._is_stopping = self._has_said_rounding = False
+        self._wants_stop = self._is_stopping = self._has_said_rounding = self._has_left = False
         if self._rounds.warning:
             print(f"nodewise: {self._rounds.warning}", flush=True)
 
@@ -131,14 +132,14 @@ class Run:
         return self._order.locate(self.steps)[0]
 
     def __enter__(self) -> Run:
+        atexit.register(self._leave_at_exit)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         why = None if kind is None else f"{kind.__name__}: {error}".split("\n", 1)[0]
         if why is None and self._steps < self._steps_in_all and not self.is_stopped:
             why = f"the loop was left after step {self.steps} of {self._steps_in_all}"
-        self._membership.leave(why)
-        self._samples.close()
+        self._leave(why)
 
     def __iter__(self) -> Iterator[Any]:
         while True:
@@ -173,6 +174,18 @@ class Run:
     def stop(self) -> None:
         """Have the run end for all members after the step that is computed; with `sync`, after its round."""
         self._wants_stop = True
+
+    def _leave(self, why: str | None) -> None:
+        """Take part no more, and say why; once."""
+        if not self._has_left:
+            self._has_left = True
+            atexit.unregister(self._leave_at_exit)
+            self._membership.leave(why)
+            self._samples.close()
+
+    def _leave_at_exit(self) -> None:
+        """Of a loop that a generator holds, Python only leaves the block when no thread can do anything any more."""
+        self._leave(f"the program ended after step {self.steps} of {self._steps_in_all}")
 
     def _join(self) -> bool:
         """Become a member of the next generation, with the state that it begins with; False when the run has ended."""

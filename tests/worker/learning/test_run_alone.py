@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -308,3 +310,28 @@ class Resumed(Alone):
         if self._from < 0:
             return told
         return replace(told, generation=replace(told.generation, first_step=self._from, from_checkpoint=True))
+
+
+GENERATOR = """
+import torch
+from nodewise.learning import Run
+
+model = torch.nn.Linear(1, 1)
+
+def steps():
+    with Run(model, torch.optim.SGD(model.parameters(), lr=0.1), (torch.ones(20, 1),), batch=10, epochs=2) as run:
+        for (x,) in run:
+            run.step(lambda: model(x).mean())
+            yield run.steps
+
+held = steps()
+print(next(held), next(held))
+"""
+
+
+def test_a_program_that_ends_amid_a_loop_that_a_generator_holds_does_end() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", GENERATOR], capture_output=True, text=True, timeout=60, check=True
+    )
+
+    assert ran.stdout == "0 1\n"
