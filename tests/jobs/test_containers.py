@@ -520,7 +520,7 @@ def test_a_container_of_an_earlier_attempt_keeps_the_seat_that_it_was_moved_to()
     assert (scene.work.joins, scene.session.asked, scene.session.released) == ([("c", "old")], [], [])
 
 
-def grows(*nodes: str, most: int, spares: Sequence[str] = ()) -> Role:
+def make_growing(*nodes: str, most: int) -> Role:
     """Workers on these nodes, and on all that are added, but not on one that is called late before its third time."""
     asked = [0]
 
@@ -528,11 +528,11 @@ def grows(*nodes: str, most: int, spares: Sequence[str] = ()) -> Role:
         asked[0] += 1
         return [node for node in new if node != "late" or asked[0] > 2]
 
-    return replace(role(*nodes, spares=spares), most=most, admit=admit)
+    return replace(role(*nodes), most=most, admit=admit)
 
 
 def test_nodes_that_are_added_get_free_seats_and_are_spares_then() -> None:
-    scene = Scene(grows("a", most=2))
+    scene = Scene(make_growing("a", most=2))
     scene.step()
     scene.step(Heartbeat((), (), (), back_nodes=("a", "b", "c")), seconds=ADMIT_SECONDS)
     scene.step()
@@ -546,7 +546,7 @@ def test_nodes_that_are_added_get_free_seats_and_are_spares_then() -> None:
 
 
 def test_a_new_node_is_asked_about_until_it_is_taken_or_lost() -> None:
-    scene = Scene(grows("a", most=3))
+    scene = Scene(make_growing("a", most=3))
     scene.step(Heartbeat((), (), (), back_nodes=("late", "gone")))
     scene.step(Heartbeat((), (), lost_nodes=("gone",)))
     for _ in range(3):

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import socket
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -13,26 +10,18 @@ from contextlib import ExitStack
 import pytest
 
 from learning.member.links import SILENT_SECONDS, Link, Links
+from tests.dropped_packets import dropping, heal
 
 HOST, OPENED_FROM = "127.0.0.7", "127.0.0.8"
-TABLE = f"nodewise_test_{os.getpid()}"
 SECONDS = 12.0
 """The longest that finding a peer that does not answer may take; a few seconds on a machine that has time."""
 LOAD = b"x" * (1 << 16)
 
 
 @pytest.fixture
-def drop() -> Iterator[Callable[[str, str], None]]:
+def drop() -> Iterator[Callable[..., None]]:
     """Drops packets of a hook of the kernel, until the end of the test."""
-    if os.geteuid() != 0 or shutil.which("nft") is None:
-        pytest.skip("only root can have the kernel drop packets, and by nft")
-
-    def load(hook: str, what: str) -> None:
-        chain = f"type filter hook {hook} priority 0; policy accept;\n{what} drop"
-        _nft(f"table inet {TABLE} {{\nchain some {{\n{chain}\n}}\n}}")
-
-    yield load
-    _nft(f"table inet {TABLE}\ndelete table inet {TABLE}")
+    yield from dropping()
 
 
 @pytest.fixture
@@ -61,7 +50,7 @@ def test_who_answers_is_not_complained_of_however_long_it_takes_nothing(
 
 
 def test_a_peer_that_nobody_waits_for_is_found_once_the_kernel_asks(
-    pair: tuple[socket.socket, socket.socket, Links], drop: Callable[[str, str], None]
+    pair: tuple[socket.socket, socket.socket, Links], drop: Callable[..., None]
 ) -> None:
     _, taken, links = pair
     links.ask()
@@ -76,7 +65,7 @@ def test_a_peer_that_nobody_waits_for_is_found_once_the_kernel_asks(
 @pytest.mark.parametrize("hook", ["input", "output"])
 @pytest.mark.parametrize("way", ["there", "back"])
 def test_a_peer_that_does_not_answer_is_found_whichever_way_is_cut(
-    pair: tuple[socket.socket, socket.socket, Links], drop: Callable[[str, str], None], hook: str, way: str
+    pair: tuple[socket.socket, socket.socket, Links], drop: Callable[..., None], hook: str, way: str
 ) -> None:
     opened, taken, links = pair
     drop(hook, f"tcp {'dport' if way == 'there' else 'sport'} {taken.getsockname()[1]}")
@@ -88,7 +77,7 @@ def test_a_peer_that_does_not_answer_is_found_whichever_way_is_cut(
     assert not Links().find_cut(), "what was opened before is not looked at"
 
 
-def test_a_peer_that_cannot_be_connected_to_is_found(drop: Callable[[str, str], None]) -> None:
+def test_a_peer_that_cannot_be_connected_to_is_found(drop: Callable[..., None]) -> None:
     links = Links()
     with socket.create_server((HOST, 0)) as server, socket.socket() as opened:
         drop("input", f"tcp dport {server.getsockname()[1]}")
@@ -99,14 +88,14 @@ def test_a_peer_that_cannot_be_connected_to_is_found(drop: Callable[[str, str], 
 
 
 def test_a_healed_connection_is_complained_of_no_more(
-    pair: tuple[socket.socket, socket.socket, Links], drop: Callable[[str, str], None]
+    pair: tuple[socket.socket, socket.socket, Links], drop: Callable[..., None]
 ) -> None:
     opened, taken, links = pair
     drop("input", f"tcp dport {taken.getsockname()[1]}")
     opened.send(LOAD)
     assert _await_cut(links)
 
-    _nft(f"flush table inet {TABLE}")
+    heal()
     until = time.monotonic() + SECONDS
     while links.find_cut():
         assert time.monotonic() < until
@@ -143,7 +132,3 @@ def _await_cut(links: Links) -> frozenset[str]:
         assert time.monotonic() < until, "nobody is found"
         time.sleep(0.1)
     return found
-
-
-def _nft(script: str) -> None:
-    subprocess.run(["nft", "-f", "-"], input=script, text=True, check=True)

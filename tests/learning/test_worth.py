@@ -17,7 +17,7 @@ SAMPLE_SECONDS = 0.1 / 64
 """A step takes one node 0.1 s, two 0.05 s, three 0.033 s."""
 
 
-def done(steps: int, waited: float = 0.0, of: int = STEPS, sample_seconds: float = SAMPLE_SECONDS) -> Done:
+def make_done(steps: int, waited: float = 0.0, of: int = STEPS, sample_seconds: float = SAMPLE_SECONDS) -> Done:
     share = Share(32, 64, 0, is_guess=True, fixed_seconds=0.0, sample_seconds=sample_seconds)
     return Done(steps, of, 32 * steps, 0.05 * steps, waited, share=share)
 
@@ -34,46 +34,48 @@ def find(
 def test_a_process_joins_when_it_saves_more_than_the_change_costs() -> None:
     """It saves 0.0167 s of each step, and costs a second."""
     for left, expected in ((70, MEMBERS | {"c"}), (50, MEMBERS)):
-        assert find(done(100), done(STEPS - left)) == expected
+        assert find(make_done(100), make_done(STEPS - left)) == expected
 
 
 def test_a_slow_node_saves_less_than_one_like_the_others() -> None:
     measures = {"a": 2.0, "b": 2.0, "c": 0.2}
 
-    assert find(done(0), done(900), measures=measures) == MEMBERS
-    assert find(done(0), done(200), measures=measures) == MEMBERS | {"c"}
+    assert find(make_done(0), make_done(900), measures=measures) == MEMBERS
+    assert find(make_done(0), make_done(200), measures=measures) == MEMBERS | {"c"}
 
 
 def test_the_fixed_part_of_a_step_is_not_divided() -> None:
-    share = replace(done(0).share, fixed_seconds=0.04, sample_seconds=SAMPLE_SECONDS / 5)
-    slow, then = replace(done(0), share=share), replace(done(800), share=share)
+    share = replace(make_done(0).share, fixed_seconds=0.04, sample_seconds=SAMPLE_SECONDS / 5)
+    slow, then = replace(make_done(0), share=share), replace(make_done(800), share=share)
 
     assert find(slow, then) == MEMBERS
-    assert find(done(0), done(800)) == MEMBERS | {"c"}
+    assert find(make_done(0), make_done(800)) == MEMBERS | {"c"}
 
 
 def test_an_exchange_that_takes_longer_with_more_members_keeps_others_out() -> None:
     """Of 0.06 s with two members it would take three 0.02 s longer."""
-    assert find(done(0), done(500, waited=500 * 0.04)) == MEMBERS | {"c"}
-    assert find(done(0), done(500, waited=500 * 0.06)) == MEMBERS
+    assert find(make_done(0), make_done(500, waited=500 * 0.04)) == MEMBERS | {"c"}
+    assert find(make_done(0), make_done(500, waited=500 * 0.06)) == MEMBERS
 
 
 def test_as_many_join_as_there_is_room_for() -> None:
-    assert find(done(0), done(500), waiting="cde") == MEMBERS | {"c", "d"}
-    assert find(done(0), done(500), waiting="cde", most=2) == MEMBERS
+    assert find(make_done(0), make_done(500), waiting="cde") == MEMBERS | {"c", "d"}
+    assert find(make_done(0), make_done(500), waiting="cde", most=2) == MEMBERS
 
 
 @pytest.mark.parametrize(
-    "then", [done(9 + ENOUGH_STEPS), done(500, sample_seconds=0.0), replace(done(500), share=Share())], ids=str
+    "then",
+    [make_done(9 + ENOUGH_STEPS), make_done(500, sample_seconds=0.0), replace(make_done(500), share=Share())],
+    ids=str,
 )
 def test_nobody_joins_before_members_are_known(then: Done) -> None:
-    assert find(done(10), then) == MEMBERS
+    assert find(make_done(10), then) == MEMBERS
 
 
 def test_a_member_without_samples_is_judged_as_those_that_wait() -> None:
-    worth, idle = Worth(4), replace(done(0), share=Share(0, 64))
-    assert worth.find_wanted(MADE, "c", {"a": done(0), "b": idle}, {}) == MEMBERS
-    told = {"a": done(300), "b": replace(idle, steps=300)}
+    worth, idle = Worth(4), replace(make_done(0), share=Share(0, 64))
+    assert worth.find_wanted(MADE, "c", {"a": make_done(0), "b": idle}, {}) == MEMBERS
+    told = {"a": make_done(300), "b": replace(idle, steps=300)}
 
     assert worth.find_wanted(MADE, "c", told, {}) == MEMBERS | {"c"}
 
@@ -81,7 +83,7 @@ def test_a_member_without_samples_is_judged_as_those_that_wait() -> None:
 def test_a_member_that_has_not_spoken_is_waited_for() -> None:
     worth = Worth(4)
     for steps in (0, 500):
-        assert worth.find_wanted(MADE, "c", {"a": done(steps)}, {}) == MEMBERS
+        assert worth.find_wanted(MADE, "c", {"a": make_done(steps)}, {}) == MEMBERS
 
 
 def test_each_generation_is_known_anew() -> None:
@@ -91,4 +93,4 @@ def test_each_generation_is_known_anew() -> None:
         (replace(MADE, number=2), 300, MEMBERS),
         (replace(MADE, number=2), 310, MEMBERS | {"c"}),
     ):
-        assert worth.find_wanted(made, "c", {"a": done(steps), "b": done(steps)}, {}) == expected
+        assert worth.find_wanted(made, "c", {"a": make_done(steps), "b": make_done(steps)}, {}) == expected

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,9 +13,9 @@ from learning.lead.lead import Alone, Told
 from learning.member.group import Broken
 from learning.member.membership import Membership
 from locality.training.generation_events import Generation
+from tests.dropped_packets import dropping, heal
 
 NODES = {"a": "127.0.0.2", "b": "127.0.0.3", "c": "127.0.0.3"}
-TABLE = f"nodewise_test_{os.getpid()}"
 SECONDS = 20.0
 
 
@@ -45,17 +42,8 @@ class Together(Alone):
 
 @pytest.fixture
 def drop() -> Iterator[Callable[..., None]]:
-    """Drops packets that come in, until the end of the test."""
-    if os.geteuid() != 0 or shutil.which("nft") is None:
-        pytest.skip("only root can have the kernel drop packets, and by nft")
-
-    def load(*what: str) -> None:
-        drops = "".join(f"{one} drop\n" for one in what)
-        chain = f"type filter hook input priority 0; policy accept;\n{drops}"
-        _nft(f"table inet {TABLE} {{\nchain some {{\n{chain}\n}}\n}}")
-
-    yield load
-    _nft(f"table inet {TABLE}\ndelete table inet {TABLE}")
+    """Drops packets of a hook of the kernel, until the end of the test."""
+    yield from dropping()
 
 
 def test_members_that_are_cut_from_each_other_say_so_and_stop_when_they_shall(drop: Callable[..., None]) -> None:
@@ -79,7 +67,7 @@ def test_members_that_are_cut_from_each_other_say_so_and_stop_when_they_shall(dr
     for thread in threads:
         thread.start()
     formed.wait(SECONDS)
-    drop(*(f"ip {end} {node}" for end in ("saddr", "daddr") for node in (NODES["a"], NODES["b"])))
+    drop("input", *(f"ip {end} {node}" for end in ("saddr", "daddr") for node in (NODES["a"], NODES["b"])))
     _await(lambda: any(any(lead.complaints) for lead in leads))
     for lead in leads:
         lead.is_ended = True
@@ -89,7 +77,7 @@ def test_members_that_are_cut_from_each_other_say_so_and_stop_when_they_shall(dr
     assert said == ["the generation is over"] * 2
     for lead, others in zip(leads, (["b"], ["a"]), strict=True):
         assert all(found in ([], others) for found in lead.complaints)
-    _nft(f"flush table inet {TABLE}")
+    heal()
     for one in (*members, place):
         one.leave(None)  # which waits for what goes on in the group
 
@@ -111,27 +99,16 @@ def test_a_member_that_hears_nothing_of_the_store_complains_and_waits(drop: Call
     thread = threading.Thread(target=take_part, daemon=True)
     thread.start()
     _await(lambda: member.is_formed and any(member.group._links._open()))
-    drop(f"tcp sport {store.split(':')[1]}")
+    drop("input", f"tcp sport {store.split(':')[1]}")
 
     _await(lambda: any(lead.complaints) or said)
     assert (lead.complaints, said) == ([["a"]], [])
     lead.is_ended = True
     thread.join(SECONDS)
     assert said == ["the generation is over"]
-    _nft(f"flush table inet {TABLE}")
+    heal()
     for each in (member, place):
         each.leave(None)
-
-
-def _await(holds: Callable[[], object]) -> None:
-    until = time.monotonic() + SECONDS
-    while not holds():
-        assert time.monotonic() < until, "it does not come about"
-        time.sleep(0.05)
-
-
-def _nft(script: str) -> None:
-    subprocess.run(["nft", "-f", "-"], input=script, text=True, check=True)
 
 
 def test_all_members_on_a_node_that_does_not_answer_are_complained_of() -> None:
@@ -143,3 +120,10 @@ def test_all_members_on_a_node_that_does_not_answer_are_complained_of() -> None:
         member._complain(frozenset(cut_off))
 
     assert lead.complaints == [["b", "c"], [], [], []]
+
+
+def _await(holds: Callable[[], object]) -> None:
+    until = time.monotonic() + SECONDS
+    while not holds():
+        assert time.monotonic() < until, "it does not come about"
+        time.sleep(0.05)
