@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import jpype
 
+from hadoop.client.datanodes import DataNode
 from hadoop.client.filesystem import REMEDY, FileSystem, permission
-from hadoop.client.jvm import java_errors
+from hadoop.client.jvm import java, java_errors
 from hadoop.errors import HadoopError
 
 CHUNK_BYTES = 1 << 20
@@ -21,15 +22,20 @@ ASK_AGAIN_SECONDS = 10.0
 class AppendStream:
     """A file in a folder that exists, for one thread at a time. Every method raises HadoopError."""
 
-    def __init__(self, filesystem: FileSystem, name: str, stream: Any = None) -> None:
-        """A new file with the replication that files have, unless `stream` writes to one already."""
+    def __init__(self, name: str, stream: Any) -> None:
+        """`stream` is Java's, which writes to it."""
         self._name = name
-        if stream is None:
-            with java_errors(f"creating {name}", REMEDY):
-                path, hdfs = filesystem.path(name), filesystem.java
-                replication, block = hdfs.getDefaultReplication(path), hdfs.getDefaultBlockSize(path)
-                stream = hdfs.createNonRecursive(path, False, BUFFER_BYTES, replication, block, None)
         self._stream = stream
+
+    @classmethod
+    def create(cls, filesystem: FileSystem, name: str, nodes: Sequence[DataNode] = ()) -> Self:
+        """A new file with the replication that files have, or on these nodes, as far as the NameNode follows that."""
+        with java_errors(f"creating {name}", REMEDY):
+            builder = filesystem.java.createFile(filesystem.path(name)).overwrite(False).bufferSize(BUFFER_BYTES)
+            if nodes:
+                favored = jpype.JArray(java("java.net.InetSocketAddress"))([_socket_address(node) for node in nodes])
+                builder = builder.replication(jpype.JShort(len(nodes))).favoredNodes(favored)
+            return cls(name, builder.build())
 
     @classmethod
     def anew(cls, filesystem: FileSystem, name: str, mode: int, replication: int, block_bytes: int) -> Self:
@@ -39,7 +45,7 @@ class AppendStream:
             stream = filesystem.java.createNonRecursive(
                 filesystem.path(name), permission(mode), overwrite, BUFFER_BYTES, replication, block_bytes, None
             )
-        return cls(filesystem, name, stream)
+        return cls(name, stream)
 
     @classmethod
     def go_on(cls, filesystem: FileSystem, name: str) -> tuple[Self, int]:
@@ -48,7 +54,7 @@ class AppendStream:
         with java_errors(f"appending to {name}", REMEDY):
             path = filesystem.path(name)
             length = int(filesystem.java.getFileStatus(path).getLen())
-            return cls(filesystem, name, filesystem.java.append(path)), length
+            return cls(name, filesystem.java.append(path)), length
 
     def append(self, content: bytes, on_disk: bool = True) -> None:
         """Append bytes; on return every reader sees them, and every node that holds the file has them.
@@ -73,6 +79,13 @@ class AppendStream:
             self._stream.close()
         except jpype.JException:
             return
+
+
+def make_up_replicas(filesystem: FileSystem, name: str) -> None:
+    """Let a closed file have as many replicas as files have; HDFS sees to that in its own time."""
+    with java_errors(f"asking for replicas of {name}", REMEDY):
+        path = filesystem.path(name)
+        filesystem.java.setReplication(path, filesystem.java.getDefaultReplication(path))
 
 
 def take_away(filesystem: FileSystem, name: str, patience: float = 60.0) -> None:
@@ -116,6 +129,13 @@ def children(filesystem: FileSystem, folder: str) -> list[str]:
         return []
     with java_errors(f"listing {folder}", REMEDY):
         return sorted(str(status.getPath().getName()) for status in filesystem.java.listStatus(filesystem.path(folder)))
+
+
+def _socket_address(node: DataNode) -> Any:
+    """By its number alone: Java would look for a name, which the NameNode may not know."""
+    addresses = java("java.net.InetAddress")
+    address = addresses.getByAddress(node.ip, addresses.getByName(node.ip).getAddress())
+    return java("java.net.InetSocketAddress")(address, node.port)
 
 
 def _create_flag(name: str) -> Any:

@@ -1,28 +1,26 @@
 """What must survive the application master: records in HDFS, by one attempt at a time.
 
-An attempt has a folder of its own, and writes one segment in it, or another one when HDFS refuses the first. A later
-attempt renames the folder, so that no segment can be added, and takes the segments away from their writer. What was
-acknowledged by then is kept, and nothing is acknowledged afterwards.
+An attempt has a folder of its own, and writes one segment in it, or another one when HDFS refuses the first or a
+DataNode is silent. A later attempt renames the folder, so that no segment can be added, and takes the segments away
+from their writer. What was acknowledged by then is kept, and nothing is acknowledged afterwards.
 """
 
 from __future__ import annotations
 
 import re
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import msgspec
 
-from hadoop.client.append_stream import AppendStream, children, chunks, take_away
+from hadoop.client.append_stream import children, chunks, take_away
 from hadoop.client.filesystem import FileSystem
+from hadoop.client.segments import FolderGoneError, Segments
 from hadoop.errors import HadoopError
 from jobs.application.frames import contents, frame
 
-PAUSES = (0.0, 0.5, 1.0, 2.0, 4.0)
-"""Seconds before each try to write into a new segment what HDFS refused in the one before."""
 _FOLDER = re.compile(r"attempt-(\d+)(\.ended)?")
 
 
@@ -33,10 +31,6 @@ class Record:
     kind: str
     body: Mapping[str, Any] = field(default_factory=dict)
     payload: bytes = b""
-
-
-class _TakenOver(HadoopError):
-    """No try again can help: there is a later attempt."""
 
 
 class Journal:
@@ -50,10 +44,10 @@ class Journal:
         self._folder = f"{folder}/attempt-{attempt}"
         self._changed = threading.Condition()
         self._waiting: list[bytes] = []
-        self._last = self._durable = self._segments = 0
+        self._last = self._durable = 0
         self._writing = False
         self._broken: HadoopError | None = None
-        self._stream: AppendStream | None = None
+        self._segments: Segments | None = None
 
     @classmethod
     def open(cls, filesystem: FileSystem, folder: str, attempt: int) -> Self:
@@ -65,7 +59,7 @@ class Journal:
                 raise journal._taken_over_error()
             if number < attempt:
                 _fence(filesystem, folder, name)
-        journal._stream = journal._next_segment()
+        journal._segments = Segments(filesystem, journal._folder)
         return journal
 
     def earlier(self) -> Iterator[Record]:
@@ -93,11 +87,10 @@ class Journal:
         with self._changed:
             while self._writing:
                 self._changed.wait()
-            stream, self._stream = self._stream, None
+            segments, self._segments = self._segments, None
             self._broken = self._broken or HadoopError("the journal is closed")
-        if stream:
-            stream.close()
-            _close_all(self._filesystem, self._folder)
+        if segments:
+            segments.close()
 
     def _flush(self) -> None:
         """Write what waits, on behalf of all who do; called with the lock held, which is let go meanwhile."""
@@ -123,40 +116,15 @@ class Journal:
             self._changed.notify_all()
 
     def _write(self, batch: bytes) -> None:
-        if self._stream is None:
+        if self._segments is None:
             raise HadoopError("the journal is closed")
         try:
-            self._stream.append(batch)
-        except HadoopError as error:
-            self._stream.abandon()
-            self._write_anew(batch, error)
-
-    def _write_anew(self, batch: bytes, error: HadoopError) -> None:
-        """Into a new segment; the old one may hold all of the batch as well, or the beginning of it."""
-        for pause in PAUSES:
-            time.sleep(pause)
-            try:
-                self._stream = self._next_segment()
-                self._stream.append(batch)
-            except _TakenOver:
-                raise
-            except HadoopError as again:
-                error = again
-            else:
-                return
-        raise error
-
-    def _next_segment(self) -> AppendStream:
-        self._segments += 1
-        try:
-            return AppendStream(self._filesystem, f"{self._folder}/{self._segments:06d}")
-        except HadoopError:
-            if not self._filesystem.exists(self._folder):
-                raise self._taken_over_error() from None
-            raise
+            self._segments.append(batch)
+        except FolderGoneError:
+            raise self._taken_over_error() from None
 
     def _taken_over_error(self) -> HadoopError:
-        return _TakenOver(
+        return HadoopError(
             f"attempt {self._attempt} at this job may record nothing more: a later attempt has taken over {self._root}"
         )
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 from urllib.request import urlopen
 
 import pytest
 
-from hadoop.local.daemons import Daemon
+from hadoop.local.daemons import Daemon, find_running
 from hadoop.local.lifecycle import Cluster
 from tests.cluster.site import until
 
@@ -20,6 +23,7 @@ ATTEMPT = """
 import json, sys, threading
 from pathlib import Path
 from hadoop.client.append_stream import children, take_away
+from hadoop.client.datanodes import last_holders
 from hadoop.errors import HadoopError
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.jvm import HadoopHome, start
@@ -67,6 +71,10 @@ def leave_safe_mode_soon():
 
 def segments():
     return sum(len(children(fs, f"{folder}/{name}")) for name in children(fs, folder))
+
+def holders():
+    own = f"{folder}/attempt-{attempt}"
+    return last_holders(fs, f"{own}/{children(fs, own)[-1]}")
 
 def close():
     journal.close()
@@ -196,5 +204,36 @@ def test_a_segment_that_hdfs_refuses_is_followed_by_another_one(attempts: Attemp
 
     assert only("append", 3) == only("append_by_threads", 4) == only("close") == ("ok", None)
 
+    assert only("segments") == ("ok", 2)
+    assert only("everything") == ("ok", [1, 2, 3, 4])
+
+
+@contextmanager
+def frozen(cluster: Cluster, node: str) -> Iterator[None]:
+    """The DataNode of a node stands still."""
+    process = find_running(cluster)[Daemon(cluster, "datanode", node)]
+    process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGCONT)
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_datanode_that_stands_still_does_not_hold_the_journal_up(
+    attempts: Attempts, cluster: Cluster, place: int
+) -> None:
+    only = attempts(f"/journal/silent{place}", 1)
+    assert only("open_journal") == only("append", 1) == ("ok", None)
+    _, holders = only("holders")
+
+    with frozen(cluster, holders[place][-1]):
+        begun = time.monotonic()
+        assert only("append", 2) == only("append", 3) == ("ok", None)
+        seconds = time.monotonic() - begun
+        assert only("holders") == ("ok", [holders[1 - place]])
+
+    assert seconds < 15, "HDFS alone waits for 20 s"
+    assert only("append", 4) == only("close") == ("ok", None)
     assert only("segments") == ("ok", 2)
     assert only("everything") == ("ok", [1, 2, 3, 4])

@@ -7,12 +7,14 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Self
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hadoop.client import segments as segments_module
+from hadoop.client.datanodes import DataNode
 from hadoop.errors import HadoopError
 from jobs.application import journal as journal_module
 from jobs.application.frames import contents, frame
@@ -58,11 +60,19 @@ def test_nothing_is_read_from_a_frame_that_was_changed_on(written: list[bytes], 
 
 
 class Disk:
-    """A folder of this machine in the place of HDFS, which refuses what it is told to refuse."""
+    """A folder of this machine in the place of HDFS, which refuses and delays what it is told to.
+
+    `silent` has the DataNodes that do not answer, `nodes` those of each file, `go_on` ends the delays.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.refuse: list[str] = []
+        self.nodes: dict[str, list[DataNode]] = {}
+        self.silent: set[DataNode] = set()
+        self.go_on = threading.Event()
+        self.made_up: list[str] = []
+        self.journals: list[Journal] = []
         self.flushes = 0
         self.files: list[BinaryIO] = []
         self.before_flush: Any = lambda: None
@@ -77,6 +87,9 @@ class Disk:
         (self.root / source).rename(self.root / target)
 
 
+NODES = [DataNode(f"10.0.0.{n}", 9866, f"node{n}") for n in (1, 2, 3)]
+
+
 class DiskStream:
     """As `AppendStream`; a refusal of "half" has written the half of it, one of "all" all of it."""
 
@@ -88,6 +101,12 @@ class DiskStream:
             raise HadoopError(str(error)) from None
         disk.files.append(self._file)
 
+    @classmethod
+    def create(cls, disk: Disk, name: str, nodes: list[DataNode]) -> Self:
+        made = cls(disk, name)
+        disk.nodes[Path(name).name] = nodes or NODES
+        return made
+
     def append(self, content: bytes) -> None:
         self._disk.before_flush()
         self._disk.flushes += 1
@@ -96,31 +115,45 @@ class DiskStream:
         self._file.flush()
         if refusal:
             raise HadoopError(f"the pipeline broke: {refusal}")
+        if self._disk.silent.intersection(self._disk.nodes[Path(self._name).name]):
+            assert self._disk.go_on.wait(60)
 
-    def close(self) -> None:
+    def abandon(self) -> None:
         self._file.close()
-
-    abandon = close
 
 
 @pytest.fixture
 def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
     def children(disk: Disk, folder: str) -> list[str]:
-        return sorted(path.name for path in (disk.root / folder).iterdir())
+        return sorted(path.name for path in (disk.root / folder).glob("*"))
 
-    monkeypatch.setattr(journal_module, "AppendStream", DiskStream)
-    monkeypatch.setattr(journal_module, "children", children)
-    monkeypatch.setattr(journal_module, "chunks", lambda disk, name: [(disk.root / name).read_bytes()])
-    monkeypatch.setattr(journal_module, "take_away", lambda disk, name: None)
-    monkeypatch.setattr(journal_module, "PAUSES", (0.0, 0.0))
     disk = Disk(tmp_path)
+    monkeypatch.setattr(segments_module, "AppendStream", DiskStream)
+    monkeypatch.setattr(segments_module, "PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(segments_module, "last_holders", lambda disk, path: disk.nodes[Path(path).name])
+    monkeypatch.setattr(
+        segments_module, "find_answering", lambda nodes: [node for node in nodes if node not in disk.silent]
+    )
+    monkeypatch.setattr(segments_module, "make_up_replicas", lambda disk, path: disk.made_up.append(Path(path).name))
+    for module in (segments_module, journal_module):
+        monkeypatch.setattr(module, "children", children)
+        monkeypatch.setattr(module, "take_away", lambda disk, name, patience=0.0: None)
+    monkeypatch.setattr(journal_module, "chunks", lambda disk, name: [(disk.root / name).read_bytes()])
     yield disk
+    disk.go_on.set()
+    for journal in disk.journals:
+        journal.close()
+    for thread in threading.enumerate():
+        if thread.name.startswith("segment"):
+            thread.join(60)
     for file in disk.files:
         file.close()
 
 
 def opened(disk: Any, attempt: int) -> Journal:
-    return Journal.open(disk, "journal", attempt)
+    journal = Journal.open(disk, "journal", attempt)
+    disk.journals.append(journal)
+    return journal
 
 
 def recorded(disk: Any) -> list[Record]:
@@ -167,6 +200,54 @@ def test_a_journal_that_cannot_be_written_says_so_to_everyone_from_then_on(disk:
     assert recorded(disk) == []
 
 
+def test_a_silent_node_does_not_hold_the_journal_up(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segments_module, "SILENT_SECONDS", 0.2)
+    monkeypatch.setattr(segments_module, "RENEW_SECONDS", 0.0)
+    journal = opened(disk, 1)
+    journal.append(*numbered(1))
+    disk.silent = {NODES[1]}
+
+    journal.append(*numbered(2))
+    assert disk.nodes["000002"] == [NODES[0], NODES[2]]
+    assert recorded(disk) == numbered(1, 2), "also while the first file still waits"
+    disk.silent.clear()
+    journal.append(*numbered(3))
+    disk.go_on.set()
+    journal.close()
+
+    assert disk.nodes["000003"] == NODES, "as many replicas as before, as soon as it may be that all nodes are back"
+    assert disk.made_up == ["000002"], "those of what was written meanwhile"
+    assert recorded(disk) == numbered(1, 2, 3)
+
+
+def test_nodes_that_answer_but_keep_a_file_waiting_are_tried_one_fewer(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segments_module, "SILENT_SECONDS", 0.2)
+    monkeypatch.setattr(segments_module, "find_answering", lambda nodes: nodes)
+    journal = opened(disk, 1)
+    disk.silent = {NODES[1]}
+
+    for record in numbered(1, 2):
+        journal.append(record)
+
+    assert [len(nodes) for nodes in disk.nodes.values()] == [3, 2, 1]
+    assert recorded(disk) == numbered(1, 2)
+
+
+def test_what_is_acknowledged_late_counts_when_nothing_else_does(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segments_module, "SILENT_SECONDS", 0.1)
+    journal = opened(disk, 1)
+    disk.silent = {NODES[0]}
+    monkeypatch.setattr(segments_module, "find_answering", lambda nodes: nodes)
+    threading.Timer(1.0, disk.go_on.set).start()
+
+    for record in numbered(1, 2):
+        journal.append(record)
+
+    assert recorded(disk) == numbered(1, 2)
+
+
 def test_an_attempt_that_was_taken_over_can_make_no_segment(disk: Disk) -> None:
     old = opened(disk, 1)
     old.append(*numbered(1))
@@ -175,7 +256,7 @@ def test_an_attempt_that_was_taken_over_can_make_no_segment(disk: Disk) -> None:
 
     with pytest.raises(HadoopError, match="a later attempt has taken over"):
         old.append(*numbered(2))
-    assert old._segments == 2, "no other try can help"
+    assert old._segments and old._segments._count == 2, "no other try can help"
     new.append(*numbered(3))
 
     assert recorded(disk) == numbered(1, 3)
