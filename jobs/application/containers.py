@@ -95,7 +95,7 @@ class Containers:
             for index, node in enumerate(role.nodes)
         ]
         self._spares = {role.name: list(role.spares) for role in roles}
-        self._roles = [role for role in roles if role.admit]
+        self._admitting = [(role, role.admit) for role in roles if role.admit]
         self._new: set[str] = set()
         """Nodes that take work and have no seat, and were not there or not usable when the job began."""
         self._admitted_at = now
@@ -272,17 +272,20 @@ class Containers:
                 place.state, place.since = "waiting", now
 
     def _look_at_new_nodes(self, news: Heartbeat, now: float) -> None:
-        self._new = (self._new | set(news.back_nodes)) - set(news.lost_nodes) - set(self.states())
+        if not self._admitting:
+            return
+        seated = {place.seat.node_name for place in self._places}
+        self._new = (self._new | set(news.back_nodes)) - set(news.lost_nodes) - seated
         if self._new and now >= self._admitted_at + ADMIT_SECONDS:
             self._admitted_at = now
-            for role in self._roles:
-                self._admit(role, now)
+            for role, admit in self._admitting:
+                self._admit(role, admit, now)
 
-    def _admit(self, role: Role, now: float) -> None:
+    def _admit(self, role: Role, admit: Callable[[Sequence[str]], Sequence[str]], now: float) -> None:
         """Seats and spares for new nodes."""
         spares = self._spares[role.name]
         new = sorted(self._new.difference(spares))
-        taken = role.admit(new) if role.admit and new else ()
+        taken = admit(new) if new else ()
         seats = sum(place.role is role for place in self._places)
         free = max(0, role.most - seats)
         self._places += [

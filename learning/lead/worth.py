@@ -35,6 +35,8 @@ class Worth:
         `told` and `measures` are by process: what it has done, and what its node is judged by. A process without a
         measure counts as like the middle of the members. Nobody joins as long as members have made too few steps.
         """
+        if len(made.members) >= self._most:
+            return frozenset(made.members)
         done = {name: told[name] for name in made.members if name in told}
         if made.number != self._number or not self._first:
             self._number, self._first = made.number, done if len(done) == len(made.members) else {}

@@ -16,6 +16,7 @@ from locality.training.shares import shrink
 from locality.training.step_model import Line, Reading, StepModel
 
 UNKNOWN = Line(0.0, 0.0)
+"""What is told of a member that has made no step yet."""
 
 
 class SharePlan:

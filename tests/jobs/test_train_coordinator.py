@@ -25,6 +25,8 @@ from jobs.kinds.train import seating
 from jobs.kinds.train.asked import check_unfinished, read
 from jobs.kinds.train.coordinator import DONE, FEWER_SECONDS, FIRST_WORD_SECONDS, LAST_SECONDS, Train
 from jobs.kinds.train.hearing import STOP
+from jobs.kinds.train.registry import registry
+from jobs.worker.memory import KEPT_MEMORY
 from learning.lead.calls import MEMBER, Answer, Doing, Done, Say
 from tests.jobs.stored import SPEC
 
@@ -308,6 +310,23 @@ def test_nodes_are_used_without_values_where_no_capability_is_asked_for_and_the_
     scene.cluster.up = ["a", "b", "c", "d"]
     scene.begin()
     assert scene.role.spares == ["c", "d"]
+
+
+def test_known_values_stay_where_the_service_gives_none_for_new_nodes(
+    make: Callable[..., Scene], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = [("perf_cpu", {"a": 4.0, "b": 2.0}), ("", {})]
+    monkeypatch.setattr(registry, "first_values", lambda *_: answers.pop(0))
+    scene = make(members="1:3")
+
+    assert admit(scene, "c") == ["c"]
+    assert scene.journal[-1].body == {"nodes": ["a", "b", "c"], "values": {"a": 4.0, "b": 2.0}, "judged_by": "perf_cpu"}
+
+
+def test_members_keep_the_memory_that_they_have_had(scene: Scene) -> None:
+    launch = scene.role.launch(Seat("member", 0, "a"))
+
+    assert KEPT_MEMORY.items() <= launch.environment.items()
 
 
 def test_a_checkpoint_counts_once_hdfs_has_it(scene: Scene) -> None:

@@ -112,6 +112,22 @@ def test_a_process_that_hangs_is_not_waited_for(run: Run, tmp_path: Path) -> Non
     assert "member-1 takes part no more: silent for" in said
 
 
+def test_a_program_makes_no_page_faults_for_blocks_that_it_takes_anew(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "blocks.py").write_text("""
+import numpy, resource
+def faults(times):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(times):
+        [numpy.ones(1 << 20) for _ in range(8)]  # 64 MiB, or 16,384 pages
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+faults(1)
+print("faults:", faults(10))
+""")
+    said, _ = run("--members", "1", "--", str(WORKER_PYTHON), "blocks.py").communicate(timeout=60)
+
+    assert int(re.findall(r"faults: ([0-9]+)", said)[0]) < 16384
+
+
 def test_too_few_that_are_left_end_the_run_with_all_that_they_started(run: Run) -> None:
     first_waits = "case $NODEWISE_TRAINING in *-0.json) sleep 600 & echo $!; wait;; esac; exit 1"
     started = run("--members", "3", "--least", "2", "--", "sh", "-c", first_waits)

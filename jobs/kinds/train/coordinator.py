@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from hadoop.client.yarn import Launch
@@ -38,6 +39,7 @@ from jobs.kinds.train.registry.registry import Registry
 from jobs.kinds.train.seating import Seating
 from jobs.kinds.train.settings import TrainSettings
 from jobs.kinds.train.stored import newest
+from jobs.worker.memory import KEPT_MEMORY
 from jobs.worker.threads import ONE_THREAD
 from learning.lead.calls import Doing, Done
 from learning.lead.leader import Leader, Member
@@ -74,7 +76,7 @@ class Train(Coordinator):
         self._attempt = attempt
         self._settings = TrainSettings.from_json(attempt.spec.settings)
         self._nodes = {one.body["container_id"]: one.body["node_name"] for one in self._earlier(STARTED)}
-        self._seating: Seating | None = None
+        self._values: Mapping[str, float] = {}
         self._running: set[str] = set()
         self._failed_in_a_row = 0
         self._failed_at_step = -1
@@ -102,14 +104,14 @@ class Train(Coordinator):
         """A member on each of the best nodes; the others are spares."""
         self._publish()
         earlier, most = self._earlier(NODES), self._settings.most
-        seating = self._seating = Seating(
+        seating = Seating(
             knowledge,
             self._settings,
             self._registry,
             lambda body: self._attempt.journal.append(Record(NODES, body)),
             earlier[-1].body if earlier else None,
         )
-        self._registry.judged_by = seating.judged_by
+        self._values = seating.values
         return (
             Role(
                 "member",
@@ -119,7 +121,7 @@ class Train(Coordinator):
                 ends_alone=True,
                 spares=seating.nodes[most:],
                 most=most,
-                admit=self._admit,
+                admit=partial(self._admit, seating),
             ),
         )
 
@@ -333,16 +335,17 @@ class Train(Coordinator):
         self._attempt.journal.append(Record(EVENT, {"at": at, "kind": event.kind, "event": to_body(event)}))
         self._history.note(at, event)
 
-    def _admit(self, nodes: Sequence[str]) -> Sequence[str]:
+    def _admit(self, seating: Seating, nodes: Sequence[str]) -> Sequence[str]:
         """Those that are worth a container, of nodes that were added to the cluster."""
-        added = self._seating.admit(nodes) if self._seating else ()
+        added = seating.admit(nodes)
         if added:
+            self._values = seating.values
             self._judge()
         return added
 
     def _judge(self) -> None:
         """Let members be judged by the values of their nodes."""
-        values = self._seating.values if self._seating else {}
+        values = self._values
         self._leader.judge({name: values[node] for name, node in self._nodes.items() if node in values})
 
     def _publish(self) -> None:
@@ -366,6 +369,7 @@ class Train(Coordinator):
             argv=[settings.worker_python, "-m", "jobs.kinds.train.launcher", SETTINGS],
             environment={
                 **dict.fromkeys(ONE_THREAD, str(settings.vcores)),
+                **KEPT_MEMORY,
                 "NODE_NAME": seat.node_name,
                 "PYTHONPATH": CODE,
                 "PYTHONUNBUFFERED": "1",

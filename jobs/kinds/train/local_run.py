@@ -23,6 +23,7 @@ from jobs.application.status import JobStatus
 from jobs.errors import JobError
 from jobs.kinds.train.hearing import RunHearing
 from jobs.kinds.train.news import LEFT_EARLY, left_early, sentence
+from jobs.worker.memory import KEPT_MEMORY
 from jobs.worker.sessions import die_with_parent, signal_session, status_of
 from jobs.worker.threads import ONE_THREAD
 from learning.lead.leader import Leader
@@ -108,7 +109,7 @@ class LocalRun:
         try:
             return subprocess.Popen(
                 self._argv,
-                env={**ONE_THREAD, **os.environ, **told, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"},
+                env={**ONE_THREAD, **KEPT_MEMORY, **os.environ, **told, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"},
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,

@@ -49,11 +49,10 @@ class Seating:
         self._record = record
         self._asked: Future[Nodes] | None = None
         if earlier:
-            self._all = Nodes(**earlier)
+            self._take(Nodes(**earlier))
             self._look_back()
         else:
-            self._all = self._judge_all()
-            self._record(asdict(self._all))
+            self._decide(self._judge_all())
 
     @property
     def nodes(self) -> Sequence[str]:
@@ -64,11 +63,6 @@ class Seating:
     def values(self) -> Mapping[str, float]:
         """By node, what it is judged by."""
         return self._all.values
-
-    @property
-    def judged_by(self) -> str:
-        """The data name of the values, "" for none."""
-        return self._all.judged_by
 
     def admit(self, nodes: Sequence[str]) -> Sequence[str]:
         """Which of these, that are new in the cluster, the run uses; to be asked again for those that are left.
@@ -94,9 +88,16 @@ class Seating:
     def _add(self, found: Nodes) -> Sequence[str]:
         if found.nodes:
             nodes = [*self._all.nodes, *(node for node in found.nodes if node not in self._all.nodes)]
-            self._all = replace(found, nodes=nodes)
-            self._record(asdict(self._all))
+            self._decide(replace(found, nodes=nodes))
         return found.nodes
+
+    def _decide(self, found: Nodes) -> None:
+        self._take(found)
+        self._record(asdict(found))
+
+    def _take(self, found: Nodes) -> None:
+        self._all = found
+        self._registry.judged_by = found.judged_by
 
     def _judge_all(self) -> Nodes:
         nodes, capability, least = self._knowledge.nodes(), self._settings.capability, self._settings.least
@@ -121,7 +122,8 @@ class Seating:
         if capability is None:
             with suppress(InfoError):  # which is not needed for this
                 judged_by, values = self._registry.read_values([*known.nodes, *nodes], self._settings.cold_start)
-                return Nodes(nodes, values, judged_by)
+                if values:
+                    return Nodes(nodes, values, judged_by)
             return replace(known, nodes=nodes)
         values = {}
         for node in nodes:
