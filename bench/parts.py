@@ -54,15 +54,16 @@ def describe_commit() -> str:
 def read_parts(directory: Path, bench: str, commits: str) -> list[dict[str, Any]]:
     """The kept parts that were measured at a commit of a range (`A..B`, or one commit and all before it).
 
-    Of a part that was measured twice with the same seed and shape, if it has one, the newest counts. BenchError when
-    git knows no such range.
+    Of a part that was measured twice with the same seed and shape, if it has one, the newest counts. Parts that name
+    their pieces are the same when these are: there may be more parts by now. BenchError when git knows no such range.
     """
     known = set(_git("rev-list", commits).split())
     newest: dict[tuple[Any, ...], dict[str, Any]] = {}
     for file in sorted(directory.glob(f"{bench}-*.json")):
         record = json.loads(file.read_text())
         if "part" in record and record["commit"] in known:
-            newest[record["seed"], record["on"], record.get("shape"), *record["part"]] = record
+            part = record.get("pieces") or record["part"]
+            newest[record["seed"], record["on"], record.get("shape"), *part] = record
     return list(newest.values())
 
 

@@ -23,7 +23,17 @@ from bench.parts import Part, PartType, describe_commit, read_parts
 from bench.programs import output as output_of
 from bench.training import digits, total
 from bench.training.nodes import nodes
-from bench.training.pieces import accuracy, change, coordinator, leads, local_reads, losses, speed, thin
+from bench.training.pieces import (
+    accuracy,
+    change,
+    coordinator,
+    leads,
+    local_reads,
+    losses,
+    pictures,
+    speed,
+    thin,
+)
 from bench.training.pieces.place import Found, Place
 from jobs.application.package import WORKER_PYTHON
 
@@ -37,6 +47,7 @@ PIECES: Mapping[str, Piece] = {
     **coordinator.PIECES,
     **local_reads.PIECES,
     **thin.PIECES,
+    **pictures.PIECES,
 }
 LOCAL = "local"
 SAMPLES, QUICK_SAMPLES = 61_440, 6_144
@@ -77,12 +88,12 @@ def main(
 
     Nodes are processes in control groups with a part of the CPU, which root can make; without, they are CPUs that some
     share, and some figures are not measured. Two network namespaces have a thin link. Others: plain DDP of PyTorch,
-    torchrun's elastic runs, MXNet's dist_sync. It takes an hour and a half: each of the parts N/15 takes 20 minutes at
+    torchrun's elastic runs, MXNet's dist_sync. It takes an hour and a half: each of the parts N/16 takes 20 minutes at
     most. Nothing else should run meanwhile.
 
     \b
     Examples:
-      scripts/bench training --part 1/15
+      scripts/bench training --part 1/16
       scripts/bench training --only killed --rounds 1
       scripts/bench training --sum HEAD
     """

@@ -126,6 +126,14 @@ ASKED = (
     _ask("thin", "thin_every_of_local_16", "thin link: time, every step / local:16", TIMES, least=3.0),
     _ask("thin", "thin_every_of_auto", "thin link: time, every step / auto", TIMES),
     _ask("thin", "thin_every_of_ddp", "thin link: time, every step / DDP", TIMES),
+    *(
+        _ask("pictures", f"pictures_{name}", f"AlexNet on two uneven nodes: pictures a second, {text}")
+        for name, text in (("every", "every step"), ("local_16", "local:16"), ("mxnet", "MXNet dist_sync"))
+    ),
+    _ask("pictures", "pictures_every_of_mxnet", "AlexNet: pictures a second, every step / dist_sync", TIMES),
+    _ask("pictures", "pictures_local_16_of_mxnet", "AlexNet: pictures a second, local:16 / dist_sync", TIMES),
+    _ask("pictures", "pictures_seconds", "AlexNet, 24 epochs of 320 of 400 pictures by local:16: the whole run", S),
+    _ask("pictures", "pictures_accuracy", "AlexNet after that: the share of the other pictures that it knows"),
     _ask("accuracy", "accuracy", "accuracy after three losses, mean", by=fmean),
     _ask("accuracy", "accuracy_alone", "accuracy of one process, mean", by=fmean),
     _ask("accuracy", "accuracy_outside", "runs with losses outside the range of one process", by=sum, most=0),

@@ -141,18 +141,18 @@ def _argv(program: str, settings: Settings) -> list[str | Path]:
 
 
 @contextmanager
-def ours(settings: Settings, members: int) -> Iterator[Run]:
+def ours(settings: Settings, members: int, program: str = "ours.py", sync: str = "every") -> Iterator[Run]:
     """By `nodewise train local`; the program `lead` prints its sentences."""
     with open_run(settings) as run:
-        begin_ours(run, members)
+        begin_ours(run, members, program, sync)
         yield run
 
 
-def begin_ours(run: Run, members: int) -> None:
+def begin_ours(run: Run, members: int, program: str = "ours.py", sync: str = "every") -> None:
     """Start it, or once more in the same folder."""
     folder = run.out / "run"
-    words = ["local", "--members", str(members), "--least", "1", "--folder", str(folder), "--"]
-    run.begin("lead", [sys.executable, "-m", "nodewise", "train", *words, *_argv("ours.py", run.settings)], {})
+    words = ["local", "--members", str(members), "--least", "1", "--sync", sync, "--folder", str(folder), "--"]
+    run.begin("lead", [sys.executable, "-m", "nodewise", "train", *words, *_argv(program, run.settings)], {})
 
 
 @contextmanager
@@ -195,13 +195,13 @@ def torchrun(settings: Settings, members: int) -> Iterator[Run]:
 
 
 @contextmanager
-def mxnet(settings: Settings, members: int) -> Iterator[Run]:
+def mxnet(settings: Settings, members: int, program: str = "mxnet_sync.py") -> Iterator[Run]:
     """`dist_sync` with one server, whose CPU nobody limits."""
     with open_run(settings) as run:
         where = {"DMLC_PS_ROOT_URI": HOST, "DMLC_PS_ROOT_PORT": str(free_port()), "DMLC_NODE_HOST": HOST}
         where |= {"DMLC_NUM_SERVER": "1", "DMLC_NUM_WORKER": str(members)}
         for number, role in enumerate(["scheduler", "server", *["worker"] * members]):
-            argv = _argv("mxnet_sync.py", settings)
+            argv = _argv(program, settings)
             run.begin(f"{role}-{number}", argv, {**where, "DMLC_ROLE": role})
         yield run
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bench.info.figures import LINE_HEAD, line_of
-from bench.parts import find_missing_parts
 from bench.training.figures import ASKED, Asked, Values, derive
 
 Records = Sequence[Mapping[str, Any]]
@@ -30,15 +29,17 @@ def values(records: Records) -> dict[str, float]:
 def find_missing_goals(records: Records) -> list[str]:
     """What was not measured or not reached, a sentence each."""
     found = values(records)
-    missing = [f"not measured: {part}" for part in find_missing_parts(list(map(dict, records)))]
+    measured = {piece for record in records for piece in record["pieces"]}
+    pieces = dict.fromkeys(one.figure.part for one in ASKED)
+    missing = [f"not measured: {piece}" for piece in pieces if piece not in measured]
     missing += [f"failed: {name}: {why}" for record in records for name, why in record["failed"].items()]
     for one in ASKED:
         figure = one.figure
         if figure.most is None and figure.least is None:
             continue
-        if figure.key not in found:
+        if figure.key not in found and figure.part in measured:
             missing.append(f"not measured: {figure.part}: {figure.text}")
-        elif not figure.is_met(found[figure.key]):
+        if figure.key in found and not figure.is_met(found[figure.key]):
             missing.append(f"not reached: {figure.part}: {figure.text}: {figure.text_of(found[figure.key])}")
     return missing
 

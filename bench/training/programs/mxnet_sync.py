@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import mxnet as mx
 from mxnet import autograd, gluon
@@ -31,13 +33,18 @@ def network() -> nn.HybridSequential:
 
 
 def main(settings: Settings) -> None:
-    """Train until it is ended, or all epochs are done."""
-    store = mx.kv.create("dist_sync")
+    """Teach it the digits."""
     images, labels = (mx.nd.array(one.numpy()) for one in load(settings, "train"))
     net = network()
     net.initialize(mx.init.Xavier())
     net.hybridize()
-    trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": RATE}, kvstore=store)
+    train(settings, net, images, labels, RATE)
+
+
+def train(settings: Settings, net: Any, images: Any, labels: Any, rate: float) -> None:
+    """With Adam, until it is ended, or all epochs are done."""
+    store = mx.kv.create("dist_sync")
+    trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": rate}, kvstore=store)
     measure = gluon.loss.SoftmaxCrossEntropyLoss()
     rank = store.rank
     order = SampleOrder(len(images), settings.batch, settings.seed)
@@ -58,8 +65,13 @@ def main(settings: Settings) -> None:
         log.reach(steps + 1)
 
 
-if __name__ == "__main__":
+def take_role(work: Callable[[Settings], None]) -> None:
+    """Work, or serve until all workers have ended."""
     if os.environ["DMLC_ROLE"] == "worker":
-        main(Settings.read(sys.argv[1]))
+        work(Settings.read(sys.argv[1]))
     else:
-        mx.kv.create("dist_sync")  # serves until all workers have ended
+        mx.kv.create("dist_sync")
+
+
+if __name__ == "__main__":
+    take_role(main)
