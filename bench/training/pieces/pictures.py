@@ -5,15 +5,14 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from functools import partial
 
 from bench.info.processes import ROOT, clean_environment
 from bench.programs import output
 from bench.training.nodes import Nodes
 from bench.training.pieces.place import Found, Place, result
-from bench.training.runs import PROGRAMS, Run, mxnet, ours
-from bench.training.settings import Settings
+from bench.training.pieces.speed import Start
+from bench.training.runs import PROGRAMS, mxnet, ours
 from jobs.application.package import WORKER_PYTHON
 
 UNEVEN = (0.4, 1.2)
@@ -27,8 +26,6 @@ SECONDS, QUICK_SECONDS = 120.0, 1.0
 ROUND, QUICK_ROUND = 16, 2
 """Steps between two averages, of the way that trains in rounds."""
 END_SECONDS = 1800.0
-
-Start = Callable[[Settings, int], AbstractContextManager[Run]]
 
 
 def pictures(place: Place) -> Found:

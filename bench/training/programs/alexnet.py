@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import mxnet
 import numpy as np
 from numpy.typing import NDArray
 
 from bench.training.settings import Settings
+from jobs.training.train import judge
 
 CLASSES = 10
 JUDGED = 32
@@ -25,6 +25,6 @@ def load(settings: Settings, name: str) -> tuple[NDArray[np.float32], NDArray[np
 def accuracy(net: Any, settings: Settings) -> float:
     """The share of the test's pictures that it knows."""
     images, labels = load(settings, "test")
-    parts = range(0, len(images), JUDGED)
-    found = [net(mxnet.nd.array(images[at : at + JUDGED])).asnumpy().argmax(axis=1) for at in parts]
-    return float((np.concatenate(found) == labels).mean())
+    parts = (images[at : at + JUDGED] for at in range(0, len(images), JUDGED))
+    by_class = judge(net, parts, labels, list(map(str, range(CLASSES))))
+    return sum(right for right, _ in by_class.values()) / len(labels)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import torch  # first: it cannot multiply matrices when MXNet was imported before it
 from mxnet import gluon
 
 from bench.training.programs.alexnet import CLASSES, accuracy, load
-from bench.training.programs.ours import MEMBER
-from bench.training.programs.step_log import StepLog
+from bench.training.programs.ours import MEMBER, teach
 from bench.training.settings import Settings
 from jobs.kinds.train.alexnet.learner import new_learner, to_arrays
 from locality.training.sample_order import SampleOrder
@@ -30,9 +29,7 @@ def main(settings: Settings) -> None:
     steps = settings.epochs * SampleOrder(len(images), settings.batch, settings.seed).steps
     net, learner = new_learner(CLASSES, settings.seed, steps)
     loss_of = gluon.loss.SoftmaxCrossEntropyLoss()
-    settings.enter(node)
-    log = StepLog(settings, node)
-    with Run(
+    run = Run(
         None,
         None,
         data,
@@ -41,15 +38,13 @@ def main(settings: Settings) -> None:
         seed=settings.seed,
         learner=learner,
         checkpoint_seconds=CHECKPOINT_SECONDS,
-    ) as run:
-        for *part, numbers in run:
-            log.compute(run.steps, run._membership.number, numbers.tolist())  # as in ours.py
-            pixels, classes = to_arrays(part)
-            run.step(lambda: loss_of(net(pixels), classes))  # noqa: B023 called at once
-            log.computed()
-    log.reach(run.steps)
-    found = {"accuracy": accuracy(net, settings), "loss": run.loss, "steps": run.steps}
-    (Path(settings.out) / f"result-{node}.json").write_text(json.dumps(found))
+    )
+
+    def loss(*part: torch.Tensor) -> Any:
+        pixels, classes = to_arrays(part)
+        return loss_of(net(pixels), classes)
+
+    teach(settings, node, run, loss, lambda: accuracy(net, settings))
 
 
 if __name__ == "__main__":

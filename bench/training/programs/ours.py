@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch.nn.functional import cross_entropy
@@ -27,16 +29,24 @@ def main(settings: Settings) -> None:
     data = images, labels, torch.arange(len(images))
     net = network(settings.seed)
     optimizer = torch.optim.Adam(net.parameters(), lr=RATE)
+    run = Run(net, optimizer, data, batch=settings.batch, epochs=settings.epochs, seed=settings.seed)
+    teach(settings, node, run, lambda x, y: cross_entropy(net(x), y), lambda: accuracy(net, settings))
+
+
+def teach(
+    settings: Settings, node: int, run: Run, loss: Callable[..., Any], accuracy_then: Callable[[], float]
+) -> None:
+    """Train to the end on a node, with its steps written down; the data gives the numbers of samples last."""
     settings.enter(node)
     log = StepLog(settings, node)
-    with Run(net, optimizer, data, batch=settings.batch, epochs=settings.epochs, seed=settings.seed) as run:
-        for x, y, numbers in run:
+    with run:
+        for *part, numbers in run:
             # Only the bench needs to know which generation a piece is computed for.
             log.compute(run.steps, run._membership.number, numbers.tolist())
-            run.step(lambda: cross_entropy(net(x), y))  # noqa: B023 called at once
+            run.step(lambda: loss(*part))  # noqa: B023 called at once
             log.computed()
     log.reach(run.steps)
-    found = {"accuracy": accuracy(net, settings), "loss": run.loss, "steps": run.steps}
+    found = {"accuracy": accuracy_then(), "loss": run.loss, "steps": run.steps}
     (Path(settings.out) / f"result-{node}.json").write_text(json.dumps(found))
 
 
