@@ -9,7 +9,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, replace
 
 from hadoop.client.filesystem import FileSystem
@@ -39,6 +39,7 @@ from jobs.application.journal import Journal, Record
 from jobs.application.listener import Listener
 from jobs.application.page import page
 from jobs.application.status import UNIT, ContainerStatus, JobStatus, NodeStatus
+from jobs.aside import Aside
 from jobs.division import kept_work
 from jobs.reports.report import Failure
 
@@ -79,6 +80,7 @@ class Application:
         self._containers: Containers | None = None
         self._status_now: Callable[[], JobStatus] = self._planning
         self._recorded = 0
+        self._aside = Aside()
 
     def run(self, make: Callable[[Attempt], Coordinator | Runner]) -> Outcome:
         """Everything between registering and leaving."""
@@ -103,7 +105,7 @@ class Application:
 
         self._state, self._status_now = "running", status
         self._listener.serve(runner, status, lambda: page(status()))
-        keep(self._filesystem, self._spec.owners_folder, JobRecord(status()))  # a runner that is killed leaves no other
+        self._keep(JobRecord(status()))  # a runner that is killed leaves no other
         with ThreadPoolExecutor(1, thread_name_prefix="runner") as pool:
             work = pool.submit(runner.run)
             while not wait([work], CALM_SECONDS).done:
@@ -114,13 +116,17 @@ class Application:
     def remember(self, succeeded: bool, message: str) -> None:
         """Keep what became of the job."""
         self._state = "succeeded" if succeeded else "failed"
-        keep(self._filesystem, self._spec.owners_folder, JobRecord(self._status_now(), message))
+        self._keep(JobRecord(self._status_now(), message)).result()
 
     def _remember_containers(self) -> None:
         """Keep which containers there are, as soon as there is a new one: `job logs` finds them there."""
         if len(self._started) > self._recorded:
             self._recorded = len(self._started)
-            keep(self._filesystem, self._spec.owners_folder, JobRecord(self._status_now()))
+            self._keep(JobRecord(self._status_now()))
+
+    def _keep(self, record: JobRecord) -> Future[None]:
+        """One after the other, and nobody waits for HDFS but at the end: it waits for a DataNode that is silent."""
+        return self._aside.do(lambda: keep(self._filesystem, self._spec.owners_folder, record))
 
     def _begin(self, journal: Journal) -> Attempt:
         attempt = attempts.begin(self._spec, self._filesystem, self._client, journal, self._number)

@@ -14,8 +14,8 @@ from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError
 from jobs.application.coordinator import Attempt
 from jobs.application.journal import Record
+from jobs.aside import Aside
 from jobs.division import speed_history
-from jobs.kinds.train.registry.aside import Aside
 from jobs.kinds.train.registry.share_history import MOST_CHANGES, ShareHistory, from_body, to_body
 from jobs.kinds.train.registry.speeds import first_values, learned
 from jobs.kinds.train.registry.values import Values
