@@ -9,6 +9,7 @@ The check is a number made of what all members must agree on.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -74,7 +75,7 @@ class StepVector:
 
         A gradient that is not finite is left out, so that its owner can be told.
         """
-        if not bool(torch.isfinite(self.gradient).all() and torch.isfinite(self._rest[_LOSS])):
+        if not (_is_finite(self.gradient) and _is_finite(self._rest[_LOSS])):
             self.gradient.zero_()
             self._rest[_LOSS] = 0.0
             self._own[_FAULTY] = 1.0
@@ -92,7 +93,16 @@ class StepVector:
             seconds=tuple(told[_SECONDS]),
             faulty=tuple(rank for rank, fault in enumerate(told[_FAULTY]) if fault),
             agree=len(set(told[_CHECK])) == 1,
-            is_finite=bool(torch.isfinite(self.gradient).all()),
+            is_finite=_is_finite(self.gradient),
             is_stop=bool(self._rest[_STOPS] > 0),
             is_stored=bool(self._rest[_STORES] > 0),
         )
+
+
+def _is_finite(values: torch.Tensor) -> bool:
+    """Whether all are. A finite sum says so sooner than a look at each; a sum that is not may only be too large.
+
+    >>> _is_finite(torch.tensor([3e38, 3e38])), _is_finite(torch.tensor([1.0, torch.inf, -torch.inf]))
+    (True, False)
+    """
+    return math.isfinite(float(values.sum())) or bool(torch.isfinite(values).all())
