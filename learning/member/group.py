@@ -24,8 +24,9 @@ TIMEOUT = timedelta(minutes=30)
 """Of gloo, which gives up on slow members, too: who leads a run ends the generations of those that are lost earlier."""
 FORM_SECONDS = 70.0
 """How long members may take to find each other: longer than they wait at the store for one that does not come."""
-SHORT_PAUSE_SECONDS, LONG_PAUSE_SECONDS = 0.0002, 0.002
-SHORT_PAUSES = 50
+SHORTEST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.0002, 0.002
+PAUSE_RATIO = 1 / 8
+"""Of what was waited until now, the pause before the next look: each look takes CPU that gloo may need."""
 LOOK_SECONDS = 0.5
 """From one look for peers that do not answer to the next, while others are waited for."""
 RELEASE_SECONDS = 0.2
@@ -150,15 +151,15 @@ class Group:
             raise Broken(str(error).split("\n", 1)[0]) from error
 
     def _wait(self, is_done: Callable[[], bool]) -> None:
-        pauses, looked_at = 0, time.monotonic()
+        began = looked_at = time.monotonic()
         while not is_done():
             if self._is_over():
                 raise Broken("the generation is over")
-            time.sleep(SHORT_PAUSE_SECONDS if pauses < SHORT_PAUSES else LONG_PAUSE_SECONDS)
-            pauses += 1
-            if time.monotonic() > looked_at + LOOK_SECONDS:
+            now = time.monotonic()
+            if now > looked_at + LOOK_SECONDS:
                 self._note_cut(self._links.find_cut())
                 looked_at = time.monotonic()
+            time.sleep(min(max((now - began) * PAUSE_RATIO, SHORTEST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS))
         self._note_cut(frozenset())
 
     def _note_cut(self, cut: Set[str]) -> None:
