@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -188,7 +189,8 @@ def test_a_stop_that_was_asked_for_is_not_forgotten_by_a_later_attempt(led: Led,
 
 
 WRONG = {
-    "nan": "the gradient of step 3 is not finite on a, b: take a smaller learning rate",
+    # A member that was very slow in the first steps has no samples by then, and nothing is wrong with its gradient.
+    "nan": "the gradient of step 3 is not finite on (a, b|a|b): take a smaller learning rate",
     "no step": "the loop did not call run.step: call it once for each batch of the loop",
 }
 
@@ -202,7 +204,7 @@ def test_what_is_wrong_with_a_program_is_said_and_the_run_can_be_resumed(
     statuses = [one.process.wait(60) for one in members]
 
     assert statuses == [3, 3]
-    assert any(said in one.read_output() for one in members)
+    assert any(re.search(said, one.read_output()) for one in members)
     assert differ(start("c").wait_for_result(), alone) < EXACT
 
 
