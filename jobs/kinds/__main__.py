@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import sys
 import traceback
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 from hadoop.client import jvm
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.master import MasterSession
+from hadoop.client.yarn import Yarn
 from hadoop.errors import HadoopError
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError
@@ -62,7 +64,8 @@ def main(spec_file: str) -> int:
     message = kept_work.with_remedy(message, spec.job_id) if is_kept else message
     print(message, flush=True)
     application.remember(succeeded, message)
-    session.leave(succeeded, message, page)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # YARN sends it to who has left: a moment is enough for the rest
+    leave(session, spec.job_id, succeeded, message, page)
     if not is_kept:
         clean(filesystem, spec.staging)  # only now: until here another attempt might have needed it
     listener.close()
@@ -80,6 +83,15 @@ def _leave_to_the_next(attempt: int, spec: JobSpec) -> None:
     if attempt < spec.attempts:
         sys.stdout.flush()
         os._exit(1)  # the JVM's own threads must not keep a failed attempt alive
+
+
+def leave(session: MasterSession, job_id: str, succeeded: bool, message: str, page: str) -> None:
+    """Let YARN end the job; a ResourceManager that was killed as it heard so may know that, and not this attempt."""
+    try:
+        session.leave(succeeded, message, page)
+    except HadoopError:
+        if not Yarn().application(job_id).has_ended:
+            raise
 
 
 def clean(filesystem: FileSystem, staging: str) -> None:

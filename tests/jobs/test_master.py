@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,7 +23,7 @@ from jobs.images.rows_size import LARGEST_ROW
 from jobs.itemwork.calls import LARGEST_COMMIT
 from jobs.itemwork.deciding import largest_row_of, rules_of
 from jobs.kinds import find_kind
-from jobs.kinds.__main__ import clean
+from jobs.kinds.__main__ import clean, leave
 from jobs.kinds.classify.coordinator import Classify
 from tests.jobs.stored import SETTINGS, SPEC, Written
 
@@ -102,3 +104,21 @@ def test_what_cannot_be_deleted_after_the_job_changes_nothing(capsys: pytest.Cap
     clean(Away(), "/staging")  # type: ignore[arg-type]
 
     assert capsys.readouterr().out == "/staging is left behind: HDFS is away\n"
+
+
+@pytest.mark.parametrize("has_ended", [True, False])
+def test_a_resourcemanager_that_was_killed_as_it_heard_of_the_end_is_asked_whether_it_did(
+    has_ended: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Session:
+        def leave(self, succeeded: bool, message: str, page: str) -> None:
+            raise HadoopError("leaving failed: the attempt is not found")
+
+    class Asked:
+        def application(self, job_id: str) -> SimpleNamespace:
+            assert job_id == "application_1_0001"
+            return SimpleNamespace(has_ended=has_ended)
+
+    monkeypatch.setattr("jobs.kinds.__main__.Yarn", Asked)
+    with nullcontext() if has_ended else pytest.raises(HadoopError, match="not found"):
+        leave(Session(), "application_1_0001", True, "done", "")  # type: ignore[arg-type]
