@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import platform
 import socket
 import tomllib
 from collections.abc import Callable
@@ -163,6 +165,32 @@ def test_no_gpu_is_no_data_and_a_broken_driver_is_a_failure_that_tells_what_was_
 
 def test_a_node_without_nvidia_smi_has_no_gpu_data(collect: Collect) -> None:
     assert collect("gpu_usage").is_no_data
+
+
+def test_each_card_is_told_by_itself(collect: Collect, tools: dict[str, str], tmp_path: Path, tree: Tree) -> None:
+    cards = '0, GPU-a, NVIDIA "T4", 16384, 16000, 5, 7.5\n1, GPU-b, NVIDIA H100, 81920, [N/A], [N/A], 9.0\n'
+    tree(tmp_path, {"cards": cards, "processes": "GPU-b\nGPU-b\n"})
+    program = tmp_path / "nvidia-smi"
+    program.write_text(
+        f'#!/bin/sh\ncase "$*" in --query-gpu=*) cat "{tmp_path}/cards" ;; *) cat "{tmp_path}/processes" ;; esac\n'
+    )
+    program.chmod(0o755)
+
+    run = collect("gpu_cards", **tools, NVIDIA_SMI=str(program))
+
+    common = ("index", "model", "memory_total_bytes", "memory_free_bytes", "utilisation_ratio", "compute_capability")
+    assert json.loads(run.stdout) == [
+        dict(zip((*common, "processes"), (0, "NVIDIA T4", 16384 << 20, 16000 << 20, 0.05, "7.5", 0), strict=True)),
+        dict(zip((*common, "processes"), (1, "NVIDIA H100", 81920 << 20, None, None, "9.0", 2), strict=True)),
+    ]
+    assert collect("gpu_cards").is_no_data
+
+
+def test_the_kind_of_the_machine_is_what_builders_ask_for(collect: Collect, tools: dict[str, str]) -> None:
+    run = collect("machine_kind", **tools)
+
+    assert run.values["cpu_architecture"] == os.uname().machine
+    assert run.values["libc_version"] == platform.libc_ver()[1]
 
 
 def test_disk_space_is_what_the_file_system_says(collect: Collect, tmp_path: Path) -> None:
