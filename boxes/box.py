@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
@@ -46,13 +46,17 @@ class Image:
 
 @dataclass(frozen=True)
 class Program:
-    """What runs: `argv`, which no shell reads, with this environment, in a folder that is there."""
+    """What runs: `argv`, which no shell reads, with this environment, in a folder that is there.
+
+    `parts` are squashfs files of this machine by the folders at which the program sees them.
+    """
 
     argv: Sequence[str]
     environment: Mapping[str, str]
     folder: Path
     limits: Limits
     image: Image | None = None
+    parts: Mapping[str, Path] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from typing import ClassVar, NamedTuple
 from boxes.box import STREAMS, Box, BoxError, Ended, OnOutput, Program, Use
 from boxes.keeper import HARDLY, SOFTLY
 from boxes.keeping import LAST_WORDS_SECONDS, PIECE_BYTES, Keeping
+from boxes.mounting import how_ended, with_parts
 from boxes.network import NetworkUse
 from boxes.process_terminal import ProcessTerminal
 from boxes.terminal import OnTerminal, Size, Terminal
@@ -55,7 +56,7 @@ class ProcessBox(Box):
     def start(self, program: Program, on_output: OnOutput) -> None:
         """Start the keeper, and by it the program."""
         self._program = program
-        self._kept = Keeping(program)
+        self._kept = Keeping(with_parts(program))
         readers = [self._read(stream, on_output) for stream in STREAMS]
         threading.Thread(target=self._follow, args=(readers,), name="box", daemon=True).start()
 
@@ -84,7 +85,7 @@ class ProcessBox(Box):
         with self._opening:
             if self._terminals is None:
                 raise BoxError("the program has ended")
-            opened = ProcessTerminal(replace(self._program, argv=argv), size, on_output)
+            opened = ProcessTerminal(with_parts(replace(self._program, argv=argv)), size, on_output)
             self._terminals = self._terminals.with_another(opened)
         return opened
 
@@ -102,7 +103,7 @@ class ProcessBox(Box):
 
     def _follow(self, readers: list[threading.Thread]) -> None:
         """Until the keeper tells of the end."""
-        self._ended = self._kept.wait() or self._ended
+        self._ended = how_ended(self._program, self._kept.wait() or self._ended)
         self._end_terminals()
         for reader in readers:
             reader.join(LAST_WORDS_SECONDS)

@@ -10,7 +10,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("nodewise", "infosvc", "collectors", "locality", "hadoop", "boxes", "learning", "jobs", "bench")
+ROOMS = [
+    "nodewise",
+    "infosvc",
+    "collectors",
+    "locality",
+    "hadoop",
+    "boxes",
+    "environments",
+    "learning",
+    "jobs",
+    "bench",
+]
 OF_WORKERS = ("cv2", "hdfs_native", "mxnet", "onnx", "onnxruntime", "simplejpeg", "torch")
 """Packages that only the worker's environment has."""
 

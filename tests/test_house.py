@@ -15,9 +15,20 @@ import pytest
 from nodewise.__main__ import cli
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("nodewise", "infosvc", "collectors", "locality", "hadoop", "boxes", "learning", "jobs", "bench")
+ROOMS = [
+    "nodewise",
+    "infosvc",
+    "collectors",
+    "locality",
+    "hadoop",
+    "boxes",
+    "environments",
+    "learning",
+    "jobs",
+    "bench",
+]
 SCHEDULER = ("locality", "jobs/application", "jobs/itemwork", "jobs/kinds")
-ERRORS = ("HadoopError", "InfoError", "JobError", "PlanError")
+ERRORS = ("EnvError", "HadoopError", "InfoError", "JobError", "PlanError")
 """Their remedy is a field."""
 IS_NONE = re.compile(r"(?<!there )\b(is|are) none\b(?! of)")
 LONGEST_FILE = 400

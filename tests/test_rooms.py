@@ -22,6 +22,7 @@ WIRE = "Of the service, other rooms know only the wire"
 ALONE = "The service imports only itself"
 LOCALITY = "Locality knows nothing of ours"
 BOXES = "Boxes know nothing of ours"
+ENVIRONMENTS = "Environments know only HDFS"
 LEARNING = "Learning knows only how work is divided"
 HADOOP = "The floors of what speaks to Hadoop"
 JOBS = "The floors of work on YARN"
@@ -39,6 +40,11 @@ FORBIDDEN = [
     ("boxes.box", "hadoop.errors", {STACK, BOXES}),
     ("boxes.box", "locality.types", {BOXES}),
     ("boxes.box", "infosvc.wire.errors", {BOXES}),
+    ("boxes.box", "environments.errors", {STACK, BOXES}),
+    ("environments.errors", "boxes.box", {ENVIRONMENTS}),
+    ("environments.errors", "jobs.errors", {STACK, ENVIRONMENTS}),
+    ("environments.errors", "infosvc.wire.errors", {ENVIRONMENTS}),
+    ("hadoop.errors", "environments.errors", {STACK}),
     ("infosvc.settings", "boxes.box", {ALONE}),
     ("infosvc.settings", "learning.errors", {ALONE}),
     ("locality.types", "learning.errors", {STACK, LOCALITY}),

@@ -27,6 +27,7 @@ def create(each: Machine, image: str) -> None:
         *("--cap-add", "DAC_READ_SEARCH"),  # the broker of boxes opens its callers' folders
         *("--security-opt", "seccomp=unconfined", "--security-opt", "apparmor=unconfined"),
         *("--cgroupns", "private", "--tmpfs", "/run:exec", "--tmpfs", "/run/lock"),
+        *("--device", "/dev/fuse"),  # environments are mounted
         *("--device-cgroup-rule", "b 7:* rwm", "--device-cgroup-rule", "c 10:237 rwm"),  # loop devices, as others have
         *("--stop-signal", "SIGRTMIN+3"),  # systemd's word for an orderly end
         *("--memory", each.memory, "--memory-swap", each.memory),

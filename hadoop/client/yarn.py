@@ -24,7 +24,8 @@ ATTEMPTS_WITHIN_MS = 600_000
 class Launch:
     """What a container runs: argv, environment, and the files of HDFS that it finds in its folder (name -> path).
 
-    `archives` are unpacked into a folder of that name; nodes share them, so everyone must be able to read them.
+    `archives` are unpacked into a folder of that name; nodes share them and the files in `shared`, so everyone must be
+    able to read these.
     `resources` are of other types than memory and cores, such as {"yarn.io/gpu": 1}. Of what an application asks for,
     YARN gives the lowest `priority` first.
     """
@@ -35,6 +36,7 @@ class Launch:
     memory_mb: int
     vcores: int
     archives: Mapping[str, str] = field(default_factory=dict)
+    shared: Mapping[str, str] = field(default_factory=dict)
     resources: Mapping[str, int] = field(default_factory=dict)
     priority: int = 1
 
@@ -232,6 +234,8 @@ def launch_context(launch: Launch, filesystem: FileSystem) -> Any:
         files.put(name, _local_resource(filesystem, path, "FILE", "APPLICATION"))
     for name, path in launch.archives.items():
         files.put(name, _local_resource(filesystem, path, "ARCHIVE", "PUBLIC"))
+    for name, path in launch.shared.items():
+        files.put(name, _local_resource(filesystem, path, "FILE", "PUBLIC"))
     environment = java("java.util.HashMap")()
     for name, value in launch.environment.items():
         environment.put(name, value)

@@ -12,6 +12,8 @@ from infosvc.wire.records import NODE_NAME
 TASK_ID = re.compile(r"^task_[0-9a-f]{16}$")
 SHA256 = re.compile(r"^[0-9a-f]{64}$")
 IMAGE = re.compile(r"^([A-Za-z0-9][A-Za-z0-9_.:/-]*@)?sha256:[0-9a-f]{64}$")
+ENVIRONMENT = "[a-z0-9][a-z0-9._-]{0,63}(@[A-Za-z0-9][A-Za-z0-9._+-]{0,63})?"
+"""A name, and a version or nothing for the newest."""
 MOST_ARGUMENTS = 1_000
 LONGEST_ARGUMENT = 32_768
 MOST_VARIABLES = 100
@@ -197,9 +199,12 @@ class TaskSpec(Record):
     env: str | None = field(
         default=None,
         metadata=describe(
-            "published Python environment whose python and python3 the program finds: latest, or a path of HDFS",
+            "environment whose python and python3 the program finds: NAME@VERSION, or latest or a path of HDFS for one "
+            "that was published",
             limits=Limits(
-                longest=LONGEST_PATH, pattern="^(latest|(hdfs://[^/]*)?/.+)$", form="latest or a path of HDFS"
+                longest=LONGEST_PATH,
+                pattern=f"^({ENVIRONMENT}|(hdfs://[^/]*)?/.+)$",
+                form="NAME@VERSION, latest or a path of HDFS",
             ),
             example=None,
         ),

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar, NamedTuple, Protocol
 
+from environments.manifest import Requires
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.yarn import Launch, Yarn
 from infosvc.wire.client import InfoClient
 from jobs.application.calls import Request
+from jobs.application.environments.unfit import find_unfit
 from jobs.application.exits import Exit
 from jobs.application.job_spec import JobSpec
 from jobs.application.journal import Record
@@ -49,18 +51,27 @@ class Attempt:
 class Knowledge:
     """What is known of the cluster now; every method raises HadoopError."""
 
-    def __init__(self, filesystem: FileSystem, client: InfoClient, node_label: str | None = None) -> None:
+    def __init__(
+        self,
+        filesystem: FileSystem,
+        client: InfoClient,
+        node_label: str | None = None,
+        requires: Requires | None = None,
+    ) -> None:
         self.filesystem = filesystem
         self.client = client
         self._node_label = node_label
+        self._requires = requires or Requires()
 
     def nodes(self) -> list[str]:
-        """The nodes that take work of this job, sorted."""
+        """The nodes that take work of this job, and have what it requires, sorted; InfoError if that is not known."""
         yarn = Yarn()
         try:
-            return yarn.running_nodes(self._node_label)
+            running = yarn.running_nodes(self._node_label)
         finally:
             yarn.close()
+        unfit = find_unfit(self.client, self._requires, running)
+        return [node for node in running if node not in unfit]
 
     def racks(self) -> dict[str, str]:
         """By node, its rack as HDFS has it."""

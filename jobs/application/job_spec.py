@@ -82,6 +82,7 @@ class JobSpec(JobOptions):
     settings          what that kind is told, as JSON
     token             what containers tell the application master, and it them
     failures          so many of them leave a node out
+    requires          what nodes must have to run its environment, as environments.manifest.Requires
     """
 
     kind: str
@@ -94,6 +95,7 @@ class JobSpec(JobOptions):
     token: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     failures: int = 3
+    requires: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def owners_folder(self) -> str:

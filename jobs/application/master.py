@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, replace
 
+from environments.manifest import Requires
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.master import Granted, MasterSession
 from hadoop.client.yarn import Launch
@@ -140,7 +141,7 @@ class Application:
 
     def _coordinate(self, attempt: Attempt, coordinator: Coordinator) -> None:
         """Containers until all is done."""
-        knowledge = Knowledge(self._filesystem, self._client, self._spec.node_label)
+        knowledge = Knowledge(self._filesystem, self._client, self._spec.node_label, Requires(**self._spec.requires))
         roles = [as_ordered(role, self._spec) for role in coordinator.roles(knowledge)]
 
         def note(failure: Failure) -> None:

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 WORKER_PYTHON = ROOT / ".venv-worker" / "bin" / "python"
 """The Python with the engines that scripts/setup made; the variable says where another one is."""
 WORKER_PYTHON_VARIABLE = "NODEWISE_WORKER_PYTHON"
-ROOMS = ("infosvc/wire", "locality", "hadoop", "boxes", "learning", "jobs")
+ROOMS = ("infosvc/wire", "locality", "hadoop", "boxes", "environments", "learning", "jobs")
 """What the application master and the workers import."""
 FILES = ("infosvc/__init__.py", "nodewise/__init__.py", "nodewise/learning.py")
 """Modules of other rooms: the last is what a program that trains imports."""

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from environments.manifest import Requires
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.jvm import HadoopHome
 from hadoop.client.yarn import Application, Launch, Where, Yarn
@@ -19,6 +20,7 @@ from infosvc.wire.client import DEFAULT_TIMEOUT, DEFAULT_URL, InfoClient
 from infosvc.wire.errors import Forbidden, InfoError
 from infosvc.wire.records import Role
 from infosvc.wire.service_options import service_timeout
+from jobs.application.environments.unfit import find_unfit
 from jobs.application.job_record import kind_tag, program_tags
 from jobs.application.job_spec import INFO_CA, INFO_TOKEN, JobOptions, JobSpec
 from jobs.application.package import code_zip
@@ -57,7 +59,7 @@ class MasterNeeds:
     """What the application master's own container needs, which is all that a runner has; `hosts` are all it may use.
 
     `has_uploads` says that the order's uploads lie in its folder, as a runner needs them. `archives` are paths of HDFS
-    that are unpacked there, by the name of the folder that each becomes.
+    that are unpacked there, by the name of the folder that each becomes; those of `shared` are laid there as they are.
     """
 
     memory_mb: int = MASTER_MEMORY_MB
@@ -66,6 +68,7 @@ class MasterNeeds:
     hosts: Sequence[str] = ()
     has_uploads: bool = False
     archives: Mapping[str, str] = field(default_factory=dict)
+    shared: Mapping[str, str] = field(default_factory=dict)
 
 
 def master_memory_mb(files: int) -> int:
@@ -80,7 +83,7 @@ class Order:
     `uploads` are files of this machine that are laid into the job's folder in HDFS, by their names there. Of what waits
     in its queue, YARN takes the highest `priority` first. `prepare` comes before the job gets a token for writing
     values; `needs_service` says whether it cannot do without the information service. With a `token` of its own, the
-    job shows that one.
+    job shows that one. Its containers get only nodes that have what it `requires`.
     """
 
     kind: str
@@ -95,6 +98,7 @@ class Order:
     token: str | None = None
     priority: int = 0
     master: MasterNeeds = field(default_factory=MasterNeeds)
+    requires: Requires = field(default_factory=Requires)
 
 
 @dataclass(frozen=True)
@@ -142,7 +146,20 @@ class Submitter:
             raise JobError(
                 f"no NodeManager on {', '.join(strangers)} accepts work", remedy="`nodewise cluster status` shows them"
             )
-        return nodes
+        return self._without_unfit(order, nodes)
+
+    def _without_unfit(self, order: Order, nodes: Sequence[str]) -> list[str]:
+        """JobError when none of the nodes can run its environment; each that cannot is told of."""
+        unfit = find_unfit(order.access.client(), order.requires, nodes)
+        if unfit and len(unfit) == len(nodes):
+            node, why = next(iter(unfit.items()))
+            raise JobError(
+                f"no node can run the environment: on {node}, {why}",
+                remedy="`nodewise env fit NAME` tells of each node, and of other versions",
+            )
+        for node, why in unfit.items():
+            self._say(f"{node} is left out: {why}")
+        return [node for node in nodes if node not in unfit]
 
     def _check_needs(self, order: Order) -> None:
         """JobError where the cluster does not know a type of resource, or a label: such a job would wait for ever."""
@@ -176,6 +193,7 @@ class Submitter:
                 vcores=order.master.vcores,
                 resources=order.master.resources,
                 archives=order.master.archives,
+                shared=order.master.shared,
             )
             self.yarn.submit(
                 context,
@@ -245,6 +263,7 @@ class Submitter:
             user=self._home.user,
             token=secrets.token_urlsafe(32),
             settings=order.settings,
+            requires=asdict(order.requires),
             **asdict(order.options) | {"master_memory": order.options.master_memory or order.master.memory_mb},
         )
 

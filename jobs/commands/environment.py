@@ -15,12 +15,12 @@ from rich.filesize import decimal
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 
-from hadoop.client import jvm
 from hadoop.client.filesystem import FileSystem
 from jobs.application.environments import store
 from jobs.application.environments.archive import contents, pack_file
 from jobs.application.package import ROOT
-from jobs.commands.options import console, hadoop_home, hadoop_options, progress_console, show
+from jobs.commands import made_environments
+from jobs.commands.options import console, filesystem_of, hadoop_options, progress_console, show
 
 _folder = click.argument("folder", default=f"hdfs://{store.FOLDER}")
 
@@ -35,13 +35,21 @@ _source = click.option(
 
 @click.group()
 def env() -> None:
-    """Put the workers' Python environment into HDFS once; YARN then lays it out on every node that needs it.
+    """Put environments into HDFS once; YARN then brings them to every node that needs them.
+
+    `make` makes one of packages in an exact version, which nodes mount. `publish` packs a virtual environment of this
+    machine, as workers use it, which nodes unpack.
 
     \b
     Example:
+      nodewise env make onnx --version 1.32 --package onnxruntime==1.32.0
       nodewise env publish
       nodewise env list
     """
+
+
+for command in (made_environments.make_, made_environments.show_, made_environments.fit_, made_environments.verify):
+    env.add_command(command)
 
 
 @env.command()
@@ -60,7 +68,7 @@ def publish(home: Path, /, folder: str, source: Path, as_json: bool, **hadoop: A
     Example:
       nodewise env publish --python .venv-worker hdfs:///nodewise/env
     """
-    filesystem = _filesystem(home, hadoop)
+    filesystem = filesystem_of(home, hadoop)
     with _bar() as advance:
         made = store.publish(filesystem, source, advance, _plain(filesystem, folder))
     what = "published" if made.made else "is there already"
@@ -115,19 +123,22 @@ def pack(file: Path, source: Path, lock: Path | None, as_json: bool) -> None:
 @hadoop_options
 @click.pass_obj
 def list_(home: Path, /, folder: str, as_json: bool, **hadoop: Any) -> None:
-    """List the environments in HDFS.
+    """List the environments in HDFS, those that were made as NAME@VERSION.
 
     \b
     Example:
       nodewise env list --json
     """
-    filesystem = _filesystem(home, hadoop)
+    filesystem = filesystem_of(home, hadoop)
     found = store.list_published(filesystem, _plain(filesystem, folder))
+    made = made_environments.list_made(filesystem, _plain(filesystem, folder))
     table = Table(Column("environment", overflow="fold"), "size", "published", "latest")
-    for one in found:
-        when = datetime.fromtimestamp(one.published_at).astimezone().isoformat(" ", "seconds")
-        table.add_row(one.path, decimal(one.size_bytes), when, "yes" if one.latest else "")
-    show(as_json, [asdict(one) for one in found], table)
+    for one in made:
+        table.add_row(one["name"], decimal(one["size_bytes"]), _moment(one["published_at"]), "")
+    for published in found:
+        is_latest = "yes" if published.latest else ""
+        table.add_row(published.path, decimal(published.size_bytes), _moment(published.published_at), is_latest)
+    show(as_json, [*made, *(asdict(one) for one in found)], table)
 
 
 @env.command()
@@ -140,16 +151,18 @@ def rm(home: Path, /, name: str, folder: str, **hadoop: Any) -> None:
 
     \b
     Example:
+      nodewise env rm onnx@1.32
       nodewise env rm worker-0123456789abcdef.tar.gz
     """
-    filesystem = _filesystem(home, hadoop)
-    console.print(f"{store.remove(filesystem, name, _plain(filesystem, folder))} removed")
+    filesystem = filesystem_of(home, hadoop)
+    plain = _plain(filesystem, folder)
+    remove = store.remove if store.is_published(name) else made_environments.remove
+    removed = remove(filesystem, name, plain)
+    console.print(f"{removed} removed")
 
 
-def _filesystem(home: Path, hadoop: dict[str, Any]) -> FileSystem:
-    where = hadoop_home(home, **hadoop)
-    jvm.start(where)
-    return FileSystem()
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds).astimezone().isoformat(" ", "seconds")
 
 
 @contextmanager

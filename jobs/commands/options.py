@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import click
 from rich.console import Console
 
 from hadoop.client import jvm
+from hadoop.client.filesystem import FileSystem
 from hadoop.client.jars import JARS
 from hadoop.local.state import current_user
 from jobs.application.submit import Submitter
@@ -53,6 +54,12 @@ def session(home: Path, hadoop: dict[str, Any]) -> Submitter:
     where = hadoop_home(home, **hadoop)
     jvm.start(where)
     return Submitter(where, lambda line: progress_console.print(line, style="dim"))
+
+
+def filesystem_of(home: Path, hadoop: Mapping[str, Any]) -> FileSystem:
+    """The HDFS that options name, by a JVM that is started for it."""
+    jvm.start(hadoop_home(home, **hadoop))
+    return FileSystem()
 
 
 def show(as_json: bool, body: Any, text: Any) -> None:

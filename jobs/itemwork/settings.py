@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from jobs.application.job_spec import Settings
 from jobs.application.options import option
@@ -20,6 +21,7 @@ class ItemSettings(Settings, ABC):
     """Paths of HDFS have no scheme once the job is submitted; `worker_python` is a path on the nodes.
 
     environment       an archive in HDFS with the worker's Python, None for `worker_python` on the node
+    parts             of an environment that was made, in place of that: paths in HDFS by the folders that they become
     lease_seconds     a worker that is silent for so long loses what it holds
     steal             whether a node that has finished its part takes of others'
     cold_start        decides where every node's producer of the capability says that it has no data yet, None to refuse
@@ -58,9 +60,10 @@ class ItemSettings(Settings, ABC):
     environment: str | None = option(
         None,
         flag="--env",
-        help="Archive in HDFS, see `nodewise env publish`  [default: the node's own Python].",
-        metavar="PATH|latest",
+        help="Environment of the workers, see `nodewise env`  [default: the node's own Python].",
+        metavar="NAME@VERSION|PATH|latest",
     )
+    parts: Mapping[str, str] = field(default_factory=dict)
 
     row_bytes: int
 

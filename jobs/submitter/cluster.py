@@ -21,7 +21,9 @@ from infosvc.wire.records import Datum
 from infosvc.wire.task_spec import TASK_ID
 from infosvc.wire.tasks import ConsideredNode, Task
 from jobs.application import job_record
-from jobs.application.environments import store
+from jobs.application.environments import laid as laying
+from jobs.application.environments.laid import Laid
+from jobs.application.environments.unfit import find_unfit
 from jobs.application.submit import InfoAccess, MasterNeeds, Submitter
 from jobs.division.decision_store import JOB_ID
 from jobs.errors import JobError
@@ -68,12 +70,19 @@ class TaskCluster:
         With `bound_to` the application is for these nodes alone.
         """
         nodes = self._submitter.yarn.running_nodes()
-        env = task.spec.env and self._submitter.path(store.resolve(self._submitter.filesystem, task.spec.env))
+        laid = self._laid(task)
         images = self._image_nodes(task)
-        asked = order(task.spec, task.task_id, archive, nodes, None, self._access, images, env)
+        unfit = self._unfit(laid, nodes)
+        asked = order(task.spec, task.task_id, archive, nodes, None, self._access, images, laid, unfit)
         asked = further(asked, starts_before, bound_to)
         check(self._submitter, asked)
         return self._submitter.submit(replace(asked, token=self._client.task_token(task.task_id)))
+
+    def _laid(self, task: Task) -> Laid | None:
+        return laying.find(self._submitter.filesystem, task.spec.env) if task.spec.env else None
+
+    def _unfit(self, laid: Laid | None, nodes: Sequence[str]) -> dict[str, str]:
+        return find_unfit(self._client, laid.requires, nodes) if laid else {}
 
     def _image_nodes(self, task: Task) -> set[str] | None:
         """The nodes that allow the image of a task; None without one, or where no node reports what it allows.
@@ -114,7 +123,14 @@ class TaskCluster:
 
     def _needs(self, task: Task, sight: Sight) -> MasterNeeds:
         running = [room.node_name for room in sight.rooms]
-        return order(task.spec, task.task_id, None, running, image_nodes=self._image_nodes(task)).master
+        return order(
+            task.spec,
+            task.task_id,
+            None,
+            running,
+            image_nodes=self._image_nodes(task),
+            unfit=self._unfit(self._laid(task), running),
+        ).master
 
     def look(self) -> Sight:
         """What YARN says of its nodes now."""

@@ -14,6 +14,9 @@ from bench.stage import until
 from boxes import BOXES, create
 from boxes.asking import BROKER
 from boxes.box import Box, Image, Limits, Program
+from environments.squash import squash
+
+MOUNTED = "process with a part"
 
 
 @pytest.fixture(scope="session")
@@ -35,12 +38,33 @@ def docker(_docker: DockerHere, monkeypatch: pytest.MonkeyPatch) -> Iterator[Doc
     until(lambda: _docker.containers() == [], 60, "no box is left")
 
 
-@pytest.fixture(params=sorted(BOXES))
-def kind(request: pytest.FixtureRequest) -> str:
+@pytest.fixture(params=[*sorted(BOXES), MOUNTED])
+def case(request: pytest.FixtureRequest) -> str:
+    """A kind of box, or a program with a part of an environment in one."""
     name: str = request.param
     if name == "docker":
         request.getfixturevalue("docker")
     return name
+
+
+@pytest.fixture
+def kind(case: str) -> str:
+    return case.split()[0]
+
+
+@pytest.fixture(scope="session")
+def part(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A squashfs file with a file `word`."""
+    folder = tmp_path_factory.mktemp("part")
+    (folder / "tree").mkdir()
+    (folder / "tree" / "word").write_text("found\n")
+    squash(folder / "tree", folder / "part.sqfs")
+    return folder / "part.sqfs"
+
+
+@pytest.fixture
+def parts(case: str, part: Path) -> dict[str, Path]:
+    return {"/opt/env": part} if case == MOUNTED else {}
 
 
 @pytest.fixture
@@ -57,8 +81,8 @@ def image(kind: str, request: pytest.FixtureRequest) -> Image | None:
 
 
 @pytest.fixture
-def program(tmp_path: Path, image: Image | None) -> Callable[..., Program]:
+def program(tmp_path: Path, image: Image | None, parts: dict[str, Path]) -> Callable[..., Program]:
     def made(*argv: str, **environment: str) -> Program:
-        return Program(argv, {"PATH": "/usr/bin:/bin", **environment}, tmp_path, Limits(64), image)
+        return Program(argv, {"PATH": "/usr/bin:/bin", **environment}, tmp_path, Limits(64), image, parts)
 
     return made

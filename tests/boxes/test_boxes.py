@@ -30,8 +30,9 @@ import boxes
 from boxes.box import Image, Limits, Program
 
 image = Image(sys.argv[3], lambda archive: None) if sys.argv[3] else None
+parts = {"/opt/env": Path(sys.argv[4])} if sys.argv[4] else {}
 box = boxes.create(sys.argv[1])
-program = Program(sys.argv[4:], {"PATH": "/usr/bin:/bin"}, Path(sys.argv[2]), Limits(64), image)
+program = Program(sys.argv[5:], {"PATH": "/usr/bin:/bin"}, Path(sys.argv[2]), Limits(64), image, parts)
 box.start(program, lambda stream, content: (sys.stdout.buffer.write(content), sys.stdout.flush()))
 box.wait()
 """
@@ -193,10 +194,10 @@ def test_what_is_used_counts_all_that_came_of_the_program_until_it_ends(
 
 
 def test_what_cannot_be_started_is_refused_in_a_sentence(
-    kind: str, heard: Heard, program: Callable[..., Program], tmp_path: Path
+    case: str, kind: str, heard: Heard, program: Callable[..., Program], tmp_path: Path
 ) -> None:
-    if kind != "process":
-        pytest.skip("what an image has, its own tests ask for")
+    if case != "process":
+        pytest.skip("what an image or an environment has, its own tests ask for")
     for name, text, mode in (
         ("closed.sh", "#!/bin/sh\n", 0o644),
         ("lost.sh", "#!/nowhere/sh\n", 0o755),
@@ -226,10 +227,11 @@ def test_what_cannot_be_started_is_refused_in_a_sentence(
 
 
 @pytest.fixture
-def owner(kind: str, tmp_path: Path, image: Image | None) -> Iterator[subprocess.Popen[bytes]]:
+def owner(kind: str, tmp_path: Path, image: Image | None, parts: dict[str, Path]) -> Iterator[subprocess.Popen[bytes]]:
     """A process with a program in its box, in a process group of its own, as YARN's containers are."""
     script = f"trap '' TERM; {FAMILY}echo ready; while :; do sleep 0.1; done"
-    words = [sys.executable, "-c", OWNER, kind, str(tmp_path), image.id if image else "", "bash", "-c", script]
+    what = [image.id if image else "", str(parts.get("/opt/env", ""))]
+    words = [sys.executable, "-c", OWNER, kind, str(tmp_path), *what, "bash", "-c", script]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(words, stdout=subprocess.PIPE, env=environment, start_new_session=True) as process:
         try:

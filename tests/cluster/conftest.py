@@ -16,6 +16,7 @@ from hadoop.rest.pages import NoAnswer
 from tests.cluster.hadoop_scripts import Scripts, scripts_of
 from tests.cluster.site import Site
 from tests.cluster.standing import Standing
+from tests.cluster.task_platform import Platform, platform_of
 from tests.cluster.task_session import Tasks, session_of
 
 HERE = Path(__file__).parent
@@ -100,3 +101,10 @@ def eventually() -> Eventually:
             time.sleep(0.05)
 
     return wait
+
+
+@pytest.fixture(scope="module")
+def platform(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
+    """A service with its submitter, and one user."""
+    with platform_of(cluster, tmp_path_factory.mktemp("platform")) as made:
+        yield made

@@ -12,13 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from hadoop.local.lifecycle import Cluster
 from infosvc.wire.errors import Conflict
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import Task, TaskState
 from infosvc.wire.tunnel.tunnel_end import TunnelCalls
 from tests.cluster.site import until
-from tests.cluster.task_platform import ROOT, Platform, platform_of
+from tests.cluster.task_platform import ROOT, Platform
 from tests.recipes.pages import block
 
 JUPYTER = ROOT / ".venv-jupyter" / "bin"
@@ -49,12 +48,6 @@ while not is_idle:
         sys.exit(str(said["content"]))
     is_idle = said["msg_type"] == "status" and said["content"]["execution_state"] == "idle"
 """
-
-
-@pytest.fixture(scope="module")
-def platform(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
-    with platform_of(cluster, tmp_path_factory.mktemp("platform")) as made:
-        yield made
 
 
 def command(platform: Platform, line: str, *more: str) -> list[str]:

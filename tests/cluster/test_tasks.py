@@ -11,7 +11,6 @@ import sys
 import time
 import urllib.request
 import venv
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -23,7 +22,6 @@ import pytest
 from hdfs import HdfsError, InsecureClient
 
 from bench.stage import PATIENT
-from hadoop.local.lifecycle import Cluster
 from hadoop.local.site import NODE_MEMORY_MB
 from hadoop.rest.resourcemanager import ResourceManager
 from infosvc.wire.client import InfoClient
@@ -33,7 +31,7 @@ from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import Task, TaskDecision, TaskState
 from jobs.kinds.task.request import RUNNER_MEMORY_MB
 from tests.cluster.site import ANSWER_SECONDS, job_files, nodewise, succeed, until
-from tests.cluster.task_platform import ROOT, Platform, platform_of
+from tests.cluster.task_platform import ROOT, Platform
 from tests.cluster.task_session import session_of
 from tests.recipes.pages import block
 from tests.recipes.shell import Shell
@@ -66,12 +64,6 @@ for _ in range(3000):
     if not os.path.exists("{}"):
         time.sleep(0.1)
 """
-
-
-@pytest.fixture(scope="module")
-def platform(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
-    with platform_of(cluster, tmp_path_factory.mktemp("platform")) as made:
-        yield made
 
 
 @pytest.fixture

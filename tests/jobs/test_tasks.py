@@ -13,6 +13,7 @@ from hadoop.client.yarn import Application
 from infosvc.wire.client import InfoClient
 from infosvc.wire.task_spec import TaskSpec
 from jobs.application.coordinator import Attempt
+from jobs.application.environments.laid import Laid, beside
 from jobs.application.job_spec import JobOptions
 from jobs.application.journal import Record
 from jobs.application.submit import MasterNeeds
@@ -283,7 +284,8 @@ def test_what_an_earlier_attempt_noted_is_the_end_and_nothing_runs_again(
 
 def test_an_environment_lies_beside_the_runner_and_comes_first_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/usr/bin")
-    made = order(TaskSpec(["python3"], env="latest"), ID, None, ["a"], environment="/nodewise/env/one.tar.gz")
+    laid = Laid(archive="/nodewise/env/one.tar.gz")
+    made = order(TaskSpec(["python3"], env="latest"), ID, None, ["a"], environment=laid)
     settings = TaskSettings.from_json(made.settings)
 
     assert made.master.archives == {"env": "/nodewise/env/one.tar.gz"}
@@ -293,3 +295,17 @@ def test_an_environment_lies_beside_the_runner_and_comes_first_on_the_path(monke
     assert without.master.archives == {}
     with pytest.raises(JobError, match="has the Python of its image"):
         order(TaskSpec(["python3"], image=IMAGE, env="latest"), ID, None, ["a"])
+
+
+def test_an_environment_that_was_made_is_laid_beside_the_runner_and_only_where_it_fits() -> None:
+    laid = Laid(parts={"/opt/env": "/nodewise/env/blobs/sha256-ab.sqfs"})
+    made = order(TaskSpec(["python"], env="torch@2"), ID, None, ["a", "b"], environment=laid, unfit={"a": "it is old"})
+    settings = TaskSettings.from_json(made.settings)
+
+    assert made.master.shared == {"sha256-ab.sqfs": "/nodewise/env/blobs/sha256-ab.sqfs"}
+    assert (made.master.archives, made.master.hosts) == ({}, ["b"])
+    assert beside(settings.parts, Path("/container")) == {"/opt/env": Path("/container/sha256-ab.sqfs")}
+    found = work_folder.environment(settings, Path("/container/work"), "b", 1, shows_machine=True, of_service={})
+    assert found["PATH"].startswith("/opt/env/bin:")
+    with pytest.raises(JobError, match="can run torch@2: on a, it is old: `nodewise env fit torch@2` tells"):
+        order(TaskSpec(["python"], env="torch@2"), ID, None, ["a"], environment=laid, unfit={"a": "it is old"})

@@ -113,3 +113,11 @@ def results(output: str) -> list[dict[str, Any]]:
 def sweep(*folders: str) -> None:
     """Remove folders from HDFS, those too that are not there."""
     lab.run("master", ["sudo", "-u", "hdfs", "hdfs", "dfs", "-rm", "-r", "-f", "-skipTrash", *folders], timeout=120)
+
+
+def ran(*words: str) -> tuple[str, str]:
+    """What a task printed, and where it ran; it must have succeeded."""
+    task = json.loads(lab.nodewise("task", "submit", "--memory", "128", "--json", *words))["task_id"]
+    ended = json.loads(lab.nodewise("task", "wait", task, "--json"))
+    assert ended["state"] == "succeeded", ended
+    return lab.nodewise("task", "logs", task), ended["node_name"]

@@ -12,7 +12,7 @@ import lab
 from bench.image_here import make_image
 from lab.commands import call
 from lab.keys import CONFIG
-from tests.lab.playbooks import changes, play
+from tests.lab.playbooks import changes, play, ran
 
 pytestmark = [pytest.mark.usefixtures("cluster"), pytest.mark.timeout(1800)]
 
@@ -43,14 +43,6 @@ def add(archive: Path) -> str:
         return lab.nodewise("task", "image", "add", "/tmp/here.tar", "--name", "here", "--json")
     finally:
         lab.run("master", ["rm", "/tmp/here.tar"])
-
-
-def ran(*words: str) -> tuple[str, str]:
-    """What a task printed, and where it ran; it must have succeeded."""
-    task = json.loads(lab.nodewise("task", "submit", "--memory", "128", "--json", *words))["task_id"]
-    ended = json.loads(lab.nodewise("task", "wait", task, "--json"))
-    assert ended["state"] == "succeeded", ended
-    return lab.nodewise("task", "logs", task), ended["node_name"]
 
 
 def test_a_task_of_kind_process_runs_on_a_worker() -> None:

@@ -20,7 +20,8 @@ FOLDER = "/nodewise/env"
 """Where environments are published unless told otherwise."""
 ARCHIVE_NAME = "worker-env"
 """The name under which a container finds the unpacked environment."""
-_LATEST = "latest"
+LATEST = "latest"
+"""What people write for the environment that was published last."""
 _NAME = re.compile(r"worker-[0-9a-f]{16}\.tar\.gz")
 _PIECE_BYTES = 1 << 20
 
@@ -47,6 +48,11 @@ class Publication:
     seconds: float
 
 
+def is_published(env: str) -> bool:
+    """Whether `env` means an archive, by a path or as the latest; else it is a name of what `env make` made."""
+    return env == LATEST or "/" in env or env.endswith(".tar.gz")
+
+
 def python_in(archive_name: str = ARCHIVE_NAME) -> str:
     """The interpreter, relative to the folder of a container that has the archive under this name."""
     return f"{archive_name}/{PYTHON}"
@@ -69,22 +75,22 @@ def publish(
     made = not filesystem.exists(path)
     if made:
         _write(filesystem, path, found, progress)
-    filesystem.write(f"{folder}/{_LATEST}", path.encode())
+    filesystem.write(f"{folder}/{LATEST}", path.encode())
     packed = next(one.size_bytes for one in filesystem.entries(folder) if path.endswith(f"/{one.name}"))
     return Publication(path, made, len(found.members), found.size_bytes, packed, time.monotonic() - begun)
 
 
 def latest(filesystem: FileSystem, folder: str = FOLDER) -> str | None:
     """The path of the environment that was published last, None when there is none."""
-    if not filesystem.exists(f"{folder}/{_LATEST}"):
+    if not filesystem.exists(f"{folder}/{LATEST}"):
         return None
-    path = filesystem.read(f"{folder}/{_LATEST}").decode()
+    path = filesystem.read(f"{folder}/{LATEST}").decode()
     return path if filesystem.exists(path) else None
 
 
 def resolve(filesystem: FileSystem, env: str, folder: str = FOLDER) -> str:
     """The path that a user means by `env`: the latest environment, or a path itself; JobError when there is none."""
-    path = latest(filesystem, folder) if env == _LATEST else env
+    path = latest(filesystem, folder) if env == LATEST else env
     if path is None:
         raise JobError(
             f"no environment is in {folder} of HDFS", remedy="`nodewise env publish` puts the worker's there"

@@ -52,6 +52,8 @@ def resume(home: Path, /, output: str, wait: bool, as_json: bool, **options: Any
     folder = submitter.path(output_of(submitter, output)).rstrip("/")
     asked = asking.read(submitter.filesystem, folder)
     settings = replace(changed(asked.settings, options, given, argv=asked.settings.argv), output=folder)
+    if "env" in given:
+        settings = replace(settings, parts={})  # what it means now
     job_options = changed(asked.options, options, given)
     with TemporaryDirectory() as local:
         files = {name: Path(local) / name for name in settings.files}

@@ -7,6 +7,7 @@ from dataclasses import fields
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.yarn import Launch
 from jobs.application.coordinator import Seat
+from jobs.application.environments.laid import python_argv, shared
 from jobs.application.environments.store import ARCHIVE_NAME, python_in
 from jobs.application.job_spec import JobSpec
 from jobs.application.master import master_file, put
@@ -55,10 +56,11 @@ class Launches:
         names = [CODE, SETTINGS, *settings.files]
         python = python_in() if settings.environment else settings.worker_python
         return Launch(
-            argv=[python, "-m", "jobs.worker", SETTINGS],
+            argv=python_argv(settings.parts, python, ["-m", "jobs.worker", SETTINGS]),
             environment=self._environment(seat.node_name),
             files={name: f"{self._spec.staging}/{name}" for name in names},
             archives={ARCHIVE_NAME: settings.environment} if settings.environment else {},
+            shared=shared(settings.parts),
             memory_mb=settings.container_mb,
             vcores=settings.vcores,
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hadoop.client.listing import Listing
 from infosvc.wire.client import InfoClient
-from jobs.application.environments import store
+from jobs.application.environments.laid import Laid, find
 from jobs.application.job_spec import JobOptions
 from jobs.application.submit import InfoAccess, MasterNeeds, Order, Submitter, master_memory_mb
 from jobs.division import decision_store, speed_history
@@ -22,6 +22,8 @@ from jobs.kinds.classify.settings import UNIT, ClassifySettings
 from locality.program_names import FORMER
 
 KIND = "classify"
+PACKAGES = ("hdfs-native", "numpy")
+"""Without these no engine gets any image."""
 
 
 @dataclass(frozen=True)
@@ -73,13 +75,14 @@ def choose_capability(request: Request, nodes: Sequence[str], say: Callable[[str
 def order(submitter: Submitter, request: Request) -> Order:
     """The job as it is submitted; JobError when there is no such environment."""
     given = request.settings
-    env = given.environment and submitter.path(store.resolve(submitter.filesystem, given.environment))
+    laid = find(submitter.filesystem, given.environment, PACKAGES) if given.environment else Laid()
     network, staged = request.network, request.network.staged_names()
     settings = replace(
         given,
         input=submitter.path(given.input),
         output=submitter.path(given.output),
-        environment=env,
+        environment=submitter.path(laid.archive) if laid.archive else None,
+        parts=laid.parts,
         engine=network.engine,
         model=network.model,
         graph=staged.get("graph"),
@@ -102,4 +105,5 @@ def order(submitter: Submitter, request: Request) -> Order:
         prepare=prepare,
         needs_service=settings.fallback is None,
         master=MasterNeeds(master_memory_mb(request.files)),
+        requires=laid.requires,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path, PurePosixPath
 
@@ -10,6 +10,7 @@ import boxes
 from boxes.box import BoxError
 from hadoop.client.yarn import Application
 from infosvc.wire.task_spec import TaskSpec
+from jobs.application.environments.laid import Laid, shared
 from jobs.application.job_spec import JobOptions
 from jobs.application.submit import InfoAccess, MasterNeeds, Order, Submitter
 from jobs.errors import JobError
@@ -47,19 +48,21 @@ def order(
     options: JobOptions | None = None,
     access: InfoAccess | None = None,
     image_nodes: Collection[str] | None = None,
-    environment: str | None = None,
+    environment: Laid | None = None,
+    unfit: Mapping[str, str] | None = None,
 ) -> Order:
     """A task as it is submitted; JobError when no node that runs may have it, or its files are not here.
 
     `archive` is a tar file of this machine with the user's files, `running_nodes` are those that accept work now. Of
     `options` counts what the specification does not say. With a token in `access`, the program can find it: give none.
-    `image_nodes` are those that allow its image, None if that is not known. `environment` is the path of HDFS that its
-    `env` stands for.
+    `image_nodes` are those that allow its image, None if that is not known. `environment` is what its `env` stands for.
+    `unfit` are the nodes that cannot run that, with the reason.
     """
     if archive and not archive.is_file():
         raise JobError(f"{archive} is not a file of this machine", remedy="send the task's files again")
-    settings = _settings(spec, task_id, archive is not None)
-    memory_mb = max(spec.memory_mb + RUNNER_MEMORY_MB, LEAST_MEMORY_MB)
+    laid = environment or Laid()
+    settings = _settings(spec, task_id, archive is not None, laid)
+    hosts = _hosts(spec, running_nodes, image_nodes, unfit or {})
     return Order(
         kind="task",
         name=spec.name or PurePosixPath(spec.argv[0]).name,
@@ -76,13 +79,19 @@ def order(
         tags=[task_tag(task_id)],
         needs_service=False,
         priority=spec.priority,
-        master=MasterNeeds(
-            memory_mb,
-            spec.vcores,
-            hosts=_hosts(spec, running_nodes, image_nodes),
-            has_uploads=archive is not None,
-            archives={ENVIRONMENT: environment} if environment else {},
-        ),
+        master=_needs(spec, hosts, archive is not None, laid),
+    )
+
+
+def _needs(spec: TaskSpec, hosts: Sequence[str], has_files: bool, laid: Laid) -> MasterNeeds:
+    """Of the container in which the runner and the program are."""
+    return MasterNeeds(
+        max(spec.memory_mb + RUNNER_MEMORY_MB, LEAST_MEMORY_MB),
+        spec.vcores,
+        hosts=hosts,
+        has_uploads=has_files,
+        archives={ENVIRONMENT: laid.archive} if laid.archive else {},
+        shared=shared(laid.parts),
     )
 
 
@@ -130,7 +139,7 @@ def image_id(spec: TaskSpec) -> str | None:
     return spec.image.rpartition("@")[2] if spec.image else None
 
 
-def _settings(spec: TaskSpec, task_id: str, has_files: bool) -> TaskSettings:
+def _settings(spec: TaskSpec, task_id: str, has_files: bool, laid: Laid) -> TaskSettings:
     return TaskSettings(
         task_id=task_id,
         argv=list(spec.argv),
@@ -144,7 +153,8 @@ def _settings(spec: TaskSpec, task_id: str, has_files: bool) -> TaskSettings:
         data=tuple(spec.data),
         box=_box(spec),
         image=image_id(spec),
-        has_environment=spec.env is not None,
+        has_environment=bool(laid.archive),
+        parts=laid.parts,
     )
 
 
@@ -168,9 +178,11 @@ def _box(spec: TaskSpec) -> str:
     return name
 
 
-def _hosts(spec: TaskSpec, running: Sequence[str], image_nodes: Collection[str] | None) -> list[str]:
+def _hosts(
+    spec: TaskSpec, running: Sequence[str], image_nodes: Collection[str] | None, unfit: Mapping[str, str]
+) -> list[str]:
     """The nodes that may have it, none for any."""
-    if not spec.nodes and not spec.not_nodes and image_nodes is None:
+    if not spec.nodes and not spec.not_nodes and image_nodes is None and not unfit:
         return []
     wanted = spec.nodes or running
     hosts = sorted((set(wanted) & set(running)) - set(spec.not_nodes))
@@ -185,7 +197,13 @@ def _hosts(spec: TaskSpec, running: Sequence[str], image_nodes: Collection[str] 
             f"none of the nodes that may run it allows the image {spec.image}{names}",
             remedy="an operator allows it by a line in their /etc/nodewise/images",
         )
-    return hosts
+    if not (fitting := [one for one in hosts if one not in unfit]):
+        node, why = next((one, unfit[one]) for one in hosts)
+        raise JobError(
+            f"none of the nodes that may run it can run {spec.env}{names}: on {node}, {why}",
+            remedy=f"`nodewise env fit {spec.env}` tells of each node, and of other versions",
+        )
+    return fitting
 
 
 def _path(folder: str) -> str:

@@ -27,6 +27,7 @@ from hadoop.errors import HadoopError
 from infosvc.wire.tasks import TaskProgress
 from jobs.application.calls import Request
 from jobs.application.coordinator import Attempt, NodeProgress, Outcome, Progress, Runner
+from jobs.application.environments.laid import beside
 from jobs.application.journal import Record
 from jobs.errors import JobError
 from jobs.kinds.task import checkpoint, image_store, input_data, service_access, taking_back, work_folder
@@ -207,7 +208,8 @@ class Task(Runner):
                 settings, folder, self._node_name, self._start, shows_machine, of_service
             )
             limits = Limits(settings.memory_mb, settings.vcores)
-            program = Program(settings.argv, variables, folder, limits, self._image())
+            parts = beside(settings.parts, Path.cwd())
+            program = Program(settings.argv, variables, folder, limits, self._image(), parts)
             while (result := self._follow(boxes.create(settings.box), program, printed)) is None:
                 self._goes_on = True
                 work_folder.renew(settings, Path.cwd())

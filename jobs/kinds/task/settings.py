@@ -45,6 +45,7 @@ class TaskSettings(Settings):
     box               a name in boxes.BOXES
     image             of which a box shows the files, by its id; None for a box that shows the node's
     has_environment   whether a published Python environment lies beside the runner
+    parts             of an environment: their paths in HDFS, by the folders that they become
     starts_before     of the task, in applications before this one: its starts are counted on
     bound_to          the nodes that alone may have this application, as the task moves; empty for all it may use
     """
@@ -62,5 +63,6 @@ class TaskSettings(Settings):
     box: str = "process"
     image: str | None = None
     has_environment: bool = False
+    parts: Mapping[str, str] = field(default_factory=dict)
     starts_before: int = 0
     bound_to: Sequence[str] = ()

@@ -26,6 +26,7 @@ from jobs.application.coordinator import (
     Seat,
     Then,
 )
+from jobs.application.environments.laid import python_argv, shared
 from jobs.application.exits import Exit
 from jobs.application.journal import Record
 from jobs.application.master import master_file, put
@@ -366,7 +367,7 @@ class Train(Coordinator):
     def _launch(self, seat: Seat) -> Launch:
         settings, spec = self._settings, self._attempt.spec
         return Launch(
-            argv=[settings.worker_python, "-m", "jobs.kinds.train.launcher", SETTINGS],
+            argv=python_argv(settings.parts, settings.worker_python, ["-m", "jobs.kinds.train.launcher", SETTINGS]),
             environment={
                 **dict.fromkeys(ONE_THREAD, str(settings.vcores)),
                 **KEPT_MEMORY,
@@ -377,6 +378,7 @@ class Train(Coordinator):
                 "HADOOP_USER_NAME": spec.user,
             },
             files={name: f"{spec.staging}/{name}" for name in (CODE, SETTINGS, *settings.files)},
+            shared=shared(settings.parts),
             memory_mb=settings.memory_mb,
             vcores=settings.vcores,
         )

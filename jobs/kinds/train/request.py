@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
+from jobs.application.environments.laid import Laid, find_made
 from jobs.application.job_spec import JobOptions
 from jobs.application.package import with_uploads
 from jobs.application.submit import InfoAccess, Order, Submitter
@@ -14,6 +15,9 @@ from jobs.errors import JobError
 from jobs.kinds.train.registry.speeds import register
 from jobs.kinds.train.settings import TrainSettings
 from locality.program_names import training_speed_name
+
+PACKAGES = ("hdfs-native",)
+"""What starts a member needs it, to bring checkpoints to HDFS."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +62,14 @@ def order(submitter: Submitter, request: TrainRequest) -> Order:
     argv, uploads = request.settings.argv, request.files
     if uploads is None:
         argv, uploads = with_uploads(argv, request.settings.files)
+    env = request.settings.env
+    laid = find_made(submitter.filesystem, env, PACKAGES) if env else Laid()
     settings = replace(
-        request.settings, argv=argv, files=sorted(uploads), output=submitter.path(request.settings.output)
+        request.settings,
+        argv=argv,
+        files=sorted(uploads),
+        output=submitter.path(request.settings.output),
+        parts=request.settings.parts or laid.parts,
     )
     return Order(
         kind="train",
@@ -71,6 +81,7 @@ def order(submitter: Submitter, request: TrainRequest) -> Order:
         tags=[tag_of(settings.output)],
         prepare=lambda client: register(client, training_speed_name(settings.script)),
         needs_service=settings.capability is not None,
+        requires=laid.requires,
     )
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from jobs.application.job_spec import Settings
@@ -25,6 +25,7 @@ class TrainSettings(Settings):
     capability   the data name by whose values nodes are the best ones, and get their first shares
     cold_start   gives the first shares where there is no capability, and to nodes that have not run the program yet
     files        of the user's machine; once the job is submitted, their names beside the program
+    parts        of `env`: their paths in HDFS, by the folders that they become
     """
 
     argv: Sequence[str]
@@ -53,6 +54,12 @@ class TrainSettings(Settings):
         envvar=WORKER_PYTHON_VARIABLE,
         show_default=False,
     )
+    env: str | None = option(
+        None,
+        help="Environment that `nodewise env make` has made, in place of --worker-python; see docs/environments.md.",
+        metavar="NAME[@VERSION]",
+    )
+    parts: Mapping[str, str] = field(default_factory=dict)
     files: Sequence[str] = option(
         (), flag="--file", help="File to lay beside the program; may be given several times.", is_file=True
     )

@@ -1,0 +1,127 @@
+"""What an environment is made of: parts by their hashes, what they need of a node, and the packages in them.
+
+{"format": 1, "name": "torch", "version": "1.13", "python": "3.11",
+ "parts": [{"at": "/opt/env", "sha256": "...", "size_bytes": 243000000}],
+ "requires": {"architecture": "x86_64", "cpu_flags": ["avx2"], "cuda": "12.1", "driver": "525.60"},
+ "packages": [{"name": "torch", "version": "1.13", "file": "torch-1.13-....whl", "sha256": "..."}]}
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import PurePosixPath
+from typing import Any
+
+from environments.errors import EnvError
+from environments.reference import Reference
+
+FORMAT = 1
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A squashfs file, and the folder at which a program sees it; without one at `/`, it sees the node's files."""
+
+    at: str
+    sha256: str
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class Package:
+    """A file that was installed."""
+
+    name: str
+    version: str
+    file: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Requires:
+    """What a node must have; empty fields ask for nothing.
+
+    cuda     version of CUDA that the programs were built with: the node needs a card, and a driver for it
+    driver   the oldest driver of NVIDIA, where it must be newer than `cuda` says
+    """
+
+    architecture: str = ""
+    cpu_flags: Sequence[str] = ()
+    cuda: str = ""
+    driver: str = ""
+
+
+_VERSION = re.compile(r"\d+(\.\d+)*")
+
+
+def needs(cuda: str, driver: str, cpu_flags: Sequence[str]) -> Requires:
+    """What people say that nodes must have; EnvError for versions that are not numbers with dots between."""
+    for name, version in (("CUDA", cuda), ("the driver", driver)):
+        if version and not _VERSION.fullmatch(version):
+            raise EnvError(f"{version!r} is no version of {name}", remedy="write numbers, such as 12.1")
+    return Requires(cpu_flags=sorted(set(cpu_flags)), cuda=cuda, driver=driver)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One environment; equal manifests have equal digests."""
+
+    name: str
+    version: str
+    python: str
+    parts: Sequence[Part]
+    requires: Requires = field(default_factory=Requires)
+    packages: Sequence[Package] = ()
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of it as it is stored."""
+        return hashlib.sha256(self.to_bytes()).hexdigest()
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all parts: what a node without any of them has to fetch."""
+        return sum(part.size_bytes for part in self.parts)
+
+    def to_bytes(self) -> bytes:
+        """As it is stored."""
+        return json.dumps({"format": FORMAT, **asdict(self)}, sort_keys=True, indent=1).encode()
+
+    @classmethod
+    def from_bytes(cls, content: bytes, where: str) -> Manifest:
+        """Inverse of `to_bytes`; EnvError names the file at `where` when it is not a manifest."""
+        try:
+            body = json.loads(content)
+            if body.pop("format") != FORMAT:
+                raise EnvError(f"{where} is of a newer nodewise", remedy="use that one")
+            parts = [Part(**one) for one in body.pop("parts")]
+            packages = [Package(**one) for one in body.pop("packages")]
+            manifest = cls(parts=parts, packages=packages, requires=_requires(body.pop("requires")), **body)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise EnvError(
+                f"{where} is not a manifest of an environment ({type(error).__name__}: {error})",
+                remedy="make the environment again",
+            ) from None
+        _check(manifest, where)
+        return manifest
+
+
+def _requires(body: Mapping[str, Any]) -> Requires:
+    return Requires(**{**body, "cpu_flags": list(body["cpu_flags"])})
+
+
+def _check(manifest: Manifest, where: str) -> None:
+    """EnvError for what a box could not lay out, or should not."""
+    Reference.parse(f"{manifest.name}@{manifest.version}")
+    roots = [part.at for part in manifest.parts]
+    if not roots or len(set(roots)) < len(roots):
+        raise EnvError(f"{where} has no part, or two for one folder", remedy="make the environment again")
+    for part in manifest.parts:
+        at = PurePosixPath(part.at)
+        if not at.is_absolute() or ".." in at.parts or str(at) != part.at or not _SHA256.fullmatch(part.sha256):
+            raise EnvError(f"{where} has a part at {part.at!r} that is none", remedy="make the environment again")

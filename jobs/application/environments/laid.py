@@ -1,0 +1,73 @@
+"""What a container gets of an environment: the archive of a published one, or the parts of one that `env make` made.
+
+Parts are paths of squashfs files in HDFS, by the folders that they become. YARN lays the files beside the program of a
+container, each by the last word of its path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from environments.errors import EnvError
+from environments.manifest import Requires
+from environments.reference import Reference
+from environments.store import PART, Store
+from hadoop.client.filesystem import FileSystem
+from jobs.application.environments import store
+from jobs.errors import JobError
+
+NODE_PYTHON = "/usr/bin/python3"
+"""What mounts parts on a node: it needs no package."""
+
+Parts = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Laid:
+    """`archive` is a path of HDFS that is unpacked, "" for none; `requires` is what nodes must have."""
+
+    archive: str = ""
+    parts: Parts = field(default_factory=dict)
+    requires: Requires = field(default_factory=Requires)
+
+
+def find(filesystem: FileSystem, env: str, needs: Collection[str] = ()) -> Laid:
+    """What `env` means: a path, `latest` for what was published last, or NAME@VERSION; JobError as of `find_made`."""
+    if store.is_published(env):
+        return Laid(archive=store.resolve(filesystem, env))
+    return find_made(filesystem, env, needs)
+
+
+def find_made(filesystem: FileSystem, env: str, needs: Collection[str] = ()) -> Laid:
+    """What NAME or NAME@VERSION means now; JobError when there is none, or it lacks what our own code needs."""
+    made = Store(filesystem)
+    try:
+        manifest = made.find(Reference.parse(env))
+    except EnvError as error:
+        raise JobError(error.message, error.remedy) from error
+    if lacking := sorted(set(needs) - {package.name for package in manifest.packages}):
+        raise JobError(
+            f"{manifest.name}@{manifest.version} lacks {', '.join(lacking)}, which nodewise needs there",
+            remedy="make it anew with `nodewise env make`, and name that, too",
+        )
+    return Laid(parts={part.at: made.blob(part.sha256, PART) for part in manifest.parts}, requires=manifest.requires)
+
+
+def shared(parts: Parts) -> dict[str, str]:
+    """The paths in HDFS by the names that a container finds the files by."""
+    return {PurePosixPath(path).name: path for path in parts.values()}
+
+
+def beside(parts: Parts, folder: Path) -> dict[str, Path]:
+    """The files that a container in this folder found, by the folders that they become."""
+    return {at: folder / PurePosixPath(path).name for at, path in parts.items()}
+
+
+def python_argv(parts: Parts, otherwise: str, words: Sequence[str]) -> list[str]:
+    """What starts Python with these words in a container: that of the environment, or `otherwise` without parts."""
+    if not parts:
+        return [otherwise, *words]
+    pairs = [f"{at}={PurePosixPath(path).name}" for at, path in parts.items()]
+    return [NODE_PYTHON, "-m", "boxes.mounting", *pairs, "--", f"{next(iter(parts))}/bin/python", *words]

@@ -1,0 +1,215 @@
+"""`nodewise env make|show|verify`: environments in an exact version, which nodes mount instead of unpacking them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.filesize import decimal
+from rich.table import Table
+
+from environments import locking
+from environments.errors import EnvError
+from environments.fit import find_newest_fitting, fit
+from environments.make import Asked, make
+from environments.manifest import Manifest, needs
+from environments.reference import Reference
+from environments.store import Store
+from hadoop.client.filesystem import FileSystem
+from infosvc.wire.service_options import ServiceAddress
+from jobs.application.environments.unfit import tell_nodes
+from jobs.commands.options import console, filesystem_of, hadoop_options, progress_console, show
+from jobs.commands.request_options import access
+from jobs.commands.service_options import service_options
+from jobs.errors import JobError
+
+DIGITS = 12
+"""Of a digest, for people."""
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@click.command("make")
+@click.argument("name")
+@click.option("--version", required=True, help="What this name shall mean; programs ask for NAME@VERSION.")
+@click.option("--package", "packages", multiple=True, help="A package, such as onnxruntime==1.32.0; repeatable.")
+@click.option(
+    "--requirements",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A file that names packages, as pip reads it.",
+)
+@click.option(
+    "--lock",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A lock that `env show --lock` has printed: exactly these files again.",
+)
+@click.option(
+    "--cuda", default="", metavar="VERSION", help="Only nodes with a card and a driver for this CUDA may run it."
+)
+@click.option(
+    "--driver", default="", metavar="VERSION", help="Only nodes with a driver of NVIDIA of this version or newer."
+)
+@click.option(
+    "--cpu-flag", "cpu_flags", multiple=True, help="Only nodes whose processors have it, as avx2; repeatable."
+)
+@_json
+@hadoop_options
+@click.pass_obj
+def make_(
+    home: Path,
+    /,
+    name: str,
+    version: str,
+    packages: tuple[str, ...],
+    requirements: Path | None,
+    lock: Path | None,
+    cuda: str,
+    driver: str,
+    cpu_flags: tuple[str, ...],
+    as_json: bool,
+    **hadoop: Any,
+) -> None:
+    """Make an environment of Python packages, and put it into HDFS; one that is there already is not made again.
+
+    Everything that the packages need comes along, in versions that go together; the lock names each file with its
+    hash. Nodes bring Debian's Python 3.11.
+
+    \b
+    Example:
+      nodewise env make onnx --version 1.32 --package onnxruntime==1.32.0
+      nodewise env make torch --version 1.13 --requirements lock.txt
+    """
+    with _refusals():
+        wanted = needs(cuda, driver, cpu_flags)
+        asked = replace(_asked(name, version, packages, requirements, lock), requires=wanted)
+        begun = time.monotonic()
+        made = make(Store(filesystem_of(home, hadoop)), asked, lambda line: progress_console.print(line, style="dim"))
+        seconds = time.monotonic() - begun
+    one, what = made.manifest, "made" if made.is_new else "is there already"
+    said = f"{one.name}@{one.version} {what}: {one.digest[:DIGITS]}, {len(one.packages)} packages, "
+    said += f"{decimal(one.size_bytes)}, {seconds:.1f} s"
+    show(as_json, _body(one) | {"is_new": made.is_new, "seconds": seconds}, said)
+
+
+@click.command("show")
+@click.argument("name")
+@click.option("--lock", "prints_lock", is_flag=True, help="Print its lock, from which it can be made again.")
+@_json
+@hadoop_options
+@click.pass_obj
+def show_(home: Path, /, name: str, prints_lock: bool, as_json: bool, **hadoop: Any) -> None:
+    """Show what an environment is made of.
+
+    \b
+    Example:
+      nodewise env show onnx@1.32
+      nodewise env show onnx@1.32 --lock > onnx.lock
+    """
+    with _refusals():
+        manifest = Store(filesystem_of(home, hadoop)).find(Reference.parse(name))
+    if prints_lock:
+        click.echo(locking.write(manifest.packages), nl=False)
+        return
+    table = Table("package", "version", "sha256", title=f"{manifest.name}@{manifest.version}", title_justify="left")
+    for package in manifest.packages:
+        table.add_row(package.name, package.version, package.sha256[:DIGITS])
+    show(as_json, _body(manifest), table)
+
+
+@click.command()
+@click.argument("name")
+@_json
+@hadoop_options
+@click.pass_obj
+def verify(home: Path, /, name: str, as_json: bool, **hadoop: Any) -> None:
+    """Read all of an environment in HDFS, and compare it with its hashes; exit status 1 when a file is damaged.
+
+    \b
+    Example:
+      nodewise env verify onnx@1.32
+    """
+    with _refusals():
+        store = Store(filesystem_of(home, hadoop))
+        manifest = store.find(Reference.parse(name))
+        damaged = store.find_damaged(manifest)
+    show(as_json, {"damaged": damaged}, "\n".join(f"{path} is damaged" for path in damaged) or "all of it is whole")
+    if damaged:
+        raise SystemExit(1)
+
+
+@click.command("fit")
+@click.argument("name")
+@_json
+@service_options
+@hadoop_options
+@click.pass_obj
+def fit_(home: Path, /, name: str, as_json: bool, service: ServiceAddress, **hadoop: Any) -> None:
+    """Tell for each node whether an environment can run there, or why not, by what nodes tell the service.
+
+    \b
+    Example:
+      nodewise env fit torch@2.4
+    """
+    with _refusals():
+        store, reference = Store(filesystem_of(home, hadoop)), Reference.parse(name)
+        manifest = store.find(reference)
+        versions = [one.manifest for one in store.known() if one.manifest.name == reference.name]
+    nodes = tell_nodes(access(home, service).client())
+    found, newest = fit(manifest.requires, nodes), find_newest_fitting(versions, nodes)
+    table = Table("node", "fits", "because", title=f"{manifest.name}@{manifest.version}", title_justify="left")
+    for node, why in sorted(found.items()):
+        table.add_row(node, "no" if why else "yes", why)
+    show(as_json, {"nodes": found, "newest_that_fits": newest and newest.version}, table)
+    if not as_json and newest and all(found.values()):
+        console.print(f"{newest.name}@{newest.version} is the newest that runs on one of them")
+
+
+def list_made(filesystem: FileSystem, folder: str) -> list[dict[str, Any]]:
+    """Each version of each environment, by name and version."""
+    with _refusals():
+        return [
+            {
+                "name": f"{one.manifest.name}@{one.version}",
+                "digest": one.manifest.digest,
+                "size_bytes": one.manifest.size_bytes,
+                "packages": len(one.manifest.packages),
+                "published_at": one.made_at,
+            }
+            for one in Store(filesystem, folder).known()
+        ]
+
+
+def remove(filesystem: FileSystem, name: str, folder: str) -> str:
+    """Take a version out, with what no other has; its name and version."""
+    with _refusals():
+        store = Store(filesystem, folder)
+        manifest = store.find(Reference.parse(name))
+        store.remove(manifest)
+    return f"{manifest.name}@{manifest.version}"
+
+
+def _asked(name: str, version: str, packages: tuple[str, ...], requirements: Path | None, lock: Path | None) -> Asked:
+    Reference.parse(f"{name}@{version}")
+    if bool(packages) + bool(requirements) + bool(lock) != 1:
+        raise click.UsageError("name packages by --package, --requirements or --lock: one of these")
+    if lock:
+        text = lock.read_text()
+        locking.read(text, str(lock))
+        return Asked(name, version, text, is_lock=True)
+    return Asked(name, version, requirements.read_text() if requirements else "\n".join([*packages, ""]))
+
+
+def _body(manifest: Manifest) -> dict[str, Any]:
+    return {**asdict(manifest), "digest": manifest.digest}
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    try:
+        yield
+    except EnvError as error:
+        raise JobError(error.message, error.remedy) from error

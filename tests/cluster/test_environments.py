@@ -1,0 +1,152 @@
+"""Environments in a real HDFS: made once, the same each time, mounted for tasks, and damaged ones refused."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hdfs import InsecureClient
+
+from hadoop.local.lifecycle import Cluster
+from infosvc.wire.task_spec import TaskSpec
+from infosvc.wire.tasks import TaskState
+from tests.cluster.site import BROKEN, PICTURES, Site, applications, nodewise, succeed, until
+from tests.cluster.small_network import small_network
+from tests.cluster.task_platform import Platform
+from tests.recipes.pages import block
+
+FIRST, OTHER = ("--package", "packaging==26.4"), ("--package", "hdfs-native==0.14.7")
+PACKAGES = (*FIRST, *OTHER)
+
+
+def env(cluster: Cluster, *words: str) -> Any:
+    """What `nodewise env` prints as JSON."""
+    return json.loads(succeed(nodewise(cluster.home, "env", *words, "--json")))
+
+
+@pytest.fixture(scope="module")
+def made(cluster: Cluster) -> Any:
+    """The environment that tests share."""
+    return env(cluster, "make", "plain", "--version", "1", *PACKAGES)
+
+
+def test_what_is_made_again_is_there_already(cluster: Cluster, made: Any) -> None:
+    again = env(cluster, "make", "plain", "--version", "1", *PACKAGES)
+
+    assert (made["is_new"], again["is_new"], again["digest"]) == (True, False, made["digest"])
+    assert {one["name"] for one in made["packages"]} > {"fsspec", "hdfs-native", "packaging"}
+    assert "plain@1" in [one["name"] for one in env(cluster, "list") if "digest" in one]
+    assert env(cluster, "verify", "plain@1") == {"damaged": []}
+
+
+def test_a_version_means_what_it_was_made_of_last(cluster: Cluster) -> None:
+    made = [env(cluster, "make", "moved", "--version", "1", *packages) for packages in (FIRST, OTHER, FIRST)]
+
+    assert [one["is_new"] for one in made] == [True, True, False]
+    assert env(cluster, "show", "moved@1")["digest"] == made[0]["digest"] == made[2]["digest"] != made[1]["digest"]
+    words = ("--members", "1", "--output", "hdfs:///training/lacking", "--env", "moved@1", "--", "true")
+    refused = nodewise(cluster.home, "train", "submit", *words).stderr.replace("\n", " ")
+    assert "moved@1 lacks hdfs-native, which nodewise needs there" in refused
+    succeed(nodewise(cluster.home, "env", "rm", "moved@1"))
+    hdfs = InsecureClient(cluster.namenode_http, user=cluster.user)
+    assert [name for name in hdfs.list("/nodewise/env/manifests/moved") if name] == []
+    assert f"sha256-{made[1]['parts'][0]['sha256']}.sqfs" not in hdfs.list("/nodewise/env/blobs")
+    assert "there is no environment moved" in nodewise(cluster.home, "env", "show", "moved").stderr
+
+
+def test_a_lock_gives_the_same_bytes_without_any_registry(
+    cluster: Cluster, made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = tmp_path / "plain.lock"
+    lock.write_text(succeed(nodewise(cluster.home, "env", "show", "plain@1", "--lock")))
+    monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
+    for name in ("PIP_INDEX_URL", "UV_DEFAULT_INDEX"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9/simple")
+
+    again = env(cluster, "make", "locked", "--version", "1", "--lock", str(lock))
+
+    assert again["parts"] == made["parts"]
+
+
+def test_a_task_has_the_packages_and_no_others(platform: Platform, cluster: Cluster, made: Any) -> None:
+    program = "import sys, packaging, hdfs_native; print(packaging.__file__, sys.prefix); import numpy"
+    task = platform.user.submit_task(TaskSpec(("python", "-c", program), env="plain@1"))
+
+    ended = platform.ended(task.task_id)
+
+    assert (ended.state, ended.exit_code) == (TaskState.FAILED, 1)
+    assert platform.log(task.task_id) == "/opt/env/lib/python3.11/site-packages/packaging/__init__.py /opt/env\n"
+    assert "No module named 'numpy'" in platform.log(task.task_id, "stderr")
+
+
+def test_members_that_train_are_started_in_it(site: Site, made: Any, tmp_path: Path) -> None:
+    program = tmp_path / "prefix.py"
+    program.write_text("import sys, packaging; print(sys.prefix, packaging.__version__)")
+    words = ("--members", "1", "--memory", "512", "--restarts", "0", "--output", "hdfs:///training/in-env", "--json")
+    line = ("train", "submit", *words, "--env", "plain@1", "--file", str(program), "--", "python", program.name)
+    job_id = json.loads(succeed(nodewise(site.cluster.home, *line, url=site.url)))["job_id"]
+    until(lambda: [one for one in applications(site.cluster) if one["id"] == job_id and one["finishedTime"]])
+
+    printed = succeed(nodewise(site.cluster.home, "train", "logs", job_id, url=site.url))
+
+    assert "/opt/env 26.4" in printed
+
+
+def test_the_recipes_of_the_manual(site: Site, platform: Platform, tmp_path: Path) -> None:
+    for line in [*block("env-make").splitlines(), *block("env-fit").splitlines()]:
+        printed = succeed(site.nodewise(*shlex.split(line)[1:]))
+    assert all(host in printed for host in site.cluster.nodes) and "yes" in printed
+    task_id, *_ = succeed(platform.run(*shlex.split(block("env-task"))[2:])).split()
+    assert platform.log(task_id) == "1.32.0\n"
+
+    show, make = (shlex.split(line)[1:] for line in block("env-lock").splitlines())
+    lock = tmp_path / "onnx.lock"
+    lock.write_text(succeed(site.nodewise(*show[:4])))
+    again = json.loads(succeed(site.nodewise(*make[:-1], str(lock), "--json")))
+    assert again["parts"] == env(site.cluster, "show", "onnx@1.32")["parts"]
+    assert succeed(site.nodewise("env", "rm", "onnx@again")) == "onnx@again removed\n"
+
+
+def test_a_job_whose_workers_have_nothing_of_the_node(site: Site) -> None:
+    make, submit = block("env-job").splitlines()
+    succeed(site.nodewise(*shlex.split(make)[1:]))
+
+    words = shlex.split(submit.replace("/data/pictures", "/data/images"))[1:]
+    done = site.nodewise(*words, "--capability-wait", "120", *small_network(site.cluster.home), "--json")
+
+    report = json.loads(succeed(done))
+    assert report["images"] == PICTURES + len(BROKEN)
+
+
+def test_where_nothing_can_run_it_is_said_before_anything_is_submitted(
+    site: Site, platform: Platform, made: Any
+) -> None:
+    succeed(site.nodewise("env", "make", "plain", "--version", "2", "--cuda", "12.1", *PACKAGES))
+    before = len(applications(site.cluster))
+
+    told = json.loads(succeed(site.nodewise("env", "fit", "plain", "--json")))
+    assert set(told["nodes"].values()) == {"it has no card of NVIDIA whose driver is known"}
+    assert told["newest_that_fits"] == "1"
+    words = ("--members", "1", "--output", "hdfs:///training/unfit", "--env", "plain@2", "--", "true")
+    refused = nodewise(site.cluster.home, "train", "submit", *words, url=site.url)
+    assert refused.returncode == 1 and "no node can run the environment" in refused.stderr.replace("\n", " ")
+    assert len(applications(site.cluster)) == before
+    task = platform.user.submit_task(TaskSpec(("true",), env="plain@2"))
+    assert "can run plain@2: on " in (platform.ended(task.task_id).reason or "")
+
+
+def test_what_cannot_be_made_or_found_is_told_in_one_sentence(cluster: Cluster, made: Any) -> None:
+    asked = {
+        ("make", "both", "--version", "1", "--package", "flatbuffers==1", "--package", "flatbuffers==2"): "go together",
+        ("make", "Bad name", "--version", "1", *PACKAGES): "names no environment",
+        ("make", "none", "--version", "1"): "one of these",
+        ("show", "plain@2"): "take one of 1",
+        ("show", "nothing"): "there is no environment nothing",
+    }
+    for words, said in asked.items():
+        done = nodewise(cluster.home, "env", *words)
+        assert done.returncode and said in done.stderr, done
+        assert "Traceback" not in done.stderr

@@ -1,0 +1,81 @@
+"""What is known of an environment stays the same wherever it is read, and what is damaged is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from environments.errors import EnvError
+from environments.manifest import Manifest, Package, Part, Requires, needs
+from environments.reference import Reference, version_key
+
+SHA256 = st.text("0123456789abcdef", min_size=64, max_size=64)
+NAMES = st.from_regex(r"[a-z0-9][a-z0-9._-]{0,20}", fullmatch=True)
+VERSIONS = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,10}", fullmatch=True)
+MANIFESTS = st.builds(
+    Manifest,
+    name=NAMES,
+    version=VERSIONS,
+    python=st.just("3.11"),
+    parts=st.lists(
+        st.builds(Part, at=st.sampled_from(["/", "/opt/env", "/opt/more"]), sha256=SHA256, size_bytes=st.integers(0)),
+        min_size=1,
+        unique_by=lambda part: part.at,
+    ),
+    requires=st.builds(
+        Requires, cpu_flags=st.lists(st.sampled_from(["avx", "avx2"])), cuda=st.sampled_from(["", "12.1"])
+    ),
+    packages=st.lists(st.builds(Package, name=NAMES, version=VERSIONS, file=NAMES, sha256=SHA256)),
+)
+GOOD = Manifest("torch", "1.13", "3.11", [Part("/opt/env", "a" * 64, 5)])
+
+
+@given(manifest=MANIFESTS)
+def test_a_manifest_is_read_as_it_was_written(manifest: Manifest) -> None:
+    read = Manifest.from_bytes(manifest.to_bytes(), "m.json")
+
+    assert (read, read.digest) == (manifest, manifest.digest)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"parts": []},
+        {"parts": [{"at": "/opt/../etc", "sha256": "a" * 64, "size_bytes": 1}]},
+        {"parts": [{"at": "opt/env", "sha256": "a" * 64, "size_bytes": 1}]},
+        {"parts": [{"at": "/opt/env/", "sha256": "a" * 64, "size_bytes": 1}]},
+        {"parts": [{"at": "/opt/env", "sha256": "../../x", "size_bytes": 1}]},
+        {"parts": [{"at": "/opt/env", "sha256": "a" * 64, "size_bytes": 1}] * 2},
+        {"parts": 5},
+        {"name": "../torch"},
+        {"version": "1/2"},
+        {"format": 2},
+        {"more": 1},
+    ],
+)
+def test_a_manifest_that_a_box_could_not_lay_out_is_refused_and_named(change: dict[str, object]) -> None:
+    body = json.loads(GOOD.to_bytes()) | change
+
+    with pytest.raises(EnvError, match=r"m\.json|names no environment"):
+        Manifest.from_bytes(json.dumps(body).encode(), "m.json")
+
+
+@pytest.mark.parametrize("version", ["twelve", "12.", "12.1 ", "v12"])
+def test_what_is_no_version_is_refused(version: str) -> None:
+    for cuda, driver in ((version, ""), ("", version)):
+        with pytest.raises(EnvError, match="is no version of"):
+            needs(cuda, driver, ())
+
+
+@pytest.mark.parametrize("text", ["", "@1", "torch@", "Torch@1", "torch@1@2", "a/b", "torch@1 2", "torch\n"])
+def test_what_names_no_environment_is_refused(text: str) -> None:
+    with pytest.raises(EnvError, match="names no environment"):
+        Reference.parse(text)
+
+
+@given(versions=st.lists(VERSIONS))
+def test_versions_can_always_be_sorted(versions: list[str]) -> None:
+    sorted(versions, key=version_key)

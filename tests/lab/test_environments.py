@@ -1,0 +1,64 @@
+"""An environment that this machine makes in the lab's HDFS: workers run in it, and need none of its packages."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+import lab
+from lab.places import ROOT
+from tests.lab.playbooks import pictures, ran, results, sweep
+
+pytestmark = [pytest.mark.usefixtures("cluster"), pytest.mark.timeout(1800)]
+
+WORKERS = ("worker1", "worker2", "worker3", "worker4")
+OWN = "import sys, onnxruntime; print(sys.prefix, onnxruntime.__file__.startswith(sys.prefix))"
+
+
+@pytest.fixture(scope="module")
+def made(cluster: list[lab.Machine], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Of all that workers need. Who makes it needs the cluster's site files, and to find its machines."""
+    folder = tmp_path_factory.mktemp("client")
+    for name in ("core-site.xml", "hdfs-site.xml", "yarn-site.xml"):
+        (folder / name).write_text(lab.run("master", ["cat", f"/etc/hadoop/{name}"]))
+    hosts = folder / "hosts"
+    hosts.write_text("".join(f"{one.address} {one.name}\n" for one in cluster))
+    told = {"HADOOP_CONF_DIR": str(folder), "HADOOP_USER_NAME": "nodewise"}
+    words = ["env", "make", "workers", "--version", "1", "--requirements", str(ROOT / "requirements" / "worker.txt")]
+    subprocess.run(
+        [sys.executable, "-m", "nodewise", "--home", str(folder), *words],
+        env={**os.environ, **told, "JAVA_TOOL_OPTIONS": f"-Djdk.net.hosts.file={hosts}"},
+        check=True,
+    )
+    yield "workers@1"
+    lab.nodewise("env", "rm", "workers@1")
+
+
+def test_a_task_sees_its_packages_and_leaves_no_mount(made: str) -> None:
+    printed, node = ran("--env", made, "--", "python", "-c", OWN)
+
+    assert printed == "/opt/env True\n"
+    assert lab.run(node, ["sh", "-c", "pgrep -c squashfuse || true"]).strip() == "0"
+
+
+def test_workers_classify_in_it(made: str) -> None:
+    sweep("/data/twenty", "/out/twenty")
+    pictures(20, "/data/twenty")
+    words = ["--input", "hdfs:///data/twenty", "--output", "hdfs:///out/twenty", "--capability", "perf_cpu"]
+    report = json.loads(lab.nodewise("job", "submit", *words, "--env", made, "--wait", "--json"))
+    rows = results("/out/twenty")
+    sweep("/data/twenty", "/out/twenty")
+
+    assert report["images"] == len(rows) == 20
+    assert [row["error"] for row in rows if row["error"]] == []
+
+
+def test_each_worker_tells_that_it_can_run_it(made: str) -> None:
+    told = json.loads(lab.nodewise("env", "fit", made, "--json"))["nodes"]
+
+    assert {node: told[node] for node in WORKERS} == dict.fromkeys(WORKERS, "")
