@@ -48,7 +48,8 @@ class Image:
 class Program:
     """What runs: `argv`, which no shell reads, with this environment, in a folder that is there.
 
-    `parts` are squashfs files of this machine by the folders at which the program sees them.
+    `parts` are squashfs files of this machine by the folders at which the program sees them. What starts it gets the
+    `descriptors` of this process as 3, 4 and so on.
     """
 
     argv: Sequence[str]
@@ -57,6 +58,7 @@ class Program:
     limits: Limits
     image: Image | None = None
     parts: Mapping[str, Path] = field(default_factory=dict)
+    descriptors: Sequence[int] = ()
 
 
 @dataclass(frozen=True)

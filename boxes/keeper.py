@@ -7,8 +7,8 @@ started or why not, and how it ended and what it used.
 
 The keeper has a process group of its own, so that a kill of its owner's group leaves it for a moment. Its program is in
 the owner's group, where YARN's kill reaches it; one that has the file descriptor `terminal` of the order for its
-terminal leads a session of its own. The kernel gives the keeper what the program leaves behind, in whatever
-group or session, and kills the program when the keeper dies.
+terminal leads a session of its own. It gets the `descriptors` of the order as 3, 4 and so on. The kernel gives the
+keeper what the program leaves behind, in whatever group or session, and kills the program when the keeper dies.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ import signal
 import sys
 import termios
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
 SOFTLY, HARDLY = b"T", b"K"
+FIRST = 3
+"""The first descriptor that is no standard stream."""
 _SET_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36
 _END_SECONDS = 10.0
 """How long what was killed may take to be gone: a process that waits for a broken disk does not die."""
@@ -45,7 +47,8 @@ class Keeper:
         self._wishes = wishes
         self._status: int | None = None
         self._terminal: int | None = order["terminal"]
-        os.set_inheritable(order["report"], False)
+        for descriptor in (order["report"], *order["descriptors"]):
+            os.set_inheritable(descriptor, False)
         _LIBC.prctl(_SET_CHILD_SUBREAPER, 1)
         self._group = os.getpgrp()
         for number in _IGNORED:
@@ -76,7 +79,8 @@ class Keeper:
         program = os.fork()
         if program == 0:
             self._become(keeper, tell)
-        os.close(tell)
+        for ours in (tell, *self._order["descriptors"]):
+            os.close(ours)
         with os.fdopen(told, "rb") as why:
             said = why.read()
         return program, json.loads(said) if said else {}
@@ -94,6 +98,8 @@ class Keeper:
             self._take_input()
             os.chdir(self._order["folder"])
             argv = self._order["argv"]
+            tell = fcntl.fcntl(tell, fcntl.F_DUPFD_CLOEXEC, FIRST + len(self._order["descriptors"]))
+            hand_on(self._order["descriptors"])
             os.execvpe(argv[0], argv, self._order["environment"])  # noqa: S606 it is this process that becomes it
         except (OSError, ValueError) as error:
             os.write(tell, json.dumps({"refused": getattr(error, "errno", None), "said": str(error)}).encode())
@@ -155,6 +161,13 @@ class Keeper:
     def _report(self, what: Mapping[str, Any]) -> None:
         with suppress(BrokenPipeError):  # nobody is left who wants to know
             os.write(self._order["report"], json.dumps(what).encode() + b"\n")
+
+
+def hand_on(descriptors: Sequence[int]) -> None:
+    """Let what this process becomes have these as 3, 4 and so on, whatever is open there."""
+    above = FIRST + len(descriptors)
+    for number, one in enumerate([fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, above) for one in descriptors], FIRST):
+        os.dup2(one, number)
 
 
 def _signal_all(number: int) -> list[int]:

@@ -48,7 +48,7 @@ class Keeping:
                 stderr=output,
                 bufsize=0,
                 env={},
-                pass_fds=(report,) if terminal is None else (report, terminal),
+                pass_fds=[report, *program.descriptors, *([] if terminal is None else [terminal])],
             )
         finally:
             os.close(report)
@@ -110,6 +110,7 @@ class Keeping:
             "folder": str(program.folder),
             "report": report,
             "terminal": terminal,
+            "descriptors": list(program.descriptors),
         }
         self.wish(json.dumps(order).encode() + b"\n")
 

@@ -1,4 +1,7 @@
-"""Shows a program squashfs files as folders, without root: a mount of its own for each, gone with the program.
+"""Shows a program squashfs files as folders, without root, with nothing left when it has ended.
+
+The mounts are copies of those that the node's mounter (boxes.mounts) keeps for all programs. Where none answers, the
+program gets mounts of its own, and that is said on stderr.
 
 Two namespaces, one in the other. The outer one may mount, so that it can be seen where those of this machine are, and
 its first process ends all that is below. In the inner one the program is the user that it was, and may nothing more.
@@ -14,30 +17,59 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from boxes.box import BoxError, Ended, Program
+from boxes.keeper import FIRST, hand_on
+from boxes.mounts.protocol import reason
+from boxes.mounts.request import ask, close
 
-_BEGIN = 'trap "" TERM; NODEWISE_OUTER=$$ exec /usr/bin/bwrap "$@"'
+_BEGIN = """
+trap "" TERM
+NODEWISE_OUTER=$$ exec /usr/bin/unshare --user --map-root-user --pid --fork --kill-child /bin/sh -c "$@"
+"""
+_FIRST = """
+read -r _ _ _ NODEWISE_OWNER _ < /proc/self/stat
+[ "$NODEWISE_OWNER" = "$NODEWISE_OUTER" ] || exit 125 # it was killed before we asked the kernel to be told
+unset NODEWISE_OUTER NODEWISE_OWNER
+exec /usr/bin/bwrap "$@"
+"""
+"""The first process of the outer namespace, which all others end with. bwrap itself can be left behind for ever.
+
+That is when it is killed while its child waits for it, and so it is not what begins.
+"""
 _MOUNT = """
-while [ "$1" != -- ]; do /usr/bin/squashfuse_ll "$1" "$2" || exit 125; shift 2; done; shift
-read -r _ _ _ first _ < /proc/self/stat
-read -r _ _ _ outer _ < "/proc/$first/stat"
-[ "$outer" = "$NODEWISE_OUTER" ] || exit 125 # it was killed before bwrap asked the kernel to be told
-unset NODEWISE_OUTER
+while [ "$1" != -- ]; do
+  { [ "$3" != - ] && /bin/mount -nc --move "/proc/self/fd/$3" "$2"; } || /usr/bin/squashfuse_ll "$1" "$2" || exit 125
+  [ "$3" = - ] || eval "exec $3<&-"
+  shift 3
+done; shift
 /bin/mount -t proc proc /proc || exit 125
 exec "$@"
 """
-"""Pairs of a file and a folder, then what to run; no shell reads what a user wrote but as words."""
+"""Of each part the file, the folder, and the descriptor of a mount if there is one; then what to run.
+
+No shell reads what a user wrote but as words.
+"""
+_MOST_COPIES = 7
+"""A shell can close descriptors from 3 to 9."""
 _SIGNALLED = 128
 _OWN = ("/dev", "/proc")
 
 
-def with_parts(program: Program) -> Program:
-    """The program as it is started so that it sees its parts; BoxError when one is not there."""
-    return replace(program, argv=mounted(program.argv, program.parts, program.folder))
+@contextmanager
+def with_parts(program: Program) -> Iterator[Program]:
+    """The program as it has to be started now so that it sees its parts; BoxError when one is not there."""
+    _check(program.parts)
+    copies = _copies(program.parts)
+    try:
+        argv = mounted(program.argv, program.parts, program.folder, len(copies))
+        yield replace(program, argv=argv, descriptors=copies)
+    finally:
+        close(copies)
 
 
 def how_ended(program: Program, ended: Ended) -> Ended:
@@ -46,23 +78,36 @@ def how_ended(program: Program, ended: Ended) -> Ended:
     return Ended(signal=number) if program.parts and 0 < number < signal.NSIG else ended
 
 
-def mounted(argv: Sequence[str], parts: Mapping[str, Path], folder: Path) -> list[str]:
-    """What starts `argv` in a folder so that it sees the parts; BoxError when one is not there."""
+def mounted(argv: Sequence[str], parts: Mapping[str, Path], folder: Path, copies: int = 0) -> list[str]:
+    """What starts `argv` in a folder so that it sees the parts; mounts of the first ones are its descriptors from 3."""
     if not parts:
         return list(argv)
+    return [*_outer(parts, copies), *_inner(folder), "/usr/bin/env", "--default-signal=TERM", *argv]
+
+
+def _check(parts: Mapping[str, Path]) -> None:
     for path in parts.values():
         if not path.is_file():
             raise BoxError(f"{path}, a part of its environment, is not there", remedy="submit it again")
-    return [*_outer(parts), *_inner(folder), "/usr/bin/env", "--default-signal=TERM", *argv]
 
 
-def _outer(parts: Mapping[str, Path]) -> list[str]:
-    options = ["--die-with-parent", "--unshare-user", "--unshare-pid", "--uid", "0", "--gid", "0"]
-    options += ["--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_SETFCAP"]
+def _copies(parts: Mapping[str, Path]) -> list[int]:
+    """Descriptors of mounts of the parts, as far as the mounter of this node has some."""
+    try:
+        return ask([*parts.values()][:_MOST_COPIES])
+    except OSError as error:
+        print(f"The environment is mounted for this program alone: {reason(error)}", file=sys.stderr, flush=True)
+        return []
+
+
+def _outer(parts: Mapping[str, Path], copies: int) -> list[str]:
+    options = ["--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_SETFCAP"]
     options += _binds(Path("/"), [Path(at) for at in parts])
     options += ["--dev-bind", "/dev", "/dev", "--bind", "/proc", "/proc"]
-    pairs = [word for at, file in parts.items() for word in (str(file), at)]
-    return ["/bin/sh", "-c", _BEGIN, "sh", *options, "--", "/bin/sh", "-c", _MOUNT, "sh", *pairs, "--"]
+    numbers = [str(FIRST + one) for one in range(copies)]
+    numbers += ["-"] * (len(parts) - copies)
+    words = [word for one, number in zip(parts.items(), numbers, strict=True) for word in (str(one[1]), one[0], number)]
+    return ["/bin/sh", "-c", _BEGIN, "sh", _FIRST, "sh", *options, "--", "/bin/sh", "-c", _MOUNT, "sh", *words, "--"]
 
 
 def _inner(folder: Path) -> list[str]:
@@ -90,7 +135,10 @@ def main(words: Sequence[str]) -> None:
     pairs, argv = words[: words.index("--")], words[words.index("--") + 1 :]
     parts = {at: Path(name).absolute() for at, _, name in (one.partition("=") for one in pairs)}
     try:
-        started = mounted(argv, parts, Path.cwd())
+        _check(parts)
+        copies = _copies(parts)
+        started = mounted(argv, parts, Path.cwd(), len(copies))
+        hand_on(copies)
         os.execvp(started[0], started)  # noqa: S606 no shell
     except (BoxError, OSError) as error:
         print(error, file=sys.stderr)

@@ -56,7 +56,8 @@ class ProcessBox(Box):
     def start(self, program: Program, on_output: OnOutput) -> None:
         """Start the keeper, and by it the program."""
         self._program = program
-        self._kept = Keeping(with_parts(program))
+        with with_parts(program) as ready:
+            self._kept = Keeping(ready)
         readers = [self._read(stream, on_output) for stream in STREAMS]
         threading.Thread(target=self._follow, args=(readers,), name="box", daemon=True).start()
 
@@ -85,7 +86,8 @@ class ProcessBox(Box):
         with self._opening:
             if self._terminals is None:
                 raise BoxError("the program has ended")
-            opened = ProcessTerminal(with_parts(replace(self._program, argv=argv)), size, on_output)
+            with with_parts(replace(self._program, argv=argv)) as ready:
+                opened = ProcessTerminal(ready, size, on_output)
             self._terminals = self._terminals.with_another(opened)
         return opened
 

@@ -59,7 +59,7 @@ def test_nothing_mounts_on_when_the_program_has_ended(part: Path, tmp_path: Path
 
 def test_what_is_not_there_or_no_part_is_told(part: Path, tmp_path: Path) -> None:
     with pytest.raises(BoxError, match="a part of its environment, is not there"):
-        mounted(["true"], {"/opt/env": tmp_path / "lost.sqfs"}, tmp_path)
+        run(tmp_path / "lost.sqfs", tmp_path, "true")
 
     (tmp_path / "bad.sqfs").write_text("no part")
     ended, said = run(tmp_path / "bad.sqfs", tmp_path, "true")

@@ -1,0 +1,337 @@
+"""The mounter of a node with real programs: one mount for all, and nothing left whatever is killed when."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from boxes import create
+from boxes.box import Box, Ended, Limits, Program
+from boxes.mounts import mounter as limits
+from boxes.mounts.place import PLACE, opened, socket_in
+from boxes.mounts.protocol import MOUNTED
+from boxes.mounts.request import ask, close
+from environments.squash import squash
+from tests.boxes.test_boxes import ROOT, SECONDS, Heard, until
+from tests.recipes.pages import block
+from tests.recipes.shell import Shell
+
+GONE_SECONDS = 30.0
+ALONE = "The environment is mounted for this program alone"
+
+
+def connected(folder: Path) -> socket.socket:
+    """A connection to the mounter of a folder."""
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        with opened(folder) as own:
+            made.connect(str(socket_in(own)))
+    except OSError:
+        made.close()
+        raise
+    return made
+
+
+class Mounter:
+    """The mounter in a folder of the test's, as a process of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.log = folder.parent / "mounter.log"
+
+    def start(self, idle_seconds: float = 600.0) -> subprocess.Popen[bytes]:
+        argv = [sys.executable, "-m", "boxes.mounts", str(self.folder), "--idle", str(idle_seconds)]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), PLACE: str(self.folder)}
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(argv, env=environment, stdin=subprocess.DEVNULL, stderr=log)
+        until(lambda: self.process.poll() is not None or self.answers(), 10)
+        return self.process
+
+    def answers(self) -> bool:
+        with suppress(OSError), connected(self.folder):
+            return True
+        return False
+
+    def said(self) -> str:
+        return self.log.read_text()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture
+def mounter(tmp_path: Path, part: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mounter]:
+    before = squashfuses(part)
+    folder = tmp_path / ("a longer name than sockets may have " * 3) / "mounts"
+    folder.parent.mkdir()
+    monkeypatch.setenv(PLACE, str(folder))
+    made = Mounter(folder)
+    made.start()
+    yield made
+    made.kill()
+    until(lambda: squashfuses(part) <= before, GONE_SECONDS)
+
+
+def squashfuses(part: Path) -> set[int]:
+    """Who serves mounts of files of this run of the tests now."""
+    found, folder = set(), str(part.parents[1])
+    for process in psutil.process_iter(["name", "status"]):
+        if process.info["name"] == "squashfuse_ll" and process.info["status"] != psutil.STATUS_ZOMBIE:
+            with suppress(psutil.Error):  # it has ended
+                if any(one.path.startswith(folder) for one in process.open_files()):
+                    found.add(process.pid)
+    return found
+
+
+def left(part: Path) -> list[psutil.Process]:
+    """What stands between programs and their ends, or serves them."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.status() != psutil.STATUS_ZOMBIE and any(str(part) in word for word in process.cmdline()):
+                found.append(process)
+    return found
+
+
+def start(part: Path, folder: Path, script: str) -> tuple[Box, Heard]:
+    """A script of bash that sees the part."""
+    heard, box = Heard(), create("process")
+    box.start(
+        Program(["bash", "-c", script], {"PATH": "/usr/bin:/bin"}, folder, Limits(64), parts={"/opt/env": part}), heard
+    )
+    return box, heard
+
+
+def container(part: Path, script: str) -> list[str]:
+    """What becomes a script that sees the part, as containers of YARN do."""
+    return [sys.executable, "-m", "boxes.mounting", f"/opt/env={part}", "--", "bash", "-c", script]
+
+
+def run(part: Path, script: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(container(part, script), capture_output=True, text=True, env=environment, check=False)
+
+
+def made(folder: Path, word: str) -> Path:
+    (folder / "tree").mkdir()
+    (folder / "tree" / "word").write_text(word)
+    squash(folder / "tree", folder / "made.sqfs")
+    return folder / "made.sqfs"
+
+
+def test_programs_share_one_mount(mounter: Mounter, part: Path, tmp_path: Path) -> None:
+    before = squashfuses(part)
+    boxes = [start(part, tmp_path, "cat /opt/env/word; stat -c %d /opt/env; read < never") for _ in range(2)]
+    (tmp_path / "never").touch()
+    done = run(part, "cat /opt/env/word; stat -c %d /opt/env")
+
+    until(lambda: all(heard.stdout.count(b"\n") == 2 for _, heard in boxes))
+
+    assert {bytes(heard.stdout) for _, heard in boxes} == {done.stdout.encode()}
+    assert done.stdout.startswith("found\n")
+    assert len(squashfuses(part) - before) == 1
+    assert done.stderr == "" and [box.wait(SECONDS) for box, _ in boxes] == [Ended(1)] * 2
+
+
+@pytest.mark.parametrize("is_shared", [True, False])
+def test_the_program_is_who_it_was_and_has_nothing_more(
+    mounter: Mounter, part: Path, tmp_path: Path, is_shared: bool
+) -> None:
+    if not is_shared:
+        mounter.kill()
+    script = """
+    id -u; id -g; grep CapEff /proc/self/status | tr -dc 0-9; echo; echo $(ls /proc/self/fd) $1
+    env | grep -c NODEWISE; grep -c ' /opt/env ' /proc/self/mounts
+    touch /opt/env/more || mount -t tmpfs none /mnt || umount /opt/env || mount -o remount,rw /opt/env || echo refused
+    """
+
+    box, heard = start(part, tmp_path, script)
+
+    assert box.wait(SECONDS) == Ended(0), heard.stderr
+    lines = heard.stdout.decode().splitlines()
+    assert lines == [str(os.getuid()), str(os.getgid()), "0" * 16, "0 1 2 3", "0", "1", "refused"]
+
+
+def test_a_mount_is_told_by_its_file_and_not_by_its_name(mounter: Mounter, part: Path, tmp_path: Path) -> None:
+    other = made(tmp_path, "another\n")
+    link = tmp_path / "part.sqfs"
+    link.symlink_to(part)
+    assert run(link, "cat /opt/env/word").stdout == "found\n"
+
+    link.unlink()
+    other.rename(link)
+
+    assert run(link, "cat /opt/env/word").stdout == "another\n"
+
+
+def test_a_mount_goes_when_nobody_has_used_it_for_a_while(mounter: Mounter, part: Path, tmp_path: Path) -> None:
+    before = squashfuses(part)
+    mounter.kill()
+    mounter.start(idle_seconds=0.2)
+    script = "cat; cat /opt/env/word"
+    with subprocess.Popen(container(part, script), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as one:
+        until(lambda: squashfuses(part) - before)
+        run(made(tmp_path, "another\n"), "true")
+        until(lambda: "nobody uses it: 1 left" in mounter.said(), 10)
+        assert len(squashfuses(part) - before) == 1
+        said, _ = one.communicate(b"")
+
+    assert said == b"found\n"
+    until(lambda: squashfuses(part) <= before, 10)
+    assert "is unmounted, because nobody uses it: 0 left" in mounter.said()
+    assert run(part, "cat /opt/env/word").stdout == "found\n", "it is mounted again"
+
+
+def test_who_was_killed_uses_a_mount_no_more(mounter: Mounter, part: Path) -> None:
+    before = squashfuses(part)
+    mounter.kill()
+    mounter.start(idle_seconds=0.2)
+    with subprocess.Popen(container(part, "echo; read; :"), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as one:
+        assert one.stdout and one.stdout.readline() and squashfuses(part) - before
+        one.kill()
+
+    until(lambda: squashfuses(part) <= before, 10)
+
+
+def test_a_file_that_is_removed_is_let_go_with_its_last_user(mounter: Mounter, part: Path, tmp_path: Path) -> None:
+    before = squashfuses(part)
+    file = made(tmp_path, "short\n")
+    assert run(file, "cat /opt/env/word").stdout == "short\n" and squashfuses(part) - before
+
+    file.unlink()
+
+    until(lambda: squashfuses(part) <= before, 20)
+
+
+def test_programs_go_on_when_the_mounter_is_killed(mounter: Mounter, part: Path, tmp_path: Path) -> None:
+    before = squashfuses(part)
+    os.mkfifo(tmp_path / "go")
+    box, heard = start(part, tmp_path, "echo; read < go; cat /opt/env/word")
+    until(lambda: heard.stdout)
+
+    mounter.kill()
+    assert run(part, "cat /opt/env/word").stdout == "found\n"
+    assert ALONE in run(part, "true").stderr
+    mounter.start()
+    done = run(part, "cat /opt/env/word")
+    (tmp_path / "go").write_text("\n")
+
+    assert box.wait(SECONDS) == Ended(0) and heard.stdout == b"\nfound\n", heard.stderr
+    assert (done.stdout, done.stderr) == ("found\n", "")
+    until(lambda: len(squashfuses(part) - before) == 1, GONE_SECONDS)
+
+
+def test_what_serves_a_mount_is_started_anew_when_it_was_killed(mounter: Mounter, part: Path, tmp_path: Path) -> None:
+    before = squashfuses(part)
+    os.mkfifo(tmp_path / "go")
+    box, heard = start(part, tmp_path, "echo; read < go; cat /opt/env/word")
+    until(lambda: heard.stdout)
+    (serving,) = squashfuses(part) - before
+
+    os.kill(serving, signal.SIGKILL)
+    until(lambda: "because nothing serves it any more: 0 left" in mounter.said(), 10)
+    (tmp_path / "go").write_text("\n")
+
+    assert box.wait(SECONDS) == Ended(1) and b"/opt/env/word: Transport endpoint is not connected" in heard.stderr
+    assert run(part, "cat /opt/env/word").stdout == "found\n"
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_nothing_is_left_whatever_is_killed_when(mounter: Mounter, part: Path, seed: int) -> None:
+    draw = random.Random(seed)
+    before = squashfuses(part)
+    with subprocess.Popen(container(part, "cat /opt/env/word; sleep 3600"), cwd=ROOT) as one:
+        time.sleep(draw.uniform(0, 0.15))
+        first, second = draw.sample([mounter.process, one], 2)
+        first.kill()
+        time.sleep(draw.choice([0, draw.uniform(0, 0.1)]))
+        second.kill()
+
+    until(lambda: squashfuses(part) <= before and not left(part), GONE_SECONDS)
+    assert str(part) not in Path("/proc/mounts").read_text()
+
+
+def test_there_is_one_mounter_in_a_folder(mounter: Mounter) -> None:
+    other = Mounter(mounter.folder)
+    assert other.start().wait() == 1
+    assert "another one does already" in mounter.said()
+
+
+def test_a_folder_that_others_can_open_is_used_by_nobody(mounter: Mounter, part: Path) -> None:
+    mounter.kill()
+    mounter.folder.chmod(0o755)
+
+    done = run(part, "cat /opt/env/word")
+
+    assert done.stdout == "found\n" and "a folder of the user's own" in done.stderr
+    assert mounter.start().wait() == 1 and "a folder of the user's own" in mounter.said()
+
+
+def test_what_cannot_be_mounted_is_refused(mounter: Mounter, tmp_path: Path, part: Path) -> None:
+    (tmp_path / "bad.sqfs").write_text("no part")
+    with pytest.raises(OSError, match="squashfs"):
+        ask([part, tmp_path / "bad.sqfs"])
+    with pytest.raises(OSError, match="this is no file"):
+        ask([tmp_path])
+
+    done = run(tmp_path / "bad.sqfs", "true")
+    assert done.returncode == 125 and ALONE in done.stderr
+    close(ask([part]))
+
+
+def test_strange_requests_and_silence_do_no_harm(mounter: Mounter, part: Path) -> None:
+    with part.open("rb") as file:
+        for words, sent in ((b"mount", []), (b"mount", [file.fileno()] * 2), (b"x" * 60_000, [file.fileno()])):
+            with connected(mounter.folder) as asked:
+                socket.send_fds(asked, [words], sent)
+                assert MOUNTED not in socket.recv_fds(asked, 1024, 1)[0]
+    with ExitStack() as stack:
+        silent = [stack.enter_context(connected(mounter.folder)) for _ in range(limits.MOST_CONNECTIONS)]
+        with pytest.raises(OSError, match="the mounter has hung up"):
+            ask([part])
+        until(lambda: all(one.recv(1) == b"" for one in silent), 20)
+
+    descriptors = len(os.listdir(f"/proc/{mounter.process.pid}/fd"))  # noqa: PTH208
+    close(ask([part]))
+    assert descriptors < 20
+
+
+def test_the_mounter_of_the_page_needs_only_a_bare_python(
+    part: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unit = (ROOT / "boxes/systemd/nodewise-mounts.service").read_text()
+    assert "/usr/bin/python3 -I -S /usr/local/lib/nodewise/mounts.pyz /run/nodewise-mounts\n" in unit
+    assert "KillMode=process\n" in unit
+    shell = Shell(tmp_path / "home", tmp_path / "work")
+    shell.run(block("env-mounts"))
+    monkeypatch.setenv(PLACE, str(tmp_path / "mounts"))
+    # A test that runs as root needs CAP_SETFCAP to be root in a namespace; no other user needs it.
+    words = ["setpriv", "--no-new-privs", *(["--bounding-set=-all,+setfcap"] if not os.getuid() else [])]
+    words += ["/usr/bin/python3", "-I", "-S", "mounts.pyz"]
+    with subprocess.Popen([*words, str(tmp_path / "mounts")], cwd=shell.folder) as mounter:
+        until(lambda: (tmp_path / "mounts" / "socket").exists(), 10)
+        done = run(part, "cat /opt/env/word")
+        mounter.terminate()
+
+    assert (done.stdout, done.stderr, mounter.returncode) == ("found\n", "", 0)
+    assert not (tmp_path / "mounts" / "socket").exists()
+
+
+def test_a_mounter_that_does_not_answer_is_not_waited_for(mounter: Mounter, part: Path) -> None:
+    mounter.process.send_signal(signal.SIGSTOP)
+
+    done = run(part, "cat /opt/env/word")
+
+    assert done.stdout == "found\n" and "has not answered within 5 s" in done.stderr
