@@ -6,9 +6,10 @@ import os
 import re
 import shutil
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import psutil
 
@@ -177,20 +178,30 @@ def start(daemon: Daemon, notes_classes: bool = False) -> psutil.Process:
 
     With `notes_classes` it is ready for `class_archives.make`, unless there is an archive.
     """
-    cluster = daemon.cluster
-    # Spawned rather than kept as a Popen: the daemon outlives this program, which has nothing to wait for. `env` sets
-    # the working directory, so that no directory of the caller stays in use.
-    argv = ["/usr/bin/env", "-C", str(cluster.state), *command(daemon, notes_classes=notes_classes)]
+    return spawn(daemon.cluster, daemon.node, command(daemon, notes_classes=notes_classes), daemon.output)
+
+
+def spawn(
+    cluster: Cluster,
+    node: str | None,
+    words: Sequence[str],
+    log: Path,
+    variables: Mapping[str, str] = MappingProxyType({}),
+) -> psutil.Process:
+    """Start what belongs to a machine of the cluster, with more variables; None is the master's machine."""
+    # Spawned rather than kept as a Popen: it outlives this program, which has nothing to wait for. `env` sets the
+    # working directory, so that no directory of the caller stays in use.
+    argv = ["/usr/bin/env", "-C", str(cluster.state), *words]
     null = os.open(os.devnull, os.O_RDONLY)
-    output = os.open(daemon.output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     allowed = os.sched_getaffinity(0)
     try:
-        if cluster.cpus and daemon.node:
-            os.sched_setaffinity(0, {cluster.cpus[cluster.nodes.index(daemon.node)]})
+        if cluster.cpus and node:
+            os.sched_setaffinity(0, {cluster.cpus[cluster.nodes.index(node)]})
         pid = os.posix_spawn(
             argv[0],
             argv,
-            environment(cluster) | environment_of_machine(daemon.node),
+            {**environment(cluster), **environment_of_machine(node), **variables},
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, null, 0),
                 (os.POSIX_SPAWN_DUP2, output, 1),

@@ -17,7 +17,7 @@ from hadoop.client import class_archives
 from hadoop.client.jars import JARS, check_jars
 from hadoop.client.jre import find_java
 from hadoop.errors import HadoopError
-from hadoop.local import daemons, health, ports, preflight, processes, site, sshd, state
+from hadoop.local import daemons, health, mounters, ports, preflight, processes, site, sshd, state
 from hadoop.local.daemons import Daemon
 from hadoop.local.state import Cluster, load
 
@@ -81,6 +81,7 @@ def up(
             _repair(cluster, missing, say, ready_seconds)
         else:
             _start_all(cluster, say, ready_seconds)
+        mounters.start_missing(cluster)
         return cluster
 
 

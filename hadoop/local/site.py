@@ -14,6 +14,7 @@ PLUGIN = Path(__file__).resolve().parents[2] / "yarn-plugin"
 PLUGIN_JAR = PLUGIN / "target" / "nodewise-yarn-0.1.0.jar"
 POLICY_FILE = "nodewise-policy.properties"
 ATTRIBUTES_FILE = "node_attributes.conf"
+MOUNTS = "NODEWISE_MOUNTS"  # the variable that tells containers where the mounter of their node listens
 NODE_VCORES = 2
 NODE_MEMORY_MB = 6144
 MASTERS_SHARE = 0.5  # of a queue, for application masters
@@ -44,6 +45,11 @@ def rm_state(cluster: Cluster) -> Path:
 def nm_state(cluster: Cluster, node: str) -> Path:
     """Where a node's NodeManager remembers its containers."""
     return cluster.node_dir(node) / "nodemanager"
+
+
+def mounts(cluster: Cluster, node: str) -> Path:
+    """Where a node's mounter of environments listens."""
+    return cluster.node_dir(node) / "mounts"
 
 
 def values(cluster: Cluster) -> dict[str, object]:
@@ -89,7 +95,7 @@ def node_values(cluster: Cluster, node: str) -> dict[str, object]:
         "hadoop_datanode_ipc_port": ports.DATANODE_IPC + number,
         "hadoop_nodemanager_port": ports.NODEMANAGER,
         "hadoop_nodemanager_http_port": ports.NODEMANAGER_HTTP,
-        "hadoop_container_env": f"{MARKER}={cluster.id}",
+        "hadoop_container_env": f"{MARKER}={cluster.id},{MOUNTS}={mounts(cluster, node)}",
         # A client gives up soon; a NodeManager waits for a ResourceManager that is still starting.
         "hadoop_rm_wait_ms": 300_000,
     }

@@ -82,6 +82,17 @@ def test_a_task_has_the_packages_and_no_others(platform: Platform, cluster: Clus
     assert "No module named 'numpy'" in platform.log(task.task_id, "stderr")
 
 
+def test_a_node_mounts_it_once_for_all(platform: Platform, cluster: Cluster, made: Any) -> None:
+    mounted = f"sha256-{made['parts'][0]['sha256']}.sqfs is mounted"
+    for _ in range(3):
+        task = platform.user.submit_task(TaskSpec(("python", "-c", "import packaging"), env="plain@1"))
+        assert platform.ended(task.task_id).state == TaskState.SUCCEEDED
+
+    counts = [(cluster.logs / f"mounts-{node}.log").read_text().count(mounted) for node in cluster.nodes]
+
+    assert set(counts) <= {0, 1} and any(counts)
+
+
 def test_members_that_train_are_started_in_it(site: Site, made: Any, tmp_path: Path) -> None:
     program = tmp_path / "prefix.py"
     program.write_text("import sys, packaging; print(sys.prefix, packaging.__version__)")

@@ -84,8 +84,8 @@ def test_two_clusters_do_not_disturb_each_other(pair: tuple[Cluster, Cluster], e
     assert one.id != two.id
     InsecureClient(one.namenode_http, user=one.user).write("/kept", data=b"here")
     assert InsecureClient(two.namenode_http, user=two.user).status("/kept", strict=False) is None
-    eventually(lambda: len(_left(two)) == 2 + 3)  # an sshd that was asked for its greeting has one more to go
-    assert lifecycle.down(two.home) == 2 + 3
+    eventually(lambda: len(_left(two)) == 2 + 4)  # an sshd that was asked for its greeting has one more to go
+    assert lifecycle.down(two.home) == 2 + 4
     assert _left(two) == []
     assert all(_states(one).values())
 
