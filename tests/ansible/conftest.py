@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = (
     "service.tar.gz", "worker.tar.gz", "code.tar.gz", "hadoop.tar.gz", "nodewise-yarn.jar", "node_attributes.py",
-    "broker.pyz",
+    "broker.pyz", "mounts.pyz",
 )  # fmt: skip
 
 Inventory = dict[str, Any]

@@ -12,7 +12,7 @@ import pytest
 
 import lab
 from lab.places import ROOT
-from tests.lab.playbooks import pictures, ran, results, sweep
+from tests.lab.playbooks import pictures, ran, results, sweep, until
 
 pytestmark = [pytest.mark.usefixtures("cluster"), pytest.mark.timeout(1800)]
 
@@ -39,11 +39,13 @@ def made(cluster: list[lab.Machine], tmp_path_factory: pytest.TempPathFactory) -
     lab.nodewise("env", "rm", "workers@1")
 
 
-def test_a_task_sees_its_packages_and_leaves_no_mount(made: str) -> None:
+def test_a_task_sees_its_packages_and_leaves_no_mount_but_the_shared_one(made: str) -> None:
     printed, node = ran("--env", made, "--", "python", "-c", OWN)
 
     assert printed == "/opt/env True\n"
-    assert lab.run(node, ["sh", "-c", "pgrep -c squashfuse || true"]).strip() == "0"
+    assert lab.run(node, ["sh", "-c", "pgrep -c squashfuse || true"]).strip() == "1"
+    lab.run(node, ["systemctl", "restart", "nodewise-mounts"])
+    until(lambda: lab.run(node, ["sh", "-c", "pgrep -c squashfuse || true"]).strip() == "0", 30)
 
 
 def test_workers_classify_in_it(made: str) -> None:

@@ -16,7 +16,9 @@ pytestmark = [pytest.mark.usefixtures("cluster"), pytest.mark.timeout(1800)]
 
 WORKERS = ("worker1", "worker2", "worker3", "worker4")
 NAMES = ("master", *WORKERS)
-OF_WORKERS = ("nodewise-agent", "hadoop-datanode", "hadoop-nodemanager", "docker", "nodewise-boxes.socket")
+OF_WORKERS = (
+    "nodewise-agent", "hadoop-datanode", "hadoop-nodemanager", "nodewise-mounts", "docker", "nodewise-boxes.socket",
+)  # fmt: skip
 UNITS = {
     "master": ("mariadb", "nodewise-infosvc", "hadoop-namenode", "hadoop-resourcemanager"),
     **dict.fromkeys(WORKERS, OF_WORKERS),
