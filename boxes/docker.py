@@ -54,7 +54,7 @@ class DockerBox(Box):
         _check_program(program)
         self._program = program
         _bring(program.image, program.folder.parent)
-        order = {
+        order: dict[str, Any] = {
             "do": "run",
             "image": program.image.id,
             "argv": list(program.argv),
@@ -62,6 +62,8 @@ class DockerBox(Box):
             "memory_mb": program.limits.memory_mb,
             "vcores": program.limits.vcores,
         }
+        if program.devices:  # a broker of an earlier version knows none
+            order["devices"] = list(program.devices)
         self._connection, told = ask(order, program.folder)
         self._container = str(told["started"])
         threading.Thread(target=self._follow, args=(on_output,), name="box", daemon=True).start()

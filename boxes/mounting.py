@@ -1,4 +1,4 @@
-"""Shows a program squashfs files as folders, without root, with nothing left when it has ended.
+"""Shows a program squashfs files as folders, and devices, without root, with nothing left when it has ended.
 
 The mounts are copies of those that the node's mounter (boxes.mounts) keeps for all programs. Where none answers, the
 program gets mounts of its own, and that is said on stderr.
@@ -7,7 +7,7 @@ Two namespaces, one in the other. The outer one may mount, so that it can be see
 its first process ends all that is below. In the inner one the program is the user that it was, and may nothing more.
 A folder that must be made stands in a folder of memory, with all that this machine has there.
 
-    python3 -m boxes.mounting /opt/env=part.sqfs -- /opt/env/bin/python -m program
+    python3 -m boxes.mounting --device=nvidia.com/gpu=0 /opt/env=part.sqfs -- /opt/env/bin/python -m program
 
 What stands between ignores SIGTERM, so that the program that gets it, too, has time for its last words.
 """
@@ -23,9 +23,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from boxes.box import BoxError, Ended, Program
+from boxes.cdi.edits import NOTHING, Edits
+from boxes.cdi.libraries import extend
 from boxes.keeper import FIRST, hand_on
 from boxes.mounts.protocol import reason
 from boxes.mounts.request import ask, close
+from boxes.showing import Shown, find_devices, show, show_folder
 
 _BEGIN = """
 trap "" TERM
@@ -57,17 +60,19 @@ No shell reads what a user wrote but as words.
 _MOST_COPIES = 7
 """A shell can close descriptors from 3 to 9."""
 _SIGNALLED = 128
-_OWN = ("/dev", "/proc")
+_DEVICE = "--device="
 
 
 @contextmanager
 def with_parts(program: Program) -> Iterator[Program]:
-    """The program as it has to be started now so that it sees its parts; BoxError when one is not there."""
+    """The program as it has to be started now so that it sees parts and devices; BoxError when one is not there."""
+    edits = find_devices(program.devices)
     _check(program.parts)
     copies = _copies(program.parts)
     try:
-        argv = mounted(program.argv, program.parts, program.folder, len(copies))
-        yield replace(program, argv=argv, descriptors=copies)
+        argv = mounted(program.argv, program.parts, program.folder, len(copies), edits)
+        environment = extend(program.environment, edits)
+        yield replace(program, argv=argv, environment=environment, descriptors=copies)
     finally:
         close(copies)
 
@@ -75,14 +80,21 @@ def with_parts(program: Program) -> Iterator[Program]:
 def how_ended(program: Program, ended: Ended) -> Ended:
     """What its end says of the program itself: between it and us a signal becomes an exit code, as in shells."""
     number = (ended.exit_code or 0) - _SIGNALLED
-    return Ended(signal=number) if program.parts and 0 < number < signal.NSIG else ended
+    is_between = bool(program.parts or program.devices)
+    return Ended(signal=number) if is_between and 0 < number < signal.NSIG else ended
 
 
-def mounted(argv: Sequence[str], parts: Mapping[str, Path], folder: Path, copies: int = 0) -> list[str]:
-    """What starts `argv` in a folder so that it sees the parts; mounts of the first ones are its descriptors from 3."""
-    if not parts:
+def mounted(
+    argv: Sequence[str], parts: Mapping[str, Path], folder: Path, copies: int = 0, edits: Edits = NOTHING
+) -> list[str]:
+    """What starts `argv` in a folder so that it sees parts and devices; BoxError when that cannot be.
+
+    Mounts of the first parts are its descriptors from 3.
+    """
+    if not parts and edits == NOTHING:
         return list(argv)
-    return [*_outer(parts, copies), *_inner(folder), "/usr/bin/env", "--default-signal=TERM", *argv]
+    shown = show(edits, [Path(at) for at in parts])
+    return [*_outer(parts, copies, shown), *_inner(folder, shown), "/usr/bin/env", "--default-signal=TERM", *argv]
 
 
 def _check(parts: Mapping[str, Path]) -> None:
@@ -100,46 +112,36 @@ def _copies(parts: Mapping[str, Path]) -> list[int]:
         return []
 
 
-def _outer(parts: Mapping[str, Path], copies: int) -> list[str]:
+def _outer(parts: Mapping[str, Path], copies: int, shown: Shown) -> list[str]:
     options = ["--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_SETFCAP"]
-    options += _binds(Path("/"), [Path(at) for at in parts])
-    options += ["--dev-bind", "/dev", "/dev", "--bind", "/proc", "/proc"]
+    made = {**{Path(at): ["--dir", at] for at in parts}, **shown.made}
+    options += show_folder(Path("/"), made, besides=("/dev", "/proc"))
+    options += [*show_folder(Path("/dev"), made, "--dev-bind"), "--bind", "/proc", "/proc", *shown.covering]
     numbers = [str(FIRST + one) for one in range(copies)]
     numbers += ["-"] * (len(parts) - copies)
     words = [word for one, number in zip(parts.items(), numbers, strict=True) for word in (str(one[1]), one[0], number)]
     return ["/bin/sh", "-c", _BEGIN, "sh", _FIRST, "sh", *options, "--", "/bin/sh", "-c", _MOUNT, "sh", *words, "--"]
 
 
-def _inner(folder: Path) -> list[str]:
+def _inner(folder: Path, shown: Shown) -> list[str]:
     who = ["--uid", str(os.getuid()), "--gid", str(os.getgid()), "--cap-drop", "ALL"]
-    binds = ["--bind", "/", "/", "--dev-bind", "/dev", "/dev", "--bind", "/proc", "/proc"]
+    binds = ["--bind", "/", "/", "--dev-bind", "/dev", "/dev", "--bind", "/proc", "/proc", *shown.again]
     return ["/usr/bin/bwrap", "--die-with-parent", "--unshare-user", *who, *binds, "--chdir", str(folder), "--"]
-
-
-def _binds(folder: Path, wanted: Sequence[Path]) -> list[str]:
-    """What makes a folder as it is here, but with the wanted folders in it."""
-    if folder in wanted:
-        return ["--dir", str(folder)]
-    below = [one for one in wanted if one.is_relative_to(folder)]
-    if folder.is_symlink():
-        return ["--symlink", str(folder.readlink()), str(folder)]
-    if not below:
-        return ["--bind", str(folder), str(folder)]
-    names = {one.relative_to(folder).parts[0] for one in below}
-    names |= {one.name for one in folder.iterdir()} if folder.is_dir() else set()
-    return [word for name in sorted(names) if f"/{name}" not in _OWN for word in _binds(folder / name, wanted)]
 
 
 def main(words: Sequence[str]) -> None:
     """Become the program; exit with 125, as other boxes do, and a sentence when that cannot be."""
-    pairs, argv = words[: words.index("--")], words[words.index("--") + 1 :]
-    parts = {at: Path(name).absolute() for at, _, name in (one.partition("=") for one in pairs)}
+    said, argv = words[: words.index("--")], words[words.index("--") + 1 :]
+    devices = [one.removeprefix(_DEVICE) for one in said if one.startswith(_DEVICE)]
+    pairs = (one.partition("=") for one in said if not one.startswith(_DEVICE))
+    parts = {at: Path(name).absolute() for at, _, name in pairs}
     try:
+        edits = find_devices(devices)
         _check(parts)
         copies = _copies(parts)
-        started = mounted(argv, parts, Path.cwd(), len(copies))
+        started = mounted(argv, parts, Path.cwd(), len(copies), edits)
         hand_on(copies)
-        os.execvp(started[0], started)  # noqa: S606 no shell
+        os.execvpe(started[0], started, extend(os.environ, edits))  # noqa: S606 no shell
     except (BoxError, OSError) as error:
         print(error, file=sys.stderr)
         sys.exit(125)

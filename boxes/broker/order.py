@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from typing import Any
 
 from boxes.broker.frames import LONGEST_SIDE
+from boxes.cdi.finding import is_name
 
 IMAGE = re.compile(r"sha256:[0-9a-f]{64}")
 BOX = re.compile(r"nodewise-[0-9a-f]{16}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 LEAST_MEMORY_MB = 16
 MOST_ARGUMENTS = 10_000
+MOST_DEVICES = 100
 
 
 class Refusal(Exception):
@@ -42,13 +44,17 @@ class Load:
 
 @dataclass(frozen=True)
 class Run:
-    """Run a program in an image; the open file is the one folder of the machine that it sees, under the same name."""
+    """Run a program in an image; the open file is the one folder of the machine that it sees, under the same name.
+
+    `devices` are names, such as nvidia.com/gpu=0; an order may leave them out.
+    """
 
     image: str
     argv: Sequence[str]
     environment: Mapping[str, str]
     memory_mb: int
     vcores: int
+    devices: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -79,7 +85,8 @@ def parse(line: bytes) -> Order:
     names = ("do", *kind.__dataclass_fields__)
     if unknown := sorted(set(said) - set(names)):
         raise Refusal(f"an order to {said['do']} has no {unknown[0]!r}")
-    return kind(**{name: _take(said, name, _CHECKS[name]) for name in names[1:]})
+    needed = [name for name, one in kind.__dataclass_fields__.items() if one.default is MISSING or name in said]
+    return kind(**{name: _take(said, name, _CHECKS[name]) for name in needed})
 
 
 def _take(said: Mapping[str, Any], name: str, is_right: Callable[[Any], bool]) -> Any:
@@ -109,12 +116,19 @@ def _is_environment(value: Any) -> bool:
     return isinstance(value, dict) and all(_VARIABLE.fullmatch(name) and _is_text(value[name]) for name in value)
 
 
+def _is_devices(value: Any) -> bool:
+    return (
+        isinstance(value, list) and len(value) <= MOST_DEVICES and all(_is_text(one) and is_name(one) for one in value)
+    )
+
+
 def _is_count(value: Any, least: int, most: int = 10**7) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
 _CHECKS: Mapping[str, Callable[[Any], bool]] = {
     "box": lambda value: isinstance(value, str) and BOX.fullmatch(value) is not None,
+    "devices": _is_devices,
     "columns": lambda value: _is_count(value, 1, LONGEST_SIDE),
     "image": lambda value: isinstance(value, str) and IMAGE.fullmatch(value) is not None,
     "argv": _is_argv,

@@ -13,6 +13,7 @@ from secrets import token_hex
 from typing import Any
 
 from boxes.broker import group
+from boxes.broker.devices import bind_mounts, device_files, find_edits, variables
 from boxes.broker.engine import Engine, EngineError
 from boxes.broker.frames import HEADER, SOFTLY, STDERR, STDOUT, USE, report
 from boxes.broker.guard import LABEL, Guard, end, remove, watcher
@@ -53,6 +54,7 @@ class Running:
         self._settings = settings
         self._order = order
         self._caller = caller
+        self._edits = find_edits(order.devices, settings.cdi)
         self._name = f"nodewise-{token_hex(8)}"
         self._pidfd: int | None = None
 
@@ -197,9 +199,13 @@ class Running:
         places = [place for place in found[-1].split(":") if place.startswith("/")] if found else ["/usr/bin", "/bin"]
         return places[:MOST_PLACES]
 
+    def _of_image(self, name: str) -> Any:
+        """What the image says of boxes of its own; None if nothing."""
+        return self._engine.ask("GET", f"/images/{self._order.image}/json")["Config"].get(name)
+
     def _volumes(self) -> list[str]:
         """What the image wants to have on disks of the machine; the box has it in its memory."""
-        return sorted(self._engine.ask("GET", f"/images/{self._order.image}/json")["Config"].get("Volumes") or ())
+        return sorted(self._of_image("Volumes") or ())
 
     def _body(self, folder: str) -> dict[str, Any]:
         """The container, as Docker's API has it."""
@@ -208,7 +214,7 @@ class Running:
             "Image": order.image,
             "Entrypoint": [],
             "Cmd": list(order.argv),
-            "Env": [f"{name}={value}" for name, value in order.environment.items()],
+            "Env": variables(order.environment, self._of_image("Env") or (), self._edits),
             "WorkingDir": caller.folder,
             "User": f"{caller.uid}:{caller.gid}",
             "Labels": {LABEL: watcher()},
@@ -217,7 +223,9 @@ class Running:
                 "Mounts": [
                     {"Type": "bind", "Source": folder, "Target": caller.folder},
                     *({"Type": "tmpfs", "Target": path} for path in self._volumes()),
+                    *bind_mounts(self._edits),
                 ],
+                "Devices": device_files(self._edits),
                 "ReadonlyRootfs": True,
                 "Tmpfs": {"/tmp": "rw,nosuid,nodev,mode=1777"},  # noqa: S108 the box's own
                 "ShmSize": order.memory_mb * MB // 2,

@@ -23,6 +23,7 @@ class Settings:
     most_processes   of one box, threads counted
     least_uid        callers with a lower user id are refused: by default root is
     cgroup_parent    the control group of all boxes, empty for Docker's own
+    cdi              folders of CDI files, of which boxes may have devices; with none they get no device
     """
 
     folders: Sequence[str]
@@ -33,6 +34,7 @@ class Settings:
     most_processes: int = 4096
     least_uid: int = 1
     cgroup_parent: str = ""
+    cdi: Sequence[str] = ()
 
     @classmethod
     def load(cls, file: Path) -> Settings:

@@ -11,6 +11,7 @@ from infosvc.wire.records import NODE_NAME
 
 TASK_ID = re.compile(r"^task_[0-9a-f]{16}$")
 SHA256 = re.compile(r"^[0-9a-f]{64}$")
+DEVICE = re.compile(r"^[A-Za-z][A-Za-z0-9_.-]*/[A-Za-z][A-Za-z0-9_.-]*=[A-Za-z0-9][A-Za-z0-9_.:-]*$")
 IMAGE = re.compile(r"^([A-Za-z0-9][A-Za-z0-9_.:/-]*@)?sha256:[0-9a-f]{64}$")
 ENVIRONMENT = "[a-z0-9][a-z0-9._-]{0,63}(@[A-Za-z0-9][A-Za-z0-9._+-]{0,63})?"
 """A name, and a version or nothing for the newest."""
@@ -21,6 +22,7 @@ MOST_PREDECESSORS = 100
 MOST_NODES = 1_000
 LONGEST_PATH = 1_024
 MOST_DATA = 100
+MOST_DEVICES = 100
 LONGEST_CHANGES = 32_768
 EACH_NODE = Limits(longest=128, pattern=NODE_NAME.pattern, form="a host name or address")
 
@@ -223,7 +225,17 @@ class TaskSpec(Record):
             example=False,
         ),
     )
+    devices: Sequence[str] = field(
+        default=(),
+        metadata=describe(
+            "devices that it gets with their driver's files, by their names in the CDI files of its node",
+            limits=Limits(longest=MOST_DEVICES, unique=True),
+            each=Limits(longest=200, pattern=DEVICE.pattern, form="VENDOR/CLASS=NAME"),
+            example=[],
+            flag="--device",
+        ),
+    )
 
     def __post_init__(self) -> None:
-        for name in ("argv", "nodes", "not_nodes", "after", "data"):
+        for name in ("argv", "nodes", "not_nodes", "after", "data", "devices"):
             object.__setattr__(self, name, tuple(getattr(self, name)))

@@ -75,6 +75,9 @@ except Exception as error:
         ({"memory_mb": True}, "'memory_mb' of the order is not what it may be"),
         ({"memory_mb": 1e3}, "'memory_mb' of the order is not what it may be"),
         ({"vcores": 0}, "'vcores' of the order is not what it may be"),
+        ({"devices": "nvidia.com/gpu=0"}, "'devices' of the order is not what it may be"),
+        ({"devices": ["/dev/sda"]}, "'devices' of the order is not what it may be"),
+        ({"devices": ["v.example/c=0"] * 101}, "'devices' of the order is not what it may be"),
         ({"privileged": True}, "an order to run has no 'privileged'"),
         ({"HostConfig": {}}, "an order to run has no 'HostConfig'"),
     ],
@@ -94,6 +97,8 @@ def test_what_is_no_order_is_refused(line: bytes) -> None:
 
 def test_an_order_in_form_is_taken_as_it_is() -> None:
     assert parse(json.dumps(RUN).encode()) == Run(IMAGE, ["true"], {}, 64, 1)
+    named = parse(json.dumps({**RUN, "devices": ["v.example/c=0"]}).encode())
+    assert named == Run(IMAGE, ["true"], {}, 64, 1, ["v.example/c=0"])
 
 
 _JSON = st.recursive(

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hdfs import InsecureClient
 
+from boxes.cdi.finding import FOLDERS, find
+from boxes.cdi.place import CdiError
 from hadoop.local.lifecycle import Cluster
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import TaskState
 from tests.cluster.site import BROKEN, PICTURES, Site, applications, nodewise, succeed, until
 from tests.cluster.small_network import small_network
-from tests.cluster.task_platform import Platform
+from tests.cluster.task_platform import Platform, platform_of
 from tests.recipes.pages import block
 
 FIRST, OTHER = ("--package", "packaging==26.4"), ("--package", "hdfs-native==0.14.7")
@@ -25,6 +29,12 @@ PACKAGES = (*FIRST, *OTHER)
 def env(cluster: Cluster, *words: str) -> Any:
     """What `nodewise env` prints as JSON."""
     return json.loads(succeed(nodewise(cluster.home, "env", *words, "--json")))
+
+
+@pytest.fixture(scope="module")
+def platform(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
+    with platform_of(cluster, tmp_path_factory.mktemp("platform")) as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +129,42 @@ def test_the_recipes_of_the_manual(site: Site, platform: Platform, tmp_path: Pat
     again = json.loads(succeed(site.nodewise(*make[:-1], str(lock), "--json")))
     assert again["parts"] == env(site.cluster, "show", "onnx@1.32")["parts"]
     assert succeed(site.nodewise("env", "rm", "onnx@again")) == "onnx@again removed\n"
+
+
+@pytest.fixture
+def card() -> Iterator[Path]:
+    """A CDI file of this machine, where all nodes are, for one card of NVIDIA that is none."""
+    with suppress(CdiError):
+        find(["nvidia.com/gpu=0"])
+        pytest.skip("this machine has a card")
+    folder = Path(FOLDERS[1])
+    is_new = not folder.exists()
+    folder.mkdir(exist_ok=True)
+    file = folder / "nodewise-test.json"
+    edits = {"deviceNodes": [{"path": "/dev/nvidia0", "hostPath": "/dev/full"}], "env": ["CARD=0"]}
+    devices = [{"name": "0", "containerEdits": edits}]
+    file.write_text(json.dumps({"cdiVersion": "0.6.0", "kind": "nvidia.com/gpu", "devices": devices}))
+    yield file
+    file.unlink(missing_ok=True)
+    if is_new:
+        folder.rmdir()
+
+
+def test_a_task_has_a_device_of_its_node(site: Site, platform: Platform, made: Any, card: Path) -> None:
+    succeed(site.nodewise(*shlex.split(block("env-make").splitlines()[0])[1:]))
+    task_id, state = platform.run(*shlex.split(block("env-device"))[2:]).stdout.split()
+    assert (state, platform.log(task_id)) == ("succeeded", "CPU\n")
+    program = "import os, packaging; print(os.environ['CARD']); open('/dev/nvidia0', 'wb', 0).write(b'x')"
+    spec = TaskSpec(("python", "-c", program), env="plain@1", devices=["nvidia.com/gpu=0"])
+
+    ended = platform.ended(platform.user.submit_task(spec).task_id)
+    card.unlink()
+    without = platform.ended(platform.user.submit_task(spec).task_id)
+
+    assert platform.log(ended.task_id) == "0\n"
+    assert "No space left on device" in platform.log(ended.task_id, "stderr")
+    assert without.state == TaskState.FAILED
+    assert "no CDI file in /etc/cdi or /var/run/cdi describes nvidia.com/gpu=0" in (without.reason or "")
 
 
 def test_a_job_whose_workers_have_nothing_of_the_node(site: Site) -> None:

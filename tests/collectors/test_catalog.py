@@ -20,6 +20,7 @@ BY_KIND = {kind: [row for row in ROWS if row["kind"] == kind.value] for kind in 
 IN_SLOTS = BY_KIND[Kind.COLLECTOR] + BY_KIND[Kind.PROCESSOR]
 REGISTERED = {row["data_name"] for row in ROWS}
 # A unit stands in the name: what a name ends with and the unit that it then has.
+TEXTS = ("_architecture", "_cards", "_digest", "_flags", "_model", "_name", "_version")
 UNITS = {
     "_ratio": "ratio",
     "_bytes": "bytes",
@@ -88,7 +89,7 @@ def test_every_name_is_explained_and_has_the_unit_that_it_names(row: dict[str, A
     longest = max((end for end in UNITS if row["data_name"].endswith(end)), key=len, default=None)
 
     assert row["help"]
-    assert row["unit"] or row["data_name"].endswith(("_model", "_name", "_version")), "only a text has no unit"
+    assert row["unit"] or row["data_name"].endswith(TEXTS), "only a text has no unit"
     assert longest is None or row["unit"] == UNITS[longest]
 
 

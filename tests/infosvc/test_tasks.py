@@ -360,6 +360,8 @@ def test_nobody_fills_the_service_with_tasks(sqlite_url: str, serve: Serving, mo
         ({"argv": ["x"], "program": "ResNet"}, "program"),
         ({"argv": ["x"], "output": "relative"}, "output"),
         ({"argv": ["x"], "seconds_at_most": 0}, "seconds_at_most"),
+        ({"argv": ["x"], "devices": ["/dev/nvidia0"]}, "devices"),
+        ({"argv": ["x"], "devices": ["nvidia.com/gpu"]}, "devices"),
         ({"argv": ["x"], "files": "0f" * 32}, "files"),
         ({"argv": ["x"], "shell": True}, "shell"),
     ],

@@ -76,6 +76,7 @@ def test_a_task_is_asked_for_with_all_that_its_options_say(
     given |= {"attempts": "3", "seconds-at-most": "60", "output": "hdfs:///out/mnist"}
     words = [word for name, text in given.items() for word in (f"--{name}", text)]
     more = ["--node", "n1", "--node", "n2", "--variable", "A=1", "--variable", "B=x=y"]
+    more += ["--device", "nvidia.com/gpu=0", "--device", "nvidia.com/gpu=1"]
     said = json.loads(fine(command("submit", *words, *more, "--folder", str(folder), "--json", "--", "ls", "-l")))
     spec = TaskSpec.from_json(said["spec"])
 
@@ -95,6 +96,7 @@ def test_a_task_is_asked_for_with_all_that_its_options_say(
         "hdfs:///out/mnist",
         3,
         60.0,
+        devices=["nvidia.com/gpu=0", "nvidia.com/gpu=1"],
     )
     client.get_files(str(spec.files), tmp_path / "sent.tar")
     with tarfile.open(tmp_path / "sent.tar") as tar:

@@ -45,6 +45,7 @@ def test_a_task_asks_for_what_its_program_and_its_runner_need(tmp_path: Path) ->
         output="hdfs:///out/mnist/",
         attempts=3,
         seconds_at_most=60,
+        devices=["nvidia.com/gpu=0"],
     )
 
     made = order(spec, ID, archive, ["a", "b", "c"], JobOptions(priority=4, master_memory=700))
@@ -67,6 +68,7 @@ def test_a_task_asks_for_what_its_program_and_its_runner_need(tmp_path: Path) ->
         vcores=2,
         output="hdfs:///out/mnist",
         seconds_at_most=60,
+        devices=("nvidia.com/gpu=0",),
     )
 
 

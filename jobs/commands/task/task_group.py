@@ -191,6 +191,7 @@ def _rows(found: Task) -> list[tuple[str, Any]]:
         "needs": f"{spec.memory_mb} MB, {spec.vcores} vcores",
         "priority": spec.priority or None,
         "environment": spec.env,
+        "devices": ", ".join(spec.devices),
         "after": ", ".join(spec.after),
         "output": spec.output,
         "application": found.application_id,

@@ -155,6 +155,7 @@ def _settings(spec: TaskSpec, task_id: str, has_files: bool, laid: Laid) -> Task
         image=image_id(spec),
         has_environment=bool(laid.archive),
         parts=laid.parts,
+        devices=tuple(spec.devices),
     )
 
 

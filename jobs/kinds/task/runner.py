@@ -209,7 +209,7 @@ class Task(Runner):
             )
             limits = Limits(settings.memory_mb, settings.vcores)
             parts = beside(settings.parts, Path.cwd())
-            program = Program(settings.argv, variables, folder, limits, self._image(), parts)
+            program = Program(settings.argv, variables, folder, limits, self._image(), parts, settings.devices)
             while (result := self._follow(boxes.create(settings.box), program, printed)) is None:
                 self._goes_on = True
                 work_folder.renew(settings, Path.cwd())

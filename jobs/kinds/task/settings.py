@@ -46,6 +46,7 @@ class TaskSettings(Settings):
     image             of which a box shows the files, by its id; None for a box that shows the node's
     has_environment   whether a published Python environment lies beside the runner
     parts             of an environment: their paths in HDFS, by the folders that they become
+    devices           that the program gets, by their names in the CDI files of its node
     starts_before     of the task, in applications before this one: its starts are counted on
     bound_to          the nodes that alone may have this application, as the task moves; empty for all it may use
     """
@@ -64,5 +65,6 @@ class TaskSettings(Settings):
     image: str | None = None
     has_environment: bool = False
     parts: Mapping[str, str] = field(default_factory=dict)
+    devices: Sequence[str] = ()
     starts_before: int = 0
     bound_to: Sequence[str] = ()

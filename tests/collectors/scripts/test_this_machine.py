@@ -26,6 +26,7 @@ ABSENT_IN_A_VIRTUAL_MACHINE = (
     "box_images",
     "disk_io",
     "disk_sequential",
+    "driver_files",
     "gpu_cards",
     "gpu_usage",
     "network",
@@ -35,7 +36,7 @@ ABSENT_IN_A_VIRTUAL_MACHINE = (
 MEASURED_ANEW = ("disk_sequential", "disk_space", "temperature_celsius")
 MAY_BE_PART = ("cpu_info", "disk_space", "gpu_usage", "machine_kind", "pressure_stall")
 
-WORDS = ("machine_kind",)
+WORDS = ("driver_files", "machine_kind")
 """Bring no numbers."""
 
 Collect = Callable[..., Any]

@@ -3,7 +3,7 @@
  */
 
 const MORE = "More";
-const LISTS = { nodes: "names", not_nodes: "names", after: "names", data: "lines", argv: "words" };
+const LISTS = { nodes: "names", not_nodes: "names", after: "names", data: "lines", devices: "names", argv: "words" };
 /** What programs set for each other: no person types it. */
 const NOT_TYPED = new Set(["array", "at_once", "commit", "changes"]);
 const FIRST = ["argv", "name", "files", "memory_mb", "vcores", "output"];

@@ -119,6 +119,7 @@ function askedFor({ spec, again_of: first }) {
     ["Box", spec.box],
     ["Order of nodes", spec.program],
     ["Environment", spec.env],
+    ["Devices", spec.devices.join(", ")],
     ["Nodes", spec.nodes.join(", ")],
     ["Not on", spec.not_nodes.join(", ")],
     ["After", links(spec.after)],
