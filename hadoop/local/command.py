@@ -22,19 +22,25 @@ from hadoop.local import lifecycle
 from hadoop.local.lifecycle import Cluster, Say
 
 
-class CpuList(click.ParamType[tuple[int, ...]]):
-    """Reads `0,0,0,1` as a tuple of CPU numbers; an empty text means no pinning."""
+class NumberList(click.ParamType[tuple[int, ...]]):
+    """Reads `0,0,0,1` as a number for each node; an empty text means none."""
 
-    name = "cpus"
+    name = "numbers"
+
+    def __init__(self, what: str) -> None:
+        self._what = what
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
         """Parse the text."""
         if isinstance(value, tuple):
             return value
         try:
-            return tuple(int(cpu) for cpu in value.split(",")) if value else ()
+            found = tuple(int(one) for one in value.split(",")) if value else ()
         except ValueError:
-            self.fail(f"{value!r} is not a list of CPU numbers such as 0,0,0,1", param, ctx)
+            found = (-1,)
+        if min(found, default=0) < 0:
+            self.fail(f"{value!r} is not a list of {self._what} such as 0,0,0,1", param, ctx)
+        return found
 
 
 @click.group()
@@ -53,7 +59,18 @@ def cluster() -> None:
 @click.option(
     "--subnet", metavar="127.0.K", help="Loopback addresses to use.  [default: the first free, later the last value]"
 )
-@click.option("--cpus", type=CpuList(), metavar="0,0,0,1", help="Pin each node to one CPU, which makes nodes uneven.")
+@click.option(
+    "--cpus",
+    type=NumberList("CPU numbers"),
+    metavar="0,0,0,1",
+    help="Pin each node to one CPU, which makes nodes uneven.",
+)
+@click.option(
+    "--gpus",
+    type=NumberList("numbers of GPUs"),
+    metavar="0,0,0,1",
+    help="How many GPUs YARN counts on each node, as yarn.io/gpu.  [default: none, later the last value]",
+)
 @click.option("--jars", type=click.Path(file_okay=False, path_type=Path), help="Where Hadoop's jars are.")
 @click.option(
     "--plugin/--no-plugin",
@@ -84,6 +101,7 @@ def up(
     nodes: int | None,
     subnet: str | None,
     cpus: tuple[int, ...] | None,
+    gpus: tuple[int, ...] | None,
     jars: Path | None,
     plugin: bool | None,
     mapreduce: bool | None,
@@ -100,7 +118,7 @@ def up(
     begun = time.monotonic()
     with _show_progress() as say, _unwind_on_signals():
         started = lifecycle.up(
-            home, nodes, subnet, cpus, jars, plugin, say, ready_seconds=ready_seconds, mapreduce=mapreduce
+            home, nodes, subnet, cpus, jars, plugin, say, ready_seconds=ready_seconds, mapreduce=mapreduce, gpus=gpus
         )
     if as_json:
         click.echo(json.dumps(_as_dict(started), indent=2))

@@ -52,19 +52,21 @@ def up(
     min_free_bytes: int = MIN_FREE_BYTES,
     ready_seconds: float = READY_SECONDS,
     mapreduce: bool | None = None,
+    gpus: Sequence[int] | None = None,
 ) -> Cluster:
     """Start the cluster of this home, or what is missing of it, and return once all of it works.
 
     An argument that is not given keeps its last value; at first: 4 nodes, the first free subnet, no pinning, no
-    plug-in, no MapReduce. `cpus` names one CPU for each node, `say` receives the news. HadoopError when the cluster
-    cannot start; then, as after Ctrl-C, nothing that this call started is left running.
+    plug-in, no MapReduce, no GPUs. `cpus` names one CPU for each node, `gpus` how many GPUs YARN counts on it, `say`
+    receives the news. HadoopError when the cluster cannot start; then, as after Ctrl-C, nothing that this call started
+    is left running.
     """
     home = home.absolute()
     state.check_path(home, "--home")
     with state.explain_os_errors(home), state.lock(home), ExitStack() as stack:
         recorded = state.read(home)
         alive = daemons.find_running(recorded) if recorded else {}
-        cluster = _plan(home, recorded, nodes, subnet, cpus, jars, plugin, mapreduce)
+        cluster = _plan(home, recorded, nodes, subnet, cpus, jars, plugin, mapreduce, gpus)
         _check(cluster, min_free_bytes)
         if recorded and alive:
             _refuse_moves(recorded, cluster)
@@ -142,6 +144,7 @@ def _plan(
     jars: Path | None,
     plugin: bool | None,
     mapreduce: bool | None,
+    gpus: Sequence[int] | None,
 ) -> Cluster:
     """Describe the wanted cluster by what was asked for, else by what was recorded, else by the defaults."""
     sshd.program()
@@ -167,9 +170,11 @@ def _plan(
         cpus=tuple(cpus) if cpus is not None else recorded.cpus if recorded else (),
         plugin=plugin if plugin is not None else bool(recorded and recorded.plugin),
         mapreduce=mapreduce if mapreduce is not None else bool(recorded and recorded.mapreduce),
+        gpus=tuple(gpus) if gpus is not None else recorded.gpus if recorded else (),
     )
     state.check_path(planned.jars, "--jars")
     _check_cpus(planned)
+    _check_gpus(planned)
     return planned
 
 
@@ -186,12 +191,24 @@ def _check_cpus(cluster: Cluster) -> None:
             raise HadoopError(f"--cpus names CPU {cpu}, and this machine offers {sorted(usable)}")
 
 
+def _check_gpus(cluster: Cluster) -> None:
+    if cluster.gpus and len(cluster.gpus) != cluster.size:
+        raise HadoopError(
+            f"--gpus has {len(cluster.gpus)} numbers for {cluster.size} nodes", remedy="give one for each node"
+        )
+
+
+def _is_continued(before: Sequence[int], now: Sequence[int]) -> bool:
+    """Whether what there is for each node is the same for those nodes that were there before."""
+    return before == now[: len(before)] and bool(before) == bool(now)
+
+
 def _refuse_moves(recorded: Cluster, planned: Cluster) -> None:
-    """Raise HadoopError when addresses, CPUs or plug-in would change under daemons that run."""
-    same_cpus = recorded.cpus == planned.cpus[: len(recorded.cpus)] and bool(recorded.cpus) == bool(planned.cpus)
+    """Raise HadoopError when addresses, CPUs, GPUs or plug-in would change under daemons that run."""
     unchanged = {
         "--subnet": recorded.subnet == planned.subnet,
-        "--cpus": same_cpus,
+        "--cpus": _is_continued(recorded.cpus, planned.cpus),
+        "--gpus": _is_continued(recorded.gpus, planned.gpus),
         "--plugin": recorded.plugin == planned.plugin,
         "--mapreduce": recorded.mapreduce == planned.mapreduce,
     }

@@ -18,6 +18,7 @@ MOUNTS = "NODEWISE_MOUNTS"  # the variable that tells containers where the mount
 NODE_VCORES = 2
 NODE_MEMORY_MB = 6144
 MASTERS_SHARE = 0.5  # of a queue, for application masters
+MASTERS_SHARE_OF_GPUS = 1.0  # where GPUs are counted, of which only tasks make use, and those are their own masters
 
 
 def render(cluster: Cluster) -> None:
@@ -67,12 +68,13 @@ def values(cluster: Cluster) -> dict[str, object]:
         "hadoop_user": cluster.user,
         "hadoop_replication": min(2, cluster.size),
         "hadoop_node_count": cluster.size,
-        "hadoop_masters_share": MASTERS_SHARE,
+        "hadoop_masters_share": MASTERS_SHARE_OF_GPUS if any(cluster.gpus) else MASTERS_SHARE,
         "hadoop_node_vcores": NODE_VCORES,
         "hadoop_node_memory_mb": NODE_MEMORY_MB,
         "hadoop_rm_wait_ms": 10_000,
         "hadoop_plugin": cluster.plugin,
         "hadoop_mapreduce": cluster.mapreduce,
+        "hadoop_counts_gpus": any(cluster.gpus),
         "hadoop_shuffle_port": 0,  # any free one, as all nodes are on one machine
         "hadoop_attributes_script": PLUGIN / "attributes" / "node_attributes.py",
         "hadoop_infosvc_url": f"http://{cluster.master}:{ports.INFOSVC}",
@@ -95,6 +97,7 @@ def node_values(cluster: Cluster, node: str) -> dict[str, object]:
         "hadoop_datanode_ipc_port": ports.DATANODE_IPC + number,
         "hadoop_nodemanager_port": ports.NODEMANAGER,
         "hadoop_nodemanager_http_port": ports.NODEMANAGER_HTTP,
+        "hadoop_node_gpus": cluster.gpus[number - 1] if cluster.gpus else 0,
         "hadoop_container_env": f"{MARKER}={cluster.id},{MOUNTS}={mounts(cluster, node)}",
         # A client gives up soon; a NodeManager waits for a ResourceManager that is still starting.
         "hadoop_rm_wait_ms": 300_000,

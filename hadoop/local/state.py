@@ -30,7 +30,7 @@ class Cluster:
     `home` is nodewise's home, `subnet` the first three numbers of its addresses, `cpus` the CPU each node is
     pinned to (empty: no pinning), `user` the account every daemon and client acts as, `java` the JVM's program,
     `plugin` whether the ResourceManager orders nodes by measured values, `mapreduce` whether NodeManagers
-    hand over what mappers wrote.
+    hand over what mappers wrote, `gpus` how many GPUs YARN counts on each node (empty: it counts none).
     """
 
     home: Path
@@ -42,6 +42,7 @@ class Cluster:
     cpus: tuple[int, ...] = ()
     plugin: bool = False
     mapreduce: bool = False
+    gpus: tuple[int, ...] = ()
 
     @property
     def state(self) -> Path:
@@ -139,6 +140,7 @@ def read(home: Path) -> Cluster | None:
             cpus=tuple(int(cpu) for cpu in record["cpus"]),
             plugin=bool(record.get("plugin", False)),
             mapreduce=bool(record.get("mapreduce", False)),
+            gpus=tuple(int(count) for count in record.get("gpus", ())),
         )
     except FileNotFoundError:
         return None

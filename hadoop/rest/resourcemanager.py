@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -15,6 +15,7 @@ from hadoop.rest.scheduler import Scheduler, parse_scheduler
 _CLUSTER = "/ws/v1/cluster"
 _ORDERS = "/jmx?qry=Hadoop:service=ResourceManager,name=NodewiseOrder-*"
 _ENDED = ("FINISHED", "FAILED", "KILLED")
+_USUAL = ("memory-mb", "vcores")
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,10 @@ class ResourceManagerInfo:
 
 @dataclass(frozen=True)
 class NodeRoom:
-    """What a node that takes work has left, and in all; its label is empty for none."""
+    """What a node that takes work has left, and in all; its label is empty for none.
+
+    `free` and `total` are of other types of resource than memory and cores: of all that the cluster counts.
+    """
 
     node_name: str
     free_mb: int
@@ -36,6 +40,8 @@ class NodeRoom:
     total_mb: int = 0
     total_vcores: int = 0
     label: str = ""
+    free: Mapping[str, int] = field(default_factory=dict)
+    total: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -179,7 +185,11 @@ def parse_room(node: Mapping[str, Any]) -> NodeRoom:
     free_mb, free_vcores = int(node["availMemoryMB"]), int(node["availableVirtualCores"])
     total_mb, total_vcores = free_mb + int(node["usedMemoryMB"]), free_vcores + int(node["usedVirtualCores"])
     labels = node.get("nodeLabels") or [""]
-    return NodeRoom(str(node["nodeHostName"]), free_mb, free_vcores, total_mb, total_vcores, str(labels[0]))
+    free, used = _others(node.get("availableResource")), _others(node.get("usedResource"))
+    total = {name: count + used.get(name, 0) for name, count in free.items()}
+    return NodeRoom(
+        str(node["nodeHostName"]), free_mb, free_vcores, total_mb, total_vcores, str(labels[0]), free, total
+    )
 
 
 def parse_running_nodes(answer: Mapping[str, Any]) -> set[str]:
@@ -195,6 +205,12 @@ def parse_attempts(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
     attempts = _rows(answer, "appAttempts", "appAttempt")
     started = [one for one in attempts if one.get("containerId") and one.get("nodeHttpAddress")]
     return [(one["containerId"], one["nodeHttpAddress"]) for one in sorted(started, key=lambda one: one["id"])]
+
+
+def _others(told: Mapping[str, Any] | None) -> dict[str, int]:
+    """Of a resource of a node, what is neither memory nor cores."""
+    rows = _rows(told or {}, "resourceInformations", "resourceInformation")
+    return {str(one["name"]): int(one["value"]) for one in rows if one["name"] not in _USUAL}
 
 
 def _rows(answer: Mapping[str, Any], plural: str, singular: str) -> list[dict[str, Any]]:

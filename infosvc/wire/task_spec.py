@@ -15,6 +15,7 @@ DEVICE = re.compile(r"^[A-Za-z][A-Za-z0-9_.-]*/[A-Za-z][A-Za-z0-9_.-]*=[A-Za-z0-
 IMAGE = re.compile(r"^([A-Za-z0-9][A-Za-z0-9_.:/-]*@)?sha256:[0-9a-f]{64}$")
 ENVIRONMENT = "[a-z0-9][a-z0-9._-]{0,63}(@[A-Za-z0-9][A-Za-z0-9._+-]{0,63})?"
 """A name, and a version or nothing for the newest."""
+GPU_MODEL = r"^[A-Za-z0-9][A-Za-z0-9 ._-]*$"
 MOST_ARGUMENTS = 1_000
 LONGEST_ARGUMENT = 32_768
 MOST_VARIABLES = 100
@@ -233,6 +234,38 @@ class TaskSpec(Record):
             each=Limits(longest=200, pattern=DEVICE.pattern, form="VENDOR/CLASS=NAME"),
             example=[],
             flag="--device",
+        ),
+    )
+    gpus: int = field(
+        default=0,
+        metadata=describe(
+            "GPUs of NVIDIA that it has for itself, as YARN counts them", limits=Limits(least=0, most=64), example=0
+        ),
+    )
+    gpu_model: str | None = field(
+        default=None,
+        metadata=describe(
+            "words that the model's name of each of its GPUs has, such as T4 or A100; any if left out",
+            limits=Limits(shortest=1, longest=64, pattern=GPU_MODEL, form="letters, digits, blanks and ._- only"),
+            example=None,
+        ),
+    )
+    gpu_memory_mb: int | None = field(
+        default=None,
+        metadata=describe(
+            "of memory that each of its GPUs has or more, of which the card itself may keep 8 %",
+            unit="MB",
+            limits=Limits(least=1, most=10**7),
+            flag="--gpu-memory",
+            example=None,
+        ),
+    )
+    gpu_capability: str | None = field(
+        default=None,
+        metadata=describe(
+            "compute capability of CUDA that each of its GPUs has or more, such as 7.5",
+            limits=Limits(longest=5, pattern=r"^[0-9]{1,2}\.[0-9]{1,2}$", form="a number such as 7.5"),
+            example=None,
         ),
     )
 

@@ -13,7 +13,7 @@ from typing import Any
 from hadoop.client.yarn import Application
 from hadoop.errors import HadoopError
 from hadoop.rest.addresses import resourcemanager_http
-from hadoop.rest.resourcemanager import ResourceManager
+from hadoop.rest.resourcemanager import NodeRoom, ResourceManager
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InvalidInput, NotFound
 from infosvc.wire.fields import answer_of
@@ -28,8 +28,9 @@ from jobs.application.submit import InfoAccess, MasterNeeds, Submitter
 from jobs.division.decision_store import JOB_ID
 from jobs.errors import JobError
 from jobs.kinds.task.image_store import owners_folder
-from jobs.kinds.task.request import check, further, image_id, is_bound, order, start_of, task_tag
+from jobs.kinds.task.request import check, further, image_id, is_bound, order, start_of, task_tag, wanted_gpus
 from jobs.kinds.task.settings import DECISION, FOLDER, MOVE, STOP, TUNNEL
+from jobs.submitter.gpu_nodes import find_lacking
 from jobs.submitter.placing import Seat, Sight, consider, decide
 from jobs.submitter.telling import tell
 
@@ -72,8 +73,8 @@ class TaskCluster:
         nodes = self._submitter.yarn.running_nodes()
         laid = self._laid(task)
         images = self._image_nodes(task)
-        unfit = self._unfit(laid, nodes)
-        asked = order(task.spec, task.task_id, archive, nodes, None, self._access, images, laid, unfit)
+        unfit, lacking = self._unfit(laid, nodes), self._lacking(task)
+        asked = order(task.spec, task.task_id, archive, nodes, None, self._access, images, laid, unfit, lacking)
         asked = further(asked, starts_before, bound_to)
         check(self._submitter, asked)
         return self._submitter.submit(replace(asked, token=self._client.task_token(task.task_id)))
@@ -83,6 +84,11 @@ class TaskCluster:
 
     def _unfit(self, laid: Laid | None, nodes: Sequence[str]) -> dict[str, str]:
         return find_unfit(self._client, laid.requires, nodes) if laid else {}
+
+    def _lacking(self, task: Task, rooms: Sequence[NodeRoom] | None = None) -> dict[str, str]:
+        if not task.spec.gpus:
+            return {}
+        return find_lacking(self._client, wanted_gpus(task.spec), self._manager.rooms() if rooms is None else rooms)
 
     def _image_nodes(self, task: Task) -> set[str] | None:
         """The nodes that allow the image of a task; None without one, or where no node reports what it allows.
@@ -112,6 +118,7 @@ class TaskCluster:
             vcores=asked.vcores,
             hosts=self._bound_to(application) or asked.hosts,
             has_ended=application.has_ended,
+            resources=asked.resources,
         )
         known = judging_values(self._client, task.spec.program)
         decision = decide(seat, sight.rooms, sight.order_of(task.spec.program), time.time(), known)
@@ -130,6 +137,7 @@ class TaskCluster:
             running,
             image_nodes=self._image_nodes(task),
             unfit=self._unfit(self._laid(task), running),
+            lacking=self._lacking(task, sight.rooms),
         ).master
 
     def look(self) -> Sight:
@@ -146,6 +154,7 @@ class TaskCluster:
             memory_mb=asked.memory_mb,
             vcores=asked.vcores,
             hosts=asked.hosts,
+            resources=asked.resources,
         )
         unlabelled = [room for room in sight.rooms if not room.label]
         return consider(seat, unlabelled, sight.own_order_of(task.spec.program))

@@ -7,7 +7,7 @@ submitter; what the task itself took of its node is given back to it here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hadoop.rest.resourcemanager import NodeOrder, NodeRoom
 from infosvc.wire.records import Datum, State
@@ -33,7 +33,10 @@ class Sight:
 
 @dataclass(frozen=True)
 class Seat:
-    """Where a start of a task is, or was, what it needs there, and the hosts that may have it, none for any."""
+    """Where a start of a task is, or was, what it needs there, and the hosts that may have it, none for any.
+
+    `resources` are of other types than memory and cores.
+    """
 
     task_id: str
     node_name: str
@@ -42,6 +45,7 @@ class Seat:
     vcores: int
     hosts: Sequence[str] = ()
     has_ended: bool = False
+    resources: Mapping[str, int] = field(default_factory=dict)
 
 
 def decide(
@@ -82,10 +86,11 @@ def _considered(room: NodeRoom, seat: Seat, scores: Mapping[str, float]) -> Cons
     is_own = room.node_name == seat.node_name and not seat.has_ended
     free_mb = room.free_mb + (seat.memory_mb if is_own else 0)
     free_vcores = room.free_vcores + (seat.vcores if is_own else 0)
+    has_others = is_own or all(room.free.get(name, 0) >= count for name, count in seat.resources.items())
     return ConsideredNode(
         node_name=room.node_name,
         allowed=not seat.hosts or room.node_name in seat.hosts,
-        has_room=free_mb >= seat.memory_mb and free_vcores >= seat.vcores,
+        has_room=free_mb >= seat.memory_mb and free_vcores >= seat.vcores and has_others,
         free_mb=free_mb,
         free_vcores=free_vcores,
         score=scores.get(room.node_name),

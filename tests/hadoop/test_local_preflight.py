@@ -107,6 +107,11 @@ def test_cpus_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         lifecycle.up(tmp_path, nodes=1, cpus=(99999,))
 
 
+def test_gpus_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(HadoopError, match="--gpus has 2 numbers for 4 nodes: give one for each node"):
+        lifecycle.up(tmp_path, gpus=(1, 0))
+
+
 @pytest.mark.parametrize("name", ["with blank", "comma,", "colon:", "ümlaut", "dollar$"])
 def test_a_home_that_hadoop_would_take_apart_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(HadoopError, match="cannot be used: Hadoop needs a path of letters"):
@@ -127,7 +132,7 @@ def test_a_cluster_of_another_user_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_what_is_recorded_is_what_is_loaded(tmp_path: Path) -> None:
-    cluster = Cluster(tmp_path, "127.0.9", 2, "me", Path("/jars"), Path("/jvm/bin/java"), (0, 1))
+    cluster = Cluster(tmp_path, "127.0.9", 2, "me", Path("/jars"), Path("/jvm/bin/java"), (0, 1), gpus=(2, 0))
     with state.lock(tmp_path):
         state.save(cluster)
     loaded = lifecycle.load(tmp_path)
@@ -142,10 +147,12 @@ def test_down_without_a_cluster_ends_nothing_and_makes_nothing(tmp_path: Path) -
     assert not (tmp_path / "home").exists()
 
 
-def test_cpus_on_the_command_line_must_be_numbers(tmp_path: Path) -> None:
-    result = CliRunner().invoke(command.cluster, ["up", "--cpus", "0,x"], obj=tmp_path)
+@pytest.mark.parametrize(("option", "what"), [("--cpus", "CPU numbers"), ("--gpus", "numbers of GPUs")])
+@pytest.mark.parametrize("given", ["0,x", "0,-1", "0,,1"])
+def test_what_is_for_each_node_must_be_numbers(tmp_path: Path, option: str, what: str, given: str) -> None:
+    result = CliRunner().invoke(command.cluster, ["up", option, given], obj=tmp_path)
     assert result.exit_code == 2
-    assert "is not a list of CPU numbers such as 0,0,0,1" in result.output
+    assert f"is not a list of {what} such as 0,0,0,1" in result.output
 
 
 @pytest.mark.parametrize("seconds", ["0", "-1", "nan", "1.5", "soon"])
@@ -161,7 +168,7 @@ def test_daemons_have_the_time_that_is_asked_for(
 ) -> None:
     asked: dict[str, float] = {}
 
-    def note(*_: object, ready_seconds: float, mapreduce: bool | None) -> Cluster:
+    def note(*_: object, ready_seconds: float, mapreduce: bool | None, gpus: None) -> Cluster:
         asked["seconds"] = ready_seconds
         return Cluster(tmp_path, "127.0.9", 1, "me", Path("/jars"), Path("/java"))
 

@@ -114,6 +114,22 @@ def test_mapreduce_has_its_shuffle_on_nodes_that_want_it(cluster: Cluster, tmp_p
     assert "yarn.nodemanager.aux-services" not in _keys(wanted.conf_dir / "yarn-site.xml")
 
 
+def test_gpus_are_counted_where_there_are_some_and_everybody_knows_the_type(cluster: Cluster, tmp_path: Path) -> None:
+    types, count = "yarn.resource-types", "yarn.nodemanager.resource-type.yarn.io/gpu"
+    assert not {types, count} & _node(cluster, "yarn-site.xml").keys()
+
+    wanted = replace(cluster, home=tmp_path / "wanted", gpus=(2, 0, 1))
+    site.render(wanted)
+
+    assert _keys(wanted.conf_dir / "yarn-site.xml")[types] == "yarn.io/gpu"
+    assert [_node(wanted, "yarn-site.xml", node)[count] for node in wanted.nodes] == ["2", "0", "1"]
+    masters = "yarn.scheduler.capacity.maximum-am-resource-percent"
+    shares = [_keys(one.conf_dir / "capacity-scheduler.xml")[masters] for one in (cluster, wanted)]
+    assert shares == ["0.5", "1.0"], "tasks are their own masters, and may have all GPUs"
+    site.render(replace(wanted, gpus=(0, 0, 0)))
+    assert types not in _keys(wanted.conf_dir / "yarn-site.xml")
+
+
 def test_an_operators_cluster_has_files_users_and_tokens_of_its_own(cluster: Cluster, tmp_path: Path) -> None:
     own = {
         "hadoop_plugin": True,

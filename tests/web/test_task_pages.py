@@ -320,6 +320,21 @@ def test_whether_a_task_may_move_is_chosen_and_what_lacks_is_told_beside_it(tabs
     assert task.spec.move
 
 
+def test_gpus_are_asked_for_and_shown_with_what_they_must_be(tabs: Tabs, known: Known) -> None:
+    page = tabs.open(known.url, "#/tasks/new", TOKEN)
+    page.get_by_label("Program and arguments").fill("python3 train.py")
+    page.locator("summary").filter(has_text="More").click()
+    for label, text in (("GPUs", "2"), ("GPU model", "T4"), ("GPU memory in MB", "16384")):
+        page.get_by_label(label, exact=True).fill(text)
+    page.get_by_role("button", name="Ask for it").click()
+    expect(page.locator(".headline")).to_contain_text("queued")
+    expect(page.get_by_text("2 (T4, 16384 MB)")).to_be_visible()
+
+    (task,) = known.client.tasks()
+    assert (task.spec.gpus, task.spec.gpu_model, task.spec.gpu_memory_mb) == (2, "T4", 16384)
+    assert task.spec.gpu_capability is None
+
+
 def test_what_the_service_refuses_stands_beside_its_field_also_within_a_closed_part(tabs: Tabs, known: Known) -> None:
     page = tabs.open(known.url, "#/tasks/new", TOKEN)
     tabs.expect(page, r"status of 422")

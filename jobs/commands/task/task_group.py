@@ -17,7 +17,7 @@ from infosvc.wire.tasks import Task, TaskState
 from infosvc.wire.terminal_text import moment, plain
 from jobs.commands.lazy_group import LazyGroup
 from jobs.commands.service_options import service_options
-from jobs.commands.task.task_shown import console, json_option, print_json, state_text
+from jobs.commands.task.task_shown import console, gpus_text, json_option, print_json, state_text
 from jobs.commands.task.task_waiting import follow, sentence
 
 TASK_COMMANDS = {
@@ -189,6 +189,7 @@ def _rows(found: Task) -> list[tuple[str, Any]]:
         "changes": f"{len(spec.changes.splitlines())} lines, see --json" if spec.changes else None,
         "data": ", ".join(spec.data),
         "needs": f"{spec.memory_mb} MB, {spec.vcores} vcores",
+        "gpus": gpus_text(spec),
         "priority": spec.priority or None,
         "environment": spec.env,
         "devices": ", ".join(spec.devices),

@@ -9,6 +9,7 @@ from typing import Any
 import click
 from rich.console import Console
 
+from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import Task
 
 PIPE_WIDTH = 200  # wide enough for every table, so that a file or pipe gets one line a row
@@ -28,7 +29,6 @@ def short(number: float | None) -> str:
 def state_text(task: Task) -> str:
     """How far a task is, in words.
 
-    >>> from infosvc.wire.task_spec import TaskSpec
     >>> from infosvc.wire.tasks import TaskState
     >>> state_text(Task("task_0", "maria", "a", TaskSpec(["a"]), TaskState.RUNNING, 1, 1, stop_asked=True))
     'running, asked to stop'
@@ -36,6 +36,18 @@ def state_text(task: Task) -> str:
     more = [", asked to stop"] if task.stop_asked and not task.state.is_final else []
     more += [", idle"] if task.idle_since is not None else []
     return "".join([task.state.value, *more])
+
+
+def gpus_text(spec: TaskSpec) -> str:
+    """The GPUs that a task asks for, in words; empty for none.
+
+    >>> gpus_text(TaskSpec(["a"], gpus=2, gpu_model="T4", gpu_capability="7.5"))
+    '2 (T4, compute capability 7.5)'
+    """
+    memory = f"{spec.gpu_memory_mb} MB" if spec.gpu_memory_mb else None
+    capability = f"compute capability {spec.gpu_capability}" if spec.gpu_capability else None
+    said = ", ".join(one for one in (spec.gpu_model, memory, capability) if one)
+    return f"{spec.gpus}{f' ({said})' if said else ''}" if spec.gpus else ""
 
 
 def print_json(body: Any) -> None:

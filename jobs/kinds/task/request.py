@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 
 import boxes
 from boxes.box import BoxError
+from boxes.gpus.cards import Wanted
 from hadoop.client.yarn import Application
 from infosvc.wire.task_spec import TaskSpec
 from jobs.application.environments.laid import Laid, shared
@@ -26,6 +27,8 @@ whose heap may grow.
 """
 LEAST_MEMORY_MB = 512
 """Of any application master, as its options have it."""
+GPU = "yarn.io/gpu"
+"""What YARN calls a GPU that it counts."""
 TAG, STARTS, BOUND = "task:", "starts:", "bound"
 
 
@@ -50,19 +53,20 @@ def order(
     image_nodes: Collection[str] | None = None,
     environment: Laid | None = None,
     unfit: Mapping[str, str] | None = None,
+    lacking: Mapping[str, str] | None = None,
 ) -> Order:
     """A task as it is submitted; JobError when no node that runs may have it, or its files are not here.
 
     `archive` is a tar file of this machine with the user's files, `running_nodes` are those that accept work now. Of
     `options` counts what the specification does not say. With a token in `access`, the program can find it: give none.
     `image_nodes` are those that allow its image, None if that is not known. `environment` is what its `env` stands for.
-    `unfit` are the nodes that cannot run that, with the reason.
+    `unfit` are the nodes that cannot run that, and `lacking` those without the GPUs that it wants, with the reasons.
     """
     if archive and not archive.is_file():
         raise JobError(f"{archive} is not a file of this machine", remedy="send the task's files again")
     laid = environment or Laid()
     settings = _settings(spec, task_id, archive is not None, laid)
-    hosts = _hosts(spec, running_nodes, image_nodes, unfit or {})
+    hosts = _hosts(spec, running_nodes, image_nodes, unfit or {}, lacking or {})
     return Order(
         kind="task",
         name=spec.name or PurePosixPath(spec.argv[0]).name,
@@ -80,18 +84,6 @@ def order(
         needs_service=False,
         priority=spec.priority,
         master=_needs(spec, hosts, archive is not None, laid),
-    )
-
-
-def _needs(spec: TaskSpec, hosts: Sequence[str], has_files: bool, laid: Laid) -> MasterNeeds:
-    """Of the container in which the runner and the program are."""
-    return MasterNeeds(
-        max(spec.memory_mb + RUNNER_MEMORY_MB, LEAST_MEMORY_MB),
-        spec.vcores,
-        hosts=hosts,
-        has_uploads=has_files,
-        archives={ENVIRONMENT: laid.archive} if laid.archive else {},
-        shared=shared(laid.parts),
     )
 
 
@@ -139,6 +131,24 @@ def image_id(spec: TaskSpec) -> str | None:
     return spec.image.rpartition("@")[2] if spec.image else None
 
 
+def wanted_gpus(spec: TaskSpec) -> Wanted:
+    """The GPUs that a task asks for, as nodes and cards are judged by."""
+    return Wanted(spec.gpus, spec.gpu_model or "", spec.gpu_memory_mb or 0, spec.gpu_capability or "")
+
+
+def _needs(spec: TaskSpec, hosts: Sequence[str], has_uploads: bool, laid: Laid) -> MasterNeeds:
+    """What the only container of a task needs."""
+    return MasterNeeds(
+        max(spec.memory_mb + RUNNER_MEMORY_MB, LEAST_MEMORY_MB),
+        spec.vcores,
+        {GPU: spec.gpus} if spec.gpus else {},
+        hosts=hosts,
+        has_uploads=has_uploads,
+        archives={ENVIRONMENT: laid.archive} if laid.archive else {},
+        shared=shared(laid.parts),
+    )
+
+
 def _settings(spec: TaskSpec, task_id: str, has_files: bool, laid: Laid) -> TaskSettings:
     return TaskSettings(
         task_id=task_id,
@@ -156,6 +166,7 @@ def _settings(spec: TaskSpec, task_id: str, has_files: bool, laid: Laid) -> Task
         has_environment=bool(laid.archive),
         parts=laid.parts,
         devices=tuple(spec.devices),
+        gpus=asdict(wanted_gpus(spec)) if spec.gpus else {},
     )
 
 
@@ -180,10 +191,14 @@ def _box(spec: TaskSpec) -> str:
 
 
 def _hosts(
-    spec: TaskSpec, running: Sequence[str], image_nodes: Collection[str] | None, unfit: Mapping[str, str]
+    spec: TaskSpec,
+    running: Sequence[str],
+    image_nodes: Collection[str] | None,
+    unfit: Mapping[str, str],
+    lacking: Mapping[str, str],
 ) -> list[str]:
     """The nodes that may have it, none for any."""
-    if not spec.nodes and not spec.not_nodes and image_nodes is None and not unfit:
+    if not spec.nodes and not spec.not_nodes and image_nodes is None and not unfit and not lacking:
         return []
     wanted = spec.nodes or running
     hosts = sorted((set(wanted) & set(running)) - set(spec.not_nodes))
@@ -204,7 +219,13 @@ def _hosts(
             f"none of the nodes that may run it can run {spec.env}{names}: on {node}, {why}",
             remedy=f"`nodewise env fit {spec.env}` tells of each node, and of other versions",
         )
-    return fitting
+    if not (able := [one for one in fitting if one not in lacking]):
+        node, why = next(one for one in lacking.items() if one[0] in fitting)
+        raise JobError(
+            f"none of the nodes that may run it has the GPUs that it asks for{names}: on {node}, {why}",
+            remedy="ask for fewer, or for others",
+        )
+    return able
 
 
 def _path(folder: str) -> str:

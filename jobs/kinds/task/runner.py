@@ -23,6 +23,8 @@ from typing import ClassVar, NoReturn
 
 import boxes
 from boxes.box import Box, BoxError, Image, Limits, Program
+from boxes.gpus.cards import Wanted
+from boxes.gpus.taking import Taken, taken
 from hadoop.errors import HadoopError
 from infosvc.wire.tasks import TaskProgress
 from jobs.application.calls import Request
@@ -84,6 +86,7 @@ class Task(Runner):
         self._result: _Result | None = None
         self._said = STARTING
         self._data: list[str] = []
+        self._gpus = Taken()
         self._box: Box | None = None
         self._printed: Printed | None = None
         self._kept: Checkpoint | None = None
@@ -155,6 +158,8 @@ class Task(Runner):
         section: dict[str, object] = {"Program": self._settings.argv[0]}
         if self._data:
             section["Data"] = "; ".join(self._data)
+        if self._gpus.cards:
+            section["GPUs"] = self._gpus.text
         if result := self._result:
             section["Exit code"] = result.code
         if self._seconds is not None and not self._goes_on:  # else this was a part of its work
@@ -202,22 +207,37 @@ class Task(Runner):
         log_folder = f"{attempt.spec.owners_folder}/{FOLDER}/{settings.task_id}"
         printed = self._printed = Printed(attempt.filesystem, log_folder, self._start, Path.cwd())
         try:
-            shows_machine = boxes.create(settings.box).shows_machine
-            of_service = service_access.variables(attempt.spec.info_url, settings.task_id, Path.cwd(), folder)
-            variables = work_folder.environment(
-                settings, folder, self._node_name, self._start, shows_machine, of_service
-            )
-            limits = Limits(settings.memory_mb, settings.vcores)
-            parts = beside(settings.parts, Path.cwd())
-            program = Program(settings.argv, variables, folder, limits, self._image(), parts, settings.devices)
-            while (result := self._follow(boxes.create(settings.box), program, printed)) is None:
-                self._goes_on = True
-                work_folder.renew(settings, Path.cwd())
+            with taken(Wanted(**settings.gpus), self._pause, self._say_before) as self._gpus:
+                program = self._program(folder)
+                while (result := self._follow(boxes.create(settings.box), program, printed)) is None:
+                    self._goes_on = True
+                    work_folder.renew(settings, Path.cwd())
             return result
         except BoxError as error:
             raise JobError(f"on {self._node_name}, {error.message}", error.remedy) from error
         finally:
             printed.close(LOG_SECONDS)
+
+    def _program(self, folder: Path) -> Program:
+        settings = self._settings
+        shows_machine = boxes.create(settings.box).shows_machine
+        of_service = service_access.variables(self._attempt.spec.info_url, settings.task_id, Path.cwd(), folder)
+        variables = work_folder.environment(settings, folder, self._node_name, self._start, shows_machine, of_service)
+        variables |= self._gpus.variables
+        limits = Limits(settings.memory_mb, settings.vcores)
+        parts = beside(settings.parts, Path.cwd())
+        return Program(settings.argv, variables, folder, limits, self._image(), parts, settings.devices)
+
+    def _say_before(self, what: str) -> None:
+        """Let everybody hear what is done before the program starts."""
+        print(what, flush=True)
+        self._said = what
+        self._telling.change(reason=what)
+
+    def _pause(self, seconds: float) -> None:
+        """Wait, before the program has started; JobError when the task is to end."""
+        if self._woken.wait(seconds) and self._asked_to_end:
+            raise JobError(self._asked_to_end)
 
     def _image(self) -> Image | None:
         image, attempt = self._settings.image, self._attempt

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from jobs.application.job_spec import Settings
 
@@ -47,6 +48,7 @@ class TaskSettings(Settings):
     has_environment   whether a published Python environment lies beside the runner
     parts             of an environment: their paths in HDFS, by the folders that they become
     devices           that the program gets, by their names in the CDI files of its node
+    gpus              that the program has for itself, as boxes.gpus.cards.Wanted; empty for none
     starts_before     of the task, in applications before this one: its starts are counted on
     bound_to          the nodes that alone may have this application, as the task moves; empty for all it may use
     """
@@ -66,5 +68,6 @@ class TaskSettings(Settings):
     has_environment: bool = False
     parts: Mapping[str, str] = field(default_factory=dict)
     devices: Sequence[str] = ()
+    gpus: Mapping[str, Any] = field(default_factory=dict)
     starts_before: int = 0
     bound_to: Sequence[str] = ()

@@ -57,6 +57,7 @@ spec_body = body_model(ns, TaskSpec)
 news_body = body_model(ns, TaskNews)
 progress_body = body_model(ns, TaskProgress)
 task_said = answer_model(ns, Task)
+OF_GPUS = ("gpu_model", "gpu_memory_mb", "gpu_capability")
 tasks_said = answer_model(ns, TaskList)
 token_said = answer_model(ns, TaskToken)
 gone_said = answer_model(ns, GoneTaskList)
@@ -105,6 +106,8 @@ class Tasks(Resource):
             raise InvalidInput("argv[0] is empty", "argv", remedy="name a program")
         if spec.move and not (spec.program and spec.checkpoint):
             raise InvalidInput("a task can move only with a program and a checkpoint", "move", remedy="name both")
+        if not spec.gpus and (asked := [one for one in OF_GPUS if getattr(spec, one) is not None]):
+            raise InvalidInput(f"{asked[0]} is said of GPUs, and it asks for none", asked[0], remedy="give gpus, too")
         return _created(NewTask(lifecycle.new_id(owner, _key()), owner, spec))
 
 

@@ -12,6 +12,10 @@ const LABELS = {
   files: "Folder",
   memory_mb: "Memory in MB",
   vcores: "Cores",
+  gpus: "GPUs",
+  gpu_model: "GPU model",
+  gpu_memory_mb: "GPU memory in MB",
+  gpu_capability: "GPU compute capability",
   not_nodes: "Not on nodes",
 };
 const HINTS = {

@@ -101,9 +101,17 @@ function factsOf(task) {
     ["Queue", spec.queue],
     ["Priority", spec.priority > 0 && String(spec.priority)],
     ["Room", `${spec.memory_mb} MB, ${counted(spec.vcores, "core")}`],
+    ["GPUs", spec.gpus > 0 && gpusText(spec)],
     ["Application", task.application_id],
   ];
   return found.filter(([, value]) => value);
+}
+
+function gpusText(spec) {
+  const memory = spec.gpu_memory_mb && `${spec.gpu_memory_mb} MB`;
+  const capability = spec.gpu_capability && `compute capability ${spec.gpu_capability}`;
+  const said = [spec.gpu_model, memory, capability].filter(Boolean).join(", ");
+  return said ? `${spec.gpus} (${said})` : String(spec.gpus);
 }
 
 /** What the user has asked for, which `again` asks for once more. */

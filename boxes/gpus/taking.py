@@ -1,0 +1,132 @@
+"""Takes GPUs of this machine for a program: those with the most free memory that nobody uses, for it alone.
+
+One process of the machine looks and takes at a time, so that two that want several never hold a part each and wait for
+the rest.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from boxes.box import BoxError
+from boxes.gpus.cards import Card, Wanted, find_mismatch, find_obstacle
+from boxes.gpus.locks import FOLDER, VARIABLE, Locks
+from boxes.gpus.nvidia_smi import list_cards, list_users
+
+WAIT_SECONDS = 300.0
+"""How long to wait for cards that others use: YARN gives a seat as soon as a program that had them has ended."""
+AGAIN_SECONDS = 1.0
+TURN = "nodewise-gpus"
+_MOST_NAMED = 8
+
+
+@dataclass(frozen=True)
+class Taken:
+    """The cards that a program has; `variables` are those of its environment by which it sees them, and no others."""
+
+    cards: tuple[Card, ...] = ()
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """For CUDA, and for what runs programs in containers."""
+        if not self.cards:
+            return {}
+        names = ",".join(card.uuid for card in self.cards)
+        return {"CUDA_VISIBLE_DEVICES": names, "NVIDIA_VISIBLE_DEVICES": names}
+
+    @property
+    def text(self) -> str:
+        """In words."""
+        return ", ".join(f"{card.index} ({card.model})" for card in self.cards)
+
+
+@contextmanager
+def taken(
+    wanted: Wanted,
+    pause: Callable[[float], None] = time.sleep,
+    say: Callable[[str], None] = lambda _: None,
+    seconds: float = WAIT_SECONDS,
+) -> Iterator[Taken]:
+    """The cards that a program has for itself while the block runs, none where none are wanted.
+
+    While too few are free, `say` hears why, and `pause` waits for so many seconds; it raises to give up. BoxError when
+    that takes longer than `seconds`, the machine has no such cards, or they cannot be locked.
+    """
+    if not wanted.count:
+        yield Taken()
+        return
+    with ExitStack() as held:
+        locks = Locks(Path(os.environ.get(VARIABLE, FOLDER)))
+        held.callback(locks.close)
+        yield _Taking(wanted, locks, held).take(pause, say, seconds)
+
+
+class _Taking:
+    """Of one program; what it holds is given back by `held`."""
+
+    def __init__(self, wanted: Wanted, locks: Locks, held: ExitStack) -> None:
+        self._wanted = wanted
+        self._locks = locks
+        self._held = held
+
+    def take(self, pause: Callable[[float], None], say: Callable[[str], None], seconds: float) -> Taken:
+        begun, why, said = time.monotonic(), "", ""
+
+        def wait(pause_seconds: float) -> None:
+            nonlocal said
+            if time.monotonic() - begun > seconds:
+                raise BoxError(
+                    f"its GPUs were not free within {seconds:g} s: {why or 'others are taking theirs'}",
+                    remedy="submit it again once they are, or for other nodes",
+                )
+            if why != said:
+                said = why
+                say(f"waiting for GPUs: {why}")
+            pause(pause_seconds)
+
+        while True:
+            with self._locks.locked(TURN, wait):
+                found, why = self._take_now()
+            if found:
+                return found
+            wait(AGAIN_SECONDS)
+
+    def _take_now(self) -> tuple[Taken | None, str]:
+        """What is wanted, if so many are free, else why not; then nothing is held."""
+        cards, users = list_cards(), list_users()
+        if why := find_obstacle(self._wanted, cards):
+            raise BoxError(why, remedy="ask for fewer GPUs, or for others")
+        will_do = [card for card in cards if not find_mismatch(self._wanted, card)]
+        mine: list[Card] = []
+        reasons: list[str] = []
+        with ExitStack() as locked:
+            for card in sorted(will_do, key=lambda one: (-one.free_mb, one.index)):
+                if why := self._try(card, users.get(card.uuid, ()), locked):
+                    reasons.append(why)
+                    continue
+                mine.append(card)
+                if len(mine) == self._wanted.count:
+                    self._held.enter_context(locked.pop_all())
+                    return Taken(tuple(mine)), ""
+        return None, self._text(len(mine), reasons)
+
+    def _try(self, card: Card, users: Sequence[int], locked: ExitStack) -> str:
+        """Lock a card that nobody uses; why not, "" when it is locked now. Who uses it without a lock is no task."""
+        handle = self._locks.try_to_lock(f"{TURN}.{card.uuid}")
+        if handle is None:
+            return f"a task has GPU {card.index}"
+        if users:
+            os.close(handle)
+            return f"process {users[0]}, which is no task's, uses GPU {card.index}"
+        locked.callback(os.close, handle)
+        return ""
+
+    def _text(self, free: int, reasons: list[str]) -> str:
+        more = len(reasons) - _MOST_NAMED
+        named = [*reasons[:_MOST_NAMED], *([f"{more} more are in use"] if more > 0 else [])]
+        return f"{free or 'none'} of {self._wanted.count} is free, {', '.join(named)}"

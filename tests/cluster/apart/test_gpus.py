@@ -1,0 +1,159 @@
+"""GPUs on a real cluster: YARN counts them, and the node gives a task cards that nobody else uses.
+
+The cards are played, as NVIDIA's tool would tell of them; the collector, the count, the locks and programs are real.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.stage import START_SECONDS
+from hadoop.local import lifecycle, site
+from hadoop.local.lifecycle import Cluster
+from infosvc.wire.records import Kind, Producer
+from infosvc.wire.task_spec import TaskSpec
+from infosvc.wire.tasks import Task, TaskState
+from jobs.submitter.gpu_nodes import CARDS
+from tests.boxes.played_gpus import PlayedGpus, uuid
+from tests.cluster.site import until
+from tests.cluster.task_platform import ROOT, Platform, platform_of
+from tests.recipes.pages import block
+from tests.recipes.shell import Shell
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
+SEES = "import os; print(os.environ['CUDA_VISIBLE_DEVICES'], os.environ['NVIDIA_VISIBLE_DEVICES'], flush=True)\n"
+WAITS = SEES + "import sys, time\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.1)\n"
+
+
+@pytest.fixture(scope="module")
+def gpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlayedGpus]:
+    """Two cards of the machine on which all nodes are."""
+    made = PlayedGpus(tmp_path_factory.mktemp("cards") / "gpus")
+    made.have("Tesla T4, 15360, 100, 7.5", "Tesla T4, 15360, 15000, 7.5")
+    yield made
+    for file in Path("/run/lock").glob(f"nodewise-gpus.{uuid(0)[:-2]}*"):
+        file.unlink()
+
+
+@pytest.fixture(scope="module")
+def cluster(gpus: PlayedGpus, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    home, usual = tmp_path_factory.mktemp("gpus"), site.node_values
+
+    def with_tool(cluster: Cluster, node: str) -> dict[str, object]:
+        found = usual(cluster, node)
+        return found | {"hadoop_container_env": f"{found['hadoop_container_env']},NVIDIA_SMI={gpus.tool}"}
+
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(site, "node_values", with_tool)
+            made = lifecycle.up(home, nodes=2, gpus=(2, 0), ready_seconds=START_SECONDS)
+        yield made
+    finally:
+        lifecycle.down(home)
+
+
+@pytest.fixture(scope="module")
+def platform(cluster: Cluster, gpus: PlayedGpus, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
+    with platform_of(cluster, tmp_path_factory.mktemp("platform")) as made:
+        told = subprocess.run(
+            [ROOT / "collectors" / "scripts" / "gpu_cards.sh"],
+            env=os.environ | gpus.variables,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        made.admin.put_producer(Producer(CARDS, "", 30.0, Kind.PROGRAM))
+        made.admin.put_node(cluster.nodes[0], "127.0.0.1:9")
+        made.admin.put_value(CARDS, cluster.nodes[0], told.strip())
+        yield made
+
+
+def wait_for(platform: Platform, task: Task, state: TaskState) -> None:
+    until(lambda: platform.user.task(task.task_id).state is state)
+
+
+def test_the_page_s_task_gets_the_cards_and_sees_them_by_name(
+    platform: Platform, gpus: PlayedGpus, tmp_path: Path
+) -> None:
+    shell = Shell(tmp_path / "reader", tmp_path / "work", platform.variables)
+    (shell.folder / "src").mkdir()
+    (shell.folder / "src" / "train.py").write_text(SEES)
+
+    said = shell.run(block("task-gpus"))
+
+    ended = platform.ended(said.split()[0])
+    assert (ended.state, ended.node_name) == (TaskState.SUCCEEDED, platform.cluster.nodes[0]), ended.reason
+    names = f"{uuid(1)},{uuid(0)}"  # the one with more free memory comes first
+    assert platform.log(ended.task_id) == f"{names} {names}\n"
+    assert '"model": "Tesla T4"' in said
+    shown = shell.run(f"nodewise task show {ended.task_id}")
+    assert re.search(r"^ *gpus +2 \(T4, 16384 MB, compute capability 7\.5\)", shown, re.MULTILINE)
+    assert "1 (Tesla T4), 0 (Tesla T4)" in shell.run(
+        f"nodewise --home {platform.cluster.home} job report {ended.application_id}"
+    )
+
+
+def test_what_yarn_counts_is_not_given_twice_and_strangers_are_waited_for(
+    platform: Platform, gpus: PlayedGpus, tmp_path: Path
+) -> None:
+    end = tmp_path / "end"
+    gpus.use({1: [4711]})
+    spec = TaskSpec(("python3", "-c", WAITS, str(end)), memory_mb=128, gpus=1)
+    first, second, third = [platform.user.submit_task(spec) for _ in range(3)]
+    order = [first, second, third]
+
+    until(lambda: sorted(platform.user.task(one.task_id).state for one in order) == ["queued", "running", "starting"])
+    found = {platform.user.task(one.task_id).state: platform.user.task(one.task_id) for one in order}
+    assert platform.log(found[TaskState.RUNNING].task_id) == f"{uuid(0)} {uuid(0)}\n"
+    said = "waiting for GPUs: none of 1 is free, process 4711, which is no task's, uses GPU 1, a task has GPU 0"
+    until(lambda: platform.user.task(found[TaskState.STARTING].task_id).reason == said)
+    gpus.use({})
+    wait_for(platform, found[TaskState.STARTING], TaskState.RUNNING)
+    assert platform.user.task(found[TaskState.QUEUED].task_id).state is TaskState.QUEUED
+
+    end.touch()
+    ended = [platform.ended(one.task_id) for one in order]
+    assert [one.state for one in ended] == [TaskState.SUCCEEDED] * 3
+    assert {platform.log(one.task_id) for one in order} <= {f"{name} {name}\n" for name in (uuid(0), uuid(1))}
+
+
+def test_a_task_that_waits_for_cards_stops_when_it_is_asked_to(platform: Platform, gpus: PlayedGpus) -> None:
+    gpus.use({0: [4711], 1: [4711]})
+    task = platform.user.submit_task(TaskSpec(("true",), memory_mb=128, gpus=1))
+    until(lambda: platform.user.task(task.task_id).reason.startswith("waiting for GPUs: none of 1 is free, process "))
+
+    platform.user.stop_task(task.task_id)
+
+    ended = platform.ended(task.task_id)
+    assert (ended.state, ended.reason) == (TaskState.STOPPED, "it was stopped")
+    gpus.use({})
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ({"gpus": 3}, "on {}, YARN counts 2 GPUs, and 3 are asked for: ask for fewer, or for others"),
+        (
+            {"gpus": 1, "gpu_model": "H100"},
+            "on {}, none of its 2 GPUs will do, and 1 is asked for: GPU 0, Tesla T4",
+        ),
+        ({"gpus": 1, "not_nodes": ["{}"]}, "YARN counts no GPUs, and 1 is asked for"),
+    ],
+)
+def test_what_no_node_can_give_fails_at_once(platform: Platform, asked: dict[str, object], why: str) -> None:
+    has = platform.cluster.nodes[0]
+    given = {name: [has] if name == "not_nodes" else value for name, value in asked.items()}
+    task = platform.user.submit_task(TaskSpec(("true",), memory_mb=128, **given))  # type: ignore[arg-type]
+
+    ended = platform.ended(task.task_id)
+
+    assert ended.state is TaskState.FAILED
+    assert why.format(has) in ended.reason
+    assert "none of the nodes that may run it has the GPUs that it asks for" in ended.reason
+    assert platform.applications(task.task_id) == []
