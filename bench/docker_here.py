@@ -90,6 +90,11 @@ class DockerHere:
         """End both, with all boxes, and take away what they left and mounted."""
         self.broker.kill()
         self.broker.communicate()
+        self.stop_docker()
+        os.close(self._claim)
+
+    def stop_docker(self) -> None:
+        """End dockerd with all containers, and take away what they left and mounted."""
         for container in self.containers():
             with suppress(EngineError):  # a guard removes it already
                 self.engine.ask("DELETE", f"/containers/{container}", force="1")
@@ -99,7 +104,6 @@ class DockerHere:
         for mount in sorted((one for one in mounts if one.startswith(f"{self.folder}/")), reverse=True):
             subprocess.run(["umount", "--lazy", mount], check=True)
         shutil.rmtree(self.folder)
-        os.close(self._claim)
 
     def containers(self) -> list[str]:
         """All there are, by id, those that have ended too."""

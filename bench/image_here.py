@@ -7,11 +7,14 @@ import io
 import json
 import subprocess
 import tarfile
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import BinaryIO
 
 PROGRAMS = ("bash", "cat", "dd", "grep", "head", "id", "setsid", "sleep", "touch", "true", "yes")
 PYTHON = Path("/usr/bin/python3").resolve()
-_LEFT_OUT = ("__pycache__", "dist-packages", "test", "idlelib", "ensurepip", "lib2to3", "pydoc_data")
+_COMPILED = "__pycache__"
+_LEFT_OUT = ("dist-packages", "test", "idlelib", "ensurepip", "lib2to3", "pydoc_data")
 
 
 def make_image(archive: Path) -> str:
@@ -41,9 +44,23 @@ def write_archive(archive: Path, configuration: bytes, layers: list[bytes], tags
             write.addfile(found, io.BytesIO(content))
 
 
-def _layer() -> bytes:
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w") as write:
+def find_programs(keeps_compiled: bool = False, users: Iterable[Path] = ()) -> set[Path]:
+    """The files of the programs, with the libraries of this machine that they and the libraries in `users` need.
+
+    With `keeps_compiled`, Python does not have to compile its own modules; the image must then keep times.
+    """
+    programs = [Path("/usr/bin", name) for name in PROGRAMS] + [PYTHON]
+    library = PYTHON.parent.parent / "lib" / PYTHON.name
+    left_out = {*_LEFT_OUT, *([] if keeps_compiled else [_COMPILED])}
+    python = {
+        path for path in library.rglob("*") if path.is_file() and not set(path.relative_to(library).parts) & left_out
+    }
+    return {*programs, *python, *_libraries([*programs, *(path for path in python if path.suffix == ".so"), *users])}
+
+
+def write_layer(sink: BinaryIO, files: Iterable[Path], change: Callable[[tarfile.TarInfo], tarfile.TarInfo]) -> None:
+    """Files of this machine at their places, and the links by which programs find them."""
+    with tarfile.open(fileobj=sink, mode="w") as write:
         for link in ("bin", "lib", "lib64"):
             found = tarfile.TarInfo(link)
             found.type, found.linkname = tarfile.SYMTYPE, f"usr/{link}"
@@ -52,20 +69,21 @@ def _layer() -> bytes:
             found = tarfile.TarInfo(f"usr/bin/{name}")
             found.type, found.linkname = tarfile.SYMTYPE, "bash" if name == "sh" else PYTHON.name
             write.addfile(found)
-        for path in sorted(_files()):
-            write.add(path.resolve(), _in_image(path), recursive=False, filter=_as_root)
+        for path in sorted(files):
+            write.add(path.resolve(), _in_image(path), recursive=False, filter=change)
+
+
+def as_root(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """The file as root's, without a name of this machine's users."""
+    member.uid = member.gid = 0
+    member.uname = member.gname = ""
+    return member
+
+
+def _layer() -> bytes:
+    made = io.BytesIO()
+    write_layer(made, find_programs(), _timeless)
     return made.getvalue()
-
-
-def _files() -> set[Path]:
-    programs = [Path("/usr/bin", name) for name in PROGRAMS] + [PYTHON]
-    library = PYTHON.parent.parent / "lib" / PYTHON.name
-    python = {
-        path
-        for path in library.rglob("*")
-        if path.is_file() and not set(path.relative_to(library).parts) & set(_LEFT_OUT)
-    }
-    return {*programs, *python, *_libraries(programs + [path for path in python if path.suffix == ".so"])}
 
 
 def _libraries(programs: list[Path]) -> set[Path]:
@@ -81,6 +99,6 @@ def _in_image(path: Path) -> str:
     return (name if name.startswith("/usr/") else f"/usr{name}").lstrip("/")
 
 
-def _as_root(member: tarfile.TarInfo) -> tarfile.TarInfo:
+def _timeless(member: tarfile.TarInfo) -> tarfile.TarInfo:
     member.uid = member.gid = member.mtime = 0
     return member

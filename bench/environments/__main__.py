@@ -1,0 +1,144 @@
+"""`scripts/bench environments`: brings the same packages to nodes in several ways in turns, and times each phase."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bench.environments import total
+from bench.environments.content import MXNET, NUMPY
+from bench.environments.pieces import PIECES, Found, Place
+from bench.environments.scene import REGISTRY, has_registry, scene
+from bench.info import machine
+from bench.info.errors import BenchError
+from bench.kept import RESULTS, tell
+from bench.parts import Part, PartType, describe_commit, read_parts
+from bench.programs import output as output_of
+from hadoop.client.jars import JARS
+from hadoop.errors import HadoopError
+
+NODES, QUICK_NODES = 4, 2
+DIRTY = "-dirty"
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--part", type=PartType(), default="1/1", help=f"Only this part: 3/{len(PIECES)} is one of {len(PIECES)}."
+)
+@click.option("--only", "names", multiple=True, type=click.Choice([*PIECES]), help="Only these.  [default: all]")
+@click.option("--seed", type=int, default=1, show_default=True, help="Of the order of the ways in each round.")
+@click.option("--rounds", type=click.IntRange(1), help="How often each.  [default: what ten minutes allow]")
+@click.option("--quick", is_flag=True, help="One package, two nodes, one round: shows that it works, measures nothing.")
+@click.option("--sum", "commits", metavar="COMMITS", help="Sum up the kept parts of a range of commits: A..B, or HEAD.")
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for the results.  [default: bench/results; with --only, --rounds or --quick nothing is kept]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def main(
+    part: Part,
+    names: tuple[str, ...],
+    seed: int,
+    rounds: int | None,
+    quick: bool,
+    commits: str | None,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Measure how soon a program begins in an environment that its node has to fetch, and in one that it has.
+
+    The worker's packages come to a node as an environment of `env make`, which is mounted; as one of `env publish`,
+    which YARN unpacks; by uv from a package index; and as an image, by `docker load` and, where Debian's
+    docker-registry is installed, by `docker pull`. Whatever sends them has a network card of 1000 or 100 Mbit/s.
+
+    It takes an hour: each of the parts N/6 takes ten minutes. Nothing else should run meanwhile. It needs root, for
+    Docker and for a network of its own.
+
+    \b
+    Examples:
+      scripts/bench environments --part 1/6
+      scripts/bench environments --only cached --rounds 3
+      scripts/bench environments --sum HEAD
+    """
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that everything that was started is ended
+    is_kept = not (names or rounds or quick)
+    try:
+        if commits:
+            sys.exit(_tell_sum(read_parts(output or RESULTS, "environments", commits), commits, as_json))
+        if is_kept and describe_commit().endswith(DIRTY):
+            raise BenchError("files differ from the commit, so nobody could tell what was measured: commit them first")
+        record = _measure(part, part.take(names or [*PIECES]), seed, 1 if quick else rounds, quick)
+    except (BenchError, HadoopError) as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(1)
+    text = total.markdown([record], record["date"])
+    tell("environments", record, text, as_json, output or (RESULTS if is_kept else None))
+    sys.exit(bool(record["failed"]))
+
+
+def _measure(part: Part, chosen: Sequence[str], seed: int, rounds: int | None, quick: bool) -> dict[str, Any]:
+    commit, since, began = describe_commit(), machine.Since(), time.monotonic()
+    readings: dict[str, Found] = {}
+    failed: dict[str, str] = {}
+    with scene(NUMPY if quick else MXNET, QUICK_NODES if quick else NODES, _say) as made:
+        for name in chosen:
+            _say(name)
+            chance = random.Random(f"{seed}/{name}")  # noqa: S311 - an experiment that can be repeated
+            try:
+                readings[name] = PIECES[name](Place(made, chance, rounds, _say))
+            except BenchError as error:
+                failed[name] = str(error)
+                _say(f"{name} is not measured: {error}")
+        sizes, nodes = dict(made.sizes), len(made.nodes)
+    return since.heading(RESULTS, _versions()) | {
+        "commit": commit,
+        "seed": seed,
+        "part": part,
+        "on": "local",
+        "pieces": list(chosen),
+        "nodes": nodes,
+        "sizes": sizes,
+        "seconds": time.monotonic() - began,
+        "readings": readings,
+        "failed": failed,
+    }
+
+
+def _versions() -> dict[str, str]:
+    uv = [str(Path(sys.executable).with_name("uv")), "--version"]
+    found = {"uv": _version(uv), "Docker": _version(["dockerd", "--version"])}
+    if has_registry():
+        found[REGISTRY] = _version([REGISTRY, "--version"])
+    return machine.ours() | machine.hadoop(JARS) | found
+
+
+def _version(argv: Sequence[str]) -> str:
+    found = re.search(r"\d+(\.\d+)+\S*", output_of(argv, argv[0]))
+    return found[0].rstrip(",") if found else ""
+
+
+def _tell_sum(records: total.Records, commits: str, as_json: bool) -> bool:
+    """Print it, and tell whether a goal is missed."""
+    missing = total.find_missing_goals(records)
+    told = {"values": total.values(records), "missing": missing}
+    title = f"{len(records)} parts at {commits}"
+    click.echo(json.dumps(told, indent=1) if as_json else total.markdown(records, title))
+    return bool(missing)
+
+
+def _say(text: str) -> None:
+    click.echo(f"{time.strftime('%H:%M:%S')} {text}", err=True)
+
+
+if __name__ == "__main__":
+    main()

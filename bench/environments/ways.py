@@ -1,0 +1,145 @@
+"""The ways by which packages come to a node: what YARN lays there, steps before the program, and how it is started."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.environments.image import AT, docker
+from bench.environments.scene import ARCHIVE, LOADED, PULLED, Scene, has_registry, index_url
+from jobs.application.environments import laid
+from jobs.application.environments.store import ARCHIVE_NAME, python_in
+
+FETCH, LAY_OUT, BOTH = "fetch", "lay_out", "fetch_and_lay_out"
+"""Phases before a program is started; BOTH where a way does the one while it does the other."""
+IMAGE_FILE = "image.tar.gz"
+
+Words = Sequence[str]
+Step = tuple[str, Words]
+"""A phase, and what is run in it."""
+
+
+def _no_files(_scene: Scene) -> Mapping[str, str]:
+    return {}
+
+
+def _no_steps(_scene: Scene, _node: str) -> Sequence[Step]:
+    return ()
+
+
+def _forget_nothing(_scene: Scene, _node: str) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Way:
+    """`localised` is the phase that YARN's part of it is; `forget` has a node lose all of it."""
+
+    name: str
+    start: Callable[[Scene, str, Words], Words]
+    localised: str = ""
+    shared: Callable[[Scene], Mapping[str, str]] = _no_files
+    archives: Callable[[Scene], Mapping[str, str]] = _no_files
+    steps: Callable[[Scene, str], Sequence[Step]] = _no_steps
+    forget: Callable[[Scene, str], None] = _forget_nothing
+    is_here: Callable[[], bool] = lambda: True
+
+
+def _start_ours(scene: Scene, _node: str, words: Words) -> Words:
+    return laid.python_argv(scene.parts, "", words)
+
+
+def _forget_ours(scene: Scene, _node: str) -> None:
+    for path in scene.parts.values():
+        scene.submitter.ask("freshen", path)
+
+
+def _start_archive(_scene: Scene, _node: str, words: Words) -> Words:
+    return [python_in(), *words]
+
+
+def _forget_archive(scene: Scene, _node: str) -> None:
+    scene.submitter.ask("freshen", scene.archive)
+
+
+def _start_folder(scene: Scene, _node: str, words: Words) -> Words:
+    return [str(scene.tree / "bin" / "python"), *words]
+
+
+def _uv_steps(scene: Scene, node: str) -> Sequence[Step]:
+    uv, folder = str(Path(sys.executable).with_name("uv")), scene.folder(node)
+    cache = ["--cache-dir", str(folder / "cache"), "--quiet", "--no-config"]
+    python = str(folder / "venv" / "bin" / "python")
+    options = ["--require-hashes", "--compile-bytecode", "--default-index", index_url(), "--python", python]
+    return (
+        (BOTH, [uv, "venv", *cache, "--no-project", "--python", "/usr/bin/python3.11", str(folder / "venv")]),
+        (BOTH, [uv, "pip", "sync", *cache, *options, str(scene.lock)]),
+    )
+
+
+def _start_uv(scene: Scene, node: str, words: Words) -> Words:
+    return [str(scene.folder(node) / "venv" / "bin" / "python"), *words]
+
+
+def _forget_venv(scene: Scene, node: str) -> None:
+    shutil.rmtree(scene.folder(node) / "venv", ignore_errors=True)
+
+
+def _forget_uv(scene: Scene, node: str) -> None:
+    _forget_venv(scene, node)
+    shutil.rmtree(scene.folder(node) / "cache", ignore_errors=True)
+
+
+def _docker_argv(scene: Scene, node: str, *words: str) -> Words:
+    return [shutil.which("docker") or "docker", "--host", f"unix://{scene.dockers[node].docker}", *words]
+
+
+def _run_image(image: str) -> Callable[[Scene, str, Words], Words]:
+    def start(scene: Scene, node: str, words: Words) -> Words:
+        volume = f"{scene.scratch}:{scene.scratch}"
+        options = ["--rm", "--network", "host", "--volume", volume]
+        return _docker_argv(scene, node, "run", *options, image, f"/{AT}/bin/python", *words)
+
+    return start
+
+
+def _load_steps(scene: Scene, node: str) -> Sequence[Step]:
+    return ((LAY_OUT, _docker_argv(scene, node, "load", "--quiet", "--input", IMAGE_FILE)),)
+
+
+def _pull_steps(scene: Scene, node: str) -> Sequence[Step]:
+    return ((BOTH, _docker_argv(scene, node, "pull", "--quiet", PULLED)),)
+
+
+def _forget_images(scene: Scene, node: str) -> None:
+    docker(scene.dockers[node].docker, "image", "prune", "--all", "--force")
+
+
+def _forget_archive_of_image(scene: Scene, node: str) -> None:
+    scene.submitter.ask("freshen", ARCHIVE)
+    _forget_images(scene, node)
+
+
+OURS = Way("ours", _start_ours, FETCH, shared=lambda scene: laid.shared(scene.parts), forget=_forget_ours)
+TAR = Way("tar.gz", _start_archive, BOTH, archives=lambda scene: {ARCHIVE_NAME: scene.archive}, forget=_forget_archive)
+UV = Way("uv", _start_uv, steps=_uv_steps, forget=_forget_uv)
+UV_WARM = Way("uv, its cache warm", _start_uv, steps=_uv_steps, forget=_forget_venv)
+LOAD = Way(
+    "docker load",
+    _run_image(LOADED),
+    FETCH,
+    shared=lambda _scene: {IMAGE_FILE: ARCHIVE},
+    steps=_load_steps,
+    forget=_forget_archive_of_image,
+)
+PULL = Way("docker pull", _run_image(PULLED), steps=_pull_steps, forget=_forget_images, is_here=has_registry)
+DOCKER = Way("docker", _run_image(LOADED))
+"""Its image is on the node already."""
+PLAIN = Way("plain folder", _start_folder)
+"""The packages have been on the node's disk before: the least that anything can take."""
+COLD = (OURS, TAR, LOAD, PULL, UV)
+CACHED = (PLAIN, OURS, TAR, DOCKER, UV_WARM)
+SHARED = (PLAIN, OURS, TAR, DOCKER)
