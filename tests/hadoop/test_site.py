@@ -54,8 +54,10 @@ def test_every_address_is_the_clusters_own(cluster: Cluster) -> None:
         assert outside == set()
 
 
-def test_containers_carry_the_clusters_marker(cluster: Cluster) -> None:
-    assert _node(cluster, "yarn-site.xml")["yarn.nodemanager.admin-env"] == f"NODEWISE_CLUSTER={cluster.id}"
+def test_containers_carry_the_clusters_marker_and_find_the_mounter_of_their_node(cluster: Cluster) -> None:
+    mounts = cluster.home / "cluster" / "nodes" / "2" / "mounts"
+    told = f"NODEWISE_CLUSTER={cluster.id},NODEWISE_MOUNTS={mounts}"
+    assert _node(cluster, "yarn-site.xml")["yarn.nodemanager.admin-env"] == told
 
 
 def test_a_client_gives_up_sooner_than_a_node(cluster: Cluster) -> None:
