@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bench.environments.image import AT, docker
 from bench.environments.scene import ARCHIVE, LOADED, PULLED, Scene, has_registry, index_url
+from boxes.mounts.place import PLACE
 from jobs.application.environments import laid
 from jobs.application.environments.store import ARCHIVE_NAME, python_in
 
@@ -50,6 +51,10 @@ class Way:
 
 def _start_ours(scene: Scene, _node: str, words: Words) -> Words:
     return laid.python_argv(scene.parts, "", words)
+
+
+def _start_alone(scene: Scene, node: str, words: Words) -> Words:
+    return ["/usr/bin/env", f"{PLACE}=/nowhere", *_start_ours(scene, node, words)]
 
 
 def _forget_ours(scene: Scene, _node: str) -> None:
@@ -124,6 +129,8 @@ def _forget_archive_of_image(scene: Scene, node: str) -> None:
 
 
 OURS = Way("ours", _start_ours, FETCH, shared=lambda scene: laid.shared(scene.parts), forget=_forget_ours)
+ALONE = Way("ours, without the mounter", _start_alone, FETCH, shared=lambda scene: laid.shared(scene.parts))
+"""Each program has a mount of its own."""
 TAR = Way("tar.gz", _start_archive, BOTH, archives=lambda scene: {ARCHIVE_NAME: scene.archive}, forget=_forget_archive)
 UV = Way("uv", _start_uv, steps=_uv_steps, forget=_forget_uv)
 UV_WARM = Way("uv, its cache warm", _start_uv, steps=_uv_steps, forget=_forget_venv)
@@ -141,5 +148,5 @@ DOCKER = Way("docker", _run_image(LOADED))
 PLAIN = Way("plain folder", _start_folder)
 """The packages have been on the node's disk before: the least that anything can take."""
 COLD = (OURS, TAR, LOAD, PULL, UV)
-CACHED = (PLAIN, OURS, TAR, DOCKER, UV_WARM)
-SHARED = (PLAIN, OURS, TAR, DOCKER)
+CACHED = (PLAIN, OURS, ALONE, TAR, DOCKER, UV_WARM)
+SHARED = (PLAIN, OURS, ALONE, TAR, DOCKER)

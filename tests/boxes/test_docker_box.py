@@ -201,7 +201,7 @@ def test_an_owner_that_is_killed_while_docker_stands_still_leaves_nothing(docker
     from tests.boxes.test_boxes import OWNER, ROOT
 
     script = "trap '' TERM; (setsid sleep 3600.25 &) ; echo ready; while :; do sleep 0.1; done"
-    words = ["python3", "-c", OWNER, "docker", str(tmp_path), docker.image, "bash", "-c", script]
+    words = ["python3", "-c", OWNER, "docker", str(tmp_path), docker.image, "", "bash", "-c", script]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(words, stdout=subprocess.PIPE, env=environment) as owner:
         assert owner.stdout and owner.stdout.readline() == b"ready\n"
