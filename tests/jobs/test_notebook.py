@@ -305,6 +305,6 @@ def test_a_tunnel_that_ends_as_jupyter_is_asked_is_opened_again(site: Site) -> N
         assert passage._tunnel
         passage._tunnel._end._stop()  # it is over, and whoever reads it does not know yet
 
-        assert _why_silent(passage) == ""
+        assert _why_silent(passage) in ("", None), "None where its reader was quick, and has opened another"
         passage._tunnel.close()
         until(lambda: _why_silent(passage) is None)
