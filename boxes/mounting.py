@@ -32,12 +32,13 @@ from boxes.showing import Shown, find_devices, show, show_folder
 
 _BEGIN = """
 trap "" TERM
-NODEWISE_OUTER=$$ exec /usr/bin/unshare --user --map-root-user --pid --fork --kill-child /bin/sh -c "$@"
+NODEWISE_OUTER=$$ exec /usr/bin/unshare --user --map-root-user --mount --pid --fork --kill-child /bin/sh -c "$@"
 """
 _FIRST = """
 read -r _ _ _ NODEWISE_OWNER _ < /proc/self/stat
 [ "$NODEWISE_OWNER" = "$NODEWISE_OUTER" ] || exit 125 # it was killed before we asked the kernel to be told
 unset NODEWISE_OUTER NODEWISE_OWNER
+/bin/mount -t proc proc /proc || exit 125 # bwrap looks there for its child
 exec /usr/bin/bwrap "$@"
 """
 """The first process of the outer namespace, which all others end with. bwrap itself can be left behind for ever.
@@ -50,7 +51,6 @@ while [ "$1" != -- ]; do
   [ "$3" = - ] || eval "exec $3<&-"
   shift 3
 done; shift
-/bin/mount -t proc proc /proc || exit 125
 exec "$@"
 """
 """Of each part the file, the folder, and the descriptor of a mount if there is one; then what to run.

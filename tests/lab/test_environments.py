@@ -44,7 +44,7 @@ def test_a_task_sees_its_packages_and_leaves_no_mount_but_the_shared_one(made: s
 
     assert printed == "/opt/env True\n"
     assert lab.run(node, ["sh", "-c", "pgrep -c squashfuse || true"]).strip() == "1"
-    lab.run(node, ["systemctl", "restart", "nodewise-mounts"])
+    lab.run(node, ["sudo", "systemctl", "restart", "nodewise-mounts"])
     until(lambda: lab.run(node, ["sh", "-c", "pgrep -c squashfuse || true"]).strip() == "0", 30)
 
 
