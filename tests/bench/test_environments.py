@@ -115,12 +115,15 @@ def test_goals_follow_from_bytes_bandwidth_and_other_ways() -> None:
 
 
 def test_what_is_cached_is_compared_with_a_folder_that_was_there() -> None:
-    ours = {"start": 0.07, "ready": 0.16, "import": 1.4}
-    part = record(cached={"ours": ours, "plain folder": {"start": 0.02, "ready": 0.02, "import": 1.0}})
+    ours = {"start": 0.07, "ready": 0.16, "import": 1.2}
+    alone = {"start": 0.07, "ready": 0.15, "import": 1.4}
+    plain = {"start": 0.02, "ready": 0.02, "import": 1.0}
+    part = record(cached={"ours": ours, "ours, without the mounter": alone, "plain folder": plain})
 
     missing = total.find_missing_goals([part])
 
     assert "not reached: ours, cached: seconds until the first line beyond a plain folder: 0.14, not <= 0.1" in missing
+    assert "not reached: import from the mount of the node: times a plain folder: 1.20, not <= 1.1" in missing
     assert not [one for one in missing if "fresh mount" in one]
 
 
