@@ -5,23 +5,11 @@ from __future__ import annotations
 import doctest
 import re
 from importlib import import_module
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-ROOMS = [
-    "nodewise",
-    "infosvc",
-    "collectors",
-    "locality",
-    "hadoop",
-    "boxes",
-    "environments",
-    "learning",
-    "jobs",
-    "bench",
-]
+from tests.rooms import ROOMS, ROOT
+
 OF_WORKERS = ("cv2", "hdfs_native", "mxnet", "onnx", "onnxruntime", "simplejpeg", "torch")
 """Packages that only the worker's environment has."""
 

@@ -13,20 +13,8 @@ import click
 import pytest
 
 from nodewise.__main__ import cli
+from tests.rooms import ROOMS, ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
-ROOMS = [
-    "nodewise",
-    "infosvc",
-    "collectors",
-    "locality",
-    "hadoop",
-    "boxes",
-    "environments",
-    "learning",
-    "jobs",
-    "bench",
-]
 SCHEDULER = ("locality", "jobs/application", "jobs/itemwork", "jobs/kinds")
 ERRORS = ("EnvError", "HadoopError", "InfoError", "JobError", "PlanError")
 """Their remedy is a field."""

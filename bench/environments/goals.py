@@ -80,6 +80,20 @@ def _of_plain(way: str) -> Callable[[Found, Sizes], float]:
     return lambda found, _: middle(found, "cached", way, "import") / middle(found, "cached", PLAIN.name, "import")
 
 
+def _of_others(piece: str, where: str, ways: Sequence[str]) -> list[Goal]:
+    """Twice as soon as each of these ways, at each bandwidth."""
+    return [
+        Goal(
+            f"{piece}-{megabits}",
+            f"{way}, {where} at {megabits} Mbit/s: times ours",
+            _times_ours(f"{piece}-{megabits}", way),
+            least=2.0,
+        )
+        for megabits in BANDWIDTHS
+        for way in ways
+    ]
+
+
 GOALS = (
     *(
         Goal(
@@ -90,16 +104,7 @@ GOALS = (
         )
         for megabits in BANDWIDTHS
     ),
-    *(
-        Goal(
-            f"cold-{megabits}",
-            f"{way}, one node at {megabits} Mbit/s: times ours",
-            _times_ours(f"cold-{megabits}", way),
-            least=2.0,
-        )
-        for megabits in BANDWIDTHS
-        for way in (TAR.name, LOAD.name, PULL.name)
-    ),
+    *_of_others("cold", "one node", (TAR.name, LOAD.name, PULL.name)),
     *(
         Goal(
             f"four-{megabits}",
@@ -109,16 +114,7 @@ GOALS = (
         )
         for megabits in BANDWIDTHS
     ),
-    *(
-        Goal(
-            f"four-{megabits}",
-            f"{way}, four nodes at once at {megabits} Mbit/s: times ours",
-            _times_ours(f"four-{megabits}", way),
-            least=2.0,
-        )
-        for megabits in BANDWIDTHS
-        for way in (LOAD.name, PULL.name)
-    ),
+    *_of_others("four", "four nodes at once", (LOAD.name, PULL.name)),
     Goal("cached", "ours, cached: seconds until the first line beyond a plain folder", _more_than_plain, most=0.1),
     Goal("cached", "import from the mount of the node: times a plain folder", _of_plain(OURS.name), most=1.1),
     Goal("cached", "import from a fresh mount: times a plain folder", _of_plain(ALONE.name), most=1.5),

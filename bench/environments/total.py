@@ -9,6 +9,7 @@ from typing import Any
 from bench.environments.goals import GOALS, NOT_MEASURED, Found, Missing
 from bench.environments.pieces import PIECES
 from bench.environments.ways import BOTH, CACHED, COLD, FETCH, LAY_OUT, OURS, SHARED
+from bench.table_rows import write_head, write_row
 
 Records = Sequence[Mapping[str, Any]]
 SECONDS_HEAD = ("way", "fetch", "lay out", "start", "ready", "ready / ours", "import", "again", "first step", "rounds")
@@ -34,10 +35,11 @@ def sizes(records: Records) -> dict[str, float]:
 
 def values(records: Records) -> dict[str, float]:
     """What was found for each goal that was measured."""
+    readings, bytes_of = gather(records), sizes(records)
     found = {}
     for goal in GOALS:
         try:
-            found[goal.text] = goal.value(gather(records), sizes(records))
+            found[goal.text] = goal.value(readings, bytes_of)
         except Missing:
             continue
     return found
@@ -74,7 +76,7 @@ def _sizes_told(records: Records) -> list[str]:
 
 def _seconds(found: Found, piece: str) -> list[str]:
     order = dict.fromkeys(way.name for way in (*COLD, *CACHED))
-    return [*_head(SECONDS_HEAD), *(_seconds_line(found[piece], way) for way in order if way in found[piece])]
+    return [*write_head(SECONDS_HEAD), *(_seconds_line(found[piece], way) for way in order if way in found[piece])]
 
 
 def _seconds_line(ways: Mapping[str, Mapping[str, Sequence[float]]], way: str) -> str:
@@ -87,25 +89,27 @@ def _seconds_line(ways: Mapping[str, Mapping[str, Sequence[float]]], way: str) -
     ours = ways.get(OURS.name)
     ratio = f"{median(phases['ready']) / median(ours['ready']):.2f}" if ours else ""
     cells = [way, both, cell(LAY_OUT), cell("start"), cell("ready"), ratio, cell("import"), cell("import_again")]
-    return _row([*cells, cell("step"), str(len(phases["ready"]))])
+    return write_row([*cells, cell("step"), str(len(phases["ready"]))])
 
 
 def _memory(found: Found) -> list[str]:
-    lines = _head(BYTES_HEAD)
+    lines = write_head(BYTES_HEAD)
     for way in (one.name for one in SHARED if one.name in found[MEMORY]):
         phases = found[MEMORY][way]
         cells = [f"{median(phases[name]) / 1e6:,.0f} MB" for name in ("one", "one_more")]
-        lines.append(_row([way, *cells, str(len(phases["one"]))]))
+        lines.append(write_row([way, *cells, str(len(phases["one"]))]))
     return lines
 
 
 def _goals(records: Records) -> list[str]:
     known = values(records)
-    lines = _head(("goal", "must be", "found", "reached"))
+    lines = write_head(("goal", "must be", "found", "reached"))
     for goal in GOALS:
         if goal.text in known:
             value = known[goal.text]
-            lines.append(_row([goal.text, goal.asked, f"{value:.2f}", "yes" if goal.is_reached(value) else "**no**"]))
+            lines.append(
+                write_row([goal.text, goal.asked, f"{value:.2f}", "yes" if goal.is_reached(value) else "**no**"])
+            )
     return lines
 
 
@@ -122,11 +126,3 @@ def _scene(record: Mapping[str, Any]) -> str:
 
 def _text(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds >= 10 else f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1e3:.0f} ms"
-
-
-def _head(cells: Sequence[str]) -> list[str]:
-    return [_row(cells), _row(["---"] * len(cells))]
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"

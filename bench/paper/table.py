@@ -8,6 +8,7 @@ from typing import Any
 
 from bench.paper.figures import Run, Target, beside_best, good_runs, middle, moved_ratio, targets
 from bench.paper.methods import TITLES
+from bench.table_rows import write_row
 from jobs.reports.texts import bytes_text
 
 FOUND = {
@@ -62,13 +63,13 @@ def _scene(scene: Mapping[str, Any]) -> list[str]:
         left = f"{loaded / idle:.0%}" if idle and loaded else ""
         cells = [name, f"{scene['wanted'][name]:.0%}", f"{scene['percent'][name]} %"]
         cells += [_number("{:.1f}", idle), _number("{:.1f}", loaded), left]
-        lines.append(_row([*cells, _number("{:.1f}", scene["taught"].get(name))]))
+        lines.append(write_row([*cells, _number("{:.1f}", scene["taught"].get(name))]))
     return lines
 
 
 def _target(one: Target) -> str:
     said = "not measured" if one.reached is None else "yes" if one.reached else "no"
-    return _row([one.title, one.must, one.found or "", said])
+    return write_row([one.title, one.must, one.found or "", said])
 
 
 def _methods(runs: Sequence[Run]) -> list[str]:
@@ -91,7 +92,7 @@ def _methods(runs: Sequence[Run]) -> list[str]:
             _median(runs, method, "locality_ratio", "{:.1%}".format),
             FOUND.get(method, ""),
         ]
-        lines.append(_row(cells))
+        lines.append(write_row(cells))
     return lines
 
 
@@ -103,7 +104,7 @@ def _nodes(runs: Sequence[Run], names: Sequence[str]) -> list[str]:
     ]
     for method, title in TITLES.items():
         if good_runs(runs, method):
-            lines.append(_row([title, *(_node(runs, method, name) for name in names)]))
+            lines.append(write_row([title, *(_node(runs, method, name) for name in names)]))
     return lines
 
 
@@ -134,7 +135,3 @@ def _ratio(value: float | None) -> str:
 
 def _number(form: str, value: float | None) -> str:
     return "" if value is None else form.format(value)
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"

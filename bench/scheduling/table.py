@@ -8,6 +8,7 @@ from statistics import median
 from typing import Any
 
 from bench.info.figures import MS, Figure, quantile
+from bench.table_rows import write_head, write_row
 
 Trial = dict[str, Any]
 LEAST_RATIO = 0.95
@@ -91,7 +92,7 @@ def markdown(record: dict[str, Any]) -> str:
     """The table with what it was measured on."""
     head = ("figure", "must reach", "stock", "plug-in", "plug-in / stock", "of all rounds", "reached")
     lines = [_cells(row, found) for row, found in zip(ROWS, record["figures"], strict=True)]
-    table = [_line(head), _line(["---"] * len(head)), *map(_line, lines)]
+    table = [*write_head(head), *map(write_row, lines)]
     return "\n".join([f"# Scheduling, {record['date']}", "", _machine_line(record), "", *table, ""])
 
 
@@ -102,10 +103,6 @@ def _cells(row: Row, found: dict[str, Any]) -> list[str]:
     values = ["" if found[side] is None else figure.text_of(found[side]) for side in ("stock", "plugin")]
     beside = [f"{found['ratio']:.1%}", f"{min(ratios):.1%} to {max(ratios):.1%}"] if ratios else ["", ""]
     return [figure.text, asked, *values, *beside, {True: "yes", False: "**no**", None: ""}[found["met"]]]
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
 
 
 def _machine_line(record: dict[str, Any]) -> str:

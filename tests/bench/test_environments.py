@@ -25,6 +25,7 @@ from bench.environments.run import localised_seconds
 from bench.environments.scene import REGISTRY
 from bench.environments.ways import BOTH, COLD, OURS
 from bench.info.errors import BenchError
+from tests.command_lines import command_line
 
 ROOT = Path(__file__).resolve().parents[2]
 NODE_LOG = """\
@@ -64,14 +65,7 @@ def test_a_quick_run_measures_all_ways_and_leaves_nothing(temporary: Path, tmp_p
     (kept,) = (tmp_path / "results").glob("environments-*.md")
     assert kept.read_text() == total.markdown([record], record["date"])
     assert list(temporary.iterdir()) == []
-    assert [one for one in psutil.process_iter() if str(temporary) in " ".join(words_of(one))] == []
-
-
-def words_of(process: psutil.Process) -> list[str]:
-    try:
-        return process.cmdline()
-    except psutil.Error:
-        return []
+    assert [one for one in psutil.process_iter() if str(temporary) in " ".join(command_line(one))] == []
 
 
 def record(**pieces: dict[str, dict[str, float]]) -> dict[str, Any]:
