@@ -16,11 +16,14 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeE
 from rich.table import Column, Table
 
 from hadoop.client.filesystem import FileSystem
+from infosvc.wire.service_options import ServiceAddress
 from jobs.application.environments import store
 from jobs.application.environments.archive import contents, pack_file
 from jobs.application.package import ROOT
-from jobs.commands import made_environments
+from jobs.commands import made_environments, warmed_environments
 from jobs.commands.options import console, filesystem_of, hadoop_options, progress_console, show
+from jobs.commands.request_options import access
+from jobs.commands.service_options import service_options
 
 _folder = click.argument("folder", default=f"hdfs://{store.FOLDER}")
 
@@ -50,6 +53,7 @@ def env() -> None:
 
 for command in (made_environments.make_, made_environments.show_, made_environments.fit_, made_environments.verify):
     env.add_command(command)
+env.add_command(warmed_environments.warm)
 
 
 @env.command()
@@ -120,10 +124,11 @@ def pack(file: Path, source: Path, lock: Path | None, as_json: bool) -> None:
 @env.command("list")
 @_folder
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@service_options
 @hadoop_options
 @click.pass_obj
-def list_(home: Path, /, folder: str, as_json: bool, **hadoop: Any) -> None:
-    """List the environments in HDFS, those that were made as NAME@VERSION.
+def list_(home: Path, /, folder: str, as_json: bool, service: ServiceAddress, **hadoop: Any) -> None:
+    """List the environments in HDFS, those that were made as NAME@VERSION with the nodes that have them already.
 
     \b
     Example:
@@ -131,13 +136,13 @@ def list_(home: Path, /, folder: str, as_json: bool, **hadoop: Any) -> None:
     """
     filesystem = filesystem_of(home, hadoop)
     found = store.list_published(filesystem, _plain(filesystem, folder))
-    made = made_environments.list_made(filesystem, _plain(filesystem, folder))
-    table = Table(Column("environment", overflow="fold"), "size", "published", "latest")
+    made = made_environments.list_made(filesystem, _plain(filesystem, folder), access(home, service).client())
+    table = Table(Column("environment", overflow="fold"), "size", "published", "latest", Column("on", overflow="fold"))
     for one in made:
-        table.add_row(one["name"], decimal(one["size_bytes"]), _moment(one["published_at"]), "")
+        table.add_row(one["name"], decimal(one["size_bytes"]), _moment(one["published_at"]), "", _on(one["nodes"]))
     for published in found:
         is_latest = "yes" if published.latest else ""
-        table.add_row(published.path, decimal(published.size_bytes), _moment(published.published_at), is_latest)
+        table.add_row(published.path, decimal(published.size_bytes), _moment(published.published_at), is_latest, "")
     show(as_json, [*made, *(asdict(one) for one in found)], table)
 
 
@@ -159,6 +164,10 @@ def rm(home: Path, /, name: str, folder: str, **hadoop: Any) -> None:
     remove = store.remove if store.is_published(name) else made_environments.remove
     removed = remove(filesystem, name, plain)
     console.print(f"{removed} removed")
+
+
+def _on(nodes: list[str] | None) -> str:
+    return "not known" if nodes is None else ", ".join(nodes) or "no node"
 
 
 def _moment(seconds: float) -> str:

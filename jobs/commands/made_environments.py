@@ -18,10 +18,14 @@ from environments.errors import EnvError
 from environments.fit import find_newest_fitting, fit
 from environments.make import Asked, make
 from environments.manifest import Manifest, needs
+from environments.ready import find_warm
 from environments.reference import Reference
 from environments.store import Store
 from hadoop.client.filesystem import FileSystem
+from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import InfoError
 from infosvc.wire.service_options import ServiceAddress
+from jobs.application.environments.cached import find_all_ready, tell_cached
 from jobs.application.environments.unfit import tell_nodes
 from jobs.commands.options import console, filesystem_of, hadoop_options, progress_console, show
 from jobs.commands.request_options import access
@@ -83,7 +87,7 @@ def make_(
       nodewise env make onnx --version 1.32 --package onnxruntime==1.32.0
       nodewise env make torch --version 1.13 --requirements lock.txt
     """
-    with _refusals():
+    with refusals():
         wanted = needs(cuda, driver, cpu_flags)
         asked = replace(_asked(name, version, packages, requirements, lock), requires=wanted)
         begun = time.monotonic()
@@ -109,7 +113,7 @@ def show_(home: Path, /, name: str, prints_lock: bool, as_json: bool, **hadoop: 
       nodewise env show onnx@1.32
       nodewise env show onnx@1.32 --lock > onnx.lock
     """
-    with _refusals():
+    with refusals():
         manifest = Store(filesystem_of(home, hadoop)).find(Reference.parse(name))
     if prints_lock:
         click.echo(locking.write(manifest.packages), nl=False)
@@ -132,7 +136,7 @@ def verify(home: Path, /, name: str, as_json: bool, **hadoop: Any) -> None:
     Example:
       nodewise env verify onnx@1.32
     """
-    with _refusals():
+    with refusals():
         store = Store(filesystem_of(home, hadoop))
         manifest = store.find(Reference.parse(name))
         damaged = store.find_damaged(manifest)
@@ -148,29 +152,36 @@ def verify(home: Path, /, name: str, as_json: bool, **hadoop: Any) -> None:
 @hadoop_options
 @click.pass_obj
 def fit_(home: Path, /, name: str, as_json: bool, service: ServiceAddress, **hadoop: Any) -> None:
-    """Tell for each node whether an environment can run there, or why not, by what nodes tell the service.
+    """Tell for each node whether an environment can run there, or why not, and how soon it has it, by what nodes tell.
 
     \b
     Example:
       nodewise env fit torch@2.4
     """
-    with _refusals():
+    with refusals():
         store, reference = Store(filesystem_of(home, hadoop)), Reference.parse(name)
         manifest = store.find(reference)
         versions = [one.manifest for one in store.known() if one.manifest.name == reference.name]
-    nodes = tell_nodes(access(home, service).client())
+    client = access(home, service).client()
+    nodes = tell_nodes(client)
+    ready = find_all_ready(client, manifest, nodes)
     found, newest = fit(manifest.requires, nodes), find_newest_fitting(versions, nodes)
-    table = Table("node", "fits", "because", title=f"{manifest.name}@{manifest.version}", title_justify="left")
+    table = Table("node", "fits", "because", "ready", title=f"{manifest.name}@{manifest.version}", title_justify="left")
     for node, why in sorted(found.items()):
-        table.add_row(node, "no" if why else "yes", why)
-    show(as_json, {"nodes": found, "newest_that_fits": newest and newest.version}, table)
+        table.add_row(node, "no" if why else "yes", why, "" if why else ready[node].said)
+    said = {node: asdict(one) | {"is_there": one.is_there} for node, one in ready.items()}
+    show(as_json, {"nodes": found, "ready": said, "newest_that_fits": newest and newest.version}, table)
     if not as_json and newest and all(found.values()):
         console.print(f"{newest.name}@{newest.version} is the newest that runs on one of them")
 
 
-def list_made(filesystem: FileSystem, folder: str) -> list[dict[str, Any]]:
-    """Each version of each environment, by name and version."""
-    with _refusals():
+def list_made(filesystem: FileSystem, folder: str, client: InfoClient) -> list[dict[str, Any]]:
+    """Each version of each environment, with the nodes that have it already: None where the service does not answer."""
+    try:
+        cached = tell_cached(client)
+    except InfoError:
+        cached = None
+    with refusals():
         return [
             {
                 "name": f"{one.manifest.name}@{one.version}",
@@ -178,6 +189,7 @@ def list_made(filesystem: FileSystem, folder: str) -> list[dict[str, Any]]:
                 "size_bytes": one.manifest.size_bytes,
                 "packages": len(one.manifest.packages),
                 "published_at": one.made_at,
+                "nodes": None if cached is None else find_warm(one.manifest, cached),
             }
             for one in Store(filesystem, folder).known()
         ]
@@ -185,7 +197,7 @@ def list_made(filesystem: FileSystem, folder: str) -> list[dict[str, Any]]:
 
 def remove(filesystem: FileSystem, name: str, folder: str) -> str:
     """Take a version out, with what no other has; its name and version."""
-    with _refusals():
+    with refusals():
         store = Store(filesystem, folder)
         manifest = store.find(Reference.parse(name))
         store.remove(manifest)
@@ -208,7 +220,8 @@ def _body(manifest: Manifest) -> dict[str, Any]:
 
 
 @contextmanager
-def _refusals() -> Iterator[None]:
+def refusals() -> Iterator[None]:
+    """What is wrong with an environment, as commands tell it."""
     try:
         yield
     except EnvError as error:

@@ -21,6 +21,7 @@ KINDS: Mapping[str, str] = {
     "command": "jobs.kinds.command.coordinator:Command",
     "task": "jobs.kinds.task.runner:Task",
     "train": "jobs.kinds.train.coordinator:Train",
+    "warm": "jobs.kinds.warm.coordinator:Warm",
 }
 
 

@@ -103,6 +103,24 @@ def test_a_node_mounts_it_once_for_all(platform: Platform, cluster: Cluster, mad
     assert set(counts) <= {0, 1} and any(counts)
 
 
+def test_nodes_fetch_it_ahead_and_tell_that_they_have_it(site: Site, made: Any) -> None:
+    node, *_ = site.cluster.nodes
+    warmed = json.loads(succeed(site.nodewise("env", "warm", "plain@1", "--node", node, "--json")))
+    assert warmed["nodes"] == [node] and warmed["seconds"] > 0
+    blob = f"sha256-{made['parts'][0]['sha256']}.sqfs"
+    assert list((site.cluster.node_dir(node) / "local" / "filecache").glob(f"*/{blob}"))
+
+    def has_it() -> bool:
+        listed = json.loads(succeed(site.nodewise("env", "list", "--json")))
+        return any(node in (one["nodes"] or ()) for one in listed if one.get("name") == "plain@1")
+
+    until(has_it)
+    ready = json.loads(succeed(site.nodewise("env", "fit", "plain@1", "--json")))["ready"]
+    assert (ready[node]["missing_bytes"], ready[node]["seconds"], ready[node]["is_there"]) == (0, 0.0, True)
+    refused = site.nodewise("env", "warm", "plain@1", "--node", "nobody")
+    assert refused.returncode != 0 and "nobody cannot have plain@1" in refused.stderr
+
+
 def test_members_that_train_are_started_in_it(site: Site, made: Any, tmp_path: Path) -> None:
     program = tmp_path / "prefix.py"
     program.write_text("import sys, packaging; print(sys.prefix, packaging.__version__)")
@@ -120,6 +138,8 @@ def test_the_recipes_of_the_manual(site: Site, platform: Platform, tmp_path: Pat
     for line in [*block("env-make").splitlines(), *block("env-fit").splitlines()]:
         printed = succeed(site.nodewise(*shlex.split(line)[1:]))
     assert all(host in printed for host in site.cluster.nodes) and "yes" in printed
+    warmed = succeed(site.nodewise(*shlex.split(block("env-warm"))[1:]))
+    assert all(host in warmed for host in site.cluster.nodes)
     task_id, *_ = succeed(platform.run(*shlex.split(block("env-task"))[2:])).split()
     assert platform.log(task_id) == "1.32.0\n"
 

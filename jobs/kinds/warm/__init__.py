@@ -1,0 +1,1 @@
+"""Jobs that lay an environment out on nodes ahead of whoever uses it."""

@@ -1,0 +1,89 @@
+"""A job that has nodes fetch an environment ahead, and what the service knows of those that have it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import Any, cast
+
+import pytest
+
+from hadoop.client.filesystem import FileSystem
+from infosvc.wire.client import InfoClient
+from jobs.application.coordinator import Attempt, Container, End, Knowledge, Seat, Then
+from jobs.application.environments.cached import find_way
+from jobs.application.exits import Exit
+from jobs.application.journal import Record
+from jobs.errors import JobError
+from jobs.kinds.warm.coordinator import Warm
+from jobs.kinds.warm.request import choose
+from locality.cost import AccessCost, Rate
+from tests.jobs.stored import SPEC
+
+AWAY = InfoClient("http://127.0.0.1:1", retries=0)
+PART = f"/nodewise/env/blobs/sha256-{'a1' * 32}.sqfs"
+SETTINGS: dict[str, Any] = {"environment": "torch@1.13", "nodes": ["n1", "n2"], "parts": {"/opt/env": PART}}
+NOTHING = cast("FileSystem", None)
+KNOWLEDGE = Knowledge(NOTHING, AWAY)
+
+
+class Kept(list[Record]):
+    """A journal."""
+
+
+def warm(kept: Kept) -> Warm:
+    spec = replace(SPEC, kind="warm", settings=SETTINGS)
+    return Warm(Attempt(1, spec, NOTHING, AWAY, kept, "", list(kept), 0.0, lambda: 2.04))
+
+
+def container(index: int) -> Container:
+    return Container(Seat("copy", index, SETTINGS["nodes"][index]), f"container_{index}", "n:1")
+
+
+def test_each_node_gets_the_parts_and_counts_once_its_container_ended_well() -> None:
+    kept = Kept()
+    job = warm(kept)
+    (role,) = job.roles(KNOWLEDGE)
+
+    launch = role.launch(Seat("copy", 0, "n1"))
+    assert (list(launch.argv), launch.shared, launch.memory_mb) == (["true"], {PurePosixPath(PART).name: PART}, 64)
+    assert (list(role.nodes), role.done) == (["n1", "n2"], frozenset())
+    assert job.on_end(container(0), End(Exit.FINISHED, 0)) is Then.DONE
+    assert job.on_end(container(1), End(Exit.CRASHED, 1, "no room")) is Then.AGAIN
+
+    progress = job.progress()
+    assert (progress.done, progress.of, progress.is_done) == (1, 2, False)
+    assert (progress.nodes["n1"].said, progress.nodes["n1"].done) == ("2.0 s", 1)
+    assert progress.nodes["n2"].done == 0 and "no room" in progress.nodes["n2"].said
+
+
+def test_a_later_attempt_asks_for_the_other_nodes_alone() -> None:
+    kept = Kept()
+    warm(kept).on_end(container(1), End(Exit.FINISHED, 0))
+    later = warm(kept)
+
+    assert later.roles(KNOWLEDGE)[0].done == frozenset({1})
+    assert later.on_end(container(0), End(Exit.FINISHED, 0)) is Then.DONE
+    assert later.progress().is_done
+
+
+def test_nodes_are_all_that_are_able_or_those_that_are_named() -> None:
+    assert choose([], ["n1", "n2"], "torch@1") == ["n1", "n2"]
+    assert choose(["n2", "n2"], ["n1", "n2"], "torch@1") == ["n2"]
+    with pytest.raises(JobError, match="n3 cannot have torch@1"):
+        choose(["n1", "n3"], ["n1", "n2"], "torch@1")
+
+
+def test_a_node_fetches_at_the_median_rate_from_the_others() -> None:
+    disks = {node: Rate(500e6, 0.0) for node in ("n1", "n2", "n3", "n4")}
+    pairs = {("n1", peer): Rate(rate, 0.0) for peer, rate in (("n2", 10e6), ("n3", 40e6), ("n4", 90e6))}
+    measured = find_way(AccessCost(disks, pairs), "n1")
+
+    assert (measured.bytes_per_second, measured.is_assumed) == (40e6, False)
+
+
+def test_where_no_way_is_measured_the_rate_is_assumed() -> None:
+    disks = {"n1": Rate(500e6, 0.0), "n2": Rate(500e6, 0.0)}
+
+    assert find_way(AccessCost(), "n1") == find_way(AccessCost(disks), "n1")
+    assert find_way(AccessCost(disks), "n1").is_assumed
