@@ -9,7 +9,7 @@ MOST=1000 # parts that are told of, the largest: a value has a limit
 own_site() { # of the NodeManager with this node's name, by its command line
     mark=-Dnodewise.daemon=nodemanager@${NODE_NAME:-}
     grep -lsF -- "$mark" "$PROC_ROOT"/[0-9]*/cmdline | while read -r line; do
-        words=$(tr '\0' '\n' <"$line") || continue
+        words=$({ tr '\0' '\n' <"$line"; } 2>/dev/null) || continue # it has ended
         printf '%s\n' "$words" | grep -qxF -- "$mark" || continue
         printf '%s\n' "$words" | tr ':' '\n' | sed -n 's|^\(/.*/conf\)$|\1/yarn-site.xml|p'
     done | head -n 1

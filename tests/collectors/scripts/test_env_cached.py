@@ -53,14 +53,14 @@ def test_of_several_nodemanagers_on_a_machine_it_takes_that_of_its_node(
     collect: Collect, tools: dict[str, str], tmp_path: Path, tree: Tree
 ) -> None:
     processes: dict[str, str] = {}
-    for number, node in ((1, "127.0.1.1"), (2, "127.0.1.11")):
+    for number, node in ((1, "127.0.1.11"), (2, "127.0.1.1")):
         folder = tree(tmp_path / str(number) / "local", {f"filecache/1/sha256-{str(number) * 64}.sqfs": "1"})
         tree(tmp_path / str(number) / "conf", {"yarn-site.xml": site(str(folder))})
         words = ["java", f"-Dnodewise.daemon=nodemanager@{node}", "-cp", f"/jars/*:{tmp_path}/{number}/conf", "Main"]
         processes[f"{number}/cmdline"] = "\0".join([*words, ""])
     proc = tree(tmp_path / "proc", processes)
 
-    for number, node in ((1, "127.0.1.1"), (2, "127.0.1.11")):
+    for number, node in ((1, "127.0.1.11"), (2, "127.0.1.1")):
         run = collect("env_cached", proc=proc, NODE_NAME=node, **tools)
         assert json.loads(run.stdout) == {str(number) * 16: 1}
 
