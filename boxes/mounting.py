@@ -5,7 +5,8 @@ program gets mounts of its own, and that is said on stderr.
 
 Two namespaces, one in the other. The outer one may mount, so that it can be seen where those of this machine are, and
 its first process ends all that is below. In the inner one the program is the user that it was, and may nothing more.
-A folder that must be made stands in a folder of memory, with all that this machine has there.
+A folder that must be made stands in a folder of memory, with all that this machine has there. A part at `/` takes the
+place of all of this machine's files (boxes.own_root).
 
     python3 -m boxes.mounting --device=nvidia.com/gpu=0 /opt/env=part.sqfs -- /opt/env/bin/python -m program
 
@@ -22,6 +23,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from boxes import own_root
 from boxes.box import BoxError, Ended, Program
 from boxes.cdi.edits import NOTHING, Edits
 from boxes.cdi.libraries import extend
@@ -45,12 +47,13 @@ exec /usr/bin/bwrap "$@"
 
 That is when it is killed while its child waits for it, and so it is not what begins.
 """
-_MOUNT = """
+_MOUNT = f"""
 while [ "$1" != -- ]; do
-  { [ "$3" != - ] && /bin/mount -nc --move "/proc/self/fd/$3" "$2"; } || /usr/bin/squashfuse_ll "$1" "$2" || exit 125
+  {{ [ "$3" != - ] && /bin/mount -nc --move "/proc/self/fd/$3" "$2"; }} || /usr/bin/squashfuse_ll "$1" "$2" || exit 125
   [ "$3" = - ] || eval "exec $3<&-"
   shift 3
 done; shift
+{own_root.OVERLAY}
 exec "$@"
 """
 """Of each part the file, the folder, and the descriptor of a mount if there is one; then what to run.
@@ -93,8 +96,12 @@ def mounted(
     """
     if not parts and edits == NOTHING:
         return list(argv)
+    has_root = own_root.AT in parts
+    if has_root and edits != NOTHING:
+        raise BoxError("an environment with a root of its own has no devices", "take one without a part at /")
     shown = show(edits, [Path(at) for at in parts])
-    return [*_outer(parts, copies, shown), *_inner(folder, shown), "/usr/bin/env", "--default-signal=TERM", *argv]
+    env = [*own_root.begin()] if has_root else ["/usr/bin/env"]
+    return [*_outer(parts, folder, copies, shown), *_inner(parts, folder, shown), *env, "--default-signal=TERM", *argv]
 
 
 def _check(parts: Mapping[str, Path]) -> None:
@@ -112,21 +119,31 @@ def _copies(parts: Mapping[str, Path]) -> list[int]:
         return []
 
 
-def _outer(parts: Mapping[str, Path], copies: int, shown: Shown) -> list[str]:
+def _outer(parts: Mapping[str, Path], folder: Path, copies: int, shown: Shown) -> list[str]:
     options = ["--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_SETFCAP"]
-    made = {**{Path(at): ["--dir", at] for at in parts}, **shown.made}
+    made = {**{Path(at): ["--dir", at] for at in _beside(parts)}, **shown.made}
+    if own_root.AT in parts:
+        made[own_root.PLACE] = own_root.outer(folder, _beside(parts))
     options += show_folder(Path("/"), made, besides=("/dev", "/proc"))
     options += [*show_folder(Path("/dev"), made, "--dev-bind"), "--bind", "/proc", "/proc", *shown.covering]
+    folders = [str(own_root.BASE) if at == own_root.AT else at for at in parts]
     numbers = [str(FIRST + one) for one in range(copies)]
     numbers += ["-"] * (len(parts) - copies)
-    words = [word for one, number in zip(parts.items(), numbers, strict=True) for word in (str(one[1]), one[0], number)]
+    words = [str(word) for one in zip(parts.values(), folders, numbers, strict=True) for word in one]
     return ["/bin/sh", "-c", _BEGIN, "sh", _FIRST, "sh", *options, "--", "/bin/sh", "-c", _MOUNT, "sh", *words, "--"]
 
 
-def _inner(folder: Path, shown: Shown) -> list[str]:
+def _inner(parts: Mapping[str, Path], folder: Path, shown: Shown) -> list[str]:
     who = ["--uid", str(os.getuid()), "--gid", str(os.getgid()), "--cap-drop", "ALL"]
     binds = ["--bind", "/", "/", "--dev-bind", "/dev", "/dev", "--bind", "/proc", "/proc", *shown.again]
+    if own_root.AT in parts:
+        binds = own_root.inner(folder, _beside(parts))
     return ["/usr/bin/bwrap", "--die-with-parent", "--unshare-user", *who, *binds, "--chdir", str(folder), "--"]
+
+
+def _beside(parts: Mapping[str, Path]) -> list[str]:
+    """Folders of parts that are not the root."""
+    return [at for at in parts if at != own_root.AT]
 
 
 def main(words: Sequence[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from boxes.box import Box, Image, Limits, Program
 from environments.squash import squash
 
 MOUNTED = "process with a part"
+_BUSYBOX = Path("/usr/bin/busybox")
 
 
 @pytest.fixture(scope="session")
@@ -60,6 +62,31 @@ def part(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "tree" / "word").write_text("found\n")
     squash(folder / "tree", folder / "part.sqfs")
     return folder / "part.sqfs"
+
+
+@pytest.fixture(scope="session")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A root with a shell, what that is linked to, and a file of its own."""
+    if not _BUSYBOX.is_file():
+        pytest.skip("no busybox here, of which a root is made")
+    folder = tmp_path_factory.mktemp("root")
+    tree = folder / "tree"
+    (tree / "usr/bin").mkdir(parents=True)
+    (tree / "etc").mkdir()
+    (tree / "etc/issue").write_text("another system\n")
+    (tree / "etc/passwd").write_text("nobody:x:1:1::/:/bin/sh\n")
+    (tree / "usr/bin/busybox").write_bytes(_BUSYBOX.read_bytes())
+    (tree / "usr/bin/busybox").chmod(0o755)
+    for name in ("sh", "cat", "ls", "id", "touch", "grep", "sleep"):
+        (tree / "usr/bin" / name).symlink_to("busybox")
+    (tree / "bin").symlink_to("usr/bin")
+    linked = subprocess.run(["ldd", _BUSYBOX], capture_output=True, text=True, check=False).stdout
+    for library in [word for word in linked.split() if word.startswith("/")]:
+        (tree / library[1:]).parent.mkdir(parents=True, exist_ok=True)
+        (tree / library[1:]).write_bytes(Path(library).read_bytes())
+        (tree / library[1:]).chmod(0o755)
+    squash(tree, folder / "root.sqfs")
+    return folder / "root.sqfs"
 
 
 @pytest.fixture

@@ -335,3 +335,14 @@ def test_a_mounter_that_does_not_answer_is_not_waited_for(mounter: Mounter, part
     done = run(part, "cat /opt/env/word")
 
     assert done.stdout == "found\n" and "has not answered within 5 s" in done.stderr
+
+
+def test_a_root_is_a_mount_of_the_mounter(mounter: Mounter, root: Path, tmp_path: Path) -> None:
+    heard, box = Heard(), create("process")
+    program = Program(["sh", "-c", "cat /etc/issue"], {"PATH": "/bin"}, tmp_path, Limits(64), parts={"/": root})
+
+    box.start(program, heard)
+
+    assert box.wait(SECONDS) == Ended(0)
+    assert heard.stdout == b"another system\n"
+    assert "root.sqfs is mounted" in mounter.said()

@@ -1,0 +1,70 @@
+"""What bubblewrap is told so that a program sees the files of a part as its root, and hardly any of this machine's.
+
+The part is read-only and has not all folders on which something is to be mounted, such as the program's own. So a
+**shape**, empty folders and files in memory, is laid over it, with no layer that could be written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from boxes.box import BoxError
+
+AT = "/"
+"""The folder of such a part."""
+PLACE = Path("/.nodewise-root")
+BASE, SHAPE, ROOT = PLACE / "base", PLACE / "shape", PLACE / "root"
+"""Seen by the outer namespace alone, and in memory: nothing of it is made on this machine."""
+OVERLAY = f"""
+[ ! -d {ROOT} ] || /bin/mount -nt overlay overlay -o lowerdir={SHAPE}:{BASE} {ROOT} || exit 125
+"""
+_NAMES = ("/etc/passwd", "/etc/group", "/etc/hosts", "/etc/resolv.conf")
+"""Of this machine, so that users and other machines have their names."""
+_BEGINNER = Path("/.nodewise")
+"""Where the program's root has what it is begun with: an image may have no `env` that knows of signals."""
+_ENV = Path("/usr/bin/env")
+
+
+def outer(folder: Path, parts: Iterable[str]) -> list[str]:
+    """Options of the outer namespace: where the part is mounted, and the shape; `parts` are folders of others."""
+    folders = [BASE, ROOT, *(_shape(at) for at in ("/proc", "/dev", "/tmp", folder, *parts))]  # noqa: S108 its own
+    options = [word for one in folders for word in ("--dir", str(one))]
+    for at, host in _files().items():
+        options += ["--ro-bind", str(host), str(_shape(at))]
+    return options
+
+
+def inner(folder: Path, parts: Iterable[str]) -> list[str]:
+    """Options of the inner namespace: what the program sees; its own folder comes last, as it may lie in another."""
+    options = ["--bind", str(ROOT), "/", "--dev-bind", "/dev", "/dev", "--bind", "/proc", "/proc", "--tmpfs", "/tmp"]  # noqa: S108
+    for at in parts:
+        options += ["--ro-bind", at, at]
+    for name, host in _files().items():
+        options += ["--ro-bind", str(host), name]
+    return [*options, "--bind", str(folder), str(folder)]
+
+
+def begin() -> list[str]:
+    """What starts `env` of this machine in the root, whatever C library that has."""
+    return [str(_BEGINNER / "loader"), "--library-path", str(_BEGINNER), str(_BEGINNER / "env")]
+
+
+def _shape(at: str | Path) -> Path:
+    return SHAPE / Path(at).relative_to("/")
+
+
+def _files() -> dict[str, Path]:
+    """Files of this machine by the paths at which the program sees them."""
+    found = {name: Path(name).resolve() for name in _NAMES if Path(name).is_file()}
+    beginner = {"env": _ENV, "loader": _loaded("ld-linux"), "libc.so.6": _loaded("libc.so")}
+    return {**found, **{str(_BEGINNER / name): path for name, path in beginner.items()}}
+
+
+def _loaded(name: str) -> Path:
+    """A library that this process has, too; BoxError on a machine with another C library than Debian's."""
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        path = Path(line.split(maxsplit=5)[-1])
+        if path.is_absolute() and path.name.startswith(name):
+            return path
+    raise BoxError(f"this Python runs without {name}, with which programs in a root are begun", "use Debian's Python")
