@@ -28,7 +28,8 @@ _ENV = Path("/usr/bin/env")
 
 def outer(folder: Path, parts: Iterable[str]) -> list[str]:
     """Options of the outer namespace: where the part is mounted, and the shape; `parts` are folders of others."""
-    folders = [BASE, ROOT, *(_shape(at) for at in ("/proc", "/dev", "/tmp", folder, *parts))]  # noqa: S108 its own
+    places: list[str] = ["/proc", "/dev", "/tmp", str(folder), *parts]  # noqa: S108 the tmp is its own
+    folders = [BASE, ROOT, *map(_shape, places)]
     options = [word for one in folders for word in ("--dir", str(one))]
     for at, host in _files().items():
         options += ["--ro-bind", str(host), str(_shape(at))]

@@ -17,6 +17,7 @@ from environments import locking
 from environments.errors import EnvError
 from environments.fit import find_newest_fitting, fit
 from environments.make import Asked, make
+from environments.make_image import AskedImage, make_image
 from environments.manifest import Manifest, needs
 from environments.ready import find_warm
 from environments.reference import Reference
@@ -52,6 +53,11 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
     help="A lock that `env show --lock` has printed: exactly these files again.",
 )
 @click.option(
+    "--image",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="An archive of an image, as docker save writes it; its files take the place of the node's.",
+)
+@click.option(
     "--cuda", default="", metavar="VERSION", help="Only nodes with a card and a driver for this CUDA may run it."
 )
 @click.option(
@@ -71,27 +77,33 @@ def make_(
     packages: tuple[str, ...],
     requirements: Path | None,
     lock: Path | None,
+    image: Path | None,
     cuda: str,
     driver: str,
     cpu_flags: tuple[str, ...],
     as_json: bool,
     **hadoop: Any,
 ) -> None:
-    """Make an environment of Python packages, and put it into HDFS; one that is there already is not made again.
+    """Make an environment of Python packages or of an image, and put it into HDFS.
 
     Everything that the packages need comes along, in versions that go together; the lock names each file with its
-    hash. Nodes bring Debian's Python 3.11.
+    hash. Nodes bring Debian's Python 3.11; an image brings its own system. What is there already is not made again.
 
     \b
     Example:
       nodewise env make onnx --version 1.32 --package onnxruntime==1.32.0
       nodewise env make torch --version 1.13 --requirements lock.txt
+      nodewise env make tools --version 1 --image tools.tar
     """
     with refusals():
         wanted = needs(cuda, driver, cpu_flags)
-        asked = replace(_asked(name, version, packages, requirements, lock), requires=wanted)
-        begun = time.monotonic()
-        made = make(Store(filesystem_of(home, hadoop)), asked, lambda line: progress_console.print(line, style="dim"))
+        _refuse_several(bool(packages), requirements, lock, image)
+        begun, store = time.monotonic(), Store(filesystem_of(home, hadoop))
+        if image:
+            Reference.parse(f"{name}@{version}")
+            made = make_image(store, AskedImage(name, version, image, wanted), _say)
+        else:
+            made = make(store, replace(_asked(name, version, packages, requirements, lock), requires=wanted), _say)
         seconds = time.monotonic() - begun
     one, what = made.manifest, "made" if made.is_new else "is there already"
     said = f"{one.name}@{one.version} {what}: {one.digest[:DIGITS]}, {len(one.packages)} packages, "
@@ -116,6 +128,8 @@ def show_(home: Path, /, name: str, prints_lock: bool, as_json: bool, **hadoop: 
     with refusals():
         manifest = Store(filesystem_of(home, hadoop)).find(Reference.parse(name))
     if prints_lock:
+        if not manifest.packages:
+            raise JobError(f"{name} has no lock: it was made of an image", "keep the archive of the image")
         click.echo(locking.write(manifest.packages), nl=False)
         return
     table = Table("package", "version", "sha256", title=f"{manifest.name}@{manifest.version}", title_justify="left")
@@ -204,10 +218,17 @@ def remove(filesystem: FileSystem, name: str, folder: str) -> str:
     return f"{manifest.name}@{manifest.version}"
 
 
+def _say(line: str) -> None:
+    progress_console.print(line, style="dim")
+
+
+def _refuse_several(*sources: object) -> None:
+    if sum(map(bool, sources)) != 1:
+        raise click.UsageError("name what it is made of by --package, --requirements, --lock or --image: one of these")
+
+
 def _asked(name: str, version: str, packages: tuple[str, ...], requirements: Path | None, lock: Path | None) -> Asked:
     Reference.parse(f"{name}@{version}")
-    if bool(packages) + bool(requirements) + bool(lock) != 1:
-        raise click.UsageError("name packages by --package, --requirements or --lock: one of these")
     if lock:
         text = lock.read_text()
         locking.read(text, str(lock))

@@ -1,0 +1,160 @@
+"""Unpacks archives of images, as `docker save` writes them and as OCI describes them, into one folder.
+
+Layers are laid over each other; an entry `.wh.NAME` takes NAME of those below away, `.wh..wh..opq` all in its folder:
+https://github.com/opencontainers/image-spec/blob/main/layer.md. An archive is not trusted.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import os
+import shutil
+import tarfile
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any, cast
+
+from environments.errors import EnvError
+
+_AWAY, _ALL_AWAY = ".wh.", ".wh..wh..opq"
+_SPECIAL = 0o6000
+_MOST_JSON_BYTES = 4 << 20
+_MADE_BY_BOXES = frozenset({"dev", "proc", "sys"})
+"""Devices and the like in these folders are the node's, so those of images are left out."""
+
+
+def unpack(archive: Path, folder: Path) -> None:
+    """Make a folder of an image; EnvError when there is not exactly one in the archive, or it may not be shown."""
+    folder.mkdir()
+    try:
+        with tarfile.open(archive) as tar:
+            for name in _layers(tar, str(archive)):
+                with tarfile.open(fileobj=_content(tar, name, str(archive))) as layer:
+                    _lay(layer, folder)
+    except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, ValueError) as error:
+        raise EnvError(f"{archive} cannot be read as an image ({error})", remedy="save it again") from error
+
+
+def _layers(tar: tarfile.TarFile, where: str) -> Sequence[str]:
+    """Names of the files of layers, the lowest first: of `docker save`, which OCI's archives by Docker have, too."""
+    if "manifest.json" in tar.getnames():
+        images = _read(tar, "manifest.json", where)
+    else:
+        images = [_of_oci(tar, one, where) for one in _read(tar, "index.json", where)["manifests"]]
+    if len(images) != 1:
+        raise EnvError(f"{where} has {len(images)} images", remedy="save one alone")
+    return cast("Sequence[str]", images[0]["Layers"])
+
+
+def _of_oci(tar: tarfile.TarFile, described: dict[str, Any], where: str) -> dict[str, Any]:
+    manifest = _read(tar, _blob(described), where)
+    if "layers" not in manifest:
+        raise EnvError(f"{where} has images of several architectures", remedy="save one alone, by --platform")
+    return {"Layers": [_blob(one) for one in manifest["layers"]]}
+
+
+def _blob(described: dict[str, Any]) -> str:
+    return "blobs/" + str(described["digest"]).replace(":", "/")
+
+
+def _content(tar: tarfile.TarFile, name: str, where: str) -> IO[bytes]:
+    try:
+        content = tar.extractfile(name)
+    except KeyError:
+        content = None
+    if content is None:
+        raise EnvError(f"{where} is no image: it has no {name}", remedy="write it with docker save")
+    return content
+
+
+def _read(tar: tarfile.TarFile, name: str, where: str) -> Any:
+    try:
+        return json.loads(_content(tar, name, where).read(_MOST_JSON_BYTES))
+    except ValueError as error:
+        raise EnvError(f"{name} of {where} is no JSON ({error})", remedy="save it again") from error
+
+
+def _lay(layer: tarfile.TarFile, folder: Path) -> None:
+    """Lay one layer over what is there; what it takes away is below it, and so goes first."""
+    members = [member for member in layer if _words(member.name)]
+    for member in members:
+        *above, last = _words(member.name)
+        if last.startswith(_AWAY) and (place := _find(folder, above)):
+            gone = list(place.iterdir()) if last == _ALL_AWAY else [place / last.removeprefix(_AWAY)]
+            for one in gone:
+                _remove(one)
+    for member in members:
+        if not _words(member.name)[-1].startswith(_AWAY):
+            _put(layer, member, folder)
+
+
+def _words(name: str) -> list[str]:
+    words = [word for word in name.split("/") if word not in ("", ".")]
+    if ".." in words or any(word in (_AWAY, _AWAY + ".", _AWAY + "..") for word in words):
+        raise EnvError(f"{name} lies outside of the image", remedy="make the image without it")
+    return words
+
+
+def _find(folder: Path, words: Sequence[str]) -> Path | None:
+    """A folder of the image, None when it is not there; no link is followed, as that could lead out of it."""
+    for word in words:
+        folder /= word
+        if folder.is_symlink():
+            raise EnvError(f"{'/'.join(words)} is reached through the link {word}", remedy="make the image without it")
+        if not folder.is_dir():
+            return None
+    return folder
+
+
+def _put(layer: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
+    words = _words(member.name)
+    if member.isfile() and member.mode & _SPECIAL:
+        raise EnvError(f"{member.name} has a setuid or setgid bit", remedy="take it away with chmod ug-s in the image")
+    if not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
+        if words[0] in _MADE_BY_BOXES:
+            return
+        raise EnvError(f"{member.name} is no file, folder or link", remedy="make the image without it")
+    parent = folder
+    for count in range(1, len(words)):
+        parent = _find(folder, words[:count]) or _made(parent / words[count - 1])
+    place = parent / words[-1]
+    if member.isdir():
+        if place.is_symlink() or not place.is_dir():
+            _made(place)
+        place.chmod(member.mode & 0o777 | 0o700)
+        return
+    source = _linked(member, folder) if member.islnk() else None
+    if source == place:
+        return
+    _remove(place)
+    if source:
+        os.link(source, place, follow_symlinks=False)
+    elif member.issym():
+        place.symlink_to(member.linkname)
+    else:
+        with cast("IO[bytes]", layer.extractfile(member)) as content, place.open("xb") as file:
+            shutil.copyfileobj(content, file)
+        place.chmod(member.mode & 0o777 | 0o400)
+
+
+def _made(place: Path) -> Path:
+    _remove(place)
+    place.mkdir()
+    return place
+
+
+def _linked(member: tarfile.TarInfo, folder: Path) -> Path:
+    *above, last = _words(member.linkname) or [""]
+    place = _find(folder, above)
+    if not last or place is None or not os.path.lexists(place / last) or (place / last).is_dir():
+        raise EnvError(f"{member.name} is linked to {member.linkname}, which is no file of it", "make the image anew")
+    return place / last
+
+
+def _remove(place: Path) -> None:
+    if place.is_dir() and not place.is_symlink():
+        shutil.rmtree(place)
+    else:
+        place.unlink(missing_ok=True)

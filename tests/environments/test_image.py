@@ -1,0 +1,164 @@
+"""Images become one folder, layer over layer, and what would leave it or is dangerous is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from environments.errors import EnvError
+from environments.image import unpack
+from environments.make_image import AskedImage, make_image
+from environments.manifest import Manifest
+from environments.store import Progress, Store
+
+
+def file(name: str, content: str = "", mode: int = 0o644) -> tuple[tarfile.TarInfo, bytes]:
+    made = tarfile.TarInfo(name)
+    made.size, made.mode = len(content), mode
+    return made, content.encode()
+
+
+def other(name: str, kind: bytes, to: str = "") -> tuple[tarfile.TarInfo, bytes]:
+    made = tarfile.TarInfo(name)
+    made.type, made.linkname, made.mode = kind, to, 0o755
+    return made, b""
+
+
+def tar(entries: Sequence[tuple[tarfile.TarInfo, bytes]], how: str = "w") -> bytes:
+    written = io.BytesIO()
+    with tarfile.open(fileobj=written, mode=how) as archive:  # type: ignore[call-overload]
+        for info, content in entries:
+            archive.addfile(info, io.BytesIO(content))
+    return written.getvalue()
+
+
+def save(folder: Path, *layers: Sequence[tuple[tarfile.TarInfo, bytes]], is_oci: bool = False) -> Path:
+    """An archive of an image; those of OCI have compressed layers."""
+    names = [f"blobs/sha256/{number:064}" for number in range(len(layers))]
+    digests = [{"digest": name.removeprefix("blobs/").replace("/", ":")} for name in names]
+    blobs = {name: tar(one, "w:gz" if is_oci else "w") for name, one in zip(names, layers, strict=True)}
+    if is_oci:
+        blobs["blobs/sha256/" + "f" * 64] = json.dumps({"layers": digests}).encode()
+        blobs["index.json"] = json.dumps({"manifests": [{"digest": "sha256:" + "f" * 64}]}).encode()
+    else:
+        blobs["manifest.json"] = json.dumps([{"Layers": names}]).encode()
+    entries = []
+    for name, content in blobs.items():
+        info = tarfile.TarInfo(name)
+        info.size = len(content)
+        entries.append((info, content))
+    target = folder / "image.tar"
+    target.write_bytes(tar(entries))
+    return target
+
+
+@pytest.mark.parametrize("is_oci", [False, True])
+def test_later_layers_lie_over_earlier_ones(tmp_path: Path, is_oci: bool) -> None:
+    lower = [
+        other("usr", tarfile.DIRTYPE),
+        file("usr/bin/tool", "old", 0o755),
+        file("usr/gone", "x"),
+        file("var/cache/a", "x"),
+        file("etc/kept", "kept"),
+        other("bin", tarfile.SYMTYPE, "usr/bin"),
+        other("dev/null", tarfile.CHRTYPE),
+    ]
+    upper = [
+        file("usr/bin/tool", "new", 0o755),
+        other("usr/bin/again", tarfile.LNKTYPE, "usr/bin/tool"),
+        file("usr/.wh.gone"),
+        file("var/cache/b", "new"),
+        file("var/cache/.wh..wh..opq"),
+    ]
+
+    unpack(save(tmp_path, lower, upper, is_oci=is_oci), tmp_path / "tree")
+
+    tree = tmp_path / "tree"
+    found = {str(one.relative_to(tree)): one.read_text() for one in tree.rglob("*") if one.is_file()}
+    assert found == {"usr/bin/tool": "new", "usr/bin/again": "new", "etc/kept": "kept", "var/cache/b": "new"}
+    assert str((tree / "bin").readlink()) == "usr/bin" and (tree / "usr/bin/tool").stat().st_mode & 0o777 == 0o755
+
+
+@pytest.mark.parametrize(
+    ("entries", "said"),
+    [
+        ([file("../out", "x")], "../out lies outside of the image"),
+        ([file("a/.wh...")], "lies outside of the image"),
+        ([file("usr/bin/su", "x", 0o4755)], "usr/bin/su has a setuid or setgid bit"),
+        ([other("usr/disk", tarfile.BLKTYPE)], "usr/disk is no file, folder or link"),
+        ([other("a", tarfile.SYMTYPE, "/tmp"), file("a/b", "x")], "reached through the link a"),
+        ([other("a", tarfile.SYMTYPE, "/tmp"), file("a/.wh.b")], None),
+        ([other("a", tarfile.LNKTYPE, "../../etc/passwd")], "lies outside of the image"),
+        ([other("a", tarfile.LNKTYPE, "b")], "which is no file of it"),
+    ],
+)
+def test_what_leaves_the_image_or_is_special_is_refused(
+    tmp_path: Path, entries: list[tuple[tarfile.TarInfo, bytes]], said: str | None
+) -> None:
+    (tmp_path / "b").write_text("of this machine")
+    if said is None:
+        entries[0][0].linkname = str(tmp_path)
+        said = "reached through the link a"
+    layers = [[one] for one in entries]
+
+    with pytest.raises(EnvError, match=said):
+        unpack(save(tmp_path, *layers), tmp_path / "tree")
+
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["b", "image.tar", "tree"]
+
+
+def test_what_is_no_image_is_told(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("no archive")
+    (tmp_path / "empty.tar").write_bytes(tar([file("word", "x")]))
+
+    with pytest.raises(EnvError, match="cannot be read as an image"):
+        unpack(tmp_path / "text", tmp_path / "one")
+    with pytest.raises(EnvError, match="is no image: it has no index"):
+        unpack(tmp_path / "empty.tar", tmp_path / "two")
+
+
+class Kept(Store):
+    """A store in a folder of this machine in place of HDFS."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.added: dict[str, Manifest] = {}
+
+    def made(self, name: str, asked: str) -> Manifest | None:
+        return self.added.get(f"{name} {asked}")
+
+    def point(self, manifest: Manifest) -> None:
+        pass
+
+    def put(self, file: Path, kind: str, progress: Progress = lambda _: None) -> str:
+        sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
+        shutil.copy(file, self.folder / f"{sha256}.{kind}")
+        return sha256
+
+    def add(self, manifest: Manifest, asked: str) -> None:
+        self.added[f"{manifest.name} {asked}"] = manifest
+
+
+def test_an_image_makes_one_part_at_the_root_once(tmp_path: Path) -> None:
+    image, store = save(tmp_path, [file("etc/issue", "of the image")]), Kept(tmp_path)
+
+    made = make_image(store, AskedImage("tools", "1", image), lambda _: None)
+    again = make_image(store, AskedImage("tools", "1", image), lambda _: None)
+    elsewhere = make_image(Kept(tmp_path), AskedImage("tools", "1", image), lambda _: None)
+
+    assert (made.is_new, again.is_new, elsewhere.is_new) == (True, False, True)
+    assert made.manifest.digest == again.manifest.digest == elsewhere.manifest.digest
+    (part,) = made.manifest.parts
+    read = subprocess.run(
+        ["unsquashfs", "-cat", tmp_path / f"{part.sha256}.sqfs", "etc/issue"], capture_output=True, check=True
+    )
+    assert (part.at, read.stdout) == ("/", b"of the image")
+    assert Manifest.from_bytes(made.manifest.to_bytes(), "here").digest == made.manifest.digest
