@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -34,14 +35,37 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class Served:
+    """An image that this process serves as a registry does, so that Docker pulls what it lacks of it.
+
+    port             of 127.0.0.1
+    name             of the repository there, which nobody can guess
+    configuration    of the image
+    sizes            of its layers, unpacked, in bytes
+    """
+
+    port: int
+    name: str
+    configuration: str
+    sizes: Sequence[int]
+
+
+def serve_nothing() -> AbstractContextManager[Served] | None:
+    """Of an image that is there as an archive alone."""
+    return None
+
+
+@dataclass(frozen=True)
 class Image:
     """What a box shows a program instead of this machine: `id` is `sha256:` and the hash of its configuration.
 
-    `fetch` writes its archive, as `docker save` makes one, into a file; it is called where the image is not there yet.
+    One of these is called where the image is not there yet: `serve` serves it while its block runs, if it can, and
+    `fetch` writes its archive, as `docker save` makes one, into a file.
     """
 
     id: str
     fetch: Callable[[Path], None]
+    serve: Callable[[], AbstractContextManager[Served] | None] = serve_nothing
 
 
 @dataclass(frozen=True)

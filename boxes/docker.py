@@ -14,6 +14,7 @@ import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -161,11 +162,21 @@ def _check_program(program: Program) -> None:
 
 
 def _bring(image: Image, folder: Path) -> None:
-    """Let Docker have an image; its archive lies in `folder` for a while."""
+    """Let Docker have an image; if it comes as an archive, that lies in `folder` for a while."""
     connection, told = ask({"do": "look", "image": image.id})
     connection.close()
     if told["there"]:
         return
+    served = image.serve() if told.get("pulls") else None  # a broker of an earlier version only loads
+    if served is None:
+        _load(image, folder)
+        return
+    with served as place:
+        connection, _ = ask({"do": "pull", "image": image.id, **asdict(place)})
+        connection.close()
+
+
+def _load(image: Image, folder: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="image-", dir=folder) as place:
         archive = Path(place, "image.tar")
         image.fetch(archive)

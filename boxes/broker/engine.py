@@ -6,7 +6,7 @@ import base64
 import http.client
 import json
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -46,6 +46,30 @@ class Engine:
         told = self._call("POST", self._target("/images/load", {"quiet": "1"}), archive, headers, LOAD_SECONDS)
         if isinstance(told, dict) and "error" in told:
             raise EngineError(500, str(told["error"]))
+
+    def pull(
+        self, name: str, digest: str, seconds: float, on_asked: Callable[[socket.socket], None]
+    ) -> Iterator[Mapping[str, Any]]:
+        """Have Docker pull an image by the digest of its manifest, and tell how far it is until it has all of it.
+
+        `on_asked` gets the connection: Docker gives the pull up when that is shut down. OSError when Docker tells
+        nothing for so many seconds, EngineError when it cannot pull.
+        """
+        with closing(_Connection(self._path, seconds)) as connection:
+            connection.request("POST", self._target("/images/create", {"fromImage": name, "tag": digest}))
+            on_asked(connection.sock)
+            try:
+                answer = connection.getresponse()
+                if answer.status >= BAD_REQUEST:
+                    raise EngineError(answer.status, _message(answer.read()))
+                while line := answer.readline():
+                    told = _json(line)
+                    if isinstance(told, dict):
+                        if "error" in told:
+                            raise EngineError(500, str(told["error"]))
+                        yield told
+            except http.client.HTTPException as error:
+                raise ConnectionError(f"Docker's answer has no end: {error}") from error
 
     def stat(self, container: str, path: str) -> Mapping[str, Any] | None:
         """What a path of a container's image is, by name; None when it is not there."""

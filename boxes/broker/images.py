@@ -19,11 +19,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any
 
-from boxes.broker.order import Refusal
+from boxes.broker.manifest import digest_of, layers_of
+from boxes.broker.order import MOST_LAYER_BYTES, Refusal
 
 MOST_CONFIGURATION_BYTES = 4 << 20
-MOST_LAYERS = 128
-MOST_LAYER_BYTES = 64 << 30
 PIECE_BYTES = 1 << 20
 SPARE_BYTES = 1 << 30
 """Of the disk, which stays free."""
@@ -35,7 +34,7 @@ def image_of(archive: IO[bytes]) -> str:
     """The id of the one image that an archive holds; Refusal when there is another number of them."""
     with _refusing(), _opened(archive) as read:
         _, configuration = _configuration(read)
-    return _id(configuration)
+    return digest_of(configuration)
 
 
 @contextmanager
@@ -43,8 +42,9 @@ def checked(archive: IO[bytes], image: str) -> Iterator[IO[bytes]]:
     """A new archive, in an unnamed file, of nothing but that image; Refusal when its bytes are not those of its id."""
     with _refusing(), _opened(archive) as read:
         layers, configuration = _configuration(read)
-        if _id(configuration) != image:
-            raise Refusal(f"the archive holds {_id(configuration)} and not {image}", "send the archive of that image")
+        if digest_of(configuration) != image:
+            held = digest_of(configuration)
+            raise Refusal(f"the archive holds {held} and not {image}", "send the archive of that image")
         expected = _expected(configuration, len(layers))
         names = [f"{number}.tar" for number in range(len(layers))]
         with _temporary() as made:
@@ -91,22 +91,15 @@ def _configuration(read: tarfile.TarFile) -> tuple[list[str], bytes]:
     layers, name = one.get("Layers"), one.get("Config")
     if not isinstance(layers, list) or not all(isinstance(layer, str) for layer in [*layers, name]):
         raise Refusal("the archive's list of layers is not what Docker writes", _REMEDY)
-    if len(layers) > MOST_LAYERS:
-        raise Refusal(f"the image has more than {MOST_LAYERS} layers", "build it with fewer steps")
     return layers, _small(read, str(name))
 
 
 def _expected(configuration: bytes, count: int) -> list[str]:
     """The SHA-256 of each layer as it is unpacked."""
-    parsed = _parsed(configuration)
-    found = parsed.get("rootfs", {}).get("diff_ids") if isinstance(parsed, dict) else None
-    if not isinstance(found, list) or len(found) != count or not all(isinstance(one, str) for one in found):
+    found = layers_of(configuration)
+    if len(found) != count:
         raise Refusal("the image's configuration does not name its layers", _REMEDY)
     return found
-
-
-def _id(configuration: bytes) -> str:
-    return "sha256:" + hashlib.sha256(configuration).hexdigest()
 
 
 def _member(read: tarfile.TarFile, name: str) -> IO[bytes]:
@@ -146,7 +139,7 @@ def _unpacked(packed: IO[bytes], digest: str) -> Iterator[IO[bytes]]:
             for piece in pieces(source):
                 found.update(piece)
                 content.write(piece)
-                _check_room(content)
+                check_room(content.fileno(), tempfile.gettempdir())
                 if content.tell() > MOST_LAYER_BYTES:  # a few bytes can be packed zeros without end
                     raise Refusal(
                         f"a layer has more than {MOST_LAYER_BYTES >> 30} GiB", "build the image in more steps"
@@ -159,11 +152,11 @@ def _unpacked(packed: IO[bytes], digest: str) -> Iterator[IO[bytes]]:
         yield content
 
 
-def _check_room(content: IO[bytes]) -> None:
-    """Refusal when the disk is nearly full: root may use what others may not."""
-    disk = os.fstatvfs(content.fileno())
+def check_room(place: int | str, called: str) -> None:
+    """Refusal when the disk of an open file or a folder is nearly full: root may use what others may not."""
+    disk = os.statvfs(place)
     if disk.f_bavail * disk.f_frsize < SPARE_BYTES:
-        raise Refusal("the node's disk has no room for the image", f"free some of {tempfile.gettempdir()} there")
+        raise Refusal("the node's disk has no room for the image", f"free some of {called} there")
 
 
 def _temporary() -> IO[bytes]:

@@ -13,10 +13,14 @@ from boxes.cdi.finding import is_name
 
 IMAGE = re.compile(r"sha256:[0-9a-f]{64}")
 BOX = re.compile(r"nodewise-[0-9a-f]{16}")
+_REPOSITORY = re.compile(r"[0-9a-f]{32}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 LEAST_MEMORY_MB = 16
 MOST_ARGUMENTS = 10_000
 MOST_DEVICES = 100
+MOST_PORT = (1 << 16) - 1
+MOST_LAYERS = 128
+MOST_LAYER_BYTES = 64 << 30
 
 
 class Refusal(Exception):
@@ -40,6 +44,21 @@ class Load:
     """Give Docker an image; the open file is its archive, as `docker save` writes one."""
 
     image: str
+
+
+@dataclass(frozen=True)
+class Pull:
+    """Let Docker take an image that the caller serves on a port of 127.0.0.1 under a name (boxes.broker.manifest).
+
+    configuration    of the image, whose id is its SHA-256
+    sizes            of its layers, unpacked, in bytes
+    """
+
+    image: str
+    port: int
+    name: str
+    configuration: str
+    sizes: Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -67,8 +86,8 @@ class Open:
     rows: int
 
 
-Order = Look | Load | Run | Open
-_KINDS: Mapping[str, type[Order]] = {"look": Look, "load": Load, "run": Run, "open": Open}
+Order = Look | Load | Pull | Run | Open
+_KINDS: Mapping[str, type[Order]] = {"look": Look, "load": Load, "pull": Pull, "run": Run, "open": Open}
 
 
 def parse(line: bytes) -> Order:
@@ -126,14 +145,26 @@ def _is_count(value: Any, least: int, most: int = 10**7) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
+def _is_sizes(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) <= MOST_LAYERS
+        and all(_is_count(one, 0, MOST_LAYER_BYTES) for one in value)
+    )
+
+
 _CHECKS: Mapping[str, Callable[[Any], bool]] = {
     "box": lambda value: isinstance(value, str) and BOX.fullmatch(value) is not None,
     "devices": _is_devices,
+    "configuration": _is_text,
     "columns": lambda value: _is_count(value, 1, LONGEST_SIDE),
     "image": lambda value: isinstance(value, str) and IMAGE.fullmatch(value) is not None,
     "argv": _is_argv,
     "environment": _is_environment,
     "memory_mb": lambda value: _is_count(value, LEAST_MEMORY_MB),
+    "name": lambda value: isinstance(value, str) and _REPOSITORY.fullmatch(value) is not None,
+    "port": lambda value: _is_count(value, 1, MOST_PORT),
     "rows": lambda value: _is_count(value, 1, LONGEST_SIDE),
+    "sizes": _is_sizes,
     "vcores": lambda value: _is_count(value, 1),
 }

@@ -16,7 +16,8 @@ from boxes.broker import images
 from boxes.broker.engine import NOT_FOUND, Engine, EngineError
 from boxes.broker.frames import MOST_ORDER_BYTES, report
 from boxes.broker.guard import sweep
-from boxes.broker.order import Load, Look, Open, Refusal, Run, parse
+from boxes.broker.order import Load, Look, Open, Pull, Refusal, Run, parse
+from boxes.broker.pulling import pull
 from boxes.broker.running import Caller, Running
 from boxes.broker.settings import Settings
 from boxes.broker.terminal import OpenTerminal
@@ -50,10 +51,13 @@ def _serve(connection: socket.socket, settings: Settings) -> None:
         return
     _check(order, settings)
     if isinstance(order, Look):
-        connection.sendall(report({"there": _is_there(engine, order.image)}))
+        connection.sendall(report({"there": _is_there(engine, order.image), "pulls": True}))
     elif isinstance(order, Load):
         _load(engine, order, file)
         connection.sendall(report({"loaded": order.image}))
+    elif isinstance(order, Pull):
+        _pull(engine, order, connection)
+        connection.sendall(report({"pulled": order.image}))
     else:
         file, folder = _folder(file, uid, settings)
         if not _is_there(engine, order.image):
@@ -92,7 +96,7 @@ def _read_order(connection: socket.socket) -> tuple[bytes, int | None]:
     return line, file
 
 
-def _check(order: Look | Load | Run, settings: Settings) -> None:
+def _check(order: Look | Load | Pull | Run, settings: Settings) -> None:
     if order.image not in settings.allowed_images():
         raise Refusal(f"the image {order.image} is not allowed here", f"an operator allows it in {settings.images}")
     if isinstance(order, Run):
@@ -117,7 +121,7 @@ def _is_there(engine: Engine, image: str) -> bool:
 def _load(engine: Engine, order: Load, file: int | None) -> None:
     if file is None or not stat.S_ISREG(os.fstat(file).st_mode):
         raise Refusal("the order comes without the image's archive", "send an open file with it")
-    with os.fdopen(file, "rb") as archive, _one_load():
+    with os.fdopen(file, "rb") as archive, _alone(LOADING):
         if _is_there(engine, order.image):  # another has brought it meanwhile
             return
         with images.checked(archive, order.image) as content:
@@ -126,11 +130,21 @@ def _load(engine: Engine, order: Load, file: int | None) -> None:
         raise Refusal(f"Docker does not make {order.image} of the archive", "write it by `docker save` again")
 
 
+def _pull(engine: Engine, order: Pull, caller: socket.socket) -> None:
+    """One pull of an image at a time: Docker would have a second one wait for the layers of the first one's server."""
+    with _alone(LOADING.with_name(f"pulling-{order.image.removeprefix('sha256:')}")):
+        if _is_there(engine, order.image):  # another has brought it meanwhile
+            return
+        pull(engine, order, caller)
+    if not _is_there(engine, order.image):
+        raise Refusal(f"Docker does not make {order.image} of its layers", "use Docker's own store of images")
+
+
 @contextmanager
-def _one_load() -> Iterator[None]:
-    """One load at a time: each takes the room of its image twice for a while."""
-    LOADING.parent.mkdir(parents=True, exist_ok=True)
-    with LOADING.open("w") as lock:
+def _alone(place: Path) -> Iterator[None]:
+    """One at a time holds the file: of all loads one, as each takes the room of its image twice for a while."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with place.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, Self
 
 import jpype
@@ -107,7 +107,7 @@ def take_away(filesystem: FileSystem, name: str, patience: float = 60.0) -> None
             time.sleep(POLL_SECONDS)
 
 
-def chunks(filesystem: FileSystem, name: str) -> Iterator[bytes]:
+def chunks(filesystem: FileSystem, name: str) -> Generator[bytes, None, None]:
     """Yield the bytes of a file from its beginning, one piece at a time."""
     with java_errors(f"reading {name}", REMEDY):
         stream = filesystem.java.open(filesystem.path(name))

@@ -64,7 +64,8 @@ def test_an_image_is_listed_until_it_is_removed(tasks: Tasks, docker: DockerHere
 
     (kept,) = json.loads(succeed(nodewise(home, "task", "image", "list", "--json")))
 
-    assert (kept["name"], kept["id"], kept["size_bytes"]) == ("here", docker.image, docker.archive.stat().st_size)
+    assert (kept["name"], kept["id"], kept["layers"]) == ("here", docker.image, 1)
+    assert 0 < kept["size_bytes"] < docker.archive.stat().st_size, "it is compressed"
     assert docker.image in succeed(nodewise(home, "task", "image", "list"))
 
 
@@ -98,10 +99,29 @@ def test_a_task_in_an_image_that_its_node_does_not_have_yet(tasks: Tasks, docker
     ended = tasks.ask("wait", job_id)
 
     assert ended["final"] == "SUCCEEDED", ended
+    with_image = docker.engine.ask("GET", f"/images/{docker.image}/json")
+    assert with_image["RepoDigests"][0].startswith("127.0.0.1:"), "Docker has pulled it"
     printed = tasks.log(task_id, "stdout.1").decode().splitlines()
     assert printed[:1] == ["some words"] and printed[1].startswith("one 3 ") and printed[1].endswith("/work")
     with tasks.hdfs.read(f"{output}/seven") as reader:
         assert reader.read() == b"7\n"
+
+
+def test_an_image_that_an_earlier_version_has_kept_is_loaded(tasks: Tasks, docker: DockerHere) -> None:
+    (known,) = json.loads(succeed(nodewise(tasks.cluster.home, "task", "image", "list", "--json")))
+    folder = f"/user/{tasks.cluster.user}/.nodewise/images/{docker.image.removeprefix('sha256:')}"
+    succeed(nodewise(tasks.cluster.home, "task", "image", "rm", docker.image))
+    with docker.archive.open("rb") as archive:
+        tasks.hdfs.write(f"{folder}.tar", archive, overwrite=True)
+    about = json.dumps({"id": docker.image, "name": "old", "size_bytes": 1})
+    tasks.hdfs.write(f"{folder}.json", about.encode(), overwrite=True)
+    docker.forget_image()
+    try:
+        ended = tasks.ask("wait", boxed(tasks, docker, "true")[1])
+        assert ended["final"] == "SUCCEEDED", ended
+        assert not docker.engine.ask("GET", f"/images/{docker.image}/json")["RepoDigests"]
+    finally:
+        succeed(nodewise(tasks.cluster.home, "task", "image", "add", str(docker.archive), "--name", known["name"]))
 
 
 def test_a_task_that_needs_more_memory_than_it_has_fails_with_the_figure(tasks: Tasks, docker: DockerHere) -> None:

@@ -19,8 +19,8 @@ from jobs.kinds.task import image_store
 def image() -> None:
     """Keep images in HDFS for tasks in boxes of Docker; run it as the user who runs `nodewise serve --submit`.
 
-    A node takes an image from there when a task needs it. It takes only images that its operator allows: by a line
-    with the image's id in /etc/nodewise/images.
+    Of the layers of an image, HDFS keeps each once, and a node's Docker takes those that it lacks when a task needs
+    the image. It takes only images that its operator allows: by a line with the image's id in /etc/nodewise/images.
 
     \b
     Example:
@@ -30,23 +30,27 @@ def image() -> None:
 
 
 @image.command()
-@click.argument("archive", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("image_files", metavar="FILE", type=click.Path(exists=True, path_type=Path))
 @click.option("--name", help="As people call it; the file's if left out.")
 @json_option
 @hadoop_options
 @click.pass_obj
-def add(home: Path, /, archive: Path, name: str | None, as_json: bool, **hadoop: Any) -> None:
-    """Put an image into HDFS from its archive, as `docker save` writes one, and print how tasks name it.
+def add(home: Path, /, image_files: Path, name: str | None, as_json: bool, **hadoop: Any) -> None:
+    """Put an image into HDFS, and print how tasks name it.
+
+    FILE is an archive as `docker save` writes one, or an OCI layout: a folder, or a tar archive of it.
 
     \b
     Example:
       nodewise task image add torch.tar --name torch
     """
-    kept = image_store.add(session(home, hadoop).filesystem, archive, name or archive.stem)
+    added = image_store.add(session(home, hadoop).filesystem, image_files, name or image_files.stem)
+    kept = added.image
     if as_json:
         print_json(asdict(kept))
     else:
         click.echo(plain(f"{kept.name}@{kept.id}"))
+        click.echo(f"HDFS had {kept.layers - added.new_layers} of its {kept.layers} layers", err=True)
         click.echo("allow it on nodes by a line with this id in their /etc/nodewise/images", err=True)
 
 
@@ -67,9 +71,9 @@ def list_(home: Path, /, as_json: bool, **hadoop: Any) -> None:
     elif not found:
         click.echo("no image: add one with `nodewise task image add FILE.tar`")
     else:
-        table = Table("name", "id", "MB", box=None)
+        table = Table("name", "id", "layers", "MB", box=None)
         for one in found:
-            table.add_row(plain(one.name), one.id, f"{one.size_bytes / 1e6:.0f}")
+            table.add_row(plain(one.name), one.id, str(one.layers or "archive"), f"{one.size_bytes / 1e6:.0f}")
         console().print(table)
 
 
@@ -78,7 +82,7 @@ def list_(home: Path, /, as_json: bool, **hadoop: Any) -> None:
 @hadoop_options
 @click.pass_obj
 def rm(home: Path, /, image_id: str, **hadoop: Any) -> None:
-    """Take an image out of HDFS; nodes that have it keep it.
+    """Take an image out of HDFS, with the layers that no other one has; nodes that have it keep it.
 
     \b
     Example:

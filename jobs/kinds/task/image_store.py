@@ -1,75 +1,157 @@
-"""Images for boxes in HDFS, by their ids: an operator adds them, and nodes that do not have one take it from here."""
+"""Images for boxes in HDFS, by their ids: an operator adds them, and nodes that do not have one take it from here.
+
+images/HEX.json        what people know of an image
+images/HEX.manifest    what it is made of (boxes.broker.manifest); its parts are in images/blobs
+images/HEX.tar         its archive, of an image that an earlier version of nodewise has added
+"""
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Sequence
+import tarfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from secrets import token_hex
+from typing import NamedTuple
 
-from boxes.broker.images import checked, image_of
+from boxes.box import BoxError, Served
+from boxes.broker.manifest import manifest_of
 from boxes.broker.order import Refusal
 from hadoop.client.filesystem import FileSystem
 from jobs.errors import JobError
+from jobs.kinds.task.images.image_files import ImageFiles, read_image
+from jobs.kinds.task.images.layer_blobs import Damaged, LayerBlobs
+from jobs.kinds.task.images.pull_server import PulledImage, PullServer
+from jobs.kinds.task.images.zstd import Pieces
 
 FOLDER = "images"
-"""In the owner's folder in HDFS: of each image its archive and what is known of it."""
+"""In the owner's folder in HDFS: of each image its manifest and what is known of it."""
+_KNOWN, _MANIFEST = ".json", ".manifest"
+_MEND = "an operator takes the image out by `nodewise task image rm`, with all that share the layer, and adds it again"
 
 
 @dataclass(frozen=True)
 class KeptImage:
-    """An image that tasks can name: by `id`, which is `sha256:` and the hash of its configuration."""
+    """An image that tasks can name: by `id`, which is `sha256:` and the hash of its configuration.
+
+    size_bytes    in HDFS, which is what a node fetches that has none of its layers
+    layers        0 for one that is kept as an archive
+    """
 
     id: str
     name: str
     size_bytes: int
+    layers: int = 0
+
+
+class Added(NamedTuple):
+    """An image that was added, and how many of its layers HDFS did not have before."""
+
+    image: KeptImage
+    new_layers: int
 
 
 def check_there(filesystem: FileSystem, image: str) -> None:
     """JobError when an image was not added."""
-    if not filesystem.exists(_archive(owners_folder(filesystem), image)):
+    folder = owners_folder(filesystem)
+    if not any(filesystem.exists(path) for path in (_manifest(folder, image), _archive(folder, image))):
         raise JobError(f"there is no image {image}", remedy="`nodewise task image list` shows which there are")
 
 
 def fetch(filesystem: FileSystem, folder: str, image: str, archive: Path) -> None:
-    """Copy an image's archive to this machine; `folder` is the owner's. HadoopError when it is not there any more."""
-    filesystem.download(_archive(folder, image), archive)
+    """Bring an image's archive to this machine; `folder` is the owner's. HadoopError when it is not there any more."""
+    kept = find(filesystem, folder, image)
+    if kept is None:
+        filesystem.download(_archive(folder, image), archive)
+    else:
+        _write_archive(kept, archive)
 
 
-def add(filesystem: FileSystem, archive: Path, name: str) -> KeptImage:
-    """Keep an image of which this is the archive; JobError for another file, or bytes that are not those of its id."""
+def find(filesystem: FileSystem, folder: str, image: str) -> PulledImage | None:
+    """What is served of an image; None when it is kept as an archive, or not at all."""
+    if not filesystem.exists(_manifest(folder, image)):
+        return None
+    blobs = LayerBlobs(filesystem, f"{folder}/{FOLDER}")
+    sizes = [one["size"] for one in json.loads(filesystem.read(_manifest(folder, image)))["layers"]]
+    return PulledImage(filesystem.read(blobs.configuration(image)), sizes, blobs.read_layer)
+
+
+def serve(
+    filesystem: FileSystem, folder: str, image: str, say: Callable[[str], None]
+) -> AbstractContextManager[Served] | None:
+    """Serve an image while a block runs, so that Docker pulls it, and say then what Docker has fetched.
+
+    None when it is not kept by layers. In the block, what fails is a BoxError if a layer in HDFS is damaged.
+    """
+    kept = find(filesystem, folder, image)
+    return None if kept is None else _serving(kept, say)
+
+
+@contextmanager
+def _serving(kept: PulledImage, say: Callable[[str], None]) -> Iterator[Served]:
+    name = token_hex(16)
+    with PullServer({name: kept}) as server:
+        try:
+            yield Served(server.port, name, kept.configuration.decode(), kept.sizes)
+        except (OSError, BoxError) as error:
+            if not server.damaged:
+                raise
+            raise BoxError(" and ".join(server.damaged.values()), _MEND) from error
+        fetched, layers = len(server.asked), len(kept.layers)
+        say(f"Docker has fetched {fetched} of {layers} layers" + ("; it had the others" if fetched < layers else ""))
+
+
+def add(filesystem: FileSystem, source: Path, name: str) -> Added:
+    """Keep an image; JobError for a file or folder that holds none, or bytes that are not those of its id."""
     try:
-        with archive.open("rb") as file:
-            image = image_of(file)
-            with checked(file, image):
-                pass
-    except (Refusal, OSError) as error:
-        remedy = error.remedy if isinstance(error, Refusal) else ""
-        raise JobError(f"{archive} cannot be added: {error}", remedy=remedy) from error
-    kept = KeptImage(image, name, archive.stat().st_size)
-    folder = owners_folder(filesystem)
-    filesystem.make_folder(f"{folder}/{FOLDER}")
-    part = f"{_archive(folder, image)}.part"
-    filesystem.upload(archive.absolute(), part)
+        with read_image(source) as files:
+            return _add(filesystem, files, name)
+    except (Refusal, JobError) as error:
+        raise JobError(f"{source} cannot be added: {error.message}", remedy=error.remedy) from error
+    except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
+        raise JobError(f"{source} cannot be added: {error}", remedy="write the image again") from error
+
+
+def _add(filesystem: FileSystem, files: ImageFiles, name: str) -> Added:
+    folder, image = owners_folder(filesystem), files.id
+    blobs = LayerBlobs(filesystem, f"{folder}/{FOLDER}")
+    new, sizes = 0, []
+    for number, digest in enumerate(files.digests):
+        new += not blobs.has_layer(digest)
+        with files.unpacked(number) as content:
+            sizes.append(blobs.put_layer(digest, content))
+    blobs.put_configuration(image, files.configuration)
+    if not all(map(blobs.has_layer, files.digests)):
+        raise JobError("somebody has removed an image with the same layers meanwhile", remedy="add it again")
+    kept = KeptImage(image, name, blobs.kept_bytes(files.digests), len(files.digests))
     filesystem.write(_about(folder, image), json.dumps(asdict(kept)).encode())
-    filesystem.rename(part, _archive(folder, image), overwrite=True)
-    return kept
+    filesystem.write(_manifest(folder, image), manifest_of(files.configuration, sizes))
+    filesystem.delete(_archive(folder, image))
+    return Added(kept, new)
 
 
 def kept_images(filesystem: FileSystem) -> Sequence[KeptImage]:
     """All that were added, by name."""
     folder = f"{owners_folder(filesystem)}/{FOLDER}"
-    names = [one.name for one in filesystem.entries(folder) if one.name.endswith(".json")]
+    names = [one.name for one in filesystem.entries(folder) if one.name.endswith(_KNOWN)]
     found = [KeptImage(**json.loads(filesystem.read(f"{folder}/{name}"))) for name in names]
     return sorted(found, key=lambda one: (one.name, one.id))
 
 
 def remove(filesystem: FileSystem, image: str) -> None:
-    """Forget an image; nodes that have it keep it. JobError when it was not added."""
+    """Forget an image, with the layers that no other has; nodes that have it keep it. JobError when it is not there."""
     check_there(filesystem, image)
     folder = owners_folder(filesystem)
-    filesystem.delete(_about(folder, image))
-    filesystem.delete(_archive(folder, image))
+    for path in (_about(folder, image), _manifest(folder, image), _archive(folder, image)):
+        filesystem.delete(path)
+    left = [f"sha256:{hexadecimal}" for hexadecimal in _kept_by_layers(filesystem, folder)]
+    manifests = [json.loads(filesystem.read(_manifest(folder, one))) for one in left]
+    digests = {layer["digest"] for manifest in manifests for layer in manifest["layers"]}
+    LayerBlobs(filesystem, f"{folder}/{FOLDER}").remove_unneeded(left, digests)
 
 
 def owners_folder(filesystem: FileSystem) -> str:
@@ -77,9 +159,46 @@ def owners_folder(filesystem: FileSystem) -> str:
     return f"{filesystem.home()}/.nodewise"
 
 
-def _archive(folder: str, image: str) -> str:
-    return f"{folder}/{FOLDER}/{image.removeprefix('sha256:')}.tar"
+def _kept_by_layers(filesystem: FileSystem, folder: str) -> list[str]:
+    names = [one.name for one in filesystem.entries(f"{folder}/{FOLDER}")]
+    return [name.removesuffix(_MANIFEST) for name in names if name.endswith(_MANIFEST)]
+
+
+def _write_archive(kept: PulledImage, archive: Path) -> None:
+    """Write an image as `docker save` does; BoxError when a layer is damaged."""
+    names = {digest: f"{digest.removeprefix('sha256:')}.tar" for digest in kept.layers}
+    order = [layer["digest"] for layer in json.loads(kept.manifest)["layers"]]
+    manifest = [{"Config": "image.json", "RepoTags": None, "Layers": [names[digest] for digest in order]}]
+    small = {"manifest.json": json.dumps(manifest).encode(), "image.json": kept.configuration}
+    with tarfile.open(archive, "w") as write:
+        for name, content in small.items():
+            write.addfile(_member(name, len(content)), io.BytesIO(content))
+        for digest, size in kept.layers.items():
+            layer = io.BufferedReader(Pieces(kept.read(digest, 0)))
+            try:
+                write.addfile(_member(names[digest], size), layer)
+                layer.read()  # to its end, where its digest is compared
+            except (Damaged, OSError) as error:
+                raise BoxError(f"the image cannot be read: {error}", _MEND) from error
+
+
+def _member(name: str, size: int) -> tarfile.TarInfo:
+    found = tarfile.TarInfo(name)
+    found.size = size
+    return found
 
 
 def _about(folder: str, image: str) -> str:
-    return f"{folder}/{FOLDER}/{image.removeprefix('sha256:')}.json"
+    return _path(folder, image, _KNOWN)
+
+
+def _manifest(folder: str, image: str) -> str:
+    return _path(folder, image, _MANIFEST)
+
+
+def _archive(folder: str, image: str) -> str:
+    return _path(folder, image, ".tar")
+
+
+def _path(folder: str, image: str, suffix: str) -> str:
+    return f"{folder}/{FOLDER}/{image.removeprefix('sha256:')}{suffix}"

@@ -16,13 +16,13 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import ClassVar, NoReturn
 
 import boxes
-from boxes.box import Box, BoxError, Image, Limits, Program
+from boxes.box import Box, BoxError, Image, Limits, Program, Served
 from boxes.gpus.cards import Wanted
 from boxes.gpus.taking import Taken, taken
 from hadoop.errors import HadoopError
@@ -60,6 +60,7 @@ LOG_SECONDS = 150.0
 LAST_SECONDS = 5.0
 """The same when the container is to end."""
 STARTING = "getting its files"
+FETCHING = "fetching its image"
 UNIT = "tasks"
 ENDED_BY_SIGTERM = 143
 """What a process ends with that SIGTERM ended. YARN decides what follows: another attempt if it was a preemption."""
@@ -243,8 +244,17 @@ class Task(Runner):
         image, attempt = self._settings.image, self._attempt
         if image is None:
             return None
-        folder = attempt.spec.owners_folder
-        return Image(image, lambda archive: image_store.fetch(attempt.filesystem, folder, image, archive))
+        filesystem, folder = attempt.filesystem, attempt.spec.owners_folder
+
+        def fetch(archive: Path) -> None:
+            self._say_before(FETCHING)
+            image_store.fetch(filesystem, folder, image, archive)
+
+        def serve() -> AbstractContextManager[Served] | None:
+            self._say_before(FETCHING)
+            return image_store.serve(filesystem, folder, image, lambda said: print(said, flush=True))
+
+        return Image(image, fetch, serve)
 
     def _follow(self, box: Box, program: Program, printed: Printed) -> _Result | None:
         """From the start of the program to its end; None if it ended for YARN, which did without its room."""

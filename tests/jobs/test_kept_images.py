@@ -1,0 +1,181 @@
+"""Images in HDFS: each layer once, read from whatever tools write, and nothing kept of what is damaged."""
+
+from __future__ import annotations
+
+import json
+import random
+import tarfile
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from boxes.box import BoxError
+from boxes.broker.images import checked, image_of
+from hadoop.client.filesystem import FileSystem
+from jobs.errors import JobError
+from jobs.kinds.task import image_store
+from jobs.kinds.task.images.layer_blobs import Damaged, LayerBlobs
+from tests.jobs.kept_images import HOME, Folder, configuration_of, digest, lay_out, pack, played_hdfs, save
+
+OWNERS = f"{HOME}/.nodewise"
+BASE, ONE, OTHER = (random.Random(seed).randbytes(70_000) + b"x" * 90_000 for seed in range(3))
+
+
+@pytest.fixture
+def hdfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FileSystem:
+    return played_hdfs(tmp_path / "hdfs", monkeypatch)
+
+
+def add(hdfs: FileSystem, path: Path, *layers: bytes) -> image_store.Added:
+    save(path, layers)
+    return image_store.add(hdfs, path, path.stem)
+
+
+def blobs(hdfs: FileSystem) -> set[str]:
+    return {one.name for one in hdfs.entries(f"{OWNERS}/images/blobs")}
+
+
+def blob(content: bytes) -> str:
+    return f"{digest(content).replace(':', '-')}.tar.zst"
+
+
+def test_layers_that_images_share_are_kept_once(hdfs: FileSystem, tmp_path: Path) -> None:
+    first, second = add(hdfs, tmp_path / "a.tar", BASE, ONE), add(hdfs, tmp_path / "b.tar", BASE, OTHER, BASE)
+
+    assert (first.new_layers, first.image.layers) == (2, 2)
+    assert (second.new_layers, second.image.layers) == (1, 3)
+    assert {name for name in blobs(hdfs) if name.endswith(".zst")} == {blob(BASE), blob(ONE), blob(OTHER)}
+    assert len(cast("Folder", hdfs).written) == 3
+    sizes = {one.name: one.size_bytes for one in hdfs.entries(f"{OWNERS}/images/blobs")}
+    assert first.image.size_bytes == sizes[blob(BASE)] + sizes[blob(ONE)] < 2 * 90_000
+    assert [one.name for one in image_store.kept_images(hdfs)] == ["a", "b"]
+
+
+def test_an_image_takes_the_layers_along_that_no_other_has(hdfs: FileSystem, tmp_path: Path) -> None:
+    first, second = add(hdfs, tmp_path / "a.tar", BASE, ONE).image.id, add(hdfs, tmp_path / "b.tar", BASE, OTHER)
+    draft = f"{OWNERS}/images/blobs/{blob(b'somebody adds it now')}.0a1b2c3d"
+    hdfs.write(draft, b"half")
+
+    image_store.remove(hdfs, first)
+
+    name = second.image.id.replace(":", "-")
+    assert blobs(hdfs) == {blob(BASE), blob(OTHER), name, draft.rpartition("/")[2]}
+    image_store.check_there(hdfs, second.image.id)
+    with pytest.raises(JobError, match=f"there is no image {first}"):
+        image_store.check_there(hdfs, first)
+    assert image_store.find(hdfs, OWNERS, first) is None
+
+
+@pytest.mark.parametrize("packing", ["", "+gzip", "+zstd"])
+@pytest.mark.parametrize("is_archive", [False, True])
+def test_an_oci_layout_is_the_image_that_its_configuration_says(
+    packing: str, is_archive: bool, hdfs: FileSystem, tmp_path: Path
+) -> None:
+    source = tmp_path / "layout"
+    image = lay_out(source, [BASE, ONE], packing, is_nested=is_archive)
+    if is_archive:
+        pack(source, tmp_path / "layout.tar")
+        source = tmp_path / "layout.tar"
+
+    assert image_store.add(hdfs, source, "laid").image.id == image
+
+    kept = image_store.find(hdfs, OWNERS, image)
+    assert kept is not None
+    assert [b"".join(kept.read(one, 0)) for one in kept.layers] == [BASE, ONE]
+
+
+def test_what_was_added_comes_back_as_an_archive_of_the_same_image(hdfs: FileSystem, tmp_path: Path) -> None:
+    image = add(hdfs, tmp_path / "a.tar", BASE, ONE, BASE).image.id
+
+    image_store.fetch(hdfs, OWNERS, image, tmp_path / "back.tar")
+
+    with (tmp_path / "back.tar").open("rb") as archive:
+        assert image_of(archive) == image
+        with checked(archive, image) as made, tarfile.open(fileobj=made) as read:
+            assert read.getnames()[2:] == ["0.tar", "1.tar", "2.tar"]
+
+
+def test_an_archive_of_an_earlier_version_is_fetched_as_it_is_until_it_is_added_again(
+    hdfs: FileSystem, tmp_path: Path
+) -> None:
+    image = save(tmp_path / "a.tar", [ONE])
+    place = f"{OWNERS}/images/{image.removeprefix('sha256:')}"
+    hdfs.write(f"{place}.tar", (tmp_path / "a.tar").read_bytes())
+    hdfs.write(f"{place}.json", json.dumps({"id": image, "name": "old", "size_bytes": 5}).encode())
+
+    assert [one.layers for one in image_store.kept_images(hdfs)] == [0]
+    image_store.check_there(hdfs, image)
+    assert image_store.serve(hdfs, OWNERS, image, print) is None
+    image_store.fetch(hdfs, OWNERS, image, tmp_path / "back.tar")
+    assert (tmp_path / "back.tar").read_bytes() == (tmp_path / "a.tar").read_bytes()
+
+    image_store.add(hdfs, tmp_path / "a.tar", "new")
+    assert not hdfs.exists(f"{place}.tar")
+    assert image_store.serve(hdfs, OWNERS, image, print) is not None
+
+
+def test_a_file_that_is_no_whole_image_leaves_nothing(hdfs: FileSystem, tmp_path: Path) -> None:
+    path = tmp_path / "a.tar"
+    cases: list[tuple[bytes | None, list[bytes], str]] = [
+        (None, [], "it is no tar archive of an image"),
+        (configuration_of([OTHER]), [ONE], f"a layer is not the one that the image names, {digest(OTHER)}"),
+        (configuration_of([ONE, OTHER]), [ONE], "its configuration names 2 layers and not 1"),
+        (b'{"rootfs": 5}', [ONE], "the image's configuration does not name its layers"),
+        (b'{"rootfs": {"diff_ids": ["sha256:../../x"]}}', [ONE], "the image's configuration does not name its layers"),
+        (b"{", [ONE], "the image's configuration is not JSON"),
+        (configuration_of([ONE]), [b"\x1f\x8bnot packed"], ""),
+        (configuration_of([ONE]), [b"\x28\xb5\x2f\xfdnot packed"], ""),
+    ]
+    for configuration, layers, sentence in cases:
+        if configuration is None:
+            path.write_bytes(b"words")
+        else:
+            save(path, layers, configuration)
+        with pytest.raises(JobError) as refused:
+            image_store.add(hdfs, path, "a")
+        assert refused.value.message.startswith(f"{path} cannot be added: {sentence}"), sentence
+        assert refused.value.remedy or "JSON" in sentence or "names" in sentence or "not name" in sentence
+    assert blobs(hdfs) == set()
+    assert image_store.kept_images(hdfs) == []
+
+
+@pytest.mark.parametrize(
+    ("index", "sentence"),
+    [
+        ({"manifests": []}, "its index does not name exactly one image"),
+        ({"manifests": [{}, {}]}, "its index does not name exactly one image"),
+        ([], "its index does not name exactly one image"),
+        ({"manifests": [{"digest": "sha256:../../../etc/passwd"}]}, "it has no 'blobs/sha256/../../../etc/passwd'"),
+    ],
+)
+def test_a_layout_of_another_form_is_refused(index: object, sentence: str, hdfs: FileSystem, tmp_path: Path) -> None:
+    source = tmp_path / "layout"
+    lay_out(source, [ONE], "")
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc" / "passwd").write_text("{}")
+    (source / "index.json").write_text(json.dumps(index))
+
+    with pytest.raises(JobError) as refused:
+        image_store.add(hdfs, source, "laid")
+    assert refused.value.message == f"{source} cannot be added: {sentence}"
+
+
+def test_a_layer_that_was_changed_in_hdfs_is_found_out(hdfs: FileSystem, tmp_path: Path) -> None:
+    kept = add(hdfs, tmp_path / "a.tar", ONE).image
+    place = f"{OWNERS}/images/blobs/{blob(ONE)}"
+    content = hdfs.read(place)
+    for changed in (content[:-7], b"", content[:500] + b"xx" + content[502:], b"x" * 100):
+        hdfs.write(place, changed)
+        with pytest.raises(Damaged, match=f"{blob(ONE)} is damaged: "):
+            list(LayerBlobs(hdfs, f"{OWNERS}/images").read_layer(digest(ONE)))
+        with pytest.raises(BoxError, match="the image cannot be read"):
+            image_store.fetch(hdfs, OWNERS, kept.id, tmp_path / "back.tar")
+
+
+def test_a_layer_is_read_from_any_byte_on(hdfs: FileSystem, tmp_path: Path) -> None:
+    add(hdfs, tmp_path / "a.tar", ONE)
+    read = LayerBlobs(hdfs, f"{OWNERS}/images").read_layer
+
+    for offset in (0, 1, 4095, 100_000, len(ONE) - 1, len(ONE)):
+        assert b"".join(read(digest(ONE), offset)) == ONE[offset:]
