@@ -6,19 +6,24 @@ import hashlib
 import http.client
 import json
 import random
+import re
 import socket
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
+import click
 import pytest
 
 from boxes.box import BoxError
 from boxes.broker.manifest import digest_of, manifest_of
 from hadoop.client.filesystem import FileSystem
 from hadoop.errors import HadoopError
+from jobs.commands.task import task_image
+from jobs.errors import JobError
 from jobs.kinds.task import image_store
 from jobs.kinds.task.images import pull_server
 from jobs.kinds.task.images.pull_server import PulledImage, PullServer
@@ -234,6 +239,59 @@ def test_what_fails_for_a_damaged_layer_says_so(hdfs: FileSystem) -> None:
         raise ConnectionAbortedError("Docker says: unexpected EOF")
     assert f"{place} is damaged" in told.value.message
     assert "nodewise task image rm" in told.value.remedy
+
+
+def test_what_fails_for_a_layer_that_hdfs_does_not_bring_says_so(
+    hdfs: FileSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(*_: object) -> Iterator[bytes]:
+        yield LAYERS[0][:100]
+        raise HadoopError("reading it: the file is not there")
+
+    gone = PulledImage(CONFIGURATION, [len(one) for one in LAYERS], read)
+    monkeypatch.setattr(image_store, "find", lambda *_: gone)
+    serving = image_store.serve(hdfs, OWNERS, digest_of(CONFIGURATION), print)
+    assert serving is not None
+
+    with pytest.raises(OSError, match="reading it: the file is not there"), serving as served:
+        with closing(http.client.HTTPConnection("127.0.0.1", served.port, timeout=20)) as connection:
+            connection.request("GET", f"/v2/{served.name}/blobs/{digest(LAYERS[0])}")
+            with pytest.raises(http.client.IncompleteRead):
+                connection.getresponse().read()
+        raise ConnectionAbortedError("Docker says: unexpected EOF")
+
+
+def test_an_operator_serves_all_images_until_ctrl_c(
+    hdfs: FileSystem, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    hdfs.write(f"{OWNERS}/images/{'1' * 64}.json", b'{"id": "sha256:11", "name": "an archive", "size_bytes": 1}')
+    monkeypatch.setattr(task_image, "session", lambda *_: SimpleNamespace(filesystem=hdfs))
+    said: list[str] = []
+
+    class Pressed(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            """Pull what was printed, and then Ctrl-C."""
+            found = re.fullmatch(r"docker pull 127\.0\.0\.1:(\d+)/([0-9a-f]{12})@(\S+)  # a", *said)
+            port, name, manifest = found.groups() if found else pytest.fail(said[0])
+            with closing(http.client.HTTPConnection("127.0.0.1", int(port), timeout=20)) as connection:
+                connection.request("GET", f"/v2/{name}/manifests/{manifest}")
+                said.append(digest(connection.getresponse().read()))
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(task_image, "threading", SimpleNamespace(Event=Pressed))
+    monkeypatch.setattr(click, "echo", said.append)
+    task_image.image.main(["serve", "--port", "0"], obj=tmp_path, standalone_mode=False)
+
+    assert said[1] == digest(MANIFEST)
+
+
+def test_a_port_that_is_taken_is_named(
+    hdfs: FileSystem, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, server: PullServer
+) -> None:
+    monkeypatch.setattr(task_image, "session", lambda *_: SimpleNamespace(filesystem=hdfs))
+
+    with pytest.raises(JobError, match=rf"port {server.port} of 127\.0\.0\.1 cannot be had: Address already in use"):
+        task_image.image.main(["serve", "--port", str(server.port)], obj=tmp_path, standalone_mode=False)
 
 
 def test_layers_are_served_side_by_side(hdfs: FileSystem) -> None:

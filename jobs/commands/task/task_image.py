@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -9,10 +13,16 @@ from typing import Any
 import click
 from rich.table import Table
 
+from boxes.broker.manifest import digest_of
 from infosvc.wire.terminal_text import plain
 from jobs.commands.options import hadoop_options, session
 from jobs.commands.task.task_shown import console, json_option, print_json
+from jobs.errors import JobError
 from jobs.kinds.task import image_store
+from jobs.kinds.task.images.pull_server import PulledImage, PullServer
+
+_BRIEF = 12
+"""Digits of an image's id that name its repository, as Docker shows ids."""
 
 
 @click.group()
@@ -89,3 +99,39 @@ def rm(home: Path, /, image_id: str, **hadoop: Any) -> None:
       nodewise task image rm sha256:0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f0
     """
     image_store.remove(session(home, hadoop).filesystem, image_id.rpartition("@")[2])
+
+
+@image.command()
+@click.option("--port", type=click.IntRange(0, 65535), default=5000, show_default=True, help="0 takes a free one.")
+@hadoop_options
+@click.pass_obj
+def serve(home: Path, /, port: int, **hadoop: Any) -> None:
+    """Let Docker on this machine pull images from HDFS, until Ctrl-C; print what to pull.
+
+    It serves those that are there when it starts. Tasks need none of this: their runners serve their images. It listens
+    on 127.0.0.1, where every user of this machine can read the images.
+
+    \b
+    Example:
+      nodewise task image serve --port 5000
+    """
+    found = image_store.find_all(session(home, hadoop).filesystem)
+    names = {kept: kept.id.removeprefix("sha256:")[:_BRIEF] for kept in found}
+    with (
+        _listening({names[kept]: served for kept, served in found.items()}, port) as server,
+        suppress(KeyboardInterrupt),
+    ):
+        for kept, served in found.items():
+            place = f"127.0.0.1:{server.port}/{names[kept]}@{digest_of(served.manifest)}"
+            click.echo(plain(f"docker pull {place}  # {kept.name}"))
+        sys.stdout.flush()
+        threading.Event().wait()  # until Ctrl-C
+
+
+def _listening(images: Mapping[str, PulledImage], port: int) -> PullServer:
+    try:
+        return PullServer(images, port)
+    except OSError as error:
+        raise JobError(
+            f"port {port} of 127.0.0.1 cannot be had: {error.strerror}", remedy="name another by --port"
+        ) from error

@@ -7,11 +7,12 @@ images/HEX.tar         its archive, of an image that an earlier version of nodew
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import tarfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -85,10 +86,18 @@ def serve(
 ) -> AbstractContextManager[Served] | None:
     """Serve an image while a block runs, so that Docker pulls it, and say then what Docker has fetched.
 
-    None when it is not kept by layers. In the block, what fails is a BoxError if a layer in HDFS is damaged.
+    None when it is not kept by layers. In the block, what fails is a BoxError if a layer in HDFS is damaged, and names
+    what HDFS said if it did not bring one.
     """
     kept = find(filesystem, folder, image)
     return None if kept is None else _serving(kept, say)
+
+
+def find_all(filesystem: FileSystem) -> Mapping[KeptImage, PulledImage]:
+    """All images that are kept by layers, by name."""
+    folder = owners_folder(filesystem)
+    found = {one: find(filesystem, folder, one.id) for one in kept_images(filesystem)}
+    return {kept: served for kept, served in found.items() if served is not None}
 
 
 @contextmanager
@@ -98,9 +107,11 @@ def _serving(kept: PulledImage, say: Callable[[str], None]) -> Iterator[Served]:
         try:
             yield Served(server.port, name, kept.configuration.decode(), kept.sizes)
         except (OSError, BoxError) as error:
-            if not server.damaged:
-                raise
-            raise BoxError(" and ".join(server.damaged.values()), _MEND) from error
+            if server.damaged:
+                raise BoxError(" and ".join(server.damaged.values()), _MEND) from error
+            if server.failed:
+                raise OSError(errno.EIO, " and ".join(server.failed.values())) from error
+            raise
         fetched, layers = len(server.asked), len(kept.layers)
         say(f"Docker has fetched {fetched} of {layers} layers" + ("; it had the others" if fetched < layers else ""))
 

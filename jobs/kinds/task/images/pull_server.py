@@ -58,12 +58,14 @@ class PullServer:
     """Serves images by the names of their repositories, on a port of 127.0.0.1, until the block ends.
 
     damaged    what was found out of a layer, by its digest
+    failed     what HDFS said of a layer that it did not bring, by its digest
     asked      the digests of the layers that somebody has asked for
     """
 
     def __init__(self, images: Mapping[str, PulledImage], port: int = 0) -> None:
         self.images = dict(images)
         self.damaged: dict[str, str] = {}
+        self.failed: dict[str, str] = {}
         self.asked: set[str] = set()
         self._server = _Server(self, port)
         self.port = self._server.server_port
@@ -150,8 +152,9 @@ class _Handler(Handler):
         except Damaged as error:
             self._owner.damaged[digest] = str(error)
             self.close_connection = True  # with too few bytes: nobody takes that for the layer
-        except HadoopError:  # Docker asks again, for what it lacks
-            self.close_connection = True
+        except HadoopError as error:
+            self._owner.failed[digest] = str(error)
+            self.close_connection = True  # Docker asks again, for what it lacks
 
     def _send_pieces(self, pieces: Iterator[bytes], size: int) -> None:
         for piece in pieces:
