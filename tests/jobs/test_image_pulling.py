@@ -271,7 +271,7 @@ def test_an_operator_serves_all_images_until_ctrl_c(
     class Pressed(threading.Event):
         def wait(self, timeout: float | None = None) -> bool:
             """Pull what was printed, and then Ctrl-C."""
-            found = re.fullmatch(r"docker pull 127\.0\.0\.1:(\d+)/([0-9a-f]{12})@(\S+)  # a", *said)
+            found = re.fullmatch(r"docker pull 127\.0\.0\.1:(\d+)/([0-9a-f]{12})@(\S+)  # a", said[0])
             port, name, manifest = found.groups() if found else pytest.fail(said[0])
             with closing(http.client.HTTPConnection("127.0.0.1", int(port), timeout=20)) as connection:
                 connection.request("GET", f"/v2/{name}/manifests/{manifest}")
