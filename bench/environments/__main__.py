@@ -58,8 +58,8 @@ def main(
     """Measure how soon a program begins in an environment that its node has to fetch, and in one that it has.
 
     The worker's packages come to a node as an environment of `env make`, which is mounted; as one of `env publish`,
-    which YARN unpacks; by uv from a package index; and as an image, by `docker load` and, where Debian's
-    docker-registry is installed, by `docker pull`. Whatever sends them has a network card of 1000 or 100 Mbit/s.
+    which YARN unpacks; by uv from a package index; and as an image, by `docker load`, by `docker pull` from HDFS, and
+    from Debian's docker-registry, where that is installed. What sends them has a network card of 1000 or 100 Mbit/s.
 
     It takes an hour: each of the parts N/6 takes ten minutes. Nothing else should run meanwhile. It needs root, for
     Docker and for a network of its own.

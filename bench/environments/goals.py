@@ -7,16 +7,13 @@ from dataclasses import dataclass
 from statistics import median
 
 from bench.environments.pieces import BANDWIDTHS
-from bench.environments.ways import ALONE, LOAD, OURS, PLAIN, PULL, TAR
+from bench.environments.ways import ALONE, LOAD, OURS, PLAIN, PULL, PULL_FROM_HDFS, TAR
 
 Found = Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]
 """Readings by piece, way and phase."""
 Sizes = Mapping[str, float]
 """Bytes to fetch, by way."""
-NOT_MEASURED = (
-    "docker pull from a read-only API over HDFS: nodewise has none",
-    "packages of Debian's torch: all ways bring those of MXNet's worker",
-)
+NOT_MEASURED = ("packages of Debian's torch: all ways bring those of MXNet's worker",)
 
 
 class Missing(LookupError):
@@ -107,6 +104,16 @@ GOALS = (
     *_of_others("cold", "one node", (TAR.name, LOAD.name, PULL.name)),
     *(
         Goal(
+            f"cold-{megabits}",
+            f"{way}, one node at {megabits} Mbit/s: times ours",
+            _times_ours(f"cold-{megabits}", way),
+            least=2.0,
+        )
+        for megabits in BANDWIDTHS
+        for way in (TAR.name, LOAD.name, PULL.name, PULL_FROM_HDFS.name)
+    ),
+    *(
+        Goal(
             f"four-{megabits}",
             f"ours, four nodes at once at {megabits} Mbit/s: times one node",
             _of_one_node(megabits),
@@ -115,6 +122,16 @@ GOALS = (
         for megabits in BANDWIDTHS
     ),
     *_of_others("four", "four nodes at once", (LOAD.name, PULL.name)),
+    *(
+        Goal(
+            f"four-{megabits}",
+            f"{way}, four nodes at once at {megabits} Mbit/s: times ours",
+            _times_ours(f"four-{megabits}", way),
+            least=2.0,
+        )
+        for megabits in BANDWIDTHS
+        for way in (LOAD.name, PULL.name, PULL_FROM_HDFS.name)
+    ),
     Goal("cached", "ours, cached: seconds until the first line beyond a plain folder", _more_than_plain, most=0.1),
     Goal("cached", "import from the mount of the node: times a plain folder", _of_plain(OURS.name), most=1.1),
     Goal("cached", "import from a fresh mount: times a plain folder", _of_plain(ALONE.name), most=1.5),

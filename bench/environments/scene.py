@@ -10,7 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +27,12 @@ from hadoop.local.lifecycle import Cluster
 
 ENV = "bench@1"
 CODE, ARCHIVE = "/bench/code.zip", "/bench/image.tar.gz"
-INDEX_PORT, REGISTRY_PORT = 20_080, 20_050
+INDEX_PORT, REGISTRY_PORT, IMAGES_PORT = 20_080, 20_050, 20_060
 """In the network of the bench, where nobody else has them."""
 HOST = "127.0.0.1"
 LOADED, PULLED = "bench/env:1", f"{HOST}:{REGISTRY_PORT}/env:1"
 """The image, by the name that its archive gives it, and by that of the registry."""
-REGISTRY = "docker-registry"
+REGISTRY, SERVED = "docker-registry", "bench"
 START_SECONDS = 60.0
 
 Say = Callable[[str], None]
@@ -76,7 +76,10 @@ class Submitter:
 
 @dataclass(frozen=True)
 class Scene:
-    """`tree` are the packages as a folder, `parts` and `archive` in HDFS, `sizes` bytes to fetch by way."""
+    """`tree` are the packages as a folder, `parts` and `archive` in HDFS, `sizes` bytes to fetch by way.
+
+    `served` is the image as whoever serves it out of HDFS names it.
+    """
 
     cluster: Cluster
     submitter: Submitter
@@ -88,6 +91,7 @@ class Scene:
     archive: str
     dockers: Mapping[str, DockerHere]
     sizes: Mapping[str, int]
+    served: str = ""
 
     @property
     def nodes(self) -> Sequence[str]:
@@ -132,7 +136,8 @@ def scene(found: Content, nodes: int, say: Say) -> Iterator[Scene]:
             stack.enter_context(_registry(scratch))
         for node in cluster.nodes:
             (scratch / node).mkdir()
-        yield _fill(cluster, submitter, found, scratch, lock, wheels, dockers, say)
+        made = _fill(cluster, submitter, found, scratch, lock, wheels, dockers, say)
+        yield replace(made, served=stack.enter_context(_image_server(cluster, scratch)))
 
 
 def _fill(
@@ -160,6 +165,8 @@ def _fill(
     image.build(first.docker, tree, scratch, LOADED)
     image.save(first.docker, LOADED, archive)
     submitter.ask("upload", str(archive), ARCHIVE)
+    image.docker(first.docker, "save", "--output", str(scratch / "image.tar"), LOADED)
+    added = json.loads(_nodewise(cluster, "task", "image", "add", str(scratch / "image.tar"), "--name", SERVED))
     if has_registry():
         image.docker(first.docker, "tag", LOADED, PULLED)
         image.docker(first.docker, "push", "--quiet", PULLED)
@@ -169,6 +176,7 @@ def _fill(
         "tar.gz": published["packed_bytes"],
         "uv": sum(one.stat().st_size for one in wheels),
         "docker load": archive.stat().st_size,
+        "docker pull from HDFS": added["size_bytes"],
         "docker pull": sum(one.stat().st_size for one in (scratch / "registry").rglob("blobs/sha256/*/*/data")),
     }
     return Scene(cluster, submitter, found, scratch, tree, lock, parts, published["path"], dockers, sizes)
@@ -210,6 +218,16 @@ def _registry(scratch: Path) -> Iterator[None]:
     with _running([REGISTRY, "serve", str(file)], scratch / "registry.log"):
         until(lambda: ports.is_listening((HOST, REGISTRY_PORT)), START_SECONDS, "the registry listens")
         yield
+
+
+@contextmanager
+def _image_server(cluster: Cluster, scratch: Path) -> Iterator[str]:
+    """What serves images out of HDFS, as a task's runner does on its node; the image as Docker pulls it."""
+    log = scratch / "images.log"
+    words = ["task", "image", "serve", "--port", str(IMAGES_PORT)]
+    with _running([*NODEWISE, "--home", str(cluster.home), *words], log):
+        until(lambda: f"# {SERVED}\n" in log.read_text(), START_SECONDS, "images are served")
+        yield log.read_text().partition("docker pull ")[2].split()[0]
 
 
 @contextmanager

@@ -119,6 +119,14 @@ def _pull_steps(scene: Scene, node: str) -> Sequence[Step]:
     return ((BOTH, _docker_argv(scene, node, "pull", "--quiet", PULLED)),)
 
 
+def _run_served(scene: Scene, node: str, words: Words) -> Words:
+    return _run_image(scene.served)(scene, node, words)
+
+
+def _pull_served_steps(scene: Scene, node: str) -> Sequence[Step]:
+    return ((BOTH, _docker_argv(scene, node, "pull", "--quiet", scene.served)),)
+
+
 def _forget_images(scene: Scene, node: str) -> None:
     docker(scene.dockers[node].docker, "image", "prune", "--all", "--force")
 
@@ -143,10 +151,11 @@ LOAD = Way(
     forget=_forget_archive_of_image,
 )
 PULL = Way("docker pull", _run_image(PULLED), steps=_pull_steps, forget=_forget_images, is_here=has_registry)
+PULL_FROM_HDFS = Way("docker pull from HDFS", _run_served, steps=_pull_served_steps, forget=_forget_images)
 DOCKER = Way("docker", _run_image(LOADED))
 """Its image is on the node already."""
 PLAIN = Way("plain folder", _start_folder)
 """The packages have been on the node's disk before: the least that anything can take."""
-COLD = (OURS, TAR, LOAD, PULL, UV)
+COLD = (OURS, TAR, LOAD, PULL, PULL_FROM_HDFS, UV)
 CACHED = (PLAIN, OURS, ALONE, TAR, DOCKER, UV_WARM)
 SHARED = (PLAIN, OURS, ALONE, TAR, DOCKER)
