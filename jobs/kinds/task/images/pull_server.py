@@ -128,7 +128,7 @@ class _Handler(Handler):
             self._send(image.configuration, CONFIGURATION, {"Docker-Content-Digest": digest})
         elif digest not in image.layers:
             self._deny(HTTPStatus.NOT_FOUND, "BLOB_UNKNOWN", "the image has no such part")
-        elif digest in self._owner.damaged:  # Docker tries no more when there is none
+        elif digest in self._owner.damaged:  # so that Docker, which tries three times, is not sent it again
             self._deny(HTTPStatus.NOT_FOUND, "BLOB_UNKNOWN", self._owner.damaged[digest])
         else:
             self._send_layer(image, digest)
