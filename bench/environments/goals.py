@@ -101,17 +101,7 @@ GOALS = (
         )
         for megabits in BANDWIDTHS
     ),
-    *_of_others("cold", "one node", (TAR.name, LOAD.name, PULL.name)),
-    *(
-        Goal(
-            f"cold-{megabits}",
-            f"{way}, one node at {megabits} Mbit/s: times ours",
-            _times_ours(f"cold-{megabits}", way),
-            least=2.0,
-        )
-        for megabits in BANDWIDTHS
-        for way in (TAR.name, LOAD.name, PULL.name, PULL_FROM_HDFS.name)
-    ),
+    *_of_others("cold", "one node", (TAR.name, LOAD.name, PULL.name, PULL_FROM_HDFS.name)),
     *(
         Goal(
             f"four-{megabits}",
@@ -121,17 +111,7 @@ GOALS = (
         )
         for megabits in BANDWIDTHS
     ),
-    *_of_others("four", "four nodes at once", (LOAD.name, PULL.name)),
-    *(
-        Goal(
-            f"four-{megabits}",
-            f"{way}, four nodes at once at {megabits} Mbit/s: times ours",
-            _times_ours(f"four-{megabits}", way),
-            least=2.0,
-        )
-        for megabits in BANDWIDTHS
-        for way in (LOAD.name, PULL.name, PULL_FROM_HDFS.name)
-    ),
+    *_of_others("four", "four nodes at once", (LOAD.name, PULL.name, PULL_FROM_HDFS.name)),
     Goal("cached", "ours, cached: seconds until the first line beyond a plain folder", _more_than_plain, most=0.1),
     Goal("cached", "import from the mount of the node: times a plain folder", _of_plain(OURS.name), most=1.1),
     Goal("cached", "import from a fresh mount: times a plain folder", _of_plain(ALONE.name), most=1.5),

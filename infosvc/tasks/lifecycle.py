@@ -180,9 +180,10 @@ def _begins_anew(task: Task, attempt: int | None) -> bool:
 
 
 def _is_overtaken(task: Task, news: TaskNews) -> bool:
-    """Whether the runner has told since that the program runs of which the submitter thinks that it starts."""
+    """Whether the runner has told since how its start goes on, or that the program runs that the submitter saw begin."""
     is_same = news.attempt in (None, task.attempt)
-    return is_same and news.state is TaskState.STARTING and task.state is TaskState.RUNNING
+    is_told = task.state is TaskState.RUNNING or (task.state is TaskState.STARTING and task.reason != "")
+    return is_same and news.state is TaskState.STARTING and is_told
 
 
 def _refuse_news(task: Task, news: TaskNews) -> None:

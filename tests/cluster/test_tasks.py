@@ -433,6 +433,7 @@ def test_a_task_moves_to_the_node_that_is_faster_and_goes_on_from_what_it_saved(
     task_id = shell.run(block("task-move"), timeout=600).split()[0]
     until(lambda: platform.log(task_id) == "ready\n")
     until(lambda: platform.user.task(task_id).state is TaskState.RUNNING)
+    until(lambda: platform.user.task(task_id).node_name)  # the submitter says that, a moment after the runner's word
     left = platform.user.task(task_id)
     *slower, fast = [node for node in platform.cluster.nodes if node != left.node_name]
     for node, speed in {str(left.node_name): 0.2, **dict.fromkeys(slower, 0.25), fast: 1.0}.items():

@@ -76,8 +76,12 @@ def test_no_word_of_a_program_keeps_its_task_from_its_end(service: Served) -> No
 
 def test_what_a_runner_has_told_is_not_undone_by_a_submitter_that_saw_less(service: Served) -> None:
     task, runner = asked_for(service, service.client)
-    runner.put_task_progress(task.task_id, TaskProgress(1, running=True, output_folder=PLACE))
     said = TaskNews(TaskState.STARTING, "", "application_1_0001", "n1", 1)
+    runner.put_task_progress(task.task_id, BEGUN)
+    begun = service.client.put_task_news(task.task_id, said)
+    assert (begun.state, begun.reason, begun.node_name) == (TaskState.STARTING, "fetching data", "n1")
+
+    runner.put_task_progress(task.task_id, TaskProgress(1, running=True, output_folder=PLACE))
     now = service.client.put_task_news(task.task_id, said)
     assert (now.state, now.node_name, now.output_folder) == (TaskState.RUNNING, "n1", PLACE)
     again = runner.put_task_progress(task.task_id, TaskProgress(2, running=False, reason="getting its files"))
