@@ -154,9 +154,7 @@ def _refusal(program: Program, told: Mapping[str, Any]) -> Exception:
         is_folder = found.is_dir() or Path(name).is_dir()
         return BoxError(f"{name} is a folder" if is_folder else f"{name} is not executable")
     if why == errno.ENOEXEC:
-        return BoxError(
-            f"{name} cannot be started", remedy="it is no program of this machine, and has no line #! either"
-        )
+        return BoxError(f"{name} cannot be started", remedy="it is not a program of this machine and has no line #!")
     if why == errno.E2BIG:
         return BoxError(f"{name} cannot be started", remedy="its arguments and variables are longer than Linux allows")
     if "refused" in told and why is None:

@@ -65,7 +65,7 @@ def _content(tar: tarfile.TarFile, name: str, where: str) -> IO[bytes]:
     except KeyError:
         content = None
     if content is None:
-        raise EnvError(f"{where} is no image: it has no {name}", remedy="write it with docker save")
+        raise EnvError(f"{where} is not an image: it has no {name}", remedy="write it with docker save")
     return content
 
 
@@ -115,7 +115,7 @@ def _put(layer: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
     if not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
         if words[0] in _MADE_BY_BOXES:
             return
-        raise EnvError(f"{member.name} is no file, folder or link", remedy="make the image without it")
+        raise EnvError(f"{member.name} is not a file, folder or link", remedy="make the image without it")
     parent = folder
     for count in range(1, len(words)):
         parent = _find(folder, words[:count]) or _made(parent / words[count - 1])
@@ -149,7 +149,7 @@ def _linked(member: tarfile.TarInfo, folder: Path) -> Path:
     *above, last = _words(member.linkname) or [""]
     place = _find(folder, above)
     if not last or place is None or not os.path.lexists(place / last) or (place / last).is_dir():
-        raise EnvError(f"{member.name} is linked to {member.linkname}, which is no file of it", "make the image anew")
+        raise EnvError(f"{member.name} is linked to {member.linkname}, which it does not hold", "make the image anew")
     return place / last
 
 

@@ -63,7 +63,7 @@ def needs(cuda: str, driver: str, cpu_flags: Sequence[str]) -> Requires:
     """What people say that nodes must have; EnvError for versions that are not numbers with dots between."""
     for name, version in (("CUDA", cuda), ("the driver", driver)):
         if version and not _VERSION.fullmatch(version):
-            raise EnvError(f"{version!r} is no version of {name}", remedy="write numbers, such as 12.1")
+            raise EnvError(f"{version!r} is not a version of {name}", remedy="write numbers, such as 12.1")
     return Requires(cpu_flags=sorted(set(cpu_flags)), cuda=cuda, driver=driver)
 
 

@@ -46,4 +46,4 @@ def _refuse_special(folder: Path) -> None:
         elif path.stat().st_mode & 0o6000:
             raise EnvError(f"{name} has a setuid or setgid bit", remedy="take it away with chmod ug-s")
         elif not (path.is_file() or path.is_dir()):
-            raise EnvError(f"{name} is no file, folder or link", remedy="leave it out")
+            raise EnvError(f"{name} is not a file, folder or link", remedy="leave it out")

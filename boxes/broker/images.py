@@ -71,7 +71,7 @@ def _refusing() -> Iterator[None]:
     try:
         yield
     except (tarfile.TarError, ValueError, OverflowError, EOFError, KeyError, IndexError, RecursionError) as error:
-        raise Refusal(f"it is no tar archive of an image: {error}", _REMEDY) from error
+        raise Refusal(f"it is not a tar archive of an image: {error}", _REMEDY) from error
 
 
 def _opened(archive: IO[bytes]) -> tarfile.TarFile:
@@ -79,7 +79,7 @@ def _opened(archive: IO[bytes]) -> tarfile.TarFile:
     try:
         return tarfile.open(fileobj=archive, mode="r:")
     except (tarfile.TarError, OSError, EOFError) as error:
-        raise Refusal(f"it is no tar archive of an image: {error}", _REMEDY) from error
+        raise Refusal(f"it is not a tar archive of an image: {error}", _REMEDY) from error
 
 
 def _configuration(read: tarfile.TarFile) -> tuple[list[str], bytes]:

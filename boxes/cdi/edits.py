@@ -81,7 +81,7 @@ def _merge_paths(found: Sequence[_One]) -> list[_One]:
 def _check_device(node: DeviceNode) -> None:
     found = _look_at(node)
     if not (stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode)):
-        raise node.place.refuse(f"names {node.host}, which is no device file", _AGAIN)
+        raise node.place.refuse(f"names {node.host}, which is not a device file", _AGAIN)
     # A device has the number that the kernel gave it: an old file's may be that of another device now.
     if node.number and node.number != (os.major(found.st_rdev), os.minor(found.st_rdev)):
         raise node.place.refuse(f"names {node.host}, which has another number than the file says", _AGAIN)

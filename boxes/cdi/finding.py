@@ -69,7 +69,7 @@ def is_name(text: str) -> bool:
 
 def _choose(name: str, known: _Known, folders: Sequence[str]) -> list[tuple[Specification, Edits]]:
     if not is_name(name):
-        raise CdiError(f"{name!r} is no device", "name one as VENDOR/CLASS=NAME, such as nvidia.com/gpu=0")
+        raise CdiError(f"{name!r} does not name a device", "name one as VENDOR/CLASS=NAME, such as nvidia.com/gpu=0")
     if name in known.twice:
         raise CdiError(f"the device {name} stands in {known.twice[name]}", "take it out of one of them")
     if name in known.devices:

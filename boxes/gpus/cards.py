@@ -58,7 +58,7 @@ def find_mismatch(wanted: Wanted, card: Card) -> str:
     'has compute capability 7.5, not 8.0'
     """
     if not _words(wanted.model) <= _words(card.model):
-        return f"is no {wanted.model}"
+        return f"is not a {wanted.model}"
     if wanted.memory_mb * (1 - KEPT_SHARE) > card.memory_mb:
         has = f"has {card.memory_mb:,} MB" if card.memory_mb else "does not tell its memory"
         return f"{has}, not {wanted.memory_mb:,} MB"

@@ -35,7 +35,7 @@ class Locks:
         try:
             self._folder = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError as error:
-            raise _refusal(folder, f"is no folder that this user may open: {error.strerror}") from error
+            raise _refusal(folder, f"is not a folder that this user may open: {error.strerror}") from error
         mode = os.fstat(self._folder).st_mode
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
             self.close()
@@ -84,7 +84,7 @@ class Locks:
             if stat.S_ISREG(os.fstat(handle).st_mode):
                 return handle
             os.close(handle)
-            raise _refusal(self._path / name, "is no file")
+            raise _refusal(self._path / name, "is not a file")
 
     def _make(self, name: str) -> None:
         """Make the file, unless somebody does so meanwhile; with its name it gets what lets everybody open it."""

@@ -122,7 +122,7 @@ class _Taking:
             return f"a task has GPU {card.index}"
         if users:
             os.close(handle)
-            return f"process {users[0]}, which is no task's, uses GPU {card.index}"
+            return f"process {users[0]}, which is not a task's, uses GPU {card.index}"
         locked.callback(os.close, handle)
         return ""
 

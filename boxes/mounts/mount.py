@@ -21,7 +21,7 @@ def identity(file: int) -> Identity:
     """What tells an open file from all others of this machine; OSError when it is a folder or a device."""
     found = os.fstat(file)
     if not stat.S_ISREG(found.st_mode):
-        raise OSError(errno.EINVAL, "this is no file")
+        raise OSError(errno.EINVAL, "this is not a file")
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 

@@ -89,7 +89,7 @@ class Mounter:
         unused = list(sent)
         try:
             if said != REQUEST or len(sent) != 2:
-                raise OSError(errno.EPROTO, "this is no request")
+                raise OSError(errno.EPROTO, "this is not a request")
             file, process = sent
             known, pid = identity(file), pid_of(process)
             if sum(len(one.users) for one in self._mounts.values()) >= MOST_USERS:

@@ -147,7 +147,9 @@ def down(home: Path) -> None:
 @click.option("--names", is_flag=True, help="Print the nodes' names, one a line, and nothing else.")
 @click.pass_obj
 def status(home: Path, as_json: bool, names: bool) -> None:
-    """Show every daemon of the cluster and whether it does its work.
+    """Show every daemon of the cluster, and each node's mounter of environments, and whether it does its work.
+
+    The cluster is running without mounters, too: then each program mounts its environment for itself.
 
     \b
     Example:
@@ -180,6 +182,7 @@ def _as_dict(cluster: Cluster) -> dict[str, Any]:
         "logs": str(cluster.logs),
         "nodes": [{"node_name": node, "cpu": cpu} for node, cpu in zip(cluster.nodes, pinned, strict=True)],
         "daemons": [asdict(daemon) for daemon in daemons],
+        "mounters": [asdict(mounter) for mounter in lifecycle.status_of_mounters(cluster)],
     }
 
 
@@ -187,7 +190,7 @@ def _show(cluster: dict[str, Any]) -> None:
     table = Table(title=f"Cluster under {cluster['home']}: {cluster['state']}", title_justify="left")
     for column in ("daemon", "node", "pid", "state"):
         table.add_column(column)
-    for daemon in cluster["daemons"]:
+    for daemon in [*cluster["daemons"], *cluster["mounters"]]:
         state = "ready" if daemon["ready"] else "not ready" if daemon["pid"] else "stopped"
         table.add_row(daemon["kind"], daemon["node"] or "master", str(daemon["pid"] or ""), state)
     Console().print(table)

@@ -21,7 +21,7 @@ from hadoop.local import daemons, health, mounters, ports, preflight, processes,
 from hadoop.local.daemons import Daemon
 from hadoop.local.state import Cluster, load
 
-__all__ = ["Cluster", "DaemonStatus", "down", "load", "status", "up"]
+__all__ = ["Cluster", "DaemonStatus", "down", "load", "status", "status_of_mounters", "up"]
 
 DEFAULT_NODES = 4
 MIN_FREE_BYTES = 2_000_000_000
@@ -124,6 +124,15 @@ def status(cluster: Cluster) -> list[DaemonStatus]:
             daemon in alive and has_begun(daemon),
         )
         for daemon in daemons.of(cluster)
+    ]
+
+
+def status_of_mounters(cluster: Cluster) -> list[DaemonStatus]:
+    """Look at each node's mounter of environments, without which the cluster works, too."""
+    pids = mounters.find_running(cluster)
+    return [
+        DaemonStatus("mounter", node, pids.get(node), node in pids and mounters.is_serving(cluster, node))
+        for node in cluster.nodes
     ]
 
 

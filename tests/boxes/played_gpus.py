@@ -7,9 +7,13 @@ from pathlib import Path
 
 TOOL = """#!/bin/sh
 case "$1" in
---query-gpu=*utilization*) sed 's/, \\([^,]*\\)$/, 0, \\1/' {folder}/cards ;;
---query-gpu=*compute_cap*) [ -e {folder}/old ] || exec cat {folder}/cards
-    echo 'Field "compute_cap" is not a valid field to query.'; exit 2 ;;
+--query-gpu=*compute_cap*)
+    [ ! -e {folder}/old ] || {{ echo 'Field "compute_cap" is not a valid field to query.'; exit 2; }} ;;
+esac
+case "$1" in
+--query-gpu=*utilization*compute_cap*) sed 's/, \\([^,]*\\)$/, 0, \\1/' {folder}/cards ;;
+--query-gpu=*compute_cap*) cat {folder}/cards ;;
+--query-gpu=*utilization*) sed 's/, [^,]*$/, 0/' {folder}/cards ;;
 --query-gpu=*) sed 's/, [^,]*$//' {folder}/cards ;;
 --query-compute-apps=gpu_uuid,pid) cat {folder}/users {folder}/busy/* 2> /dev/null; exit 0 ;;
 --query-compute-apps=gpu_uuid) sed 's/, .*//' {folder}/users ;;

@@ -213,7 +213,7 @@ def test_what_cannot_be_started_is_refused_in_a_sentence(
         ("./closed.sh",): "./closed.sh is not executable",
         ("/usr",): "/usr is a folder",
         ("./lost.sh",): "./lost.sh cannot be started: the program that its first line names is not there",
-        ("./words.txt",): "./words.txt cannot be started: it is no program of this machine, and has no line #! either",
+        ("./words.txt",): "./words.txt cannot be started: it is not a program of this machine and has no line #!",
         ("true", "nul\0l"): "true cannot be started: embedded null byte",
         ("true", "x" * 200_000): "true cannot be started: its arguments and variables are longer than Linux allows",
     }

@@ -366,8 +366,8 @@ def test_an_archive_with_other_bytes_than_its_image_is_refused(tmp_path: Path) -
         (lambda: archive_of(path, [b"\x1f\x8bnot packed"], [wrong]), "a layer cannot be read"),
         (lambda: archive_of(path, [b"x"] * 129), "the image has more than 128 layers"),
         (lambda: archive_of(path, [b"one"])[:-1], "the archive holds sha256:"),
-        (lambda: str(path.write_bytes(b"no tar")), "it is no tar archive of an image"),
-        (lambda: str(path.write_bytes(b"")), "it is no tar archive of an image"),
+        (lambda: str(path.write_bytes(b"no tar")), "it is not a tar archive of an image"),
+        (lambda: str(path.write_bytes(b"")), "it is not a tar archive of an image"),
     ]
     for make, sentence in cases:
         image = make()

@@ -161,7 +161,7 @@ def test_hooks_of_nvidia_for_libraries_are_left_out_and_no_other(folder: Path, w
             {"containerEdits": {"deviceNodes": [{"path": "/dev/no"}]}},
             "deviceNodes[0] names /dev/no, which is not there: write the file anew",
         ),
-        ({"containerEdits": {"deviceNodes": [{"path": "/etc/hostname"}]}}, "/etc/hostname, which is no device file"),
+        ({"containerEdits": {"deviceNodes": [{"path": "/etc/hostname"}]}}, "/etc/hostname, which is not a device file"),
         ({"containerEdits": {"deviceNodes": [{"path": "/dev/null", "major": 1, "minor": 5}]}}, "has another number"),
         (
             {"containerEdits": {"deviceNodes": [NULL, {"path": "/dev/null", "hostPath": "/dev/zero"}]}},
@@ -182,7 +182,7 @@ def test_what_is_no_cdi_file_is_told(folder: Path, write: Write) -> None:
     assert "this machine has no device vendor.example/card=7: it has vendor.example/card=0" in refusal(
         folder, f"{KIND}=7"
     )
-    assert "'card' is no device: name one as VENDOR/CLASS=NAME" in refusal(folder, "card")
+    assert "'card' does not name a device: name one as VENDOR/CLASS=NAME" in refusal(folder, "card")
     for content in (b"{", b"\xff\xfe", b"[" * 100_000):
         file.write_bytes(content)
         assert f"and {file} is not JSON" in refusal(folder)

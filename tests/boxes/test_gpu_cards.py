@@ -18,9 +18,9 @@ A100 = Card(1, "NVIDIA A100-SXM4-40GB", 40960, "8.0")
         (Wanted(1), Card(0), ""),
         (Wanted(1, model="t4"), T4, ""),
         (Wanted(1, model="A100 sxm4"), A100, ""),
-        (Wanted(1, model="T4"), Card(0, "NVIDIA T400", 4096, "7.5"), "is no T4"),
-        (Wanted(1, model="H100"), A100, "is no H100"),
-        (Wanted(1, model="T4"), Card(0), "is no T4"),
+        (Wanted(1, model="T4"), Card(0, "NVIDIA T400", 4096, "7.5"), "is not a T4"),
+        (Wanted(1, model="H100"), A100, "is not a H100"),
+        (Wanted(1, model="T4"), Card(0), "is not a T4"),
         (Wanted(1, memory_mb=16 * 1024), T4, ""),
         (Wanted(1, memory_mb=17 * 1024), T4, "has 15,360 MB, not 17,408 MB"),
         (Wanted(1, memory_mb=1), Card(0, "Tesla T4"), "does not tell its memory, not 1 MB"),
@@ -52,12 +52,12 @@ def test_a_card_will_do_by_model_memory_and_capability(wanted: Wanted, card: Car
         (
             Wanted(1, model="H100"),
             [T4, A100],
-            "none of its 2 GPUs will do, and 1 is asked for: GPU 0, Tesla T4, is no H100",
+            "none of its 2 GPUs will do, and 1 is asked for: GPU 0, Tesla T4, is not a H100",
         ),
         (
             Wanted(1, model="H100"),
             [A100],
-            "its only GPU will not do, and 1 is asked for: GPU 1, NVIDIA A100-SXM4-40GB, is no H100",
+            "its only GPU will not do, and 1 is asked for: GPU 1, NVIDIA A100-SXM4-40GB, is not a H100",
         ),
     ],
 )

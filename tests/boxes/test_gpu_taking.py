@@ -119,9 +119,9 @@ def test_what_strangers_use_is_not_given_until_they_have_ended(gpus: PlayedGpus)
 
     with taken(Wanted(2), pause, said.append) as mine:
         assert len(mine.cards) == 2
-    assert said == ["waiting for GPUs: 1 of 2 is free, process 4711, which is no task's, uses GPU 0"]
+    assert said == ["waiting for GPUs: 1 of 2 is free, process 4711, which is not a task's, uses GPU 0"]
     gpus.use({0: [1], 1: [2]})
-    assert "within 0 s: none of 1 is free, process 1, which is no task's, uses GPU 0, process 2" in refusal(Wanted(1))
+    assert "within 0 s: none of 1 is free, process 1, which is not a task's, uses GPU 0, process 2" in refusal(Wanted(1))
 
 
 def test_who_gives_up_waiting_holds_nothing(gpus: PlayedGpus) -> None:
@@ -256,13 +256,13 @@ def test_links_pipes_and_folders_that_all_may_change_are_refused(gpus: PlayedGpu
     assert refusal(Wanted(1)).startswith(f"{place} is a link: the locks of GPUs need a folder like /run/lock")
     place.unlink()
     os.mkfifo(place)
-    assert refusal(Wanted(1)).startswith(f"{place} is no file: ")
+    assert refusal(Wanted(1)).startswith(f"{place} is not a file: ")
     place.unlink()
     gpus.locks.chmod(0o777)
     assert "lets everybody delete the files of others" in refusal(Wanted(1))
     gpus.locks.rename(tmp_path / "moved")
     gpus.locks.symlink_to(tmp_path / "moved")
-    assert "is no folder that this user may open: Not a directory" in refusal(Wanted(1))
+    assert "is not a folder that this user may open: Not a directory" in refusal(Wanted(1))
 
 
 def test_a_lock_that_was_exchanged_before_it_was_held_does_not_count(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from hadoop.errors import HadoopError
 from hadoop.local import command, daemons, lifecycle, processes
 from hadoop.local.lifecycle import Cluster
 from hadoop.local.state import MARKER
+from tests.cluster.site import until
 
 # A JVM cannot be started twice in a process nor survive a fork, so it gets a process of its own.
 SUBMIT = """
@@ -58,6 +60,22 @@ def test_status_as_json_shows_every_daemon_at_work(cluster: Cluster) -> None:
     assert len(found["daemons"]) == 2 + 3 * 4
     assert all(daemon["pid"] and daemon["ready"] for daemon in found["daemons"])
     assert [node["node_name"] for node in found["nodes"]] == list(cluster.nodes)
+    assert [mounter["node"] for mounter in found["mounters"]] == list(cluster.nodes)
+    assert all(mounter["pid"] and mounter["ready"] for mounter in found["mounters"])
+
+
+@pytest.mark.usefixtures("patient")
+def test_status_names_the_mounter_that_was_killed_and_the_cluster_runs_on(cluster: Cluster) -> None:
+    psutil.Process(lifecycle.status_of_mounters(cluster)[0].pid).kill()
+    try:
+        until(lambda: [one.ready for one in lifecycle.status_of_mounters(cluster)] == [False, True, True, True])
+        shown = CliRunner().invoke(command.cluster, ["status"], obj=cluster.home).output
+    finally:
+        lifecycle.up(cluster.home)
+
+    assert re.search(rf"mounter +│ {re.escape(cluster.nodes[0])} +│ [0-9 ]+│ (stopped|not ready)", shown)
+    assert "running" in shown and "degraded" not in shown
+    until(lambda: all(one.ready for one in lifecycle.status_of_mounters(cluster)))
 
 
 @pytest.mark.usefixtures("patient")

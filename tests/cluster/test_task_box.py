@@ -86,7 +86,7 @@ def test_a_file_that_is_no_image_is_not_added(tasks: Tasks, docker: DockerHere, 
     refused = nodewise(tasks.cluster.home, "task", "image", "add", str(tmp_path / "words.tar"))
 
     assert refused.returncode != 0
-    assert "words.tar cannot be added: it is no tar archive of an image" in refused.stderr
+    assert "words.tar cannot be added: it is not a tar archive of an image" in refused.stderr
     assert "Traceback" not in refused.stderr
 
 

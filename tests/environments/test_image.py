@@ -93,11 +93,11 @@ def test_later_layers_lie_over_earlier_ones(tmp_path: Path, is_oci: bool) -> Non
         ([file("../out", "x")], "../out lies outside of the image"),
         ([file("a/.wh...")], "lies outside of the image"),
         ([file("usr/bin/su", "x", 0o4755)], "usr/bin/su has a setuid or setgid bit"),
-        ([other("usr/disk", tarfile.BLKTYPE)], "usr/disk is no file, folder or link"),
+        ([other("usr/disk", tarfile.BLKTYPE)], "usr/disk is not a file, folder or link"),
         ([other("a", tarfile.SYMTYPE, "/tmp"), file("a/b", "x")], "reached through the link a"),
         ([other("a", tarfile.SYMTYPE, "/tmp"), file("a/.wh.b")], None),
         ([other("a", tarfile.LNKTYPE, "../../etc/passwd")], "lies outside of the image"),
-        ([other("a", tarfile.LNKTYPE, "b")], "which is no file of it"),
+        ([other("a", tarfile.LNKTYPE, "b")], "which it does not hold"),
     ],
 )
 def test_what_leaves_the_image_or_is_special_is_refused(
@@ -121,7 +121,7 @@ def test_what_is_no_image_is_told(tmp_path: Path) -> None:
 
     with pytest.raises(EnvError, match="cannot be read as an image"):
         unpack(tmp_path / "text", tmp_path / "one")
-    with pytest.raises(EnvError, match="is no image: it has no index"):
+    with pytest.raises(EnvError, match="is not an image: it has no index"):
         unpack(tmp_path / "empty.tar", tmp_path / "two")
 
 

@@ -66,7 +66,7 @@ def test_a_manifest_that_a_box_could_not_lay_out_is_refused_and_named(change: di
 @pytest.mark.parametrize("version", ["twelve", "12.", "12.1 ", "v12"])
 def test_what_is_no_version_is_refused(version: str) -> None:
     for cuda, driver in ((version, ""), ("", version)):
-        with pytest.raises(EnvError, match="is no version of"):
+        with pytest.raises(EnvError, match="is not a version of"):
             needs(cuda, driver, ())
 
 

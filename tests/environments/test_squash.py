@@ -42,7 +42,7 @@ def test_the_same_folder_makes_the_same_bytes_whenever_and_whoever_makes_it(tree
         (lambda tree: (tree / "bin").chmod(0o2755), "bin has a setuid or setgid bit"),
         (lambda tree: (tree / "out").symlink_to("../other"), "out leads out of the environment"),
         (lambda tree: (tree / "bin" / "out").symlink_to("../../other"), "bin/out leads out of the environment"),
-        (lambda tree: os.mkfifo(tree / "pipe"), "pipe is no file, folder or link"),
+        (lambda tree: os.mkfifo(tree / "pipe"), "pipe is not a file, folder or link"),
     ],
 )
 def test_what_a_box_may_not_be_given_is_refused(tree: Path, tmp_path: Path, spoil: object, said: str) -> None:

@@ -118,7 +118,7 @@ def test_an_archive_of_an_earlier_version_is_fetched_as_it_is_until_it_is_added_
 def test_a_file_that_is_no_whole_image_leaves_nothing(hdfs: FileSystem, tmp_path: Path) -> None:
     path = tmp_path / "a.tar"
     cases: list[tuple[bytes | None, list[bytes], str]] = [
-        (None, [], "it is no tar archive of an image"),
+        (None, [], "it is not a tar archive of an image"),
         (configuration_of([OTHER]), [ONE], f"a layer is not the one that the image names, {digest(OTHER)}"),
         (configuration_of([ONE, OTHER]), [ONE], "its configuration names 2 layers and not 1"),
         (b'{"rootfs": 5}', [ONE], "the image's configuration does not name its layers"),

@@ -57,7 +57,7 @@ def test_only_nodes_whose_cards_will_do_may_have_it(client: InfoClient) -> None:
     found = find_lacking(client, wanted_gpus(SPEC), rooms(good=2, mixed=2, few=2, silent=2, uncounted=0))
 
     assert found == {
-        "mixed": "1 of its 2 GPUs will do, and 2 are asked for: GPU 1, Tesla P100-PCIE-16GB, is no T4",
+        "mixed": "1 of its 2 GPUs will do, and 2 are asked for: GPU 1, Tesla P100-PCIE-16GB, is not a T4",
         "few": "it has 1 GPU, and 2 are asked for",
         "silent": "it tells nothing of its GPUs",
         "uncounted": "YARN counts no GPUs, and 2 are asked for",
@@ -69,7 +69,7 @@ def test_only_nodes_whose_cards_will_do_may_have_it(client: InfoClient) -> None:
         order(replace(SPEC, not_nodes=("good",)), ID, None, nodes, lacking=found)
     assert str(refused.value) == (
         "none of the nodes that may run it has the GPUs that it asks for: on mixed, 1 of its 2 GPUs will do, "
-        "and 2 are asked for: GPU 1, Tesla P100-PCIE-16GB, is no T4: ask for fewer, or for others"
+        "and 2 are asked for: GPU 1, Tesla P100-PCIE-16GB, is not a T4: ask for fewer, or for others"
     )
     with pytest.raises(JobError, match=r"asks for \(few\): on few, it has 1 GPU, and 2 are asked for"):
         order(replace(SPEC, nodes=("few",)), ID, None, nodes, lacking=found)

@@ -111,7 +111,7 @@ def test_what_yarn_counts_is_not_given_twice_and_strangers_are_waited_for(
     until(lambda: sorted(platform.user.task(one.task_id).state for one in order) == ["queued", "running", "starting"])
     found = {platform.user.task(one.task_id).state: platform.user.task(one.task_id) for one in order}
     until(lambda: platform.log(found[TaskState.RUNNING].task_id) == f"{uuid(0)} {uuid(0)}\n")
-    said = "waiting for GPUs: none of 1 is free, process 4711, which is no task's, uses GPU 1, a task has GPU 0"
+    said = "waiting for GPUs: none of 1 is free, process 4711, which is not a task's, uses GPU 1, a task has GPU 0"
     until(lambda: platform.user.task(found[TaskState.STARTING].task_id).reason == said)
     gpus.use({})
     wait_for(platform, found[TaskState.STARTING], TaskState.RUNNING)

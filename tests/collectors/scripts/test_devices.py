@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.boxes.played_gpus import PlayedGpus
+
 ROOT = Path(__file__).resolve().parents[3]
 CATALOGUE = tomllib.loads((ROOT / "collectors" / "catalog.toml").read_text())["producer"]
 EMITS = {name: row.get("emits", []) for name, row in CATALOGUE.items()}
@@ -184,6 +186,22 @@ def test_each_card_is_told_by_itself(collect: Collect, tools: dict[str, str], tm
         dict(zip((*common, "processes"), (1, "NVIDIA H100", 81920 << 20, None, None, "9.0", 2), strict=True)),
     ]
     assert collect("gpu_cards").is_no_data
+
+
+def test_a_driver_that_knows_no_compute_capability_tells_the_rest(
+    collect: Collect, tools: dict[str, str], tmp_path: Path
+) -> None:
+    gpus = PlayedGpus(tmp_path / "gpus")
+    gpus.have("Tesla T4, 15360, 100, 7.5")
+    gpus.use({0: [4711]})
+    (gpus.folder / "old").touch()
+
+    run = collect("gpu_cards", **tools, **gpus.variables)
+
+    (card,) = json.loads(run.stdout)
+    assert (card["model"], card["compute_capability"], card["processes"]) == ("Tesla T4", "", 1)
+    (gpus.folder / "cards").write_text("")
+    assert collect("gpu_cards", **tools, **gpus.variables).is_no_data
 
 
 def test_the_kind_of_the_machine_is_what_builders_ask_for(collect: Collect, tools: dict[str, str]) -> None:

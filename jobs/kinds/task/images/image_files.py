@@ -81,7 +81,7 @@ def _opened(source: Path) -> tarfile.TarFile:
     try:
         return tarfile.open(source, mode="r:")
     except (tarfile.TarError, EOFError) as error:
-        raise JobError(f"it is no tar archive of an image: {error}", remedy=REMEDY) from error
+        raise JobError(f"it is not a tar archive of an image: {error}", remedy=REMEDY) from error
 
 
 def _open_below(folder: Path, name: str) -> IO[bytes]:
