@@ -73,8 +73,9 @@ class Program:
     """What runs: `argv`, which no shell reads, with this environment, in a folder that is there.
 
     `parts` are squashfs files of this machine by the folders at which the program sees them, `devices` names of
-    devices that it gets with the files of their drivers, as CDI files of this machine describe them (boxes.cdi). What
-    starts it gets the `descriptors` of this process as 3, 4 and so on.
+    devices that it gets with the files of their drivers, as CDI files of this machine describe them (boxes.cdi). Those
+    that are `wished`, each by any of its names, it gets where all of them are described. What starts it gets the
+    `descriptors` of this process as 3, 4 and so on.
     """
 
     argv: Sequence[str]
@@ -84,6 +85,7 @@ class Program:
     image: Image | None = None
     parts: Mapping[str, Path] = field(default_factory=dict)
     devices: Sequence[str] = ()
+    wished: Sequence[Sequence[str]] = ()
     descriptors: Sequence[int] = ()
 
 

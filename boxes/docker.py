@@ -24,6 +24,7 @@ from boxes.broker.frames import HARDLY, REPORT, SOFTLY, STDOUT, USE
 from boxes.docker_terminal import DockerTerminal
 from boxes.network import NetworkUse
 from boxes.terminal import OnTerminal, Size, Terminal
+from boxes.wished import with_wished
 
 USE_SECONDS = 10.0
 _BY_SIGNAL = range(129, 129 + 64)
@@ -50,14 +51,14 @@ class DockerBox(Box):
 
     def start(self, program: Program, on_output: OnOutput) -> None:
         """Have the broker start it, once Docker has the image."""
-        if program.image is None:
+        image = program.image
+        if image is None:
             raise BoxError("a box of Docker needs an image", remedy="name one by --image")
         _check_program(program)
-        self._program = program
-        _bring(program.image, program.folder.parent)
+        self._program = program = with_wished(program, _bring(image, program.folder.parent))
         order: dict[str, Any] = {
             "do": "run",
-            "image": program.image.id,
+            "image": image.id,
             "argv": list(program.argv),
             "environment": dict(program.environment),
             "memory_mb": program.limits.memory_mb,
@@ -161,19 +162,24 @@ def _check_program(program: Program) -> None:
         raise BoxError(f"{name} is not executable")
 
 
-def _bring(image: Image, folder: Path) -> None:
-    """Let Docker have an image; if it comes as an archive, that lies in `folder` for a while."""
+def _bring(image: Image, folder: Path) -> Sequence[str]:
+    """Let Docker have an image; if it comes as an archive, that lies in `folder` for a while.
+
+    It tells the names of the devices that boxes may have; a broker of an earlier version tells none.
+    """
     connection, told = ask({"do": "look", "image": image.id})
     connection.close()
+    devices: Sequence[str] = told.get("devices", ())
     if told["there"]:
-        return
+        return devices
     served = image.serve() if told.get("pulls") else None  # a broker of an earlier version only loads
     if served is None:
         _load(image, folder)
-        return
+        return devices
     with served as place:
         connection, _ = ask({"do": "pull", "image": image.id, **asdict(place)})
         connection.close()
+    return devices
 
 
 def _load(image: Image, folder: Path) -> None:

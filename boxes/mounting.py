@@ -30,7 +30,8 @@ from boxes.cdi.libraries import extend
 from boxes.keeper import FIRST, hand_on
 from boxes.mounts.protocol import reason
 from boxes.mounts.request import ask, close
-from boxes.showing import Shown, find_devices, show, show_folder
+from boxes.showing import Shown, find_devices, list_devices, show, show_folder
+from boxes.wished import with_wished
 
 _BEGIN = """
 trap "" TERM
@@ -78,6 +79,15 @@ def with_parts(program: Program) -> Iterator[Program]:
         yield replace(program, argv=argv, environment=environment, descriptors=copies)
     finally:
         close(copies)
+
+
+def with_described(program: Program) -> Program:
+    """The program with the devices that it wishes for, where this machine's CDI files describe them.
+
+    One in an environment with a root of its own goes without, as it can have no devices.
+    """
+    has_root = own_root.AT in program.parts
+    return program if has_root or not program.wished else with_wished(program, list_devices())
 
 
 def how_ended(program: Program, ended: Ended) -> Ended:

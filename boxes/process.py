@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple
 from boxes.box import STREAMS, Box, BoxError, Ended, OnOutput, Program, Use
 from boxes.keeper import HARDLY, SOFTLY
 from boxes.keeping import LAST_WORDS_SECONDS, PIECE_BYTES, Keeping
-from boxes.mounting import how_ended, with_parts
+from boxes.mounting import how_ended, with_described, with_parts
 from boxes.network import NetworkUse
 from boxes.process_terminal import ProcessTerminal
 from boxes.terminal import OnTerminal, Size, Terminal
@@ -55,8 +55,8 @@ class ProcessBox(Box):
 
     def start(self, program: Program, on_output: OnOutput) -> None:
         """Start the keeper, and by it the program."""
-        self._program = program
-        with with_parts(program) as ready:
+        self._program = with_described(program)
+        with with_parts(self._program) as ready:
             self._kept = Keeping(ready)
         readers = [self._read(stream, on_output) for stream in STREAMS]
         threading.Thread(target=self._follow, args=(readers,), name="box", daemon=True).start()

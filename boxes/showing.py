@@ -38,11 +38,20 @@ def find_devices(names: Sequence[str]) -> Edits:
     """What a program gets with devices; BoxError when there is no such device, or something of it is not there."""
     if not names:
         return Edits()
-    said = os.environ.get(CDI_FOLDERS)
     try:
-        return finding.find(names, said.split(":") if said else finding.FOLDERS)
+        return finding.find(names, _cdi_folders())
     except CdiError as error:
         raise BoxError(error.message, error.remedy) from error
+
+
+def list_devices() -> set[str]:
+    """The names of all devices that CDI files of this machine describe."""
+    return finding.list_names(_cdi_folders())
+
+
+def _cdi_folders() -> Sequence[str]:
+    said = os.environ.get(CDI_FOLDERS)
+    return said.split(":") if said else finding.FOLDERS
 
 
 def show(edits: Edits, parts: Sequence[Path]) -> Shown:

@@ -21,6 +21,7 @@ from boxes.broker.pulling import pull
 from boxes.broker.running import Caller, Running
 from boxes.broker.settings import Settings
 from boxes.broker.terminal import OpenTerminal
+from boxes.cdi.finding import list_names
 
 ORDER_SECONDS = 10.0
 LOADING = Path("/run/nodewise/loading")
@@ -51,7 +52,9 @@ def _serve(connection: socket.socket, settings: Settings) -> None:
         return
     _check(order, settings)
     if isinstance(order, Look):
-        connection.sendall(report({"there": _is_there(engine, order.image), "pulls": True}))
+        devices = sorted(list_names(settings.cdi))
+        told = {"there": _is_there(engine, order.image), "pulls": True, "devices": devices}
+        connection.sendall(report(told))
     elif isinstance(order, Load):
         _load(engine, order, file)
         connection.sendall(report({"loaded": order.image}))

@@ -22,6 +22,7 @@ WAIT_SECONDS = 300.0
 """How long to wait for cards that others use: YARN gives a seat as soon as a program that had them has ended."""
 AGAIN_SECONDS = 1.0
 TURN = "nodewise-gpus"
+CDI_KIND = "nvidia.com/gpu"
 _MOST_NAMED = 8
 
 
@@ -38,6 +39,11 @@ class Taken:
             return {}
         names = ",".join(card.uuid for card in self.cards)
         return {"CUDA_VISIBLE_DEVICES": names, "NVIDIA_VISIBLE_DEVICES": names}
+
+    @property
+    def devices(self) -> list[tuple[str, ...]]:
+        """Each card by the names that CDI files may have for it: its UUID counts before its index, which may change."""
+        return [(f"{CDI_KIND}={card.uuid}", f"{CDI_KIND}={card.index}") for card in self.cards]
 
     @property
     def text(self) -> str:

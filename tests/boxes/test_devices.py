@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from signal import SIGTERM
 from typing import Any
@@ -16,9 +16,12 @@ import pytest
 from bench.docker_here import DockerHere
 from boxes import create
 from boxes.box import BoxError, Ended, Image, Limits, Program
+from boxes.gpus.cards import Card, Wanted
+from boxes.gpus.taking import Taken, taken
 from boxes.showing import CDI_FOLDERS
 from boxes.terminal import Size
 from environments.squash import squash
+from tests.boxes.played_gpus import PlayedGpus, uuid
 from tests.boxes.test_boxes import SECONDS, Heard
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,9 +57,9 @@ def cdi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def install(tmp_path: Path, cdi: Path) -> Vendor:
-    """install(VERSION): a driver of the vendor's in place of any other, with its CDI file, which it returns."""
+    """install(VERSION, DEVICE): a driver of the vendor's in place of any other, with its CDI file, which it returns."""
 
-    def put(version: int, **edits: Any) -> Path:
+    def put(version: int, device: str = DEVICE, **edits: Any) -> Path:
         driver = tmp_path / "driver"
         driver.mkdir(exist_ok=True)
         for old in driver.iterdir():
@@ -69,7 +72,7 @@ def install(tmp_path: Path, cdi: Path) -> Vendor:
             "options": ["ro", "bind"],
         }
         own = {"deviceNodes": [{"path": "/dev/vendor0", "hostPath": "/dev/zero"}]}
-        return write(cdi / "vendor.json", own, {"mounts": [mount], **edits})
+        return write(cdi / "vendor.json", own, {"mounts": [mount], **edits}, device)
 
     return put
 
@@ -80,23 +83,30 @@ def compile_library(target: Path, version: int) -> None:
     subprocess.run(["gcc", "-shared", "-fPIC", "-Wl,-soname,libvendor.so.1", "-o", target, source], check=True)
 
 
-def write(file: Path, own: Mapping[str, Any], common: Mapping[str, Any]) -> Path:
+def write(file: Path, own: Mapping[str, Any], common: Mapping[str, Any], device: str = DEVICE) -> Path:
     """A CDI file with one card: what comes with it, and with each of its kind."""
-    devices = [{"name": "0", "containerEdits": own}]
-    body = {"cdiVersion": "0.6.0", "kind": "vendor.example/card", "devices": devices, "containerEdits": common}
+    kind, _, name = device.partition("=")
+    devices = [{"name": name, "containerEdits": own}]
+    body = {"cdiVersion": "0.6.0", "kind": kind, "devices": devices, "containerEdits": common}
     file.write_text(json.dumps(body))
     file.chmod(0o644)
     return file
 
 
 def run(
-    folder: Path, part: Path, *argv: str, device: str | None = DEVICE, **variables: str
+    folder: Path,
+    part: Path,
+    *argv: str,
+    device: str | None = DEVICE,
+    wished: Sequence[Sequence[str]] = (),
+    **variables: str,
 ) -> tuple[Ended | None, str]:
-    """How a program with the environment and a device ends, and what it prints."""
+    """How a program with the environment, a device and wished ones ends, and what it prints."""
     heard, box = Heard(), create("process")
     devices = (device,) if device else ()
     environment = {"PATH": "/usr/bin:/bin", **variables}
-    box.start(Program(argv, environment, folder, Limits(64), parts={"/opt/env": part}, devices=devices), heard)
+    parts = {"/opt/env": part}
+    box.start(Program(argv, environment, folder, Limits(64), parts=parts, devices=devices, wished=wished), heard)
     return box.wait(SECONDS), (heard.stdout + heard.stderr).decode()
 
 
@@ -213,17 +223,60 @@ def test_what_would_lie_in_the_environment_is_refused(environment: Path, install
 
 
 @pytest.fixture
+def gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PlayedGpus:
+    """Two cards of this machine."""
+    made = PlayedGpus(tmp_path / "gpus")
+    made.have("Tesla T4, 15360, 100, 7.5", "Tesla T4, 15360, 15000, 7.5")
+    for name, value in made.variables.items():
+        monkeypatch.setenv(name, value)
+    return made
+
+
+@pytest.mark.parametrize("name", ["1", uuid(1)])
+@pytest.mark.usefixtures("gpus")
+def test_a_program_with_a_card_has_its_driver_and_device_where_they_are_described(
+    environment: Path, install: Vendor, tmp_path: Path, name: str
+) -> None:
+    install(4, f"nvidia.com/gpu={name}")
+
+    with taken(Wanted(1)) as mine:  # card 1, which has more free memory
+        said = run(tmp_path, environment, *OURS, device=None, wished=mine.devices)
+        named = run(tmp_path, environment, *OURS, device=f"nvidia.com/gpu={name}", wished=mine.devices)
+
+    assert said == named == (Ended(0), "driver 4 device b'\\x00\\x00\\x00'\n")
+
+
+@pytest.mark.usefixtures("gpus")
+def test_a_program_with_cards_that_no_cdi_file_describes_runs_as_without_one(
+    environment: Path, install: Vendor, tmp_path: Path, cdi: Path
+) -> None:
+    file = install(4, "nvidia.com/gpu=0")
+    with taken(Wanted(2)) as mine:
+        ended, said = run(tmp_path, environment, *OURS, device=None, wished=mine.devices)
+        assert ended == Ended(1) and "libvendor.so.1: cannot open shared object file" in said
+    file.write_text("{")
+    with taken(Wanted(1)) as mine:
+        plain, heard = create("process"), Heard()
+        plain.start(Program(("sh", "-c", "exit 143"), {}, tmp_path, Limits(64), wished=mine.devices), heard)
+        assert plain.wait(SECONDS) == Ended(143)
+        file.unlink()
+        cdi.rmdir()
+        assert run(tmp_path, environment, "true", device=None, wished=mine.devices) == (Ended(0), "")
+
+
+@pytest.fixture
 def in_docker(docker: DockerHere, tmp_path: Path) -> Iterator[Callable[..., tuple[Ended | None, str]]]:
     """in_docker(ARGV, VARIABLES): how a program in an image ends that has the device, and what it prints.
 
     An operator has settled for its broker where CDI files are.
     """
 
-    def start(*argv: str, **variables: str) -> tuple[Ended | None, str]:
+    def start(*argv: str, wished: Sequence[Sequence[str]] = (), **variables: str) -> tuple[Ended | None, str]:
         heard, box, image = Heard(), create("docker"), Image(docker.image, docker.fetch)
         folder = tmp_path / "work"
         folder.mkdir(exist_ok=True)
-        box.start(Program(argv, variables, folder, Limits(64), image, devices=[DEVICE]), heard)
+        devices = () if wished else (DEVICE,)
+        box.start(Program(argv, variables, folder, Limits(64), image, devices=devices, wished=wished), heard)
         return box.wait(SECONDS), (heard.stdout + heard.stderr).decode()
 
     def settle(*folders: Path) -> None:
@@ -251,6 +304,18 @@ def test_after_an_upgrade_of_the_driver_the_same_image_runs_on(
     file.unlink()
     with pytest.raises(BoxError, match=f"no CDI file in .*cdi describes {DEVICE}"):
         in_docker("true")
+
+
+def test_a_program_in_an_image_has_its_cards_as_devices_where_they_are_described(
+    install: Vendor, in_docker: Callable[..., tuple[Ended | None, str]]
+) -> None:
+    install(5, f"nvidia.com/gpu={uuid(0)}")
+
+    found = in_docker("python3", "-c", PROGRAM, wished=Taken((Card(0, uuid=uuid(0)),)).devices)
+
+    assert found == (Ended(0), "driver 5 device b'\\x00\\x00\\x00'\n")
+    ended, said = in_docker("python3", "-c", PROGRAM, wished=Taken((Card(1, uuid=uuid(1)),)).devices)
+    assert ended == Ended(1) and "libvendor.so.1: cannot open" in said
 
 
 def test_boxes_of_docker_have_no_device_unless_an_operator_says_where_they_are_described(

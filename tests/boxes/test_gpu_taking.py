@@ -121,7 +121,8 @@ def test_what_strangers_use_is_not_given_until_they_have_ended(gpus: PlayedGpus)
         assert len(mine.cards) == 2
     assert said == ["waiting for GPUs: 1 of 2 is free, process 4711, which is not a task's, uses GPU 0"]
     gpus.use({0: [1], 1: [2]})
-    assert "within 0 s: none of 1 is free, process 1, which is not a task's, uses GPU 0, process 2" in refusal(Wanted(1))
+    refused = refusal(Wanted(1))
+    assert "within 0 s: none of 1 is free, process 1, which is not a task's, uses GPU 0, process 2" in refused
 
 
 def test_who_gives_up_waiting_holds_nothing(gpus: PlayedGpus) -> None:

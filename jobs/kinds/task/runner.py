@@ -226,8 +226,8 @@ class Task(Runner):
         variables = work_folder.environment(settings, folder, self._node_name, self._start, shows_machine, of_service)
         variables |= self._gpus.variables
         limits = Limits(settings.memory_mb, settings.vcores)
-        parts = beside(settings.parts, Path.cwd())
-        return Program(settings.argv, variables, folder, limits, self._image(), parts, settings.devices)
+        parts, cards = beside(settings.parts, Path.cwd()), self._gpus.devices
+        return Program(settings.argv, variables, folder, limits, self._image(), parts, settings.devices, cards)
 
     def _say_before(self, what: str) -> None:
         """Let everybody hear what is done before the program starts."""
