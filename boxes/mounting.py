@@ -28,7 +28,7 @@ from boxes.box import BoxError, Ended, Program
 from boxes.cdi.edits import NOTHING, Edits
 from boxes.cdi.libraries import extend
 from boxes.keeper import FIRST, hand_on
-from boxes.mounts.protocol import reason
+from boxes.mounts.protocol import DamagedError, reason
 from boxes.mounts.request import ask, close
 from boxes.showing import Shown, find_devices, list_devices, show, show_folder
 from boxes.wished import with_wished
@@ -121,9 +121,12 @@ def _check(parts: Mapping[str, Path]) -> None:
 
 
 def _copies(parts: Mapping[str, Path]) -> list[int]:
-    """Descriptors of mounts of the parts, as far as the mounter of this node has some."""
+    """Descriptors of mounts of the parts, as far as the mounter has some; BoxError when it finds one damaged."""
     try:
         return ask([*parts.values()][:_MOST_COPIES])
+    except DamagedError as error:
+        remedy = "submit it again; if it is damaged again, `nodewise env verify` tells whether it is so in HDFS"
+        raise BoxError(f"a part of its environment, {reason(error)}", remedy) from error
     except OSError as error:
         print(f"The environment is mounted for this program alone: {reason(error)}", file=sys.stderr, flush=True)
         return []

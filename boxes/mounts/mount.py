@@ -9,6 +9,7 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
+from boxes.mounts.content import find_path
 from boxes.mounts.kernel import Apart
 
 _SQUASHFUSE = "/usr/bin/squashfuse_ll"
@@ -35,7 +36,7 @@ class Mount:
     def __init__(self, apart: Apart, name: str, file: int, now: float) -> None:
         """Mount what the descriptor `file` has open, which becomes the mount's own unless that fails: OSError."""
         self._apart, self._name, self._file = apart, name, file
-        self.title = Path(f"/proc/self/fd/{file}").readlink().name
+        self.title = find_path(file).name
         self._users: dict[int, int] = {}
         self._used_last = now
         fuse = apart.mount(name)

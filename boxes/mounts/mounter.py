@@ -9,15 +9,18 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
+from boxes.mounts.content import Reading, find_sha256
 from boxes.mounts.kernel import Apart
 from boxes.mounts.mount import Identity, Mount, identity, pid_of
-from boxes.mounts.protocol import ANSWER_BYTES, MOUNTED, REQUEST, reason
+from boxes.mounts.protocol import ANSWER_BYTES, DAMAGED, MOUNTED, READING, REQUEST, DamagedError, reason
 
 MOST_CONNECTIONS, MOST_MOUNTS, MOST_USERS = 64, 64, 512
 """So that its descriptors are never more than the 1024 that a process may have."""
+_MOST_WHOLE = 1024
+"""Files of which is remembered that they hold what their names tell."""
 _REQUEST_SECONDS = 5.0
 _LONGEST_PAUSE_SECONDS = 5.0
 _PEER = struct.Struct("3i")
@@ -31,6 +34,8 @@ class Mounter:
     def __init__(self, listener: socket.socket, apart: Apart, idle_seconds: float, now: When = time.monotonic) -> None:
         self._apart, self._idle_seconds, self._now = apart, idle_seconds, now
         self._mounts: dict[Identity, Mount] = {}
+        self._readings: dict[Identity, Reading] = {}
+        self._whole: dict[Identity, None] = {}
         self._connections: dict[socket.socket, float] = {}
         self._made = 0
         self._looking = selectors.DefaultSelector()
@@ -68,21 +73,76 @@ class Mounter:
             said, sent, _, _ = socket.recv_fds(connection, len(REQUEST) + 1, 2)
         except OSError:
             said, sent = b"", []
-        if not said:
+        if not said or self._is_waiting(connection):
+            _close(sent)
             self._hang_up(connection)
             return
         self._connections[connection] = self._now()
         try:
-            answer, copies = MOUNTED, [self._share(said, sent)]
+            reading = self._find_reading(said, sent)
         except OSError as error:
-            _say(f"a mount is refused: {reason(error)}")
-            answer, copies = reason(error).encode()[:ANSWER_BYTES], []
+            _close(sent)
+            self._refuse(connection, error)
+            return
+        if reading:
+            reading.waiting[connection] = sent
+            self._send(connection, READING)
+        else:
+            self._answer(connection, said, sent)
+
+    def _find_reading(self, said: bytes, sent: list[int]) -> Reading | None:
+        """Who reads the file that is asked for, so that it is mounted if it is whole; None for one that is known."""
+        if said != REQUEST or len(sent) != 2 or not find_sha256(file := sent[0]):
+            return None
+        known = identity(file)
+        if known in self._mounts or known in self._whole:
+            return None
+        if not (reading := self._readings.get(known)):
+            reading = self._readings[known] = Reading(file)
+            self._looking.register(reading.told, selectors.EVENT_READ, lambda: self._end_reading(known))
+        return reading
+
+    def _end_reading(self, known: Identity) -> None:
+        reading = self._readings.pop(known)
+        self._looking.unregister(reading.told)
+        refusal = None
+        try:
+            reading.judge()
+            self._remember(known)
+        except OSError as error:
+            refusal = error
+        for connection, sent in reading.waiting.items():
+            self._connections[connection] = self._now()
+            if refusal:
+                _close(sent)
+                self._refuse(connection, refusal)
+            else:
+                self._answer(connection, REQUEST, sent)
+
+    def _remember(self, known: Identity) -> None:
+        self._whole[known] = None
+        if len(self._whole) > _MOST_WHOLE:
+            del self._whole[next(iter(self._whole))]
+
+    def _answer(self, connection: socket.socket, said: bytes, sent: list[int]) -> None:
+        try:
+            copy = self._share(said, sent)
+        except OSError as error:
+            self._refuse(connection, error)
+            return
+        self._send(connection, MOUNTED, [copy])
+        os.close(copy)
+
+    def _refuse(self, connection: socket.socket, error: OSError) -> None:
+        _say(f"a mount is refused: {reason(error)}")
+        begin = DAMAGED if isinstance(error, DamagedError) else b""
+        self._send(connection, (begin + reason(error).encode())[:ANSWER_BYTES])
+
+    def _send(self, connection: socket.socket, answer: bytes, copies: Sequence[int] = ()) -> None:
         try:
             socket.send_fds(connection, [answer], copies)
         except OSError:
             self._hang_up(connection)
-        for copy in copies:
-            os.close(copy)
 
     def _share(self, said: bytes, sent: list[int]) -> int:
         """A copy of the mount that is asked for. All descriptors that came are the mount's then, or closed."""
@@ -101,8 +161,7 @@ class Mounter:
             self._count(mount, pid, process)
             unused.remove(process)
         finally:
-            for descriptor in unused:
-                os.close(descriptor)
+            _close(unused)
         return copy
 
     def _mount(self, known: Identity, file: int) -> Mount:
@@ -128,14 +187,19 @@ class Mounter:
             os.close(before)
         self._looking.register(process, selectors.EVENT_READ, forget)
 
+    def _is_waiting(self, connection: socket.socket) -> bool:
+        return any(connection in one.waiting for one in self._readings.values())
+
     def _hang_up(self, connection: socket.socket) -> None:
+        for reading in self._readings.values():
+            _close(reading.waiting.pop(connection, ()))
         self._looking.unregister(connection)
         del self._connections[connection]
         connection.close()
 
     def _hang_up_on_the_silent(self) -> None:
         for connection, since in list(self._connections.items()):
-            if self._now() - since > _REQUEST_SECONDS:
+            if self._now() - since > _REQUEST_SECONDS and not self._is_waiting(connection):
                 self._hang_up(connection)
 
     def _end_the_idle(self) -> None:
@@ -160,6 +224,11 @@ class Mounter:
 def _is_own(connection: socket.socket) -> bool:
     _, user, _ = _PEER.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
     return bool(user == os.getuid())
+
+
+def _close(descriptors: Iterable[int]) -> None:
+    for one in descriptors:
+        os.close(one)
 
 
 def _say(text: str) -> None:

@@ -1,13 +1,19 @@
 """What is said between the mounter and those who ask it: a request and its answer are one message each.
 
 A request has two descriptors: the file, and a pidfd of who will use the mount. The answer has one of a copy of the
-mount, or says why there is none.
+mount, or says why there is none. Before it stands the word that the file is read first, where that is so.
 """
 
 from __future__ import annotations
 
-REQUEST, MOUNTED = b"mount", b"mounted"
+REQUEST, MOUNTED, READING = b"mount", b"mounted", b"reading"
+DAMAGED = b"damaged: "
+"""Begins the answer for a file that nobody should mount."""
 ANSWER_BYTES = 1024
+
+
+class DamagedError(OSError):
+    """A file holds something else than its name tells."""
 
 
 def reason(error: OSError) -> str:

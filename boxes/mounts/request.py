@@ -9,15 +9,17 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from boxes.mounts import place
-from boxes.mounts.protocol import ANSWER_BYTES, MOUNTED, REQUEST
+from boxes.mounts.protocol import ANSWER_BYTES, DAMAGED, MOUNTED, READING, REQUEST, DamagedError
 
 _SECONDS = 5.0
+_READING_SECONDS = 300.0
+"""Of a slow disk, the first time that a large file is mounted there."""
 
 
 def ask(files: Sequence[Path]) -> list[int]:
     """A descriptor with a copy of a mount of each file; OSError when the mounter has none for it, or there is none.
 
-    This process is counted as the mount's user until it ends.
+    DamagedError is for a file that nobody should mount. This process is counted as the mount's user until it ends.
     """
     if not files:
         return []
@@ -55,7 +57,7 @@ def _ask(connection: socket.socket, file: Path) -> int:
     process = os.pidfd_open(os.getpid())
     try:
         socket.send_fds(connection, [REQUEST], [asked, process])
-        said, copies, _, _ = socket.recv_fds(connection, ANSWER_BYTES, 1)
+        said, copies = _hear(connection)
     except ConnectionError:
         said, copies = b"", []
     finally:
@@ -63,7 +65,21 @@ def _ask(connection: socket.socket, file: Path) -> int:
         os.close(process)
     for one in copies:
         os.set_inheritable(one, False)
+    if said.startswith(DAMAGED):
+        close(copies)
+        raise DamagedError(errno.EIO, said.removeprefix(DAMAGED).decode(errors="replace"))
     if said != MOUNTED or len(copies) != 1:
         close(copies)
         raise OSError(errno.ECONNREFUSED, said.decode(errors="replace") or "the mounter has hung up")
     return copies[0]
+
+
+def _hear(connection: socket.socket) -> tuple[bytes, list[int]]:
+    """The answer, and the descriptors that come with it."""
+    said, copies, _, _ = socket.recv_fds(connection, ANSWER_BYTES, 1)
+    if said != READING:
+        return said, copies
+    connection.settimeout(_READING_SECONDS)
+    said, copies, _, _ = socket.recv_fds(connection, ANSWER_BYTES, 1)
+    connection.settimeout(_SECONDS)
+    return said, copies

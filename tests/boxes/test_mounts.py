@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import random
 import signal
@@ -11,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -50,8 +52,9 @@ class Mounter:
         self.folder = folder
         self.log = folder.parent / "mounter.log"
 
-    def start(self, idle_seconds: float = 600.0) -> subprocess.Popen[bytes]:
-        argv = [sys.executable, "-m", "boxes.mounts", str(self.folder), "--idle", str(idle_seconds)]
+    def start(self, idle_seconds: float = 600.0, prepare: str = "pass") -> subprocess.Popen[bytes]:
+        program = f"{prepare}\nfrom boxes.mounts.__main__ import main\nmain()"
+        argv = [sys.executable, "-c", program, str(self.folder), "--idle", str(idle_seconds)]
         environment = {**os.environ, "PYTHONPATH": str(ROOT), PLACE: str(self.folder)}
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(argv, env=environment, stdin=subprocess.DEVNULL, stderr=log)
@@ -289,6 +292,65 @@ def test_what_cannot_be_mounted_is_refused(mounter: Mounter, tmp_path: Path, par
     done = run(tmp_path / "bad.sqfs", "true")
     assert done.returncode == 125 and ALONE in done.stderr
     close(ask([part]))
+
+
+def named(file: Path, folder: Path) -> Path:
+    """A file by the name that environments give it, in a folder of YARN's cache."""
+    place = folder / "filecache" / "10" / f"sha256-{hashlib.sha256(file.read_bytes()).hexdigest()}.sqfs"
+    place.parent.mkdir(parents=True)
+    return file.rename(place)
+
+
+def damage(file: Path) -> None:
+    """Change one byte."""
+    with file.open("r+b") as content:
+        content.seek(-1, os.SEEK_END)
+        content.write(b"x")
+
+
+def test_a_part_that_is_damaged_is_refused_by_name_and_deleted_from_the_cache(
+    mounter: Mounter, part: Path, tmp_path: Path
+) -> None:
+    file = named(made(tmp_path, "whole\n"), tmp_path)
+    copy = tmp_path / file.name
+    assert run(file, "cat /opt/env/word").stdout == "whole\n"
+    copy.write_bytes(file.read_bytes())
+    for one in (file, copy):
+        damage(one)
+
+    done, outside = run(file, "cat /opt/env/word"), run(copy, "cat /opt/env/word")
+
+    said = f"a part of its environment, {file.name} is damaged on this node, and "
+    assert (done.returncode, done.stdout) == (outside.returncode, outside.stdout) == (125, "")
+    assert f"{said}is deleted there: submit it again" in done.stderr and not file.exists()
+    assert f"{said}stays there as {copy}" in outside.stderr and copy.exists()
+    assert ALONE not in done.stderr + outside.stderr and "Traceback" not in done.stderr
+    assert f"{file.name} is damaged" in mounter.said()
+
+
+def test_a_part_is_read_once_and_nobody_else_waits_for_that(mounter: Mounter, part: Path, tmp_path: Path) -> None:
+    file = named(made(tmp_path, "whole\n"), tmp_path)
+    slow, reads = tmp_path / "sha256sum", tmp_path / "reads"
+    slow.write_text(f"#!/bin/sh\necho x >> {reads}\nread go < {tmp_path}/go\nexec /usr/bin/sha256sum\n")
+    slow.chmod(0o755)
+    os.mkfifo(tmp_path / "go")
+    mounter.kill()
+    mounter.start(0.2, prepare=f"from boxes.mounts import content; content._SHA256SUM = {str(slow)!r}")
+    with ExitStack() as stack:
+        begin = partial(subprocess.Popen, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        waiting = [stack.enter_context(begin(container(file, "cat /opt/env/word"))) for _ in range(2)]
+        until(reads.exists, 10)
+        waiting[0].kill()
+        time.sleep(limits._REQUEST_SECONDS + 1)  # it is not taken for one that is silent
+        assert run(part, "cat /opt/env/word").stdout == "found\n", "others are answered"
+
+        (tmp_path / "go").write_text("\n")
+
+        assert waiting[1].communicate() == (b"whole\n", b"")
+    until(lambda: f"{file.name} is unmounted" in mounter.said(), 10)
+    assert run(file, "cat /opt/env/word").stdout == "whole\n"
+    assert reads.read_text() == "x\n"
+    assert "refused" not in mounter.said()
 
 
 def test_strange_requests_and_silence_do_no_harm(mounter: Mounter, part: Path) -> None:
