@@ -20,6 +20,8 @@ from environments.manifest import Package
 from environments.tools import call, uv
 
 _LINE = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)==(\S+) --hash=sha256:([0-9a-f]{64})")
+_NO_WHEEL = re.compile(r"(\S+) ha(?:s|ve) no (?:usable wheels|wheels with a matching)")
+_CONFLICT = "these packages do not go together"
 
 
 @dataclass(frozen=True)
@@ -58,10 +60,20 @@ def solve(requirements: str, target: Target, folder: Path) -> str:
     asked.write_text(requirements)
     options = ["--generate-hashes", "--only-binary", ":all:", "--no-header", "--no-annotate", "--quiet"]
     where = ["--python-version", target.python, "--python-platform", target.uv_platform]
-    call(
-        [uv(), "pip", "compile", asked, *options, *where, "--output-file", solved], "these packages do not go together"
-    )
+    try:
+        call([uv(), "pip", "compile", asked, *options, *where, "--output-file", solved], _CONFLICT)
+    except EnvError as error:
+        raise _explain(error, target) from None
     return solved.read_text()
+
+
+def _explain(error: EnvError, target: Target) -> EnvError:
+    """What stands in the way, in one sentence, and uv's own words."""
+    why = error.remedy.partition(" cause: ")[2] or error.remedy
+    if match := _NO_WHEEL.search(why):
+        what = f"{match[1]} has no wheel for Python {target.python} on {target.architecture} with glibc {target.libc}"
+        return EnvError(what, remedy=f"ask for a version that has one; uv says: {why}")
+    return EnvError(error.message, remedy=why)
 
 
 def fetch(solved: str, target: Target, folder: Path) -> list[Path]:
