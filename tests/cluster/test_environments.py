@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import subprocess
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +16,18 @@ from hdfs import InsecureClient
 
 from boxes.cdi.finding import FOLDERS, find
 from boxes.cdi.place import CdiError
+from environments.ready import CACHED, DIGITS
 from hadoop.local.lifecycle import Cluster
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import TaskState
-from tests.cluster.site import BROKEN, PICTURES, Site, applications, nodewise, succeed, until
+from tests.cluster.site import BROKEN, PICTURES, Site, applications, job_files, nodewise, succeed, until
 from tests.cluster.small_network import small_network
 from tests.cluster.task_platform import Platform, platform_of
 from tests.recipes.pages import block
 
 FIRST, OTHER = ("--package", "packaging==26.4"), ("--package", "hdfs-native==0.14.7")
 PACKAGES = (*FIRST, *OTHER)
+COLLECTOR = Path(__file__).resolve().parents[2] / "collectors" / "scripts" / "env_cached.sh"
 
 
 def env(cluster: Cluster, *words: str) -> Any:
@@ -105,6 +109,8 @@ def test_a_node_mounts_it_once_for_all(platform: Platform, cluster: Cluster, mad
 
 def test_nodes_fetch_it_ahead_and_tell_that_they_have_it(site: Site, made: Any) -> None:
     node, *_ = site.cluster.nodes
+    with site.client() as client:
+        client.put_slot(node, CACHED, running=True, interval=2)
     warmed = json.loads(succeed(site.nodewise("env", "warm", "plain@1", "--node", node, "--json")))
     assert warmed["nodes"] == [node] and warmed["seconds"] > 0
     blob = f"sha256-{made['parts'][0]['sha256']}.sqfs"
@@ -117,8 +123,77 @@ def test_nodes_fetch_it_ahead_and_tell_that_they_have_it(site: Site, made: Any) 
     until(has_it)
     ready = json.loads(succeed(site.nodewise("env", "fit", "plain@1", "--json")))["ready"]
     assert (ready[node]["missing_bytes"], ready[node]["seconds"], ready[node]["is_there"]) == (0, 0.0, True)
-    refused = site.nodewise("env", "warm", "plain@1", "--node", "nobody")
-    assert refused.returncode != 0 and "nobody cannot have plain@1" in refused.stderr
+
+
+@pytest.fixture
+def ahead(cluster: Cluster) -> Iterator[tuple[str, int]]:
+    """An environment, `ahead@1`, that no node has yet: the digits by which nodes tell of its part, and the bytes."""
+    (part,) = env(cluster, "make", "ahead", "--version", "1", "--package", "six==1.17.0")["parts"]
+    yield part["sha256"][:DIGITS], part["size_bytes"]
+    succeed(nodewise(cluster.home, "env", "rm", "ahead@1"))
+
+
+def find_cached(node: str) -> dict[str, int]:
+    """What the collector finds that a node has: bytes by the first digits of the hash."""
+    variables = {**os.environ, "NODE_NAME": node, "PROC_ROOT": "/proc"}
+    done = subprocess.run([COLLECTOR], env=variables, capture_output=True, text=True, timeout=120, check=True)
+    found: dict[str, int] = json.loads(done.stdout)
+    return found
+
+
+@contextmanager
+def fetching_nothing(cluster: Cluster, node: str) -> Iterator[None]:
+    """A node whose NodeManager finds a file where it keeps what it fetches."""
+    folder = cluster.node_dir(node) / "local" / "filecache"
+    aside = folder.rename(folder.with_name("aside"))
+    folder.touch()
+    try:
+        yield
+    finally:
+        folder.unlink()
+        aside.rename(folder)
+
+
+def test_a_node_that_fails_is_named_and_what_others_have_got_they_keep(site: Site, ahead: tuple[str, int]) -> None:
+    digits, size = ahead
+    well, ill, *others = site.cluster.nodes
+    assert not [node for node in site.cluster.nodes if digits in find_cached(node)]
+
+    succeed(site.nodewise("env", "warm", "ahead@1", "--node", well))
+    with fetching_nothing(site.cluster, ill):
+        failed = site.nodewise("env", "warm", "ahead@1", "--node", well, "--node", ill)
+
+    said = " ".join(failed.stderr.split())
+    assert failed.returncode == 1 and f"no node is left that could go on ({ill}: crashed" in said, said
+    assert "Traceback" not in failed.stderr
+    assert [find_cached(node).get(digits) for node in (well, ill)] == [size, None]
+
+    warmed = json.loads(succeed(site.nodewise("env", "warm", "ahead@1", "--all", "--json")))
+
+    assert sorted(warmed["nodes"]) == sorted(site.cluster.nodes)
+    assert [find_cached(node)[digits] for node in (well, ill, *others)] == [size] * len(warmed["nodes"])
+    assert [one["finalStatus"] for one in applications(site.cluster)[-3:]] == ["SUCCEEDED", "FAILED", "SUCCEEDED"]
+    assert job_files(site.cluster) == set()
+
+
+def test_what_cannot_be_laid_out_is_told_before_anything_is_submitted(site: Site, made: Any) -> None:
+    node, *_ = site.cluster.nodes
+    asked = {
+        ("plain@1", "--node", "nobody"): (1, "nobody cannot have plain@1: no NodeManager accepts work there"),
+        ("nothing@1", "--all"): (1, "there is no environment nothing"),
+        ("plain@99", "--all"): (1, "take one of 1"),
+        ("plain@1",): (2, "name nodes by --node, or take --all: one of these"),
+        ("plain@1", "--all", "--node", node): (2, "name nodes by --node, or take --all: one of these"),
+    }
+    before = len(applications(site.cluster))
+    for words, (code, said) in asked.items():
+        done = site.nodewise("env", "warm", *words)
+        assert (done.returncode, said in " ".join(done.stderr.split())) == (code, True), done
+        assert "Traceback" not in done.stderr
+    assert len(applications(site.cluster)) == before
+    refused = site.nodewise("env", "warm", "plain@1", "--all", "--queue", "nobodys")  # by YARN itself
+    assert refused.returncode == 1 and "nobodys" in " ".join(refused.stderr.split()), refused
+    assert job_files(site.cluster) == set()
 
 
 def test_members_that_train_are_started_in_it(site: Site, made: Any, tmp_path: Path) -> None:
