@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import lzma
 import os
+import re
 import shutil
 import tarfile
 import zlib
@@ -21,38 +22,54 @@ from environments.errors import EnvError
 _AWAY, _ALL_AWAY = ".wh.", ".wh..wh..opq"
 _SPECIAL = 0o6000
 _MOST_JSON_BYTES = 4 << 20
+_VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _MADE_BY_BOXES = frozenset({"dev", "proc", "sys"})
 """Devices and the like in these folders are the node's, so those of images are left out."""
 
 
-def unpack(archive: Path, folder: Path) -> None:
-    """Make a folder of an image; EnvError when there is not exactly one in the archive, or it may not be shown."""
+def unpack(archive: Path, folder: Path) -> dict[str, str]:
+    """Make a folder of an image, and tell its variables of the environment.
+
+    EnvError when there is not exactly one image in the archive, or it may not be shown.
+    """
     folder.mkdir()
     try:
         with tarfile.open(archive) as tar:
-            for name in _layers(tar, str(archive)):
+            image = _find_image(tar, str(archive))
+            for name in image["Layers"]:
                 with tarfile.open(fileobj=_content(tar, name, str(archive))) as layer:
                     _lay(layer, folder)
+            return _variables(tar, image, str(archive))
     except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, ValueError) as error:
         raise EnvError(f"{archive} cannot be read as an image ({error})", remedy="save it again") from error
 
 
-def _layers(tar: tarfile.TarFile, where: str) -> Sequence[str]:
-    """Names of the files of layers, the lowest first: of `docker save`, which OCI's archives by Docker have, too."""
+def _find_image(tar: tarfile.TarFile, where: str) -> dict[str, Any]:
+    """Names of its files, of layers the lowest first, as `docker save` tells; OCI's archives by Docker tell so, too."""
     if "manifest.json" in tar.getnames():
         images = _read(tar, "manifest.json", where)
     else:
         images = [_of_oci(tar, one, where) for one in _read(tar, "index.json", where)["manifests"]]
     if len(images) != 1:
         raise EnvError(f"{where} has {len(images)} images", remedy="save one alone")
-    return cast("Sequence[str]", images[0]["Layers"])
+    return cast("dict[str, Any]", images[0])
 
 
 def _of_oci(tar: tarfile.TarFile, described: dict[str, Any], where: str) -> dict[str, Any]:
     manifest = _read(tar, _blob(described), where)
     if "layers" not in manifest:
         raise EnvError(f"{where} has images of several architectures", remedy="save one alone, by --platform")
-    return {"Layers": [_blob(one) for one in manifest["layers"]]}
+    return {"Layers": [_blob(one) for one in manifest["layers"]], "Config": _blob(manifest["config"])}
+
+
+def _variables(tar: tarfile.TarFile, image: dict[str, Any], where: str) -> dict[str, str]:
+    """Of the settings of an image, those that any program in it gets."""
+    settings = _read(tar, image["Config"], where).get("config") or {}
+    matches = [(one, _VARIABLE.fullmatch(one)) for one in settings.get("Env") or ()]
+    for one, match in matches:
+        if not match:
+            raise EnvError(f"{where} has the variable {one!r}, which has no name", remedy="make the image without it")
+    return {match[1]: match[2] for _, match in matches if match}
 
 
 def _blob(described: dict[str, Any]) -> str:

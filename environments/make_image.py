@@ -16,7 +16,7 @@ from environments.squash import squash
 from environments.store import PART, Store
 
 AT = "/"
-RECIPE = 1
+RECIPE = 2
 """Raise it when the same image shall make another environment."""
 
 
@@ -47,13 +47,13 @@ def make_image(store: Store, asked: AskedImage, say: Say) -> Made:
     with TemporaryDirectory(prefix="nodewise-env-") as name:
         folder = Path(name)
         say("unpacking layers")
-        unpack(asked.archive, folder / "tree")
+        variables = unpack(asked.archive, folder / "tree")
         say("compressing")
         part = folder / "part.sqfs"
         squash(folder / "tree", part)
         say(f"storing {part.stat().st_size:,} bytes")
         parts = [Part(AT, store.put(part, PART), part.stat().st_size)]
     requires = replace(asked.requires, architecture=platform.machine())
-    manifest = Manifest(asked.name, asked.version, "", parts, requires)
+    manifest = Manifest(asked.name, asked.version, "", parts, requires, variables=variables)
     store.add(manifest, digest)
     return Made(manifest, is_new=True)

@@ -3,7 +3,8 @@
 {"format": 1, "name": "torch", "version": "1.13", "python": "3.11",
  "parts": [{"at": "/opt/env", "sha256": "...", "size_bytes": 243000000}],
  "requires": {"architecture": "x86_64", "cpu_flags": ["avx2"], "cuda": "12.1", "driver": "525.60"},
- "packages": [{"name": "torch", "version": "1.13", "file": "torch-1.13-....whl", "sha256": "..."}]}
+ "packages": [{"name": "torch", "version": "1.13", "file": "torch-1.13-....whl", "sha256": "..."}],
+ "variables": {"PATH": "/usr/local/bin:/usr/bin"}}
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def needs(cuda: str, driver: str, cpu_flags: Sequence[str]) -> Requires:
 
 @dataclass(frozen=True)
 class Manifest:
-    """One environment; equal manifests have equal digests."""
+    """One environment; equal manifests have equal digests. Its programs get `variables`, which most have none of."""
 
     name: str
     version: str
@@ -77,6 +78,7 @@ class Manifest:
     parts: Sequence[Part]
     requires: Requires = field(default_factory=Requires)
     packages: Sequence[Package] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def digest(self) -> str:
@@ -90,7 +92,10 @@ class Manifest:
 
     def to_bytes(self) -> bytes:
         """As it is stored."""
-        return json.dumps({"format": FORMAT, **asdict(self)}, sort_keys=True, indent=1).encode()
+        body = {"format": FORMAT, **asdict(self)}
+        if not self.variables:
+            del body["variables"]  # those that were made before there were any keep their digest
+        return json.dumps(body, sort_keys=True, indent=1).encode()
 
     @classmethod
     def from_bytes(cls, content: bytes, where: str) -> Manifest:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import io
-import json
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -18,46 +15,7 @@ from environments.image import unpack
 from environments.make_image import AskedImage, make_image
 from environments.manifest import Manifest
 from environments.store import Progress, Store
-
-
-def file(name: str, content: str = "", mode: int = 0o644) -> tuple[tarfile.TarInfo, bytes]:
-    made = tarfile.TarInfo(name)
-    made.size, made.mode = len(content), mode
-    return made, content.encode()
-
-
-def other(name: str, kind: bytes, to: str = "") -> tuple[tarfile.TarInfo, bytes]:
-    made = tarfile.TarInfo(name)
-    made.type, made.linkname, made.mode = kind, to, 0o755
-    return made, b""
-
-
-def tar(entries: Sequence[tuple[tarfile.TarInfo, bytes]], how: str = "w") -> bytes:
-    written = io.BytesIO()
-    with tarfile.open(fileobj=written, mode=how) as archive:  # type: ignore[call-overload]
-        for info, content in entries:
-            archive.addfile(info, io.BytesIO(content))
-    return written.getvalue()
-
-
-def save(folder: Path, *layers: Sequence[tuple[tarfile.TarInfo, bytes]], is_oci: bool = False) -> Path:
-    """An archive of an image; those of OCI have compressed layers."""
-    names = [f"blobs/sha256/{number:064}" for number in range(len(layers))]
-    digests = [{"digest": name.removeprefix("blobs/").replace("/", ":")} for name in names]
-    blobs = {name: tar(one, "w:gz" if is_oci else "w") for name, one in zip(names, layers, strict=True)}
-    if is_oci:
-        blobs["blobs/sha256/" + "f" * 64] = json.dumps({"layers": digests}).encode()
-        blobs["index.json"] = json.dumps({"manifests": [{"digest": "sha256:" + "f" * 64}]}).encode()
-    else:
-        blobs["manifest.json"] = json.dumps([{"Layers": names}]).encode()
-    entries = []
-    for name, content in blobs.items():
-        info = tarfile.TarInfo(name)
-        info.size = len(content)
-        entries.append((info, content))
-    target = folder / "image.tar"
-    target.write_bytes(tar(entries))
-    return target
+from tests.environments.image_archives import Entry, file, other, save, tar
 
 
 @pytest.mark.parametrize("is_oci", [False, True])
@@ -79,8 +37,11 @@ def test_later_layers_lie_over_earlier_ones(tmp_path: Path, is_oci: bool) -> Non
         file("var/cache/.wh..wh..opq"),
     ]
 
-    unpack(save(tmp_path, lower, upper, is_oci=is_oci), tmp_path / "tree")
+    variables = ["PATH=/opt/tools:/usr/bin", "EMPTY=", "TWO=a=b\nc"]
 
+    told = unpack(save(tmp_path, lower, upper, is_oci=is_oci, variables=variables), tmp_path / "tree")
+
+    assert told == {"PATH": "/opt/tools:/usr/bin", "EMPTY": "", "TWO": "a=b\nc"}
     tree = tmp_path / "tree"
     found = {str(one.relative_to(tree)): one.read_text() for one in tree.rglob("*") if one.is_file()}
     assert found == {"usr/bin/tool": "new", "usr/bin/again": "new", "etc/kept": "kept", "var/cache/b": "new"}
@@ -100,9 +61,7 @@ def test_later_layers_lie_over_earlier_ones(tmp_path: Path, is_oci: bool) -> Non
         ([other("a", tarfile.LNKTYPE, "b")], "which it does not hold"),
     ],
 )
-def test_what_leaves_the_image_or_is_special_is_refused(
-    tmp_path: Path, entries: list[tuple[tarfile.TarInfo, bytes]], said: str | None
-) -> None:
+def test_what_leaves_the_image_or_is_special_is_refused(tmp_path: Path, entries: list[Entry], said: str | None) -> None:
     (tmp_path / "b").write_text("of this machine")
     if said is None:
         entries[0][0].linkname = str(tmp_path)
@@ -113,6 +72,11 @@ def test_what_leaves_the_image_or_is_special_is_refused(
         unpack(save(tmp_path, *layers), tmp_path / "tree")
 
     assert sorted(one.name for one in tmp_path.iterdir()) == ["b", "image.tar", "tree"]
+
+
+def test_a_variable_without_a_name_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(EnvError, match="has the variable 'A B=c', which has no name"):
+        unpack(save(tmp_path, [file("word")], variables=["A B=c"]), tmp_path / "tree")
 
 
 def test_what_is_no_image_is_told(tmp_path: Path) -> None:
@@ -148,7 +112,8 @@ class Kept(Store):
 
 
 def test_an_image_makes_one_part_at_the_root_once(tmp_path: Path) -> None:
-    image, store = save(tmp_path, [file("etc/issue", "of the image")]), Kept(tmp_path)
+    image = save(tmp_path, [file("etc/issue", "of the image")], variables=["LANG=C.UTF-8"])
+    store = Kept(tmp_path)
 
     made = make_image(store, AskedImage("tools", "1", image), lambda _: None)
     again = make_image(store, AskedImage("tools", "1", image), lambda _: None)
@@ -156,6 +121,7 @@ def test_an_image_makes_one_part_at_the_root_once(tmp_path: Path) -> None:
 
     assert (made.is_new, again.is_new, elsewhere.is_new) == (True, False, True)
     assert made.manifest.digest == again.manifest.digest == elsewhere.manifest.digest
+    assert made.manifest.variables == {"LANG": "C.UTF-8"}
     (part,) = made.manifest.parts
     read = subprocess.run(
         ["unsquashfs", "-cat", tmp_path / f"{part.sha256}.sqfs", "etc/issue"], capture_output=True, check=True

@@ -28,6 +28,7 @@ MANIFESTS = st.builds(
     requires=st.builds(
         Requires, cpu_flags=st.lists(st.sampled_from(["avx", "avx2"])), cuda=st.sampled_from(["", "12.1"])
     ),
+    variables=st.dictionaries(st.sampled_from(["PATH", "LANG"]), st.text()),
     packages=st.lists(st.builds(Package, name=NAMES, version=VERSIONS, file=NAMES, sha256=SHA256)),
 )
 GOOD = Manifest("torch", "1.13", "3.11", [Part("/opt/env", "a" * 64, 5)])

@@ -299,6 +299,18 @@ def test_an_environment_lies_beside_the_runner_and_comes_first_on_the_path(monke
         order(TaskSpec(["python3"], image=IMAGE, env="latest"), ID, None, ["a"])
 
 
+def test_a_root_comes_with_its_variables_and_none_of_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OF_THE_NODE", "1")
+    laid = Laid(parts={"/": "/nodewise/env/blobs/sha256-ab.sqfs"}, variables={"LANG": "C.UTF-8", "MORE": "image"})
+    made = order(TaskSpec(["true"], env="tools@1", variables={"MORE": "user"}), ID, None, ["a"], environment=laid)
+    settings = TaskSettings.from_json(made.settings)
+
+    found = work_folder.environment(settings, Path("/container/work"), "a", 1, shows_machine=True, of_service={})
+
+    assert (found["LANG"], found["MORE"], found["HOME"]) == ("C.UTF-8", "user", "/container/work")
+    assert found["PATH"].endswith("/usr/bin:/sbin:/bin") and "OF_THE_NODE" not in found
+
+
 def test_an_environment_that_was_made_is_laid_beside_the_runner_and_only_where_it_fits() -> None:
     laid = Laid(parts={"/opt/env": "/nodewise/env/blobs/sha256-ab.sqfs"})
     made = order(TaskSpec(["python"], env="torch@2"), ID, None, ["a", "b"], environment=laid, unfit={"a": "it is old"})

@@ -26,11 +26,15 @@ Parts = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Laid:
-    """`archive` is a path of HDFS that is unpacked, "" for none; `requires` is what nodes must have."""
+    """`archive` is a path of HDFS that is unpacked, "" for none; `requires` is what nodes must have.
+
+    `variables` are of the environment of programs.
+    """
 
     archive: str = ""
     parts: Parts = field(default_factory=dict)
     requires: Requires = field(default_factory=Requires)
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 def find(filesystem: FileSystem, env: str, needs: Collection[str] = ()) -> Laid:
@@ -52,7 +56,8 @@ def find_made(filesystem: FileSystem, env: str, needs: Collection[str] = ()) -> 
             f"{manifest.name}@{manifest.version} lacks {', '.join(lacking)}, which nodewise needs there",
             remedy="make it anew with `nodewise env make`, and name that, too",
         )
-    return Laid(parts={part.at: made.blob(part.sha256, PART) for part in manifest.parts}, requires=manifest.requires)
+    parts = {part.at: made.blob(part.sha256, PART) for part in manifest.parts}
+    return Laid(parts=parts, requires=manifest.requires, variables=manifest.variables)
 
 
 def shared(parts: Parts) -> dict[str, str]:

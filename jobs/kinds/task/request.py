@@ -153,7 +153,7 @@ def _settings(spec: TaskSpec, task_id: str, has_files: bool, laid: Laid) -> Task
     return TaskSettings(
         task_id=task_id,
         argv=list(spec.argv),
-        variables=dict(spec.variables),
+        variables={**laid.variables, **spec.variables},
         has_files=has_files,
         memory_mb=spec.memory_mb,
         vcores=spec.vcores,

@@ -27,6 +27,9 @@ OF_THE_RUNNER = (
 )
 """Variables of this process that are not meant for the program; others are the node's, such as PATH."""
 
+PATH_IN_ROOT = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Where programs are that an environment's own root has, unless it names other folders."""
+
 
 def make(settings: TaskSettings, container: Path) -> Path:
     """A fresh folder in the container's, with the user's files; JobError when they cannot be unpacked."""
@@ -72,8 +75,9 @@ def environment(
     Where it does not see the machine's files, it has none of the machine's variables, and its home is its folder. One
     that tracks its runs elsewhere has none `of_service`, whose token is for this service alone.
     """
-    of_node: Mapping[str, str] = {"HOME": str(folder)}
-    if shows_machine:
+    has_root = "/" in settings.parts
+    of_node: Mapping[str, str] = {"HOME": str(folder), **({"PATH": PATH_IN_ROOT} if has_root else {})}
+    if shows_machine and not has_root:
         of_node = {name: value for name, value in os.environ.items() if name not in OF_THE_RUNNER}
     if settings.has_environment:
         of_node = {**of_node, **_with_environment(folder.parent / ENVIRONMENT, of_node.get("PATH", os.defpath))}
