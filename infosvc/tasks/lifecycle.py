@@ -180,7 +180,7 @@ def _begins_anew(task: Task, attempt: int | None) -> bool:
 
 
 def _is_overtaken(task: Task, news: TaskNews) -> bool:
-    """Whether the runner has told since how its start goes on, or that the program runs that the submitter saw begin."""
+    """Whether the runner has told since how its start goes on, or that the program runs which the submitter saw."""
     is_same = news.attempt in (None, task.attempt)
     is_told = task.state is TaskState.RUNNING or (task.state is TaskState.STARTING and task.reason != "")
     return is_same and news.state is TaskState.STARTING and is_told
