@@ -19,7 +19,7 @@ from environments.errors import EnvError
 from environments.manifest import Manifest
 from environments.reference import Reference, version_key
 from hadoop.client.append_stream import chunks
-from hadoop.client.filesystem import FileSystem
+from hadoop.client.filesystem import SPREAD_BYTES, FileSystem
 from hadoop.errors import HadoopError
 
 FOLDER = "/nodewise/env"
@@ -185,7 +185,7 @@ class Store:
         """Beside the final name, so that nobody ever sees half of it."""
         draft = f"{path}.{secrets.token_hex(4)}"
         try:
-            with self._filesystem.open_writer(draft) as write, file.open("rb") as content:
+            with self._filesystem.open_writer(draft, block_bytes=SPREAD_BYTES) as write, file.open("rb") as content:
                 while piece := content.read(_PIECE_BYTES):
                     write(piece)
                     progress(len(piece))

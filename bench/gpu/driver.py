@@ -64,5 +64,5 @@ def _read(said: str, device: str, folder: Path) -> Edits:
 
 
 def _tell(tool: str) -> subprocess.CompletedProcess[str]:
-    words = ["sh", ROOT / "collectors" / "scripts" / "driver_files.sh", "print"]
+    words = ["sh", str(ROOT / "collectors" / "scripts" / "driver_files.sh"), "print"]
     return subprocess.run(words, env=os.environ | {_TOOL: tool}, capture_output=True, text=True, check=False)

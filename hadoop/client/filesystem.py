@@ -15,6 +15,8 @@ from hadoop.client.jvm import configuration, java, java_errors
 REMEDY = "is HDFS up? `nodewise cluster status` tells"
 PIECE_BYTES = 1 << 20
 """Of a content that is in Java's memory at once: a large file would fill its heap."""
+SPREAD_BYTES = 8 << 20
+"""Block size of files that many nodes fetch together: with many blocks, many nodes hold some, and all send them."""
 
 
 @dataclass(frozen=True)
@@ -83,13 +85,17 @@ class FileSystem:
                 stream.close()
 
     @contextmanager
-    def open_writer(self, name: str, mode: int = 0o644) -> Iterator[Callable[[bytes], None]]:
+    def open_writer(
+        self, name: str, mode: int = 0o644, block_bytes: int | None = None
+    ) -> Iterator[Callable[[bytes], None]]:
         """Create a file and yield a function that appends a piece to it; the umask does not narrow the mode.
 
-        HadoopError when the file exists. What was written before the block fails stays.
+        Its blocks have the size that files have, or `block_bytes`, a multiple of 512. HadoopError when the file
+        exists. What was written before the block fails stays.
         """
         with java_errors(f"writing {name}", REMEDY):
-            stream = self.java.create(self.path(name), False)
+            builder = self.java.createFile(self.path(name)).overwrite(False).recursive()
+            stream = (builder.blockSize(block_bytes) if block_bytes else builder).build()
             try:
                 yield lambda piece: _write(stream, piece)
             finally:

@@ -48,11 +48,13 @@ COPIED = (
 content = bytes(range(256)) * 14_000
 fs.write('/copy/large', content)
 fs.copy('/copy/large', '/copy/same')
-with fs.open_writer('/copy/pieces') as write:
+with fs.open_writer('/copy/pieces', block_bytes=1 << 20) as write:
     write(content)
     write(b'end')
 refused = refusal(lambda: fs.copy('/copy/pieces', '/copy/same'))
-found = [fs.read('/copy/same') == content, fs.read('/copy/pieces') == content + b'end', refused]
+(file,) = list_files(fs, '/copy/pieces')
+sizes = [block.length for block in file.blocks]
+found = [fs.read('/copy/same') == content, fs.read('/copy/pieces') == content + b'end', refused, sizes]
 """
 )
 CUT_OFF = (
@@ -119,9 +121,10 @@ def test_a_file_is_replaced_whole_and_gets_its_mode(scripts: Scripts, hdfs: Inse
 
 
 def test_large_files_pass_through_in_pieces_and_nothing_is_copied_over(scripts: Scripts) -> None:
-    same, pieces, refused = scripts.find(COPIED)
+    same, pieces, refused, sizes = scripts.find(COPIED)
 
     assert (same, pieces) == (True, True)
+    assert sizes == [1 << 20] * 3 + [256 * 14_000 + 3 - (3 << 20)]
     assert refused.startswith("copying /copy/pieces to /copy/same failed: ")
 
 

@@ -55,7 +55,7 @@ class Folder:
         return self.path(name).read_bytes()
 
     @contextmanager
-    def open_writer(self, name: str) -> Iterator[Callable[[bytes], None]]:
+    def open_writer(self, name: str, block_bytes: int | None = None) -> Iterator[Callable[[bytes], None]]:
         self.written.append(name)
         with self.path(name).open("xb") as file:
             yield lambda piece: cast("None", file.write(piece))

@@ -38,7 +38,7 @@ class Folder:
         (self.root / name[1:]).mkdir(parents=True)
 
     @contextmanager
-    def open_writer(self, name: str) -> Iterator[Callable[[bytes], None]]:
+    def open_writer(self, name: str, block_bytes: int | None = None) -> Iterator[Callable[[bytes], None]]:
         with (self.root / name[1:]).open("xb") as file:
 
             def write(piece: bytes) -> None:

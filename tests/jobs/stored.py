@@ -37,7 +37,7 @@ class Written(dict[str, bytes]):
         self[name] = content
 
     @contextmanager
-    def open_writer(self, name: str) -> Iterator[Callable[[bytes], None]]:
+    def open_writer(self, name: str, block_bytes: int | None = None) -> Iterator[Callable[[bytes], None]]:
         content = bytearray()
         yield content.extend
         self[name] = bytes(content)

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from hadoop.client.filesystem import FileSystem
+from hadoop.client.filesystem import SPREAD_BYTES, FileSystem
 from hadoop.errors import HadoopError
 from jobs.application.environments.archive import PYTHON, Contents, contents, digest, pack
 from jobs.errors import JobError
@@ -143,7 +143,10 @@ def _write(filesystem: FileSystem, path: str, found: Contents, progress: Callabl
     """Write beside the final name, so that nobody ever sees half an archive."""
     draft = f"{path}.{secrets.token_hex(4)}"
     try:
-        with filesystem.open_writer(draft) as write, io.BufferedWriter(_Pieces(write), _PIECE_BYTES) as sink:
+        with (
+            filesystem.open_writer(draft, block_bytes=SPREAD_BYTES) as write,
+            io.BufferedWriter(_Pieces(write), _PIECE_BYTES) as sink,
+        ):
             pack(found, sink, progress)
         filesystem.rename(draft, path)
     except BaseException as error:

@@ -13,7 +13,7 @@ from contextlib import closing, suppress
 from typing import IO
 
 from hadoop.client.append_stream import chunks
-from hadoop.client.filesystem import FileSystem
+from hadoop.client.filesystem import SPREAD_BYTES, FileSystem
 from hadoop.errors import HadoopError
 from jobs.errors import JobError
 from jobs.kinds.task.images.zstd import Pieces, Write, compressing, unpacking
@@ -61,7 +61,7 @@ class LayerBlobs:
         self._filesystem.make_folder(self._folder)
         draft = f"{self.layer(digest)}.{secrets.token_hex(4)}"
         try:
-            with self._filesystem.open_writer(draft) as write, compressing(write) as pack:
+            with self._filesystem.open_writer(draft, block_bytes=SPREAD_BYTES) as write, compressing(write) as pack:
                 size = _pass_on(content, digest, pack)
             self._filesystem.rename(draft, self.layer(digest))
         except BaseException as error:
