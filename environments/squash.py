@@ -34,6 +34,11 @@ def squash(folder: Path, target: Path) -> None:
     call(["mksquashfs", folder, target, *how], "the files cannot be compressed")
 
 
+def unsquash(file: Path, folder: Path) -> None:
+    """Make a folder of what a squashfs file holds; EnvError when it cannot be read."""
+    call(["unsquashfs", "-no-xattrs", "-no-progress", "-quiet", "-d", folder, file], f"{file} cannot be unpacked")
+
+
 def _refuse_special(folder: Path) -> None:
     """A box runs what is in it as its user, and sees nothing else."""
     for path in folder.rglob("*"):

@@ -27,8 +27,19 @@ from jobs.application.environments.unfit import find_unfit
 from jobs.application.submit import InfoAccess, MasterNeeds, Submitter
 from jobs.division.decision_store import JOB_ID
 from jobs.errors import JobError
+from jobs.kinds.task import environment_image
 from jobs.kinds.task.image_store import owners_folder
-from jobs.kinds.task.request import check, further, image_id, is_bound, order, start_of, task_tag, wanted_gpus
+from jobs.kinds.task.request import (
+    check,
+    further,
+    has_own_files,
+    image_id,
+    is_bound,
+    order,
+    start_of,
+    task_tag,
+    wanted_gpus,
+)
 from jobs.kinds.task.settings import DECISION, FOLDER, MOVE, STOP, TUNNEL
 from jobs.submitter.gpu_nodes import find_lacking
 from jobs.submitter.placing import Seat, Sight, consider, decide
@@ -72,7 +83,7 @@ class TaskCluster:
         """
         nodes = self._submitter.yarn.running_nodes()
         laid = self._laid(task)
-        images = self._image_nodes(task)
+        images = self._image_nodes(task, laid)
         unfit, lacking = self._unfit(laid, nodes), self._lacking(task)
         asked = order(task.spec, task.task_id, archive, nodes, None, self._access, images, laid, unfit, lacking)
         asked = further(asked, starts_before, bound_to)
@@ -80,7 +91,10 @@ class TaskCluster:
         return self._submitter.submit(replace(asked, token=self._client.task_token(task.task_id)))
 
     def _laid(self, task: Task) -> Laid | None:
-        return laying.find(self._submitter.filesystem, task.spec.env) if task.spec.env else None
+        if not task.spec.env or task.spec.image:  # of both, the order says that they do not go together
+            return None
+        find = environment_image.find if has_own_files(task.spec) else laying.find
+        return find(self._submitter.filesystem, task.spec.env)
 
     def _unfit(self, laid: Laid | None, nodes: Sequence[str]) -> dict[str, str]:
         return find_unfit(self._client, laid.requires, nodes) if laid else {}
@@ -90,12 +104,12 @@ class TaskCluster:
             return {}
         return find_lacking(self._client, wanted_gpus(task.spec), self._manager.rooms() if rooms is None else rooms)
 
-    def _image_nodes(self, task: Task) -> set[str] | None:
+    def _image_nodes(self, task: Task, laid: Laid | None) -> set[str] | None:
         """The nodes that allow the image of a task; None without one, or where no node reports what it allows.
 
         What an agent said that is silent now counts, too: the broker of the node has the last word.
         """
-        image = image_id(task.spec)
+        image = image_id(task.spec, laid)
         if image is None:
             return None
         try:
@@ -129,14 +143,15 @@ class TaskCluster:
         filesystem.write(f"{place}/{DECISION}.{start_of(application)}", content, mode=0o600)
 
     def _needs(self, task: Task, sight: Sight) -> MasterNeeds:
-        running = [room.node_name for room in sight.rooms]
+        running, laid = [room.node_name for room in sight.rooms], self._laid(task)
         return order(
             task.spec,
             task.task_id,
             None,
             running,
-            image_nodes=self._image_nodes(task),
-            unfit=self._unfit(self._laid(task), running),
+            image_nodes=self._image_nodes(task, laid),
+            environment=laid,
+            unfit=self._unfit(laid, running),
             lacking=self._lacking(task, sight.rooms),
         ).master
 

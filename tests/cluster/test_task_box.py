@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
+import platform as machine
 import secrets
+import shlex
 import signal
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import psutil
 import pytest
@@ -18,12 +21,16 @@ import pytest
 from bench.docker_here import DockerHere
 from boxes.broker.frames import SOCKET
 from hadoop.local.lifecycle import Cluster
+from tests.boxes.test_docker_pull import with_layer
 from tests.cluster.site import nodewise, succeed, until
+from tests.cluster.task_platform import platform_of
 from tests.cluster.task_session import Tasks
 from tests.cluster.test_task_runner import runner_of
 from tests.recipes.pages import block
 from tests.recipes.shell import Shell
 
+LIBRARIES = ("libdl.so.2", "libgcc_s.so.1", "libpthread.so.0", "librt.so.1", "libstdc++.so.6")
+"""What packages of Python need of a system beside what Python needs."""
 LINGER = "trap '' TERM; (setsid sleep 3600.75 &) ; echo ready; while :; do sleep 0.2; done"
 
 
@@ -122,6 +129,52 @@ def test_an_image_that_an_earlier_version_has_kept_is_loaded(tasks: Tasks, docke
         assert not docker.engine.ask("GET", f"/images/{docker.image}/json")["RepoDigests"]
     finally:
         succeed(nodewise(tasks.cluster.home, "task", "image", "add", str(docker.archive), "--name", known["name"]))
+
+
+def libraries() -> bytes:
+    """A layer of this machine's."""
+    made, folder = io.BytesIO(), Path(f"/usr/lib/{machine.machine()}-linux-gnu")
+    with tarfile.open(fileobj=made, mode="w") as write:
+        for name in LIBRARIES:
+            write.add((folder / name).resolve(), str(folder / name))
+    return made.getvalue()
+
+
+@pytest.fixture
+def allow(tasks: Tasks, docker: DockerHere) -> Iterator[Callable[[str], None]]:
+    """Have the operator allow an image by NAME@ID; afterwards HDFS has none but the shared one."""
+    kept = docker.images.read_text()
+    yield lambda image: cast("None", docker.images.write_text(f"{kept}{image.partition('@')[2]}\n"))
+    docker.images.write_text(kept)
+    for one in json.loads(succeed(nodewise(tasks.cluster.home, "task", "image", "list", "--json"))):
+        if one["id"] != docker.image:
+            succeed(nodewise(tasks.cluster.home, "task", "image", "rm", one["id"]))
+
+
+def test_a_task_has_the_files_of_an_environment_as_the_page_says(
+    tasks: Tasks, docker: DockerHere, tmp_path: Path, allow: Callable[[str], None]
+) -> None:
+    def operate(line: str) -> str:
+        words = shlex.split(line, comments=True)[1:]
+        return succeed(nodewise(tasks.cluster.home, *words)).strip()
+
+    with_layer(docker, tmp_path / "debian.tar", libraries())
+    of_base, of_environment = block("env-docker-image").replace("debian.tar", str(tmp_path / "debian.tar")).splitlines()
+    operate(block("env-make").splitlines()[0])
+    operate(of_base)
+    submit = shlex.split(block("env-docker-task"))[2:]
+    with platform_of(tasks.cluster, tmp_path / "platform") as platform:
+        refused = platform.user.task(platform.run(*submit).stdout.split()[0])
+        assert "there is no image of onnx@1.32 as it is now" in (refused.reason or "")
+        added = operate(of_environment)
+        assert operate(of_environment) == added
+        unallowed = platform.user.task(platform.run(*submit).stdout.split()[0])
+        assert f"the image {added.partition('@')[2]} is not allowed here" in (unallowed.reason or "")
+        allow(added)
+
+        task_id, *_ = succeed(platform.run(*submit)).split()
+
+        assert platform.log(task_id) == "1.32.0\n"
 
 
 def test_a_task_that_needs_more_memory_than_it_has_fails_with_the_figure(tasks: Tasks, docker: DockerHere) -> None:

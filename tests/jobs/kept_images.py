@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 from bench.image_here import write_archive
+from environments import store
 from hadoop.client.filesystem import Entry, FileSystem
 from hadoop.errors import HadoopError
 from jobs.kinds.task.images import layer_blobs
@@ -44,7 +45,7 @@ class Folder:
         place = self.path(folder)
         return [Entry(one.name, one.stat().st_size, 0.0) for one in sorted(place.iterdir())] if place.exists() else []
 
-    def make_folder(self, name: str) -> None:
+    def make_folder(self, name: str, mode: int = 0o700) -> None:
         self.path(name).mkdir(parents=True, exist_ok=True)
 
     def write(self, name: str, content: bytes) -> None:
@@ -80,6 +81,7 @@ def played_hdfs(root: Path, monkeypatch: pytest.MonkeyPatch) -> FileSystem:
         yield from (content[begin : begin + PIECE_BYTES] for begin in range(0, len(content), PIECE_BYTES))
 
     monkeypatch.setattr(layer_blobs, "chunks", chunks)
+    monkeypatch.setattr(store, "chunks", chunks)
     return cast("FileSystem", Folder(root))
 
 

@@ -1,5 +1,7 @@
 """What a container gets of an environment: the archive of a published one, or the parts of one that `env make` made.
 
+A box that shows no node gets an image that has its files.
+
 Parts are paths of squashfs files in HDFS, by the folders that they become. YARN lays the files beside the program of a
 container, each by the last word of its path.
 """
@@ -26,12 +28,13 @@ Parts = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Laid:
-    """`archive` is a path of HDFS that is unpacked, "" for none; `requires` is what nodes must have.
+    """`archive` is a path of HDFS that is unpacked, `image` the id of an image, each "" for none.
 
-    `variables` are of the environment of programs.
+    `requires` is what nodes must have, `variables` are of the environment of programs.
     """
 
     archive: str = ""
+    image: str = ""
     parts: Parts = field(default_factory=dict)
     requires: Requires = field(default_factory=Requires)
     variables: Mapping[str, str] = field(default_factory=dict)

@@ -18,7 +18,7 @@ from infosvc.wire.terminal_text import plain
 from jobs.commands.options import hadoop_options, session
 from jobs.commands.task.task_shown import console, json_option, print_json
 from jobs.errors import JobError
-from jobs.kinds.task import image_store
+from jobs.kinds.task import environment_image, image_store
 from jobs.kinds.task.images.pull_server import PulledImage, PullServer
 
 _BRIEF = 12
@@ -40,21 +40,40 @@ def image() -> None:
 
 
 @image.command()
-@click.argument("image_files", metavar="FILE", type=click.Path(exists=True, path_type=Path))
-@click.option("--name", help="As people call it; the file's if left out.")
+@click.argument("image_files", metavar="[FILE]", required=False, type=click.Path(exists=True, path_type=Path))
+@click.option("--env", metavar="NAME@VERSION", help="Make the image of this environment, in place of a FILE.")
+@click.option("--base", metavar="IMAGE", help="What lies below an environment: an image in HDFS, by its name or id.")
+@click.option("--name", help="As people call it; the file's or the environment's if left out.")
 @json_option
 @hadoop_options
 @click.pass_obj
-def add(home: Path, /, image_files: Path, name: str | None, as_json: bool, **hadoop: Any) -> None:
+def add(
+    home: Path,
+    /,
+    image_files: Path | None,
+    env: str | None,
+    base: str | None,
+    name: str | None,
+    as_json: bool,
+    **hadoop: Any,
+) -> None:
     """Put an image into HDFS, and print how tasks name it.
 
-    FILE is an archive as `docker save` writes one, or an OCI layout: a folder, or a tar archive of it.
+    FILE is an archive as `docker save` writes one, or an OCI layout: a folder, or a tar archive of it. With --env,
+    tasks find the image by `task submit --box docker --env NAME@VERSION`.
 
     \b
     Example:
       nodewise task image add torch.tar --name torch
+      nodewise task image add --env onnx@1.32 --base debian
     """
-    added = image_store.add(session(home, hadoop).filesystem, image_files, name or image_files.stem)
+    filesystem = session(home, hadoop).filesystem
+    if image_files and not env and not base:
+        added = image_store.add(filesystem, image_files, name or image_files.stem)
+    elif env and not image_files:
+        added = environment_image.add(filesystem, env, base or "", name or "")
+    else:
+        raise click.UsageError("name a FILE, or an environment by --env, which may have a --base")
     kept = added.image
     if as_json:
         print_json(asdict(kept))

@@ -20,7 +20,7 @@ from secrets import token_hex
 from typing import NamedTuple
 
 from boxes.box import BoxError, Served
-from boxes.broker.manifest import manifest_of
+from boxes.broker.manifest import layers_of, manifest_of
 from boxes.broker.order import Refusal
 from hadoop.client.filesystem import FileSystem
 from jobs.errors import JobError
@@ -39,14 +39,16 @@ _MEND = "an operator takes the image out by `nodewise task image rm`, with all t
 class KeptImage:
     """An image that tasks can name: by `id`, which is `sha256:` and the hash of its configuration.
 
-    size_bytes    in HDFS, which is what a node fetches that has none of its layers
-    layers        0 for one that is kept as an archive
+    size_bytes     in HDFS, which is what a node fetches that has none of its layers
+    layers         0 for one that is kept as an archive
+    environment    the digest of the environment that it was made of, "" for none
     """
 
     id: str
     name: str
     size_bytes: int
     layers: int = 0
+    environment: str = ""
 
 
 class Added(NamedTuple):
@@ -128,21 +130,41 @@ def add(filesystem: FileSystem, source: Path, name: str) -> Added:
 
 
 def _add(filesystem: FileSystem, files: ImageFiles, name: str) -> Added:
-    folder, image = owners_folder(filesystem), files.id
-    blobs = LayerBlobs(filesystem, f"{folder}/{FOLDER}")
+    blobs = blobs_of(filesystem)
     new, sizes = 0, []
     for number, digest in enumerate(files.digests):
         new += not blobs.has_layer(digest)
         with files.unpacked(number) as content:
             sizes.append(blobs.put_layer(digest, content))
-    blobs.put_configuration(image, files.configuration)
-    if not all(map(blobs.has_layer, files.digests)):
+    kept = KeptImage(files.id, name, blobs.kept_bytes(files.digests), len(files.digests))
+    return Added(keep(filesystem, kept, files.configuration, sizes), new)
+
+
+def keep(filesystem: FileSystem, kept: KeptImage, configuration: bytes, sizes: Sequence[int]) -> KeptImage:
+    """Let tasks name an image whose layers are in HDFS; JobError when one is not there any more."""
+    folder, blobs = owners_folder(filesystem), blobs_of(filesystem)
+    blobs.put_configuration(kept.id, configuration)
+    if not all(map(blobs.has_layer, layers_of(configuration))):
         raise JobError("somebody has removed an image with the same layers meanwhile", remedy="add it again")
-    kept = KeptImage(image, name, blobs.kept_bytes(files.digests), len(files.digests))
-    filesystem.write(_about(folder, image), json.dumps(asdict(kept)).encode())
-    filesystem.write(_manifest(folder, image), manifest_of(files.configuration, sizes))
-    filesystem.delete(_archive(folder, image))
-    return Added(kept, new)
+    filesystem.write(_about(folder, kept.id), json.dumps(asdict(kept)).encode())
+    filesystem.write(_manifest(folder, kept.id), manifest_of(configuration, sizes))
+    filesystem.delete(_archive(folder, kept.id))
+    return kept
+
+
+def blobs_of(filesystem: FileSystem) -> LayerBlobs:
+    """Where the layers of this user's images are."""
+    return LayerBlobs(filesystem, f"{owners_folder(filesystem)}/{FOLDER}")
+
+
+def find_named(filesystem: FileSystem, name: str) -> KeptImage:
+    """The image of a name, an id, or NAME@ID; JobError for none, and for a name that several have."""
+    found = [one for one in kept_images(filesystem) if one.name == name or one.id == name.rpartition("@")[2]]
+    if not found:
+        raise JobError(f"there is no image {name}", remedy="`nodewise task image list` shows which there are")
+    if len(found) > 1:
+        raise JobError(f"{len(found)} images are called {name}", remedy=f"name one by its id, such as {found[0].id}")
+    return found[0]
 
 
 def kept_images(filesystem: FileSystem) -> Sequence[KeptImage]:
@@ -162,7 +184,7 @@ def remove(filesystem: FileSystem, image: str) -> None:
     left = [f"sha256:{hexadecimal}" for hexadecimal in _kept_by_layers(filesystem, folder)]
     manifests = [json.loads(filesystem.read(_manifest(folder, one))) for one in left]
     digests = {layer["digest"] for manifest in manifests for layer in manifest["layers"]}
-    LayerBlobs(filesystem, f"{folder}/{FOLDER}").remove_unneeded(left, digests)
+    blobs_of(filesystem).remove_unneeded(left, digests)
 
 
 def owners_folder(filesystem: FileSystem) -> str:

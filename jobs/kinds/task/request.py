@@ -66,7 +66,7 @@ def order(
         raise JobError(f"{archive} is not a file of this machine", remedy="send the task's files again")
     laid = environment or Laid()
     settings = _settings(spec, task_id, archive is not None, laid)
-    hosts = _hosts(spec, running_nodes, image_nodes, unfit or {}, lacking or {})
+    hosts = _hosts(spec, spec.image or laid.image, running_nodes, image_nodes, unfit or {}, lacking or {})
     return Order(
         kind="task",
         name=spec.name or PurePosixPath(spec.argv[0]).name,
@@ -126,9 +126,17 @@ def task_tag(task_id: str) -> str:
     return TAG + task_id
 
 
-def image_id(spec: TaskSpec) -> str | None:
-    """The id of a task's image, without the name that people give it."""
-    return spec.image.rpartition("@")[2] if spec.image else None
+def image_id(spec: TaskSpec, laid: Laid | None = None) -> str | None:
+    """The id of a task's image, without the name that people give it; else that of what its `env` stands for."""
+    return spec.image.rpartition("@")[2] if spec.image else (laid and laid.image) or None
+
+
+def has_own_files(spec: TaskSpec) -> bool:
+    """Whether its program sees an image in place of the node's files; JobError for a box that there is not."""
+    try:
+        return not boxes.create(_box_name(spec)).shows_machine
+    except BoxError as error:
+        raise JobError(error.message, error.remedy) from error
 
 
 def wanted_gpus(spec: TaskSpec) -> Wanted:
@@ -161,8 +169,8 @@ def _settings(spec: TaskSpec, task_id: str, has_files: bool, laid: Laid) -> Task
         seconds_at_most=spec.seconds_at_most,
         checkpoint=_path(spec.checkpoint) if spec.checkpoint else None,
         data=tuple(spec.data),
-        box=_box(spec),
-        image=image_id(spec),
+        box=_box(spec, laid),
+        image=image_id(spec, laid),
         has_environment=bool(laid.archive),
         parts=laid.parts,
         devices=tuple(spec.devices),
@@ -170,28 +178,31 @@ def _settings(spec: TaskSpec, task_id: str, has_files: bool, laid: Laid) -> Task
     )
 
 
-def _box(spec: TaskSpec) -> str:
-    name = spec.box or ("docker" if spec.image else "process")
-    try:
-        shows_machine = boxes.create(name).shows_machine
-    except BoxError as error:
-        raise JobError(error.message, error.remedy) from error
-    if shows_machine and spec.image:
+def _box(spec: TaskSpec, laid: Laid) -> str:
+    name = _box_name(spec)
+    if not has_own_files(spec):
+        if spec.image:
+            raise JobError(
+                f"a box of kind {name} shows the node and no image", remedy="leave --image out, or use --box docker"
+            )
+        return name
+    if spec.env and spec.image:
         raise JobError(
-            f"a box of kind {name} shows the node and no image", remedy="leave --image out, or use --box docker"
+            f"a box of kind {name} has the Python of its image, and so of one environment",
+            remedy="leave --env or --image out",
         )
-    if not shows_machine and spec.env:
-        raise JobError(
-            f"a box of kind {name} has the Python of its image",
-            remedy="leave --env out, or --image and --box",
-        )
-    if not shows_machine and not spec.image:
-        raise JobError(f"a box of kind {name} needs an image", remedy="name one by --image")
+    if not image_id(spec, laid):
+        raise JobError(f"a box of kind {name} needs an image", remedy="name one by --image, or an environment by --env")
     return name
+
+
+def _box_name(spec: TaskSpec) -> str:
+    return spec.box or ("docker" if spec.image else "process")
 
 
 def _hosts(
     spec: TaskSpec,
+    image: str,
     running: Sequence[str],
     image_nodes: Collection[str] | None,
     unfit: Mapping[str, str],
@@ -210,7 +221,7 @@ def _hosts(
         )
     if image_nodes is not None and not (hosts := sorted(set(hosts) & set(image_nodes))):
         raise JobError(
-            f"none of the nodes that may run it allows the image {spec.image}{names}",
+            f"none of the nodes that may run it allows the image {image}{names}",
             remedy="an operator allows it by a line in their /etc/nodewise/images",
         )
     if not (fitting := [one for one in hosts if one not in unfit]):
