@@ -13,7 +13,12 @@ from hadoop.client.filesystem import FileSystem
 
 
 def keep_environment(
-    hdfs: FileSystem, work: Path, parts: Mapping[str, Path], version: str = "1", requires: Requires | None = None
+    hdfs: FileSystem,
+    work: Path,
+    parts: Mapping[str, Path],
+    version: str = "1",
+    requires: Requires | None = None,
+    variables: Mapping[str, str] | None = None,
 ) -> Manifest:
     """Let `words@VERSION` mean these folders, by where programs see them; `work` gets their compressed files."""
     store, found = Store(hdfs), []
@@ -22,6 +27,6 @@ def keep_environment(
         squash(tree, file)
         found.append(Part(at, store.put(file, PART), file.stat().st_size))
     needs = requires or Requires(architecture=platform.machine())
-    manifest = Manifest("words", version, "3.11", found, needs)
+    manifest = Manifest("words", version, "3.11", found, needs, variables=variables or {})
     store.add(manifest, f"asked-{version}")
     return manifest

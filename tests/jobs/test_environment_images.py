@@ -77,6 +77,14 @@ def test_an_image_has_the_settings_of_its_base_and_begins_with_the_python_of_the
     assert (found["architecture"], found["os"]) == ("amd64", "linux")
 
 
+def test_an_image_of_a_root_has_the_variables_of_the_environment(hdfs: FileSystem, tree: Path) -> None:
+    keep_environment(hdfs, tree.parent, {"/": tree}, variables={"PATH": "/opt/bin", "MARK": "two"})
+
+    found = settings_of(hdfs, environment_image.add(hdfs, "words").image.id)
+
+    assert cast("dict[str, object]", found["config"])["Env"] == ["MARK=two", "PATH=/opt/bin"]
+
+
 def test_a_task_in_a_box_of_docker_gets_the_image_and_nothing_else_of_its_environment(
     hdfs: FileSystem, tree: Path
 ) -> None:

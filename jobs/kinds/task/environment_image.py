@@ -140,7 +140,7 @@ def _architecture(manifest: Manifest) -> str:
 def _configuration(manifest: Manifest, folders: Sequence[str], base: _Base, digests: Sequence[str]) -> bytes:
     """What Docker is told; equal bytes for equal environments and bases, as its hash is the id of the image."""
     of_base = base.configuration.get("config") or {}
-    environment = list(of_base.get("Env") or [])
+    environment = [*(of_base.get("Env") or []), *(f"{name}={text}" for name, text in manifest.variables.items())]
     for folder in (one for one in folders if one != "/"):
         environment = _with_environment(environment, folder)
     config = {**of_base, "Env": environment, "Labels": {**(of_base.get("Labels") or {}), LABEL: manifest.digest}}
