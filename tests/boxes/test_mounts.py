@@ -286,7 +286,7 @@ def test_what_cannot_be_mounted_is_refused(mounter: Mounter, tmp_path: Path, par
     (tmp_path / "bad.sqfs").write_text("no part")
     with pytest.raises(OSError, match="squashfs"):
         ask([part, tmp_path / "bad.sqfs"])
-    with pytest.raises(OSError, match="this is not a file"):
+    with pytest.raises(OSError, match="this is no file"):
         ask([tmp_path])
 
     done = run(tmp_path / "bad.sqfs", "true")
@@ -337,7 +337,7 @@ def test_a_part_is_read_once_and_nobody_else_waits_for_that(mounter: Mounter, pa
     mounter.kill()
     mounter.start(0.2, prepare=f"from boxes.mounts import content; content._SHA256SUM = {str(slow)!r}")
     with ExitStack() as stack:
-        begin = partial(subprocess.Popen, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        begin = partial(subprocess.Popen[bytes], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         waiting = [stack.enter_context(begin(container(file, "cat /opt/env/word"))) for _ in range(2)]
         until(reads.exists, 10)
         waiting[0].kill()
@@ -346,7 +346,7 @@ def test_a_part_is_read_once_and_nobody_else_waits_for_that(mounter: Mounter, pa
 
         (tmp_path / "go").write_text("\n")
 
-        assert waiting[1].communicate() == ("whole\n", "")
+        assert waiting[1].communicate() == (b"whole\n", b"")
     until(lambda: f"{file.name} is unmounted" in mounter.said(), 10)
     assert run(file, "cat /opt/env/word").stdout == "whole\n"
     assert reads.read_text() == "x\n"
