@@ -21,6 +21,16 @@ Node = Mapping[str, str]
 """Values of a node by data name."""
 
 
+def find_deciding(requires: Requires) -> list[str]:
+    """The data names by which nodes are judged for it.
+
+    >>> find_deciding(Requires(architecture="x86_64", cuda="12.1"))
+    ['cpu_architecture', 'gpu_driver_version']
+    """
+    decides = {ARCHITECTURE: requires.architecture, FLAGS: requires.cpu_flags, DRIVER: requires.cuda or requires.driver}
+    return [name for name, wanted in decides.items() if wanted]
+
+
 def find_obstacle(requires: Requires, node: Node) -> str:
     """Why it cannot run there, "" where it can. A node that tells nothing of its processors is not left out for them.
 

@@ -54,7 +54,7 @@ class Made:
 
 def make(store: Store, asked: Asked, say: Say) -> Made:
     """EnvError when it cannot be made; then nothing of it is known by its name."""
-    if known := store.made(asked.name, asked.digest):
+    if known := store.find_asked(asked.name, asked.digest):
         store.point(known)
         return Made(known, is_new=False)
     with TemporaryDirectory(prefix="nodewise-env-") as folder:

@@ -41,7 +41,7 @@ class AskedImage:
 def make_image(store: Store, asked: AskedImage, say: Say) -> Made:
     """EnvError when it cannot be made; then nothing of it is known by its name."""
     digest = asked.digest
-    if known := store.made(asked.name, digest):
+    if known := store.find_asked(asked.name, digest):
         store.point(known)
         return Made(known, is_new=False)
     with TemporaryDirectory(prefix="nodewise-env-") as name:

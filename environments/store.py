@@ -12,12 +12,14 @@ import hashlib
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from environments.errors import EnvError
 from environments.manifest import Manifest
 from environments.reference import Reference, version_key
+from environments.remembered import Remembered
 from hadoop.client.append_stream import chunks
 from hadoop.client.filesystem import SPREAD_BYTES, FileSystem
 from hadoop.errors import HadoopError
@@ -27,6 +29,11 @@ PART, WHEEL = "sqfs", "whl"
 """What blobs are."""
 _PIECE_BYTES = 1 << 20
 _SUFFIX, _ASKED, _MANIFEST = ".version", ".asked", ".json"
+
+_manifests = Remembered[str, Manifest](256)
+"""By digest: another content has another."""
+_pointers = Remembered[tuple[str, float], str](1024)
+"""By path and the time of its last change."""
 
 Progress = Callable[[int], None]
 """Hears how many bytes are done."""
@@ -71,7 +78,7 @@ class Store:
         if found.hexdigest() != sha256:
             raise EnvError(f"{path} is damaged", remedy="make the environment again, after `nodewise env rm`")
 
-    def made(self, name: str, asked: str) -> Manifest | None:
+    def find_asked(self, name: str, asked: str) -> Manifest | None:
         """What was made by the same request, as long as all of it is there."""
         pointer = f"{self._folder}/manifests/{name}/{asked}{_ASKED}"
         if not self._filesystem.exists(pointer):
@@ -111,57 +118,78 @@ class Store:
 
     def versions(self, name: str) -> dict[str, str]:
         """The digest that each version of an environment means."""
-        folder = f"{self._folder}/manifests/{name}"
-        names = [one.name for one in self._filesystem.entries(folder) if one.name.endswith(_SUFFIX)]
-        return {one.removesuffix(_SUFFIX): self._filesystem.read(f"{folder}/{one}").decode() for one in names}
+        return {version: digest for version, (digest, _) in self._meant(name).items()}
 
     def read(self, name: str, digest: str) -> Manifest:
         """A manifest by its digest; EnvError when its content has another."""
-        path = self._path(name, digest)
-        content = self._filesystem.read(path)
-        if hashlib.sha256(content).hexdigest() != digest:
-            raise EnvError(f"{path} was changed after it was written", remedy="make the environment again")
-        return Manifest.from_bytes(content, path)
+        return _manifests.get(digest, lambda: self._read(self._path(name, digest), digest))
+
+    def manifests(self, name: str) -> list[Manifest]:
+        """What each version of a name means."""
+        return [self.read(name, digest) for digest in self.versions(name).values()]
 
     def known(self) -> list[Known]:
         """Each version of each name."""
         found = []
         for name in (one.name for one in self._filesystem.entries(f"{self._folder}/manifests")):
-            times = {one.name: one.modified_at for one in self._filesystem.entries(f"{self._folder}/manifests/{name}")}
-            for version, digest in sorted(self.versions(name).items(), key=lambda one: version_key(one[0])):
-                found.append(Known(version, self.read(name, digest), times[f"{version}{_SUFFIX}"]))
+            for version, (digest, made_at) in sorted(self._meant(name).items(), key=lambda one: version_key(one[0])):
+                found.append(Known(version, self.read(name, digest), made_at))
         return found
+
+    def _meant(self, name: str) -> dict[str, tuple[str, float]]:
+        """By version, the digest and since when it is meant."""
+        folder, found = f"{self._folder}/manifests/{name}", {}
+        for one in self._filesystem.entries(folder):
+            if one.name.endswith(_SUFFIX):
+                path = f"{folder}/{one.name}"
+                digest = _pointers.get((path, one.modified_at), partial(self._read_pointer, path))
+                found[one.name.removesuffix(_SUFFIX)] = (digest, one.modified_at)
+        return found
+
+    def _read_pointer(self, path: str) -> str:
+        return self._filesystem.read(path).decode()
+
+    def _read(self, path: str, digest: str) -> Manifest:
+        content = self._filesystem.read(path)
+        if hashlib.sha256(content).hexdigest() != digest:
+            raise EnvError(f"{path} was changed after it was written", remedy="make the environment again")
+        return Manifest.from_bytes(content, path)
 
     def find_damaged(self, manifest: Manifest, progress: Progress = lambda _: None) -> list[str]:
         """Blobs of it that are missing or have another content; reads all of them."""
         return [path for path in self._blobs(manifest) if not self._is_whole(path, progress)]
 
+    def find_unneeded(self, manifest: Manifest) -> list[str]:
+        """The blobs that would go with it: of all that its name has meant before, those that no other has."""
+        folder = f"{self._folder}/manifests/{manifest.name}"
+        meant = set(self.versions(manifest.name).values()) - {manifest.digest}
+        found: set[str] = set()
+        for digest in self._digests(folder) - meant:
+            with suppress(EnvError):  # of one that is damaged, nobody knows the blobs
+                found.update(self._blobs(self.read(manifest.name, digest)))
+        others = [one.manifest for one in self.known() if one.manifest.digest != manifest.digest]
+        return sorted(found - {path for other in others for path in self._blobs(other)})
+
     def remove(self, manifest: Manifest) -> list[str]:
         """Take it out, with all that its name has meant before, and the blobs that no other has; the paths of these."""
         name, folder = manifest.name, f"{self._folder}/manifests/{manifest.name}"
+        unneeded = self.find_unneeded(manifest)
         for version, digest in self.versions(name).items():
             if digest == manifest.digest:
                 self._filesystem.delete(f"{folder}/{version}{_SUFFIX}")
-        unneeded = {path for one in self._take_out_unknown(name) for path in self._blobs(one)}
-        unneeded -= {path for other in self.known() for path in self._blobs(other.manifest)}
-        for path in sorted(unneeded):
+        gone = self._digests(folder) - set(self.versions(name).values())
+        for one in (one.name for one in self._filesystem.entries(folder)):
+            path = f"{folder}/{one}"
+            if one.endswith(_ASKED) and self._filesystem.read(path).decode() in gone:
+                self._filesystem.delete(path)
+        for path in [*(self._path(name, digest) for digest in sorted(gone)), *unneeded]:
             self._filesystem.delete(path)
-        return sorted(unneeded)
+        return unneeded
 
-    def _take_out_unknown(self, name: str) -> list[Manifest]:
-        """Delete the manifests of a name that no version means, and what was asked for them."""
-        folder, known = f"{self._folder}/manifests/{name}", set(self.versions(name).values())
+    def _digests(self, folder: str) -> set[str]:
+        """Of the manifests in the folder of a name, also of those that no version means."""
         names = [one.name for one in self._filesystem.entries(folder)]
-        digests = {one.removesuffix(_MANIFEST) for one in names if one.endswith(_MANIFEST)} - known
-        found = []
-        for digest in sorted(digests):
-            with suppress(EnvError):  # of one that is damaged, nobody knows the blobs
-                found.append(self.read(name, digest))
-            self._filesystem.delete(self._path(name, digest))
-        for one in names:
-            if one.endswith(_ASKED) and self._filesystem.read(f"{folder}/{one}").decode() in digests:
-                self._filesystem.delete(f"{folder}/{one}")
-        return found
+        return {one.removesuffix(_MANIFEST) for one in names if one.endswith(_MANIFEST)}
 
     def _path(self, name: str, digest: str) -> str:
         return f"{self._folder}/manifests/{name}/{digest}{_MANIFEST}"

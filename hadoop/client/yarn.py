@@ -11,6 +11,7 @@ import jpype
 
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.jvm import configuration, java, java_errors
+from hadoop.client.told import find_unfetched
 from hadoop.errors import HadoopError, UnknownApplication
 
 REMEDY = "is YARN up? `nodewise cluster status` tells"
@@ -163,7 +164,16 @@ class Yarn:
             context.setAttemptFailuresValidityInterval(ATTEMPTS_WITHIN_MS)
             context.setKeepContainersAcrossApplicationAttempts(attempts > 1)
             context.setApplicationTags(java("java.util.HashSet")(java("java.util.Arrays").asList(list(tags))))
+            self._submit(context)
+
+    def _submit(self, context: Any) -> None:
+        """YARN's client waits until the application is accepted, and some fail sooner than it looks."""
+        try:
             self._client.submitApplication(context)
+        except java("org.apache.hadoop.yarn.exceptions.YarnException") as error:
+            if why := find_unfetched(str(error.getMessage())):
+                raise HadoopError(why) from error
+            raise
 
     def _master_requests(self, launch: Launch, hosts: Sequence[str]) -> Any:
         """What is asked for an application's master.

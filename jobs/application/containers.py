@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from hadoop.client.master import Ended, Granted, Heartbeat, MasterSession, Unprepared
+from hadoop.client.told import tell_end
 from hadoop.errors import HadoopError
 from jobs.application.coordinator import Container, End, Role, Seat, Then
 from jobs.application.exits import Exit, exit_of
@@ -224,7 +225,7 @@ class Containers:
         place, container = self._holder(ended.container_id)
         if place is None or container is None:
             return  # released by us, or of an earlier attempt and of no use
-        reason = self._reasons.get(ended.container_id) or ended.diagnostics.split("\n", maxsplit=1)[0]
+        reason = self._reasons.get(ended.container_id) or tell_end(ended.diagnostics)
         kind = exit_of(ended.exit_status)
         if kind is Exit.NODE_LOST and place.seat.node_name in self._unhealthy:
             kind = Exit.DISK  # YARN takes the node's containers away before it would say so of one of them

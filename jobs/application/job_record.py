@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from hadoop.client.filesystem import FileSystem
+from hadoop.client.told import tell_end
 from hadoop.client.yarn import Application
 from hadoop.errors import HadoopError
 from infosvc.wire.fields import PROGRAM_NAME
@@ -44,7 +45,7 @@ class JobRecord:
             return self
         nodes = (replace(one, state="ended") if one.state in UNDER_WAY else one for one in self.status.nodes)
         status = replace(self.status, state=application.final.lower(), seconds_left=None, nodes=tuple(nodes))
-        return JobRecord(status, self.said or application.diagnostics.partition("\n")[0])
+        return JobRecord(status, self.said or tell_end(application.diagnostics))
 
     def to_bytes(self) -> bytes:
         """As it lies in HDFS."""

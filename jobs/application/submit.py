@@ -13,6 +13,7 @@ from typing import Any
 from environments.manifest import Requires
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.jvm import HadoopHome
+from hadoop.client.told import tell_end
 from hadoop.client.yarn import Application, Launch, Where, Yarn
 from hadoop.errors import HadoopError
 from hadoop.rest import site_files
@@ -20,7 +21,8 @@ from infosvc.wire.client import DEFAULT_TIMEOUT, DEFAULT_URL, InfoClient
 from infosvc.wire.errors import Forbidden, InfoError
 from infosvc.wire.records import Role
 from infosvc.wire.service_options import service_timeout
-from jobs.application.environments.unfit import find_unfit
+from jobs.application.environments import users
+from jobs.application.environments.unfit import judge
 from jobs.application.job_record import kind_tag, program_tags
 from jobs.application.job_spec import INFO_CA, INFO_TOKEN, JobOptions, JobSpec
 from jobs.application.package import code_zip
@@ -83,7 +85,7 @@ class Order:
     `uploads` are files of this machine that are laid into the job's folder in HDFS, by their names there. Of what waits
     in its queue, YARN takes the highest `priority` first. `prepare` comes before the job gets a token for writing
     values; `needs_service` says whether it cannot do without the information service. With a `token` of its own, the
-    job shows that one. Its containers get only nodes that have what it `requires`.
+    job shows that one. Its containers get only nodes that have what it `requires`, as its environment `env` does.
     """
 
     kind: str
@@ -98,6 +100,7 @@ class Order:
     token: str | None = None
     priority: int = 0
     master: MasterNeeds = field(default_factory=MasterNeeds)
+    env: str = ""
     requires: Requires = field(default_factory=Requires)
 
 
@@ -150,16 +153,11 @@ class Submitter:
 
     def _without_unfit(self, order: Order, nodes: Sequence[str]) -> list[str]:
         """JobError when none of the nodes can run its environment; each that cannot is told of."""
-        unfit = find_unfit(order.access.client(), order.requires, nodes)
-        if unfit and len(unfit) == len(nodes):
-            node, why = next(iter(unfit.items()))
-            raise JobError(
-                f"no node can run the environment: on {node}, {why}",
-                remedy="`nodewise env fit NAME` tells of each node, and of other versions",
-            )
-        for node, why in unfit.items():
+        unfit = judge(self.filesystem, order.access.client(), order.env, order.requires, nodes)
+        fitting = unfit.leave_out(nodes)
+        for node, why in unfit.reasons.items():
             self._say(f"{node} is left out: {why}")
-        return [node for node in nodes if node not in unfit]
+        return fitting
 
     def _check_needs(self, order: Order) -> None:
         """JobError where the cluster does not know a type of resource, or a label: such a job would wait for ever."""
@@ -200,7 +198,7 @@ class Submitter:
                 order.name,
                 launch,
                 self.filesystem,
-                [*order.tags, kind_tag(order.kind), *program_tags(order.options.program)],
+                self._tags(order),
                 order.options.attempts,
                 Where(order.options.queue, order.options.node_label, order.master.hosts, order.priority),
             )
@@ -209,6 +207,11 @@ class Submitter:
             self.filesystem.delete(spec.staging)
             raise
         return application_id
+
+    def _tags(self, order: Order) -> list[str]:
+        """What YARN knows it by; settings of all kinds name the parts of an environment `parts`."""
+        parts = users.tags(order.settings.get("parts", {}))
+        return [*order.tags, kind_tag(order.kind), *program_tags(order.options.program), *parts]
 
     def follow(self, application_id: str, progress: Callable[[Application], None]) -> Application:
         """Wait for the end; JobError carries the application master's sentence when it did not succeed."""
@@ -349,5 +352,4 @@ def role_of(token: str) -> Role | None:
 
 
 def _first_line(application: Application) -> str:
-    line = application.diagnostics.split("\n", maxsplit=1)[0]
-    return line or "it left no reason; `nodewise job logs` shows its output"
+    return tell_end(application.diagnostics) or "it left no reason; `nodewise job logs` shows its output"

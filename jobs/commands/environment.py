@@ -21,7 +21,7 @@ from jobs.application.environments import store
 from jobs.application.environments.archive import contents, pack_file
 from jobs.application.package import ROOT
 from jobs.commands import made_environments, warmed_environments
-from jobs.commands.options import console, filesystem_of, hadoop_options, progress_console, show
+from jobs.commands.options import console, filesystem_of, hadoop_options, progress_console, session, show
 from jobs.commands.request_options import access
 from jobs.commands.service_options import service_options
 
@@ -149,20 +149,24 @@ def list_(home: Path, /, folder: str, as_json: bool, service: ServiceAddress, **
 @env.command()
 @click.argument("name")
 @_folder
+@service_options
 @hadoop_options
 @click.pass_obj
-def rm(home: Path, /, name: str, folder: str, **hadoop: Any) -> None:
-    """Take an environment out of HDFS; jobs that use it must have ended.
+def rm(home: Path, /, name: str, folder: str, service: ServiceAddress, **hadoop: Any) -> None:
+    """Take an environment out of HDFS; while tasks or jobs use one that was made as NAME@VERSION, it is refused.
 
     \b
     Example:
       nodewise env rm onnx@1.32
       nodewise env rm worker-0123456789abcdef.tar.gz
     """
-    filesystem = filesystem_of(home, hadoop)
+    submitter = session(home, hadoop)
+    filesystem = submitter.filesystem
     plain = _plain(filesystem, folder)
-    remove = store.remove if store.is_published(name) else made_environments.remove
-    removed = remove(filesystem, name, plain)
+    if store.is_published(name):
+        removed = store.remove(filesystem, name, plain)
+    else:
+        removed = made_environments.remove(submitter, access(home, service).client(), name, plain)
     console.print(f"{removed} removed")
 
 

@@ -28,6 +28,8 @@ from infosvc.wire.errors import InfoError
 from infosvc.wire.service_options import ServiceAddress
 from jobs.application.environments.cached import find_all_ready, tell_cached
 from jobs.application.environments.unfit import tell_nodes
+from jobs.application.environments.users import find_applications, find_waiting_tasks
+from jobs.application.submit import Submitter
 from jobs.commands.options import console, filesystem_of, hadoop_options, progress_console, show
 from jobs.commands.request_options import access
 from jobs.commands.service_options import service_options
@@ -175,7 +177,7 @@ def fit_(home: Path, /, name: str, as_json: bool, service: ServiceAddress, **had
     with refusals():
         store, reference = Store(filesystem_of(home, hadoop)), Reference.parse(name)
         manifest = store.find(reference)
-        versions = [one.manifest for one in store.known() if one.manifest.name == reference.name]
+        versions = store.manifests(reference.name)
     client = access(home, service).client()
     nodes = tell_nodes(client)
     ready = find_all_ready(client, manifest, nodes)
@@ -209,13 +211,20 @@ def list_made(filesystem: FileSystem, folder: str, client: InfoClient) -> list[d
         ]
 
 
-def remove(filesystem: FileSystem, name: str, folder: str) -> str:
-    """Take a version out, with what no other has; its name and version."""
+def remove(submitter: Submitter, client: InfoClient, name: str, folder: str) -> str:
+    """Take a version out, with what no other has; its name and version. JobError names those that use it."""
     with refusals():
-        store = Store(filesystem, folder)
-        manifest = store.find(Reference.parse(name))
+        store, reference = Store(submitter.filesystem, folder), Reference.parse(name)
+        manifest = store.find(reference)
+        found = f"{manifest.name}@{manifest.version}"
+        is_newest = store.find(Reference(reference.name)).digest == manifest.digest
+        users = find_applications(submitter.yarn, store.find_unneeded(manifest))
+        users += find_waiting_tasks(client, manifest.name, manifest.version, is_newest)
+        if users:
+            ending = "end them by `nodewise job kill` or `nodewise task stop`, or wait until they have ended"
+            raise JobError(f"{found} is used by {', '.join(users)}", ending)
         store.remove(manifest)
-    return f"{manifest.name}@{manifest.version}"
+    return found
 
 
 def _say(line: str) -> None:

@@ -23,7 +23,7 @@ from infosvc.wire.tasks import ConsideredNode, Task
 from jobs.application import job_record
 from jobs.application.environments import laid as laying
 from jobs.application.environments.laid import Laid
-from jobs.application.environments.unfit import find_unfit
+from jobs.application.environments.unfit import ALL_FIT, Unfit, judge
 from jobs.application.submit import InfoAccess, MasterNeeds, Submitter
 from jobs.division.decision_store import JOB_ID
 from jobs.errors import JobError
@@ -84,7 +84,7 @@ class TaskCluster:
         nodes = self._submitter.yarn.running_nodes()
         laid = self._laid(task)
         images = self._image_nodes(task, laid)
-        unfit, lacking = self._unfit(laid, nodes), self._lacking(task)
+        unfit, lacking = self._unfit(task, laid, nodes), self._lacking(task)
         asked = order(task.spec, task.task_id, archive, nodes, None, self._access, images, laid, unfit, lacking)
         asked = further(asked, starts_before, bound_to)
         check(self._submitter, asked)
@@ -96,8 +96,10 @@ class TaskCluster:
         find = environment_image.find if has_own_files(task.spec) else laying.find
         return find(self._submitter.filesystem, task.spec.env)
 
-    def _unfit(self, laid: Laid | None, nodes: Sequence[str]) -> dict[str, str]:
-        return find_unfit(self._client, laid.requires, nodes) if laid else {}
+    def _unfit(self, task: Task, laid: Laid | None, nodes: Sequence[str]) -> Unfit:
+        if not (laid and task.spec.env):
+            return ALL_FIT
+        return judge(self._submitter.filesystem, self._client, task.spec.env, laid.requires, nodes)
 
     def _lacking(self, task: Task, rooms: Sequence[NodeRoom] | None = None) -> dict[str, str]:
         if not task.spec.gpus:
@@ -151,7 +153,7 @@ class TaskCluster:
             running,
             image_nodes=self._image_nodes(task, laid),
             environment=laid,
-            unfit=self._unfit(laid, running),
+            unfit=self._unfit(task, laid, running),
             lacking=self._lacking(task, sight.rooms),
         ).master
 

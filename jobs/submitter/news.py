@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from hadoop.client.told import tell_end
 from hadoop.client.yarn import Application
 from infosvc.wire.tasks import LONGEST_REASON, Task, TaskNews, TaskState
 from jobs.application.exits import Exit, exit_of
@@ -95,7 +96,7 @@ def is_unbound(application: Application) -> bool:
 
 def _last_words(application: Application, said: str) -> str:
     """What the runner has said in its record, or, if it could not leave one, to YARN."""
-    return said or application.diagnostics.partition("\n")[0]
+    return said or tell_end(application.diagnostics)
 
 
 def _exit_of(application: Application) -> Exit | None:

@@ -284,10 +284,12 @@ def test_where_nothing_can_run_it_is_said_before_anything_is_submitted(
     assert told["newest_that_fits"] == "1"
     words = ("--members", "1", "--output", "hdfs:///training/unfit", "--env", "plain@2", "--", "true")
     refused = nodewise(site.cluster.home, "train", "submit", *words, url=site.url)
-    assert refused.returncode == 1 and "no node can run the environment" in refused.stderr.replace("\n", " ")
+    assert refused.returncode == 1 and "can run plain@2: on " in " ".join(refused.stderr.split())
+    assert "take plain@1, the newest version that runs on one of them" in " ".join(refused.stderr.split())
     assert len(applications(site.cluster)) == before
     task = platform.user.submit_task(TaskSpec(("true",), env="plain@2"))
-    assert "can run plain@2: on " in (platform.ended(task.task_id).reason or "")
+    reason = platform.ended(task.task_id).reason or ""
+    assert "can run plain@2: on " in reason and "take plain@1, the newest version" in reason
 
 
 def test_what_cannot_be_made_or_found_is_told_in_one_sentence(cluster: Cluster, made: Any) -> None:

@@ -96,7 +96,7 @@ class Kept(Store):
         self.folder = folder
         self.added: dict[str, Manifest] = {}
 
-    def made(self, name: str, asked: str) -> Manifest | None:
+    def find_asked(self, name: str, asked: str) -> Manifest | None:
         return self.added.get(f"{name} {asked}")
 
     def point(self, manifest: Manifest) -> None:

@@ -18,6 +18,13 @@ MEMORY = (
     "Application application_1_0001 failed 1 times due to AM Container for appattempt_1_0001_000001 exited with  "
     "exitCode: -104\nFailing this attempt.Diagnostics: [pid=7] is running beyond physical memory limits."
 )
+UNFETCHED = (
+    "Application application_1_0001 failed 1 times due to AM Container for appattempt_1_0001_000001 exited with  "
+    "exitCode: -1000\nFailing this attempt.Diagnostics: [2026-11-28 17:43:24.882]Failed to download resource { { "
+    "hdfs://127.0.2.1:8020/nodewise/env/blobs/part.sqfs, 1795887803301, FILE, null },pending,"
+    "[(container_1_0001_01_000001)],51761286522646,DOWNLOADING} org.apache.hadoop.fs.FSError: java.io.IOException: "
+    "No space left on device\nFor more detailed output, check the application tracking page"
+)
 
 
 def _ended(final: str, diagnostics: str = "") -> Application:
@@ -63,6 +70,13 @@ def _ended(final: str, diagnostics: str = "") -> Application:
                 "127.0.1.11",
                 None,
             ),
+        ),
+        (
+            _ended("FAILED", UNFETCHED),
+            False,
+            {},
+            "",
+            (TaskState.FAILED, "its node cannot fetch part.sqfs: No space left on device", "127.0.1.11", None),
         ),
         (
             _ended("FAILED", "no room\nat all"),

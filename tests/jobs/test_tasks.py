@@ -14,6 +14,7 @@ from infosvc.wire.client import InfoClient
 from infosvc.wire.task_spec import TaskSpec
 from jobs.application.coordinator import Attempt
 from jobs.application.environments.laid import Laid, beside
+from jobs.application.environments.unfit import Unfit
 from jobs.application.job_spec import JobOptions
 from jobs.application.journal import Record
 from jobs.application.submit import MasterNeeds
@@ -313,7 +314,8 @@ def test_a_root_comes_with_its_variables_and_none_of_the_node(monkeypatch: pytes
 
 def test_an_environment_that_was_made_is_laid_beside_the_runner_and_only_where_it_fits() -> None:
     laid = Laid(parts={"/opt/env": "/nodewise/env/blobs/sha256-ab.sqfs"})
-    made = order(TaskSpec(["python"], env="torch@2"), ID, None, ["a", "b"], environment=laid, unfit={"a": "it is old"})
+    unfit = Unfit("torch@2", {"a": "it is old"}, lambda nodes: "torch@1" if list(nodes) == ["a"] else "")
+    made = order(TaskSpec(["python"], env="torch@2"), ID, None, ["a", "b"], environment=laid, unfit=unfit)
     settings = TaskSettings.from_json(made.settings)
 
     assert made.master.shared == {"sha256-ab.sqfs": "/nodewise/env/blobs/sha256-ab.sqfs"}
@@ -321,5 +323,8 @@ def test_an_environment_that_was_made_is_laid_beside_the_runner_and_only_where_i
     assert beside(settings.parts, Path("/container")) == {"/opt/env": Path("/container/sha256-ab.sqfs")}
     found = work_folder.environment(settings, Path("/container/work"), "b", 1, shows_machine=True, of_service={})
     assert found["PATH"].startswith("/opt/env/bin:")
-    with pytest.raises(JobError, match="can run torch@2: on a, it is old: `nodewise env fit torch@2` tells"):
-        order(TaskSpec(["python"], env="torch@2"), ID, None, ["a"], environment=laid, unfit={"a": "it is old"})
+    with pytest.raises(JobError, match="can run torch@2: on a, it is old: take torch@1, the newest version that runs"):
+        order(TaskSpec(["python"], env="torch@2"), ID, None, ["a"], environment=laid, unfit=unfit)
+    none = replace(unfit, find_newest=lambda _: "")
+    with pytest.raises(JobError, match="on a, it is old: no version of it can; `nodewise env fit torch@2` tells"):
+        order(TaskSpec(["python"], env="torch@2"), ID, None, ["a"], environment=laid, unfit=none)

@@ -105,5 +105,6 @@ def order(submitter: Submitter, request: Request) -> Order:
         prepare=prepare,
         needs_service=settings.fallback is None,
         master=MasterNeeds(master_memory_mb(request.files)),
+        env=given.environment or "",
         requires=laid.requires,
     )

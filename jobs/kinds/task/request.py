@@ -12,6 +12,7 @@ from boxes.gpus.cards import Wanted
 from hadoop.client.yarn import Application
 from infosvc.wire.task_spec import TaskSpec
 from jobs.application.environments.laid import Laid, shared
+from jobs.application.environments.unfit import ALL_FIT, Unfit
 from jobs.application.job_spec import JobOptions
 from jobs.application.submit import InfoAccess, MasterNeeds, Order, Submitter
 from jobs.errors import JobError
@@ -52,7 +53,7 @@ def order(
     access: InfoAccess | None = None,
     image_nodes: Collection[str] | None = None,
     environment: Laid | None = None,
-    unfit: Mapping[str, str] | None = None,
+    unfit: Unfit = ALL_FIT,
     lacking: Mapping[str, str] | None = None,
 ) -> Order:
     """A task as it is submitted; JobError when no node that runs may have it, or its files are not here.
@@ -66,7 +67,7 @@ def order(
         raise JobError(f"{archive} is not a file of this machine", remedy="send the task's files again")
     laid = environment or Laid()
     settings = _settings(spec, task_id, archive is not None, laid)
-    hosts = _hosts(spec, spec.image or laid.image, running_nodes, image_nodes, unfit or {}, lacking or {})
+    hosts = _hosts(spec, spec.image or laid.image, running_nodes, image_nodes, unfit, lacking or {})
     return Order(
         kind="task",
         name=spec.name or PurePosixPath(spec.argv[0]).name,
@@ -205,11 +206,11 @@ def _hosts(
     image: str,
     running: Sequence[str],
     image_nodes: Collection[str] | None,
-    unfit: Mapping[str, str],
+    unfit: Unfit,
     lacking: Mapping[str, str],
 ) -> list[str]:
     """The nodes that may have it, none for any."""
-    if not spec.nodes and not spec.not_nodes and image_nodes is None and not unfit and not lacking:
+    if not spec.nodes and not spec.not_nodes and image_nodes is None and not unfit.reasons and not lacking:
         return []
     wanted = spec.nodes or running
     hosts = sorted((set(wanted) & set(running)) - set(spec.not_nodes))
@@ -224,12 +225,7 @@ def _hosts(
             f"none of the nodes that may run it allows the image {image}{names}",
             remedy="an operator allows it by a line in their /etc/nodewise/images",
         )
-    if not (fitting := [one for one in hosts if one not in unfit]):
-        node, why = next((one, unfit[one]) for one in hosts)
-        raise JobError(
-            f"none of the nodes that may run it can run {spec.env}{names}: on {node}, {why}",
-            remedy=f"`nodewise env fit {spec.env}` tells of each node, and of other versions",
-        )
+    fitting = unfit.leave_out(hosts)
     if not (able := [one for one in fitting if one not in lacking]):
         node, why = next(one for one in lacking.items() if one[0] in fitting)
         raise JobError(

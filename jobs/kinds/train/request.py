@@ -81,6 +81,7 @@ def order(submitter: Submitter, request: TrainRequest) -> Order:
         tags=[tag_of(settings.output)],
         prepare=lambda client: register(client, training_speed_name(settings.script)),
         needs_service=settings.capability is not None,
+        env=env or "",
         requires=laid.requires,
     )
 

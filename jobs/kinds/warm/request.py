@@ -27,6 +27,7 @@ def order(
         options=options,
         access=access,
         needs_service=False,
+        env=environment,
         requires=found.requires,
     )
     settings = WarmSettings(

@@ -1,0 +1,153 @@
+"""Environments in trouble on a real cluster: damaged, in use while they are removed, and without room on a node."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hdfs import InsecureClient
+
+from hadoop.local.lifecycle import Cluster
+from infosvc.wire.task_spec import TaskSpec
+from infosvc.wire.tasks import Task, TaskState
+from tests.cluster.site import nodewise, succeed, until
+from tests.cluster.task_platform import Platform, platform_of
+
+PACKAGE = ("--package", "hdfs-native==0.14.7")
+
+
+@pytest.fixture(scope="module")
+def platform(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
+    with platform_of(cluster, tmp_path_factory.mktemp("platform")) as started:
+        yield started
+
+
+def make(cluster: Cluster, name: str) -> str:
+    """Make an environment that no other has a part of; the name of its part."""
+    words = ("env", "make", name, "--version", "1", *PACKAGE, "--json")
+    made = json.loads(succeed(nodewise(cluster.home, *words)))
+    return f"sha256-{made['parts'][0]['sha256']}.sqfs"
+
+
+def run_on(platform: Platform, node: str, env: str) -> Task:
+    """A task in an environment on a node, once it has ended."""
+    spec = TaskSpec(("python", "-c", "import hdfs_native"), env=env, nodes=[node])
+    return platform.ended(platform.user.submit_task(spec).task_id)
+
+
+def cached(cluster: Cluster, node: str, part: str) -> list[Path]:
+    """Where a node has a part."""
+    return list((cluster.node_dir(node) / "local" / "filecache").glob(f"*/{part}"))
+
+
+def damage(file: Path) -> None:
+    """Change bytes in its middle, and nothing that is told of it."""
+    with file.open("r+b") as content:
+        content.seek(file.stat().st_size // 2)
+        content.write(b"damaged")
+
+
+@pytest.fixture
+def part(cluster: Cluster) -> Iterator[str]:
+    """Of the environment used@1, which is removed when the test ends."""
+    yield make(cluster, "used")
+    nodewise(cluster.home, "env", "rm", "used@1")
+
+
+def test_what_programs_use_is_not_removed(platform: Platform, cluster: Cluster, part: str) -> None:
+    running = platform.user.submit_task(TaskSpec(("sleep", "3600"), env="used@1"))
+    waiting = platform.user.submit_task(TaskSpec(("true",), env="used", after=[running.task_id]))
+    application = until(lambda: platform.user.task(running.task_id).application_id)
+    remove = ("env", "rm", "used@1", "--token-file", str(platform.user_file))
+
+    refused = nodewise(cluster.home, *remove, url=platform.url)
+    platform.user.stop_task(running.task_id)
+    platform.ended(running.task_id)
+    platform.ended(waiting.task_id)
+
+    said = " ".join(refused.stderr.split())
+    assert refused.returncode == 1
+    assert f"used@1 is used by {application}, {waiting.task_id}: end them by" in said and "Traceback" not in said
+    assert succeed(nodewise(cluster.home, *remove, url=platform.url)) == "used@1 removed\n"
+    hdfs = InsecureClient(cluster.namenode_http, user=cluster.user)
+    assert part not in hdfs.list("/nodewise/env/blobs")
+
+
+def test_a_part_that_is_damaged_on_a_node_is_named_and_fetched_again(
+    platform: Platform, cluster: Cluster, part: str
+) -> None:
+    node, *_ = cluster.nodes
+    assert run_on(platform, node, "used@1").state == TaskState.SUCCEEDED
+    (before,) = cached(cluster, node, part)
+    damage(before)
+
+    failed, again = run_on(platform, node, "used@1"), run_on(platform, node, "used@1")
+
+    assert failed.state == TaskState.FAILED
+    assert f"{part} is damaged on this node, and is deleted there" in (failed.reason or "")
+    assert again.state == TaskState.SUCCEEDED
+    (after,) = cached(cluster, node, part)
+    assert after != before
+
+
+def test_what_hdfs_holds_wrongly_is_refused_on_each_node_and_told_by_verify(
+    platform: Platform, cluster: Cluster, part: str
+) -> None:
+    hdfs, path = InsecureClient(cluster.namenode_http, user=cluster.user), f"/nodewise/env/blobs/{part}"
+    with hdfs.read(path) as reader:
+        content = bytearray(reader.read())
+    content[len(content) // 2] ^= 255
+    hdfs.write(path, data=bytes(content), overwrite=True)
+
+    failed = run_on(platform, cluster.nodes[1], "used@1")
+    verified = nodewise(cluster.home, "env", "verify", "used@1")
+
+    assert failed.state == TaskState.FAILED
+    assert f"{part} is damaged on this node" in (failed.reason or "")
+    assert (verified.returncode, "".join(verified.stdout.split())) == (1, f"{path}isdamaged")
+    succeed(nodewise(cluster.home, "env", "rm", "used@1"))
+    assert make(cluster, "used") == part
+    assert run_on(platform, cluster.nodes[1], "used@1").state == TaskState.SUCCEEDED
+
+
+def test_a_replica_that_is_damaged_is_mended_from_another(cluster: Cluster, part: str) -> None:
+    size = InsecureClient(cluster.namenode_http, user=cluster.user).status(f"/nodewise/env/blobs/{part}")["length"]
+
+    def replicas() -> dict[Path, bytes]:
+        files = [one for node in cluster.nodes for one in cluster.node_dir(node).rglob("finalized/**/blk_*")]
+        sized = [one for one in files if not one.name.endswith(".meta") and one.stat().st_size == size]
+        return {one: one.read_bytes() for one in sized}
+
+    whole = set(replicas().values())
+    assert len(whole) == 1 and len(replicas()) == 2
+    spoilt = next(iter(replicas()))
+    damage(spoilt)
+
+    def is_mended() -> bool:
+        verified = json.loads(succeed(nodewise(cluster.home, "env", "verify", "used@1", "--json")))
+        assert verified == {"damaged": []}
+        found = replicas()
+        return set(found.values()) == whole and len(found) == 2
+
+    assert set(replicas().values()) != whole
+    until(is_mended)
+
+
+def test_a_node_without_room_is_told(platform: Platform, cluster: Cluster, part: str) -> None:
+    node, cache = cluster.nodes[2], cluster.node_dir(cluster.nodes[2]) / "local" / "filecache"
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size=200k,mode=755,uid={os.getuid()}", "room", cache], check=False
+    )
+    if mounted.returncode:
+        pytest.skip("nothing may be mounted here")
+    try:
+        failed = run_on(platform, node, "used@1")
+    finally:
+        subprocess.run(["umount", "--lazy", cache], check=True)
+
+    assert (failed.state, failed.reason) == (TaskState.FAILED, f"its node cannot fetch {part}: No space left on device")
+    assert run_on(platform, node, "used@1").state == TaskState.SUCCEEDED
