@@ -346,7 +346,7 @@ def test_a_part_is_read_once_and_nobody_else_waits_for_that(mounter: Mounter, pa
 
         (tmp_path / "go").write_text("\n")
 
-        assert waiting[1].communicate() == (b"whole\n", b"")
+        assert waiting[1].communicate() == ("whole\n", "")
     until(lambda: f"{file.name} is unmounted" in mounter.said(), 10)
     assert run(file, "cat /opt/env/word").stdout == "whole\n"
     assert reads.read_text() == "x\n"
