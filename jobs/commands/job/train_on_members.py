@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from jobs.application.job_spec import JobOptions
 from jobs.application.package import ROOT
-from jobs.application.submit import Submitter
+from jobs.application.submit import Order, Submitter
 from jobs.commands import other_python
 from jobs.commands.job import attend
 from jobs.commands.made_options import FILE, Megabytes, collect, made_options
@@ -104,9 +104,9 @@ def train_on_members(home: Path, what: Learning, worker_python: str, options: di
     where = hadoop_home(home, **hadoop)
     variables = {"HADOOP_CONF_DIR": str(where.conf_dir), "HADOOP_USER_NAME": where.user}
     submitter = session(home, hadoop)
-    training.check(submitter, asked)
+    order = training.check(submitter, asked)
     other_python.run(worker_python, HERE, ["check", *what.words_here()], variables)
-    job_id = _follow(submitter, asked)
+    job_id = _follow(submitter, order)
     output = submitter.path(asked.settings.output)
     made = other_python.run(worker_python, HERE, ["finish", *what.words_here(), f"--output={output}"], variables)
     return made | {
@@ -126,8 +126,8 @@ def request(home: Path, what: Learning, worker_python: str, options: Mapping[str
     return training.TrainRequest(settings, collect(JobOptions, given), access(home, options["service"]))
 
 
-def _follow(submitter: Submitter, asked: training.TrainRequest) -> str:
+def _follow(submitter: Submitter, order: Order) -> str:
     """Submit the run and wait for its end; its id."""
-    job_id = submitter.submit(training.order(submitter, asked))
+    job_id = submitter.submit(order)
     attend.attend(submitter, job_id, progress_console)
     return job_id

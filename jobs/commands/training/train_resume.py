@@ -58,10 +58,10 @@ def resume(home: Path, /, output: str, wait: bool, as_json: bool, **options: Any
     with TemporaryDirectory() as local:
         files = {name: Path(local) / name for name in settings.files}
         request = training.TrainRequest(settings, job_options, access(home, options["service"]), files)
-        training.check(submitter, request)
+        made = training.check(submitter, request)
         asking.check_unfinished(submitter.filesystem, folder, asked)
         asking.fetch(submitter.filesystem, folder, files)
-        application_id = submitter.submit(training.order(submitter, request))
+        application_id = submitter.submit(made)
     if wait:
         attend.attend(submitter, application_id, progress_console)
     show(as_json, {"job_id": application_id}, f"{application_id} {'succeeded' if wait else 'submitted'}")

@@ -43,8 +43,7 @@ def submit(home: Path, /, argv: Sequence[str], wait: bool, as_json: bool, **opti
     training.check_words(settings)
     asked = training.TrainRequest(settings, collect(JobOptions, options), access(home, options["service"]))
     submitter = session(home, hadoop)
-    training.check(submitter, asked)
-    application_id = submitter.submit(training.order(submitter, asked))
+    application_id = submitter.submit(training.check(submitter, asked))
     if wait:
         attend.attend(submitter, application_id, progress_console)
     show(as_json, {"job_id": application_id}, f"{application_id} {'succeeded' if wait else 'submitted'}")

@@ -30,13 +30,14 @@ PACKAGES = ("hdfs-native", "numpy")
 class Request:
     """What the user asks for; in the settings, files are those of this machine, and paths of HDFS may have schemes.
 
-    `files` says how many there are in the input, once that was looked at.
+    Once that was looked at, `files` says how many there are in the input, and `laid` what the environment is.
     """
 
     settings: ClassifySettings
     options: JobOptions = field(default_factory=JobOptions)
     access: InfoAccess = field(default_factory=InfoAccess)
     files: int = 0
+    laid: Laid | None = None
 
     @cached_property
     def network(self) -> Network:
@@ -51,6 +52,7 @@ def check(submitter: Submitter, request: Request) -> Request:
 
     The request comes back with what was found out about its files and its rows.
     """
+    request = replace(request, laid=_find_environment(submitter, request))
     settings, network = request.settings, request.network
     submission.check_policies(settings)
     nodes = submitter.check(order(submitter, request))
@@ -72,10 +74,15 @@ def choose_capability(request: Request, nodes: Sequence[str], say: Callable[[str
     return submission.choose_capability(settings, program, client, nodes, seconds, say, UNIT)
 
 
+def _find_environment(submitter: Submitter, request: Request) -> Laid:
+    env = request.settings.environment
+    return find(submitter.filesystem, env, PACKAGES) if env else Laid()
+
+
 def order(submitter: Submitter, request: Request) -> Order:
     """The job as it is submitted; JobError when there is no such environment."""
     given = request.settings
-    laid = find(submitter.filesystem, given.environment, PACKAGES) if given.environment else Laid()
+    laid = request.laid or _find_environment(submitter, request)
     network, staged = request.network, request.network.staged_names()
     settings = replace(
         given,

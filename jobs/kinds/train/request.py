@@ -39,8 +39,8 @@ def check_words(settings: TrainSettings) -> None:
     with_uploads(settings.argv, settings.files)
 
 
-def check(submitter: Submitter, request: TrainRequest) -> None:
-    """Find what cannot work before anything is submitted; JobError, HadoopError or InfoError."""
+def check(submitter: Submitter, request: TrainRequest) -> Order:
+    """Find what cannot work before anything is submitted; the job as it then is. JobError, HadoopError or InfoError."""
     _check_settings(request.settings)
     least, made = request.settings.least, order(submitter, request)
     nodes = submitter.check(made)
@@ -55,6 +55,7 @@ def check(submitter: Submitter, request: TrainRequest) -> None:
                     f"{other.application_id} trains with the output {made.settings['output']} now",
                     remedy=f"name another --output, or end it first: nodewise train stop {other.application_id}",
                 )
+    return made
 
 
 def order(submitter: Submitter, request: TrainRequest) -> Order:
