@@ -337,7 +337,7 @@ def test_a_part_is_read_once_and_nobody_else_waits_for_that(mounter: Mounter, pa
     mounter.kill()
     mounter.start(0.2, prepare=f"from boxes.mounts import content; content._SHA256SUM = {str(slow)!r}")
     with ExitStack() as stack:
-        begin = partial(subprocess.Popen[bytes], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        begin = partial(subprocess.Popen, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         waiting = [stack.enter_context(begin(container(file, "cat /opt/env/word"))) for _ in range(2)]
         until(reads.exists, 10)
         waiting[0].kill()
