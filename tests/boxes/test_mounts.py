@@ -286,7 +286,7 @@ def test_what_cannot_be_mounted_is_refused(mounter: Mounter, tmp_path: Path, par
     (tmp_path / "bad.sqfs").write_text("no part")
     with pytest.raises(OSError, match="squashfs"):
         ask([part, tmp_path / "bad.sqfs"])
-    with pytest.raises(OSError, match="this is no file"):
+    with pytest.raises(OSError, match="this is not a file"):
         ask([tmp_path])
 
     done = run(tmp_path / "bad.sqfs", "true")
