@@ -19,7 +19,7 @@ from boxes.showing import CDI_FOLDERS
 
 REFUSED = 125
 """Exit code of a box that cannot be."""
-_SECONDS = 300
+_SECONDS, _LATE = 300, 124
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,12 @@ class Box:
         words = [sys.executable, "-m", "boxes.mounting", *devices, f"{AT}={self.blob}", "--", "/usr/bin/env"]
         words += [f"PYTHONPATH={AT}", str(self.python), "-S", "-c", program]
         variables = os.environ | {"PYTHONPATH": str(ROOT), CDI_FOLDERS: str(cdi)}
-        return subprocess.run(
-            words, cwd=self.folder, env=variables, capture_output=True, text=True, timeout=_SECONDS, check=False
-        )
+        try:
+            return subprocess.run(
+                words, cwd=self.folder, env=variables, capture_output=True, text=True, timeout=_SECONDS, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return subprocess.CompletedProcess(words, _LATE, "", f"it has not ended after {_SECONDS} s")
 
 
 def run_step(box: Box, program: str, driver: Driver) -> tuple[dict[str, Any], list[str]]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from bench.gpu.lacking import NotRun
 from boxes.cdi.edits import Edits
 from boxes.cdi.finding import find
+from boxes.cdi.libraries import by_soname
 from boxes.cdi.place import CdiError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,7 +61,10 @@ def _read(said: str, device: str, folder: Path) -> Edits:
     file = folder / FILE
     file.write_text(said)
     file.chmod(0o644)
-    return find([device], [str(folder)])
+    edits = find([device], [str(folder)])
+    if not by_soname(edits.mounts):
+        raise CdiError(f"no library comes with {device}", "its driver is not one that programs load")
+    return edits
 
 
 def _tell(tool: str) -> subprocess.CompletedProcess[str]:
