@@ -46,13 +46,15 @@ class Launch:
 class Where:
     """Where an application may run: in a queue, and on nodes with a label, None for those that any application may use.
 
-    With `master_hosts` its master runs on one of these and on no other host. Of what waits in a queue, YARN takes the
-    highest `priority` first.
+    With `master_hosts` its master runs on one of these and on no other host. With `master_prefers` it runs on one of
+    these if one has room, and soon on any other: YARN knows no preference among `master_hosts`, so these are not looked
+    at beside them. Of what waits in a queue, YARN takes the highest `priority` first.
     """
 
     queue: str = "default"
     node_label: str | None = None
     master_hosts: Sequence[str] = ()
+    master_prefers: Sequence[str] = ()
     priority: int = 0
 
 
@@ -156,8 +158,9 @@ class Yarn:
             if where.node_label:
                 context.setNodeLabelExpression(where.node_label)
             context.setAMContainerSpec(launch_context(launch, filesystem))
-            if where.master_hosts:
-                context.setAMContainerResourceRequests(self._master_requests(launch, where.master_hosts))
+            if named := where.master_hosts or where.master_prefers:
+                requests = self._master_requests(launch, named, others_may=not where.master_hosts)
+                context.setAMContainerResourceRequests(requests)
             else:
                 context.setResource(resource(launch))
             context.setMaxAppAttempts(attempts)
@@ -175,15 +178,17 @@ class Yarn:
                 raise HadoopError(why) from error
             raise
 
-    def _master_requests(self, launch: Launch, hosts: Sequence[str]) -> Any:
+    def _master_requests(self, launch: Launch, hosts: Sequence[str], others_may: bool) -> Any:
         """What is asked for an application's master.
 
-        Beside the hosts YARN wants a request for any node and one for each of their racks; both are strict.
+        Beside the hosts YARN wants a request for any node and one for each of their racks, which are strict unless
+        others may have it. It takes one of these when it has looked at so many as its `node-locality-delay` and
+        `rack-locality-additional-delay` are together, and without the second one of them at once.
         """
         reports = self._client.getNodeReports()
         racks = {str(one.getRackName()) for one in reports if str(one.getNodeId().getHost()) in hosts}
-        asked = [_request("*", launch, relaxed=False)]
-        asked += [_request(rack, launch, relaxed=False) for rack in sorted(racks)]
+        asked = [_request("*", launch, relaxed=others_may)]
+        asked += [_request(rack, launch, relaxed=others_may) for rack in sorted(racks)]
         asked += [_request(host, launch, relaxed=True) for host in hosts]
         return java("java.util.ArrayList")(java("java.util.Arrays").asList(asked))
 

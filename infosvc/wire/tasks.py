@@ -253,6 +253,13 @@ class ConsideredNode(Record):
     free_mb: int = field(metadata=describe("of memory that it had left", unit="MB", example=4096))
     free_vcores: int = field(metadata=describe("cores that it had left", example=2))
     score: float | None = field(metadata=describe("in the order of nodes; null if it has none there", example=0.9))
+    ready_seconds: float | None = field(
+        default=None,
+        metadata=describe("until it would have the task's environment; null without one", unit="seconds", example=2.1),
+    )
+    preferred: bool = field(
+        default=False, metadata=describe("whether YARN was asked for it before others", example=False)
+    )
 
 
 @dataclass(frozen=True)

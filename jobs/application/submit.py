@@ -60,6 +60,7 @@ class InfoAccess:
 class MasterNeeds:
     """What the application master's own container needs, which is all that a runner has; `hosts` are all it may use.
 
+    Where it may use any, one of those that it `prefers` is taken if it has room.
     `has_uploads` says that the order's uploads lie in its folder, as a runner needs them. `archives` are paths of HDFS
     that are unpacked there, by the name of the folder that each becomes; those of `shared` are laid there as they are.
     """
@@ -68,6 +69,7 @@ class MasterNeeds:
     vcores: int = 1
     resources: Mapping[str, int] = field(default_factory=dict)
     hosts: Sequence[str] = ()
+    prefers: Sequence[str] = ()
     has_uploads: bool = False
     archives: Mapping[str, str] = field(default_factory=dict)
     shared: Mapping[str, str] = field(default_factory=dict)
@@ -193,6 +195,7 @@ class Submitter:
                 archives=order.master.archives,
                 shared=order.master.shared,
             )
+            master = order.master
             self.yarn.submit(
                 context,
                 order.name,
@@ -200,7 +203,7 @@ class Submitter:
                 self.filesystem,
                 self._tags(order),
                 order.options.attempts,
-                Where(order.options.queue, order.options.node_label, order.master.hosts, order.priority),
+                Where(order.options.queue, order.options.node_label, master.hosts, master.prefers, order.priority),
             )
         except BaseException:
             self._end_token(application_id)

@@ -13,18 +13,19 @@ from typing import Any
 from hadoop.client.yarn import Application
 from hadoop.errors import HadoopError
 from hadoop.rest.addresses import resourcemanager_http
-from hadoop.rest.resourcemanager import NodeRoom, ResourceManager
+from hadoop.rest.resourcemanager import NodeOrder, NodeRoom, ResourceManager
 from infosvc.wire.client import InfoClient
-from infosvc.wire.errors import InvalidInput, NotFound
+from infosvc.wire.errors import InfoError, InvalidInput, NotFound
 from infosvc.wire.fields import answer_of
 from infosvc.wire.records import Datum
 from infosvc.wire.task_spec import TASK_ID
 from infosvc.wire.tasks import ConsideredNode, Task
 from jobs.application import job_record
 from jobs.application.environments import laid as laying
+from jobs.application.environments.cached import find_all_ready
 from jobs.application.environments.laid import Laid
 from jobs.application.environments.unfit import ALL_FIT, Unfit, judge
-from jobs.application.submit import InfoAccess, MasterNeeds, Submitter
+from jobs.application.submit import InfoAccess, MasterNeeds, Order, Submitter
 from jobs.division.decision_store import JOB_ID
 from jobs.errors import JobError
 from jobs.kinds.task import environment_image
@@ -36,6 +37,7 @@ from jobs.kinds.task.request import (
     image_id,
     is_bound,
     order,
+    preferring,
     start_of,
     task_tag,
     wanted_gpus,
@@ -43,6 +45,7 @@ from jobs.kinds.task.request import (
 from jobs.kinds.task.settings import DECISION, FOLDER, MOVE, STOP, TUNNEL
 from jobs.submitter.gpu_nodes import find_lacking
 from jobs.submitter.placing import Seat, Sight, consider, decide
+from jobs.submitter.soonest import find_soonest
 from jobs.submitter.telling import tell
 
 ALLOWED = "box_images"
@@ -57,6 +60,7 @@ class TaskCluster:
         self._submitter = submitter
         self._access = access
         self._client = client
+        self._asked: dict[str, Mapping[str, Any]] = {}
         self._manager = ResourceManager(resourcemanager_http(submitter.conf_dir), submitter.user)
 
     def is_up(self) -> bool:
@@ -86,15 +90,30 @@ class TaskCluster:
         images = self._image_nodes(task, laid)
         unfit, lacking = self._unfit(task, laid, nodes), self._lacking(task)
         asked = order(task.spec, task.task_id, archive, nodes, None, self._access, images, laid, unfit, lacking)
-        asked = further(asked, starts_before, bound_to)
+        asked = self._preferring(further(asked, starts_before, bound_to), laid, nodes, task.spec.program)
         check(self._submitter, asked)
-        return self._submitter.submit(replace(asked, token=self._client.task_token(task.task_id)))
+        application_id = self._submitter.submit(replace(asked, token=self._client.task_token(task.task_id)))
+        self._asked[application_id] = asked.settings
+        return application_id
 
     def _laid(self, task: Task) -> Laid | None:
         if not task.spec.env or task.spec.image:  # of both, the order says that they do not go together
             return None
         find = environment_image.find if has_own_files(task.spec) else laying.find
         return find(self._submitter.filesystem, task.spec.env)
+
+    def _preferring(self, asked: Order, laid: Laid | None, nodes: Sequence[str], program: str | None) -> Order:
+        """The order with the nodes on which it would be done soonest, where that depends on who has its environment."""
+        if laid is None or laid.manifest is None:
+            return asked
+        try:
+            ready = {node: one.seconds for node, one in find_all_ready(self._client, laid.manifest, nodes).items()}
+        except (JobError, InfoError):  # it runs anywhere
+            return asked
+        sight = self.look()
+        ranking = sight.order_of(program)
+        prefers = find_soonest(_consider(asked.master, sight, ranking, ready), ranking)
+        return preferring(asked, () if asked.master.hosts else prefers, ready)
 
     def _unfit(self, task: Task, laid: Laid | None, nodes: Sequence[str]) -> Unfit:
         if not (laid and task.spec.env):
@@ -126,13 +145,16 @@ class TaskCluster:
         """Keep in HDFS why a start of a task runs where it runs."""
         sight = self.look()
         asked = self._needs(task, sight)
+        told = self._told(application.application_id)
         seat = Seat(
             task_id=task.task_id,
             node_name=application.host,
             attempt=start_of(application),
             memory_mb=asked.memory_mb,
             vcores=asked.vcores,
-            hosts=self._bound_to(application) or asked.hosts,
+            hosts=(is_bound(application) and told.get("bound_to")) or asked.hosts,
+            prefers=told.get("prefers", ()),
+            ready_seconds=told.get("ready_seconds", {}),
             has_ended=application.has_ended,
             resources=asked.resources,
         )
@@ -163,18 +185,7 @@ class TaskCluster:
 
     def nodes_for(self, task: Task, sight: Sight) -> list[ConsideredNode]:
         """The nodes that take work: which may run a task, which have room for it, and their scores for its program."""
-        asked = self._needs(task, sight)
-        seat = Seat(
-            task_id=task.task_id,
-            node_name="",
-            attempt=0,
-            memory_mb=asked.memory_mb,
-            vcores=asked.vcores,
-            hosts=asked.hosts,
-            resources=asked.resources,
-        )
-        unlabelled = [room for room in sight.rooms if not room.label]
-        return consider(seat, unlabelled, sight.own_order_of(task.spec.program))
+        return _consider(self._needs(task, sight), sight, sight.own_order_of(task.spec.program))
 
     def take_away(self, task_id: str) -> None:
         """Delete what a submitter that was killed has laid out for a task."""
@@ -186,20 +197,16 @@ class TaskCluster:
 
     def _task_of(self, order_file: str) -> str | None:
         """The task that an application was laid out for, None for a job of another kind, or one half laid out."""
-        if not self._submitter.filesystem.exists(order_file):
-            return None
         return self._settings(order_file).get("task_id")
 
-    def _bound_to(self, application: Application) -> Sequence[str]:
-        """The nodes that alone may have an application, empty for all that its task may use."""
-        if not is_bound(application):
-            return ()
-        return tuple(
-            self._settings(f"{self._submitter.staging(application.application_id)}/job.json").get("bound_to", ())
-        )
+    def _told(self, application_id: str) -> Mapping[str, Any]:
+        """What the runner of an application was told; the file goes with it, and what is remembered with us."""
+        return self._asked.get(application_id) or self._settings(f"{self._submitter.staging(application_id)}/job.json")
 
     def _settings(self, order_file: str) -> dict[str, Any]:
-        """What the runner or master of an application was told, empty where the file does not say."""
+        """What the runner or master of an application was told, empty where the file does not say or is gone."""
+        if not self._submitter.filesystem.exists(order_file):
+            return {}
         try:
             return dict(json.loads(self._submitter.filesystem.read(order_file))["settings"])
         except (ValueError, KeyError, TypeError):
@@ -242,7 +249,25 @@ class TaskCluster:
 
     def clean(self, application_id: str) -> None:
         """Take the files of an application that has ended away."""
+        self._asked.pop(application_id, None)
         self._submitter.filesystem.delete(self._submitter.staging(application_id))
+
+
+def _consider(
+    asked: MasterNeeds, sight: Sight, order: NodeOrder | None, ready_seconds: Mapping[str, float] | None = None
+) -> list[ConsideredNode]:
+    """What the nodes that take work are to a task that has none yet."""
+    seat = Seat(
+        task_id="",
+        node_name="",
+        attempt=0,
+        memory_mb=asked.memory_mb,
+        vcores=asked.vcores,
+        hosts=asked.hosts,
+        ready_seconds=ready_seconds or {},
+        resources=asked.resources,
+    )
+    return consider(seat, [room for room in sight.rooms if not room.label], order)
 
 
 def judging_values(client: InfoClient, program: str | None) -> list[Datum]:

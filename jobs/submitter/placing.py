@@ -35,7 +35,8 @@ class Sight:
 class Seat:
     """Where a start of a task is, or was, what it needs there, and the hosts that may have it, none for any.
 
-    `resources` are of other types than memory and cores.
+    YARN was asked for a node that it `prefers` before others, and `ready_seconds` is when each node would have its
+    environment. `resources` are of other types than memory and cores.
     """
 
     task_id: str
@@ -44,6 +45,8 @@ class Seat:
     memory_mb: int
     vcores: int
     hosts: Sequence[str] = ()
+    prefers: Sequence[str] = ()
+    ready_seconds: Mapping[str, float] = field(default_factory=dict)
     has_ended: bool = False
     resources: Mapping[str, int] = field(default_factory=dict)
 
@@ -66,7 +69,7 @@ def decide(
         order=order.name if order else None,
         age_seconds=order.age_seconds if order else None,
         nodes=tuple(nodes),
-        said=_sentence(seat.node_name, nodes, order),
+        said=_sentence(seat.node_name, nodes, order) + _ready_sentence(seat),
         values=tuple(_noted(one) for one in known if one.node_name in names),
     )
 
@@ -94,6 +97,8 @@ def _considered(room: NodeRoom, seat: Seat, scores: Mapping[str, float]) -> Cons
         free_mb=free_mb,
         free_vcores=free_vcores,
         score=scores.get(room.node_name),
+        ready_seconds=seat.ready_seconds.get(room.node_name),
+        preferred=room.node_name in seat.prefers,
     )
 
 
@@ -111,3 +116,16 @@ def _sentence(node_name: str, nodes: Sequence[ConsideredNode], order: NodeOrder 
     place = able.index(node_name) + 1
     which = "first" if place == 1 else f"at place {place}"
     return f"{said}{of_values}has {node_name} {which} among them."
+
+
+def _ready_sentence(seat: Seat) -> str:
+    seconds = seat.ready_seconds.get(seat.node_name)
+    if seconds is None:
+        return ""
+    has_it = "had its environment already" if seconds <= 0 else f"gets its environment in about {seconds:.2g} s"
+    said = f" {seat.node_name} {has_it}."
+    if not seat.prefers:
+        return said
+    first = ", ".join(seat.prefers)
+    why = "" if seat.node_name in seat.prefers else ", and got none of these in time"
+    return f" YARN was asked for {first} first, where the task would be done soonest{why}.{said}"

@@ -6,7 +6,7 @@ import json
 import secrets
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -35,11 +35,13 @@ class Tasks:
         assert said == "ok", result
         return result
 
-    def submit(self, *argv: str, archive: Path | None = None, **spec: Any) -> tuple[str, str]:
+    def submit(
+        self, *argv: str, archive: Path | None = None, prefers: Collection[str] = (), **spec: Any
+    ) -> tuple[str, str]:
         """The task's id and the application's."""
         task_id = f"task_{secrets.token_hex(8)}"
         given = {"argv": argv, "memory_mb": 64, **spec}
-        return task_id, self.ask("submit", given, task_id, archive and str(archive))
+        return task_id, self.ask("submit", given, task_id, archive and str(archive), list(prefers))
 
     def run(self, *argv: str, **spec: Any) -> dict[str, Any]:
         """What has become of a task."""
@@ -54,6 +56,12 @@ class Tasks:
                 return content
         except HdfsError:
             return b""
+
+
+def node_of(ended: Mapping[str, Any]) -> str:
+    """Where a task has run."""
+    name: str = ended["record"]["nodes"][0]["node_name"]
+    return name
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,19 +22,19 @@ from jobs.application import job_record
 from jobs.application.submit import InfoAccess, Submitter
 from jobs.errors import JobError
 from jobs.kinds.task.committing import Commit
-from jobs.kinds.task.request import check, order
+from jobs.kinds.task.request import check, order, preferring
 from jobs.submitter import moving
 from jobs.submitter.cluster import TaskCluster
 
 submitter: Submitter
 
 
-def submit(spec: dict[str, Any], task_id: str, archive: str | None = None) -> str:
+def submit(spec: dict[str, Any], task_id: str, archive: str | None = None, prefers: Sequence[str] = ()) -> str:
     """The application's id."""
     nodes = submitter.yarn.running_nodes()
     made = order(TaskSpec.from_json(spec), task_id, Path(archive) if archive else None, nodes)
     check(submitter, made)
-    return submitter.submit(made)
+    return submitter.submit(preferring(made, prefers, {}))
 
 
 def application(job_id: str) -> dict[str, Any]:

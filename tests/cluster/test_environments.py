@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,14 @@ from boxes.cdi.finding import FOLDERS, find
 from boxes.cdi.place import CdiError
 from environments.ready import CACHED, DIGITS
 from hadoop.local.lifecycle import Cluster
+from hadoop.local.site import NODE_MEMORY_MB
+from infosvc.wire.errors import NotFound
+from infosvc.wire.records import Kind, Producer
 from infosvc.wire.task_spec import TaskSpec
-from infosvc.wire.tasks import TaskState
+from infosvc.wire.tasks import TaskDecision, TaskState
+from jobs.division import access_cost
+from jobs.kinds.task.request import RUNNER_MEMORY_MB
+from locality.cost import AccessCost, Rate
 from tests.cluster.site import BROKEN, PICTURES, Site, applications, job_files, nodewise, succeed, until
 from tests.cluster.small_network import small_network
 from tests.cluster.task_platform import Platform, platform_of
@@ -194,6 +200,58 @@ def test_what_cannot_be_laid_out_is_told_before_anything_is_submitted(site: Site
     refused = site.nodewise("env", "warm", "plain@1", "--all", "--queue", "nobodys")  # by YARN itself
     assert refused.returncode == 1 and "nobodys" in " ".join(refused.stderr.split()), refused
     assert job_files(site.cluster) == set()
+
+
+@contextmanager
+def having(platform: Platform, part: Mapping[str, Any], node: str) -> Iterator[None]:
+    """One node tells that it has this part, and the network is slow: others would need a second."""
+    nodes = platform.cluster.nodes
+    way = Rate(float(part["size_bytes"]), 0.0)
+    cost = AccessCost(pairs={(reader, holder): way for reader in nodes for holder in nodes if reader != holder})
+    admin = platform.admin
+    for name in (access_cost.DATA_NAME, CACHED):
+        admin.put_producer(Producer(name, cmd="", time_max=3600, kind=Kind.PROGRAM))
+    admin.put_value(access_cost.DATA_NAME, nodes[0], cost.to_json())
+    for one in nodes:
+        told = {part["sha256"][:DIGITS]: part["size_bytes"]} if one == node else {}
+        admin.put_value(CACHED, one, json.dumps(told))
+    yield
+    for name in (access_cost.DATA_NAME, CACHED):
+        admin.delete_producer(name)
+
+
+def find_decision(platform: Platform, task_id: str) -> TaskDecision:
+    """Why a task runs where it runs, once that is noted."""
+
+    def look() -> TaskDecision | None:
+        with suppress(NotFound):
+            return platform.user.task_decision(task_id)
+        return None
+
+    found: TaskDecision = until(look)
+    return found
+
+
+def test_a_task_goes_where_its_environment_is_and_elsewhere_when_that_is_full(platform: Platform, made: Any) -> None:
+    spec = TaskSpec(("python", "-c", "import packaging"), env="plain@1", memory_mb=128)
+    first, *others, last = platform.cluster.nodes
+    for node in (last, first):
+        with having(platform, made["parts"][0], node):
+            task = platform.ended(platform.user.submit_task(spec).task_id)
+        assert (task.state, task.node_name) == (TaskState.SUCCEEDED, node)
+        said = find_decision(platform, task.task_id).said
+        assert f"YARN was asked for {node} first, where the task would be done soonest. {node} had its" in said
+
+    full = TaskSpec(("sleep", "900"), nodes=(last,), memory_mb=NODE_MEMORY_MB - RUNNER_MEMORY_MB)
+    holder = platform.user.submit_task(full).task_id
+    until(lambda: platform.user.task(holder).state is TaskState.RUNNING)
+    with having(platform, made["parts"][0], last):
+        task = platform.ended(platform.user.submit_task(spec).task_id)
+    platform.user.stop_task(holder)
+
+    assert task.state is TaskState.SUCCEEDED and task.node_name in (first, *others)
+    assert f"{task.node_name} gets its environment in about 1 s" in find_decision(platform, task.task_id).said
+    platform.ended(holder)
 
 
 def test_members_that_train_are_started_in_it(site: Site, made: Any, tmp_path: Path) -> None:

@@ -17,9 +17,11 @@ import pytest
 
 from bench.stage import START_SECONDS
 from hadoop.local import daemons, lifecycle
+from hadoop.local.site import NODE_MEMORY_MB
 from jobs.kinds.task.reported import Noted, read_notes
+from jobs.kinds.task.request import RUNNER_MEMORY_MB
 from tests.cluster.site import nodewise, succeed, until
-from tests.cluster.task_session import Tasks
+from tests.cluster.task_session import Tasks, node_of
 
 ROOT = Path(__file__).resolve().parents[2]
 TRAIN = """#!/bin/bash
@@ -200,6 +202,19 @@ def test_a_task_runs_on_the_nodes_that_it_may_run_on_and_on_no_other(tasks: Task
     assert where == [fourth, third]
     with pytest.raises(AssertionError, match=r"none of the nodes that may run it accepts work \(10.9.9.9\)"):
         tasks.submit("true", nodes=["10.9.9.9"])
+
+
+def test_a_task_has_the_node_that_it_prefers_and_soon_another_where_that_is_full(tasks: Tasks) -> None:
+    for node in reversed(tasks.cluster.nodes):
+        assert node_of(tasks.run("true", prefers=[node])) == node
+    full, *others = tasks.cluster.nodes
+    _, holder = tasks.submit("sleep", "900", nodes=[full], memory_mb=NODE_MEMORY_MB - RUNNER_MEMORY_MB)
+    until(lambda: tasks.ask("application", holder)["state"] == "RUNNING")
+
+    elsewhere = tasks.run("true", prefers=[full])
+
+    tasks.ask("kill", holder)
+    assert node_of(elsewhere) in others
 
 
 def test_a_task_whose_runner_is_killed_runs_again_and_commits_once(tasks: Tasks) -> None:

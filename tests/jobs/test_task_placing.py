@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from infosvc.wire.fields import answer_of
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import TaskDecision, TaskNews, TaskState
 from jobs.submitter.placing import Seat, Sight, consider, decide
+from jobs.submitter.soonest import find_soonest
 from tests.jobs.conftest import TOKEN
 from tests.jobs.played import Hadoop
 
@@ -53,6 +55,55 @@ def test_the_nodes_are_shown_by_score_with_what_they_had_left() -> None:
 )
 def test_why_is_said_in_a_sentence(sits: Seat, order: NodeOrder | None, sentence: str) -> None:
     assert sentence in decide(sits, ROOMS, order, 1.0).said
+
+
+ALIKE = NodeOrder("first", 0.4, (("c", 0.8), ("b", 0.8), ("a", 0.8)))
+HAS_B = {"a": 0.0, "b": 0.0, "c": 3.0}
+"""Who has an environment, and who needs three seconds for it; there is no room on a."""
+
+
+@pytest.mark.parametrize(
+    ("sits", "order", "ready", "soonest"),
+    [
+        (seat(""), None, HAS_B, ["b"]),
+        (seat(""), ALIKE, HAS_B, ["b"]),
+        (seat(""), NodeOrder("first", 0.4, (("c", 0.8), ("b", 0.75))), HAS_B, ["b"]),
+        (seat(""), ORDER, HAS_B, ["c"]),  # much better for it
+        (seat(""), NodeOrder("first", 0.4, (("c", 0.8),)), HAS_B, ["c"]),  # b is not among the best
+        (seat(""), NodeOrder("first", 0.4, (("c", 0.3), ("b", 0.9))), HAS_B, ["b"]),  # last, and yet as good
+        (seat(""), NodeOrder("first", 0.4, (("c", 0.0), ("b", 0.0))), HAS_B, ["b"]),
+        (seat(""), NodeOrder("first", None, (("c", 0.9),)), HAS_B, ["b"]),  # without values it says nothing
+        (seat("", "c", "a"), ALIKE, HAS_B, []),
+        (seat(""), ALIKE, {"a": 0.0, "b": 3.0, "c": 3.0}, []),
+        (seat(""), ALIKE, {"a": 0.0, "b": 0.4, "c": 0.0}, []),
+        (seat(""), None, {"b": 9.0, "c": 9.4, "a": 0.0}, []),
+        (seat(""), ALIKE, {}, []),
+    ],
+)
+def test_a_task_prefers_nodes_where_it_is_done_soonest_if_their_being_ready_makes_a_difference(
+    sits: Seat, order: NodeOrder | None, ready: dict[str, float], soonest: list[str]
+) -> None:
+    assert find_soonest(consider(replace(sits, ready_seconds=ready), ROOMS, order), order) == soonest
+
+
+@pytest.mark.parametrize(
+    ("node", "prefers", "sentence"),
+    [
+        (
+            "b",
+            ("b",),
+            " for b first, where the task would be done soonest. b had its environment already.",
+        ),
+        ("c", ("a", "b"), " soonest, and got none of these in time. c gets its environment in about 3 s."),
+        ("c", (), "has c first among them. c gets its environment in about 3 s."),
+    ],
+)
+def test_who_had_the_environment_is_told(node: str, prefers: tuple[str, ...], sentence: str) -> None:
+    found = decide(replace(seat(node), prefers=prefers, ready_seconds=HAS_B), ROOMS, ORDER, 1.0)
+
+    assert found.said.endswith(sentence)
+    assert {one.node_name: one.ready_seconds for one in found.nodes} == HAS_B
+    assert tuple(sorted(one.node_name for one in found.nodes if one.preferred)) == prefers
 
 
 def test_a_program_goes_by_its_own_order_or_by_the_usual_one() -> None:
@@ -119,3 +170,15 @@ def test_the_command_explains(task_command: Callable[..., str], placed: tuple[st
         ["a", "0.1", "100", "1", "yes", "no"],
     ]
     assert TaskDecision.from_json(json.loads(task_command("explain", task_id, "--json"))) == decision
+
+
+def test_the_command_tells_who_had_the_environment(
+    task_command: Callable[..., str], hadoop: Hadoop, placed: tuple[str, TaskDecision]
+) -> None:
+    sits = replace(seat("b"), task_id=placed[0], prefers=("b",), ready_seconds=HAS_B)
+    content = json.dumps(answer_of(decide(sits, ROOMS, ORDER, 1_700_000_000.0))).encode()
+    hadoop.stored[f"/user/me/.nodewise/tasks/{placed[0]}/decision.1"] = content
+
+    lines = task_command("explain", placed[0]).splitlines()
+
+    assert [line.split()[-3:] for line in lines[2:]] == [["3", "s", "no"], ["0", "s", "yes"], ["0", "s", "no"]]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from environments.manifest import Manifest
 from hadoop.client.yarn import Application
 from infosvc.wire.client import InfoClient
 from infosvc.wire.task_spec import TaskSpec
@@ -302,7 +303,8 @@ def test_an_environment_lies_beside_the_runner_and_comes_first_on_the_path(monke
 
 def test_a_root_comes_with_its_variables_and_none_of_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OF_THE_NODE", "1")
-    laid = Laid(parts={"/": "/nodewise/env/blobs/sha256-ab.sqfs"}, variables={"LANG": "C.UTF-8", "MORE": "image"})
+    manifest = Manifest("tools", "1", "", [], variables={"LANG": "C.UTF-8", "MORE": "image"})
+    laid = Laid(parts={"/": "/nodewise/env/blobs/sha256-ab.sqfs"}, manifest=manifest)
     made = order(TaskSpec(["true"], env="tools@1", variables={"MORE": "user"}), ID, None, ["a"], environment=laid)
     settings = TaskSettings.from_json(made.settings)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from environments.errors import EnvError
-from environments.manifest import Requires
+from environments.manifest import Manifest, Requires
 from environments.reference import Reference
 from environments.store import PART, Store
 from hadoop.client.filesystem import FileSystem
@@ -30,14 +30,19 @@ Parts = Mapping[str, str]
 class Laid:
     """`archive` is a path of HDFS that is unpacked, `image` the id of an image, each "" for none.
 
-    `requires` is what nodes must have, `variables` are of the environment of programs.
+    `requires` is what nodes must have. `manifest` is that of an environment that `env make` made.
     """
 
     archive: str = ""
     image: str = ""
     parts: Parts = field(default_factory=dict)
     requires: Requires = field(default_factory=Requires)
-    variables: Mapping[str, str] = field(default_factory=dict)
+    manifest: Manifest | None = None
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """Of the environment of programs."""
+        return self.manifest.variables if self.manifest else {}
 
 
 def find(filesystem: FileSystem, env: str, needs: Collection[str] = ()) -> Laid:
@@ -60,7 +65,7 @@ def find_made(filesystem: FileSystem, env: str, needs: Collection[str] = ()) -> 
             remedy="make it anew with `nodewise env make`, and name that, too",
         )
     parts = {part.at: made.blob(part.sha256, PART) for part in manifest.parts}
-    return Laid(parts=parts, requires=manifest.requires, variables=manifest.variables)
+    return Laid(parts=parts, requires=manifest.requires, manifest=manifest)
 
 
 def shared(parts: Parts) -> dict[str, str]:

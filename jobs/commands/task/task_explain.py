@@ -36,7 +36,17 @@ def explain(home: Path, /, service: ServiceAddress, task_id: str, attempt: int |
     click.echo(plain(f"{found.node_name}, seen at {moment(found.at)}: {found.said}"))
     numbers = (Column(name, justify="right") for name in ("score", "free MB", "free cores"))
     table = Table("node", *numbers, "may run it", "had room", box=None)
+    has_ready = any(one.ready_seconds is not None for one in found.nodes)
+    if has_ready:
+        table.add_column("ready after")
+        table.add_column("asked for first")
     for one in found.nodes:
-        words = ("yes" if one.allowed else "no", "yes" if one.has_room else "no")
+        words = ["yes" if one.allowed else "no", "yes" if one.has_room else "no"]
+        if has_ready:
+            words += [_seconds(one.ready_seconds), "yes" if one.preferred else "no"]
         table.add_row(plain(one.node_name), short(one.score), str(one.free_mb), str(one.free_vcores), *words)
     console().print(table)
+
+
+def _seconds(ready_seconds: float | None) -> str:
+    return "" if ready_seconds is None else f"{ready_seconds:.2g} s"

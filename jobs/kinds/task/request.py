@@ -102,6 +102,15 @@ def further(asked: Order, begun: int, bound_to: Sequence[str] = ()) -> Order:
     return replace(asked, tags=[*asked.tags, BOUND], master=replace(asked.master, hosts=tuple(bound_to)))
 
 
+def preferring(asked: Order, prefers: Sequence[str], ready_seconds: Mapping[str, float]) -> Order:
+    """A task that YARN gives one of these nodes if it has room, and soon any other; none are named for no preference.
+
+    `ready_seconds` is when each node would have its environment, to be told.
+    """
+    settings = {**asked.settings, "prefers": tuple(prefers), "ready_seconds": dict(ready_seconds)}
+    return replace(asked, settings=settings, master=replace(asked.master, prefers=tuple(prefers)))
+
+
 def start_of(application: Application) -> int:
     """Which start of its task an application is at, counted over all of its applications; 0 before its own first."""
     return starts_until(application) if application.attempt else 0

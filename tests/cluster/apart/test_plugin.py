@@ -19,13 +19,16 @@ from bench.distributed_shell import containers, first_order, order_named, places
 from bench.stage import PATIENT, START_SECONDS, restart
 from hadoop.local import lifecycle, site
 from hadoop.local.lifecycle import Cluster
+from hadoop.local.site import NODE_MEMORY_MB
 from hadoop.rest.pages import Pages
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError, NotFound
 from infosvc.wire.records import Datum, Kind, Producer
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import Task, TaskState
+from jobs.kinds.task.request import RUNNER_MEMORY_MB
 from tests.cluster.site import add_properties, nodewise, succeed, until
+from tests.cluster.task_session import node_of, session_of
 from tests.recipes.pages import block
 
 Eventually = Callable[..., None]
@@ -204,6 +207,20 @@ def test_values_that_change_while_containers_are_asked_for_are_followed(placing:
         with placing.shell(1) as more:
             until(lambda: more().total() == 2)
             assert more() == {first: 1, third: 1}
+
+
+def test_a_node_that_a_task_prefers_comes_before_the_order_and_when_it_is_full_the_order_says_who(
+    placing: Placing,
+) -> None:
+    first, *_, fourth = placing.cluster.nodes
+    placing.settle(0.1, 0.2, 0.3, 0.9)
+    with session_of(placing.cluster) as tasks:
+        assert node_of(tasks.run("true")) == fourth
+        assert node_of(tasks.run("true", prefers=[first])) == first
+        _, holder = tasks.submit("sleep", "900", nodes=[first], memory_mb=NODE_MEMORY_MB - RUNNER_MEMORY_MB)
+        until(lambda: tasks.ask("application", holder)["state"] == "RUNNING")
+        assert node_of(tasks.run("true", prefers=[first])) == fourth
+        tasks.ask("kill", holder)
 
 
 def test_when_the_service_is_away_yarn_goes_on_as_without_the_plug_in_and_comes_back(placing: Placing) -> None:
