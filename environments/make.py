@@ -1,19 +1,19 @@
-"""Makes an environment from requirements or a lock, and puts it into HDFS; what is there already is not made again."""
+"""Lays out an environment of Python packages, from requirements or a lock."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from environments import locking
 from environments.locking import Target
-from environments.manifest import Manifest, Package, Part, Requires
-from environments.squash import compile_all, squash
-from environments.store import PART, WHEEL, Store
+from environments.making import Content, Say, find_kept
+from environments.manifest import Package, Requires
+from environments.squash import compile_all
+from environments.store import Store
 from environments.tools import call, uv
 
 RECIPE = 1
@@ -23,8 +23,6 @@ AT = "/opt/env"
 PYTHON = "/usr/bin/python{version}"
 """The interpreter of a node, or of the part below; packages alone are ours."""
 REFUSAL = "the packages cannot be installed"
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -43,68 +41,26 @@ class Asked:
         """Equal for what makes equal environments."""
         return hashlib.sha256(json.dumps([RECIPE, asdict(self)], sort_keys=True).encode()).hexdigest()
 
-
-@dataclass(frozen=True)
-class Made:
-    """`is_new` is false when it was there already."""
-
-    manifest: Manifest
-    is_new: bool
-
-
-def make(store: Store, asked: Asked, say: Say) -> Made:
-    """EnvError when it cannot be made; then nothing of it is known by its name."""
-    if known := store.find_asked(asked.name, asked.digest):
-        store.point(known)
-        return Made(known, is_new=False)
-    with TemporaryDirectory(prefix="nodewise-env-") as folder:
-        return Made(_make(store, asked, Path(folder), say), is_new=True)
+    def lay_out(self, store: Store, folder: Path, say: Say) -> Content:
+        """By uv, which runs nothing of the packages; EnvError with its words."""
+        if self.is_lock:
+            wheels = _kept_or_fetched(store, self, folder)
+        else:
+            say("looking for versions that go together")
+            solved = locking.solve(self.requirements, self.target, folder)
+            say("fetching packages")
+            wheels = locking.fetch(solved, self.target, folder)
+        packages = locking.packages_of(wheels)
+        say(f"installing {len(packages)} packages")
+        tree = folder / "tree"
+        _install(tree, wheels, packages, self.target)
+        return Content(tree, AT, self.target.architecture, self.target.python, packages, wheels)
 
 
-def _make(store: Store, asked: Asked, folder: Path, say: Say) -> Manifest:
-    wheels = _wheels(store, asked, folder, say)
-    packages = locking.packages_of(wheels)
-    say(f"installing {len(packages)} packages")
-    tree = folder / "tree"
-    _install(tree, wheels, packages, asked.target)
-    say("compressing")
-    part = folder / "part.sqfs"
-    squash(tree, part)
-    say(f"storing {part.stat().st_size:,} bytes")
-    for wheel in wheels:
-        store.put(wheel, WHEEL)
-    manifest = Manifest(
-        asked.name,
-        asked.version,
-        asked.target.python,
-        [Part(AT, store.put(part, PART), part.stat().st_size)],
-        replace(asked.requires, architecture=asked.target.architecture),
-        packages,
-    )
-    store.add(manifest, asked.digest)
-    return manifest
-
-
-def _wheels(store: Store, asked: Asked, folder: Path, say: Say) -> Sequence[Path]:
-    """Of a lock, out of HDFS as far as they are there, so that it can be made again without any registry."""
-    if not asked.is_lock:
-        say("looking for versions that go together")
-        solved = locking.solve(asked.requirements, asked.target, folder)
-        say("fetching packages")
-        return locking.fetch(solved, asked.target, folder)
-    return _kept(store, asked, folder) or locking.fetch(asked.requirements, asked.target, folder)
-
-
-def _kept(store: Store, asked: Asked, folder: Path) -> Sequence[Path]:
+def _kept_or_fetched(store: Store, asked: Asked, folder: Path) -> Sequence[Path]:
+    """The files of a lock, out of HDFS if all are there, so that it can be made again without any registry."""
     wanted = {sha256 for _, sha256 in locking.read(asked.requirements, "the lock").values()}
-    names = {one.sha256: one.file for known in store.known() for one in known.manifest.packages if one.sha256 in wanted}
-    if names.keys() != wanted:
-        return ()
-    kept = folder / "kept"
-    kept.mkdir()
-    for sha256, name in names.items():
-        store.get(sha256, WHEEL, kept / name)
-    return sorted(kept.iterdir())
+    return find_kept(store, wanted, folder / "kept") or locking.fetch(asked.requirements, asked.target, folder)
 
 
 def _install(tree: Path, wheels: Sequence[Path], packages: Sequence[Package], target: Target) -> None:

@@ -21,6 +21,8 @@ from environments.errors import EnvError
 from environments.reference import Reference
 
 FORMAT = 1
+WHEEL, DEB = "whl", "deb"
+"""Kinds of packages."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -41,6 +43,11 @@ class Package:
     version: str
     file: str
     sha256: str
+
+    @property
+    def kind(self) -> str:
+        """What it is as a blob: of Python, or of Debian."""
+        return DEB if self.file.endswith(f".{DEB}") else WHEEL
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,8 @@ from environments.tools import call
 OPTIONS = ("-comp", "zstd", "-Xcompression-level", "3", "-b", "128K")
 """Level 15 takes a hundred times as long, for a file that is a sixth smaller."""
 TIMELESS = ("-all-root", "-mkfs-time", "0", "-all-time", "0")
+READABLE = ("-action", "chmod(a+rX)@true")
+"""By everybody, whatever umask the maker has: files are root's, and programs are not."""
 
 
 def compile_all(folder: Path, at: str, python: str) -> None:
@@ -30,7 +32,7 @@ def squash(folder: Path, target: Path) -> None:
     """Write a new file; EnvError for what a box may not be given."""
     _refuse_special(folder)
     target.unlink(missing_ok=True)
-    how = [*OPTIONS, *TIMELESS, "-noappend", "-no-progress", "-quiet"]
+    how = [*OPTIONS, *TIMELESS, *READABLE, "-noappend", "-no-progress", "-quiet"]
     call(["mksquashfs", folder, target, *how], "the files cannot be compressed")
 
 

@@ -1,6 +1,6 @@
 """Environments in HDFS: files named by their hashes, and manifests by name and digest; everybody may read them.
 
-blobs/sha256-HEX.sqfs, blobs/sha256-HEX.whl      parts and packages
+blobs/sha256-HEX.sqfs, .whl, .deb                parts and packages
 manifests/NAME/DIGEST.json                       what an environment is made of
 manifests/NAME/VERSION.version                   the digest that this version means now
 manifests/NAME/HEX.asked                         the digest of what was made, by the hash of what was asked for
@@ -25,8 +25,8 @@ from hadoop.client.filesystem import SPREAD_BYTES, FileSystem
 from hadoop.errors import HadoopError
 
 FOLDER = "/nodewise/env"
-PART, WHEEL = "sqfs", "whl"
-"""What blobs are."""
+PART = "sqfs"
+"""The kind of a blob that is mounted; others are those of packages."""
 _PIECE_BYTES = 1 << 20
 _SUFFIX, _ASKED, _MANIFEST = ".version", ".asked", ".json"
 
@@ -196,7 +196,7 @@ class Store:
 
     def _blobs(self, manifest: Manifest) -> list[str]:
         return [self.blob(part.sha256, PART) for part in manifest.parts] + [
-            self.blob(package.sha256, WHEEL) for package in manifest.packages
+            self.blob(package.sha256, package.kind) for package in manifest.packages
         ]
 
     def _is_whole(self, path: str, progress: Progress) -> bool:

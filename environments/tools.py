@@ -25,4 +25,4 @@ def call(argv: Sequence[str | Path], refusal: str, accepted: Collection[int] = (
     except OSError as error:
         raise EnvError(f"{argv[0]} cannot be started ({error.strerror})", remedy="run scripts/setup") from error
     if done.returncode not in accepted:
-        raise EnvError(refusal, remedy=" ".join((done.stderr or done.stdout)[-_TOLD:].split()))
+        raise EnvError(refusal, remedy=" ".join((done.stdout + done.stderr)[-_TOLD:].split()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,14 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from environments import locking
+from environments.debian import lock as debian_lock
+from environments.debian.make import AskedDebian
 from environments.errors import EnvError
 from environments.fit import find_newest_fitting, fit
-from environments.make import Asked, make
-from environments.make_image import AskedImage, make_image
-from environments.manifest import Manifest, needs
+from environments.make import Asked
+from environments.make_image import AskedImage
+from environments.making import Made, make
+from environments.manifest import DEB, Manifest, Requires, needs
 from environments.ready import find_warm
 from environments.reference import Reference
 from environments.store import Store
@@ -60,6 +63,12 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
     help="An archive of an image, as docker save writes it; its files take the place of the node's.",
 )
 @click.option(
+    "--debian",
+    multiple=True,
+    metavar="PACKAGE",
+    help="A package of Debian, such as python3-torch; repeatable. Its system takes the place of the node's.",
+)
+@click.option(
     "--cuda", default="", metavar="VERSION", help="Only nodes with a card and a driver for this CUDA may run it."
 )
 @click.option(
@@ -80,37 +89,42 @@ def make_(
     requirements: Path | None,
     lock: Path | None,
     image: Path | None,
+    debian: tuple[str, ...],
     cuda: str,
     driver: str,
     cpu_flags: tuple[str, ...],
     as_json: bool,
     **hadoop: Any,
 ) -> None:
-    """Make an environment of Python packages or of an image, and put it into HDFS.
+    """Make an environment of Python packages, of Debian's packages or of an image, and put it into HDFS.
 
     Everything that the packages need comes along, in versions that go together; the lock names each file with its
-    hash. Nodes bring Debian's Python 3.11; an image brings its own system. What is there already is not made again.
+    hash. Nodes bring Debian's Python 3.11; an image, and packages of Debian, bring a system of their own. What is there
+    already is not made again.
 
     \b
     Example:
       nodewise env make onnx --version 1.32 --package onnxruntime==1.32.0
       nodewise env make torch --version 1.13 --requirements lock.txt
+      nodewise env make torch --version 1.13 --debian python3-torch
       nodewise env make tools --version 1 --image tools.tar
     """
     with refusals():
         wanted = needs(cuda, driver, cpu_flags)
-        _refuse_several(bool(packages), requirements, lock, image)
+        Reference.parse(f"{name}@{version}")
+        _refuse_several(packages, requirements, lock, image, debian)
         begun, store = time.monotonic(), Store(filesystem_of(home, hadoop))
         if image:
-            Reference.parse(f"{name}@{version}")
-            made = make_image(store, AskedImage(name, version, image, wanted), _say)
+            made = make(store, AskedImage(name, version, image, wanted), _say)
+        elif debian:
+            made = make(store, AskedDebian(name, version, sorted(debian), requires=wanted), _say)
+        elif lock:
+            made = make(store, _asked_by_lock(name, version, lock, wanted), _say)
         else:
-            made = make(store, replace(_asked(name, version, packages, requirements, lock), requires=wanted), _say)
+            text = requirements.read_text() if requirements else "\n".join([*packages, ""])
+            made = make(store, Asked(name, version, text, requires=wanted), _say)
         seconds = time.monotonic() - begun
-    one, what = made.manifest, "made" if made.is_new else "is there already"
-    said = f"{one.name}@{one.version} {what}: {one.digest[:DIGITS]}, {len(one.packages)} packages, "
-    said += f"{decimal(one.size_bytes)}, {seconds:.1f} s"
-    show(as_json, _body(one) | {"is_new": made.is_new, "seconds": seconds}, said)
+    show(as_json, _body(made.manifest) | {"is_new": made.is_new, "seconds": seconds}, _said(made, seconds))
 
 
 @click.command("show")
@@ -132,7 +146,8 @@ def show_(home: Path, /, name: str, prints_lock: bool, as_json: bool, **hadoop: 
     if prints_lock:
         if not manifest.packages:
             raise JobError(f"{name} has no lock: it was made of an image", "keep the archive of the image")
-        click.echo(locking.write(manifest.packages), nl=False)
+        is_debian = manifest.packages[0].kind == DEB
+        click.echo((debian_lock if is_debian else locking).write(manifest.packages), nl=False)
         return
     table = Table("package", "version", "sha256", title=f"{manifest.name}@{manifest.version}", title_justify="left")
     for package in manifest.packages:
@@ -227,22 +242,31 @@ def remove(submitter: Submitter, client: InfoClient, name: str, folder: str) -> 
     return found
 
 
+def _said(made: Made, seconds: float) -> str:
+    one, what = made.manifest, "made" if made.is_new else "is there already"
+    of_what = f"{one.digest[:DIGITS]}, {len(one.packages)} packages, {decimal(one.size_bytes)}"
+    return f"{one.name}@{one.version} {what}: {of_what}, {seconds:.1f} s"
+
+
 def _say(line: str) -> None:
     progress_console.print(line, style="dim")
 
 
 def _refuse_several(*sources: object) -> None:
     if sum(map(bool, sources)) != 1:
-        raise click.UsageError("name what it is made of by --package, --requirements, --lock or --image: one of these")
+        raise click.UsageError(
+            "name what it is made of by --package, --requirements, --lock, --image or --debian: one of these"
+        )
 
 
-def _asked(name: str, version: str, packages: tuple[str, ...], requirements: Path | None, lock: Path | None) -> Asked:
-    Reference.parse(f"{name}@{version}")
-    if lock:
-        text = lock.read_text()
-        locking.read(text, str(lock))
-        return Asked(name, version, text, is_lock=True)
-    return Asked(name, version, requirements.read_text() if requirements else "\n".join([*packages, ""]))
+def _asked_by_lock(name: str, version: str, lock: Path, wanted: Requires) -> Asked | AskedDebian:
+    """EnvError names the first line that is not of a lock."""
+    text = lock.read_text()
+    if debian_lock.is_lock(text):
+        debian_lock.read(text)
+        return AskedDebian(name, version, locked=text, requires=wanted)
+    locking.read(text, str(lock))
+    return Asked(name, version, text, is_lock=True, requires=wanted)
 
 
 def _body(manifest: Manifest) -> dict[str, Any]:

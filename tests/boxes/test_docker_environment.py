@@ -10,7 +10,8 @@ import pytest
 from bench.docker_here import DockerHere
 from boxes import create
 from boxes.box import Ended, Image, Limits, Program
-from environments.make_image import AskedImage, make_image
+from environments.make_image import AskedImage
+from environments.making import make
 from environments.store import Store
 from hadoop.client.filesystem import FileSystem
 from jobs.kinds.task import environment_image, image_store
@@ -89,7 +90,7 @@ def test_an_environment_with_a_root_is_all_that_a_program_sees(
 ) -> None:
     more = layer("word", b"own\n")
     with_layer(docker, tmp_path / "own.tar", more)
-    make_image(Store(hdfs), AskedImage("own", "1", tmp_path / "own.tar"), lambda _: None)
+    make(Store(hdfs), AskedImage("own", "1", tmp_path / "own.tar"), lambda _: None)
 
     first, again = (environment_image.add(hdfs, "own@1").image.id for _ in range(2))
     printed, said = run(first, "bash", "-c", "cat /word; [ -w /word ] || echo read-only")

@@ -84,6 +84,40 @@ def test_the_recipe_of_the_manual(platform: Platform, cluster: Cluster, image: P
     assert platform.log(task_id) == ISSUE
 
 
+def test_packages_of_debian_make_a_system_of_their_own(platform: Platform, cluster: Cluster, tmp_path: Path) -> None:
+    build, submit = (shlex.split(line) for line in block("env-debian").splitlines())
+    made = json.loads(succeed(nodewise(cluster.home, *build[1:], "--json")))
+
+    task_id, *_ = succeed(platform.run(*submit[2:])).split()
+
+    assert platform.log(task_id) == "/usr/lib/python3/dist-packages/six.py\n"
+    names = {one["name"] for one in made["packages"]}
+    assert {"python3-six", "libc6", "bash"} <= names and made["is_new"] and made["python"].startswith("3.")
+    assert json.loads(succeed(nodewise(cluster.home, *build[1:], "--json")))["is_new"] is False
+    program = "print(open('/etc/debian_version').read()); import numpy"
+    ended = platform.ended(platform.user.submit_task(TaskSpec(("python3", "-c", program), env="six@1.16")).task_id)
+    assert ended.exit_code == 1 and "No module named 'numpy'" in platform.log(ended.task_id, "stderr")
+    assert json.loads(succeed(nodewise(cluster.home, "env", "verify", "six@1.16", "--json"))) == {"damaged": []}
+
+
+def test_a_lock_of_debians_packages_gives_the_same_bytes_without_a_mirror(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build = shlex.split(block("env-debian").splitlines()[0])[1:]
+    made = json.loads(succeed(nodewise(cluster.home, *build, "--json")))
+    lock, settings = tmp_path / "six.lock", tmp_path / "apt.conf"
+    lock.write_text(succeed(nodewise(cluster.home, "env", "show", "six@1.16", "--lock")))
+    settings.write_text(f'Dir::State::lists "{tmp_path}"; Dir::Etc::sourceparts "-"; Dir::Etc::sourcelist "-";')
+    monkeypatch.setenv("APT_CONFIG", str(settings))
+
+    again = json.loads(succeed(nodewise(cluster.home, *build[:-2], "--lock", str(lock), "--json")))
+
+    assert (again["is_new"], again["digest"], again["parts"]) == (True, made["digest"], made["parts"])
+    without = nodewise(cluster.home, "env", "make", "six", "--version", "2", "--debian", "python3-six")
+    assert without.returncode == 1 and "have no package python3-six" in without.stderr.replace("\n", " ")
+    assert "Traceback" not in without.stderr
+
+
 @pytest.mark.parametrize(
     ("entry", "said"),
     [

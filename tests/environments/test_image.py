@@ -12,7 +12,8 @@ import pytest
 
 from environments.errors import EnvError
 from environments.image import unpack
-from environments.make_image import AskedImage, make_image
+from environments.make_image import AskedImage
+from environments.making import make
 from environments.manifest import Manifest
 from environments.store import Progress, Store
 from tests.environments.image_archives import Entry, file, other, save, tar
@@ -115,9 +116,9 @@ def test_an_image_makes_one_part_at_the_root_once(tmp_path: Path) -> None:
     image = save(tmp_path, [file("etc/issue", "of the image")], variables=["LANG=C.UTF-8"])
     store = Kept(tmp_path)
 
-    made = make_image(store, AskedImage("tools", "1", image), lambda _: None)
-    again = make_image(store, AskedImage("tools", "1", image), lambda _: None)
-    elsewhere = make_image(Kept(tmp_path), AskedImage("tools", "1", image), lambda _: None)
+    made = make(store, AskedImage("tools", "1", image), lambda _: None)
+    again = make(store, AskedImage("tools", "1", image), lambda _: None)
+    elsewhere = make(Kept(tmp_path), AskedImage("tools", "1", image), lambda _: None)
 
     assert (made.is_new, again.is_new, elsewhere.is_new) == (True, False, True)
     assert made.manifest.digest == again.manifest.digest == elsewhere.manifest.digest

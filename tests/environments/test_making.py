@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from environments.errors import EnvError
-from environments.make import Asked, make
+from environments.make import Asked
+from environments.making import make
 from environments.store import Known
 from tests.environments.test_image import Kept
 

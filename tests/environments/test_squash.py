@@ -28,6 +28,8 @@ def test_the_same_folder_makes_the_same_bytes_whenever_and_whoever_makes_it(tree
     squash(tree, tmp_path / "one.sqfs")
     os.utime(tree / "word", (1, 1))
     os.chown(tree / "word", 1, 1)
+    (tree / "word").chmod(0o600)
+    (tree / "bin").chmod(0o700)
     squash(tree, tmp_path / "two.sqfs")
 
     assert (tmp_path / "one.sqfs").read_bytes() == (tmp_path / "two.sqfs").read_bytes()

@@ -43,7 +43,8 @@ class Folder:
 
     def entries(self, folder: str) -> list[Entry]:
         place = self.path(folder)
-        return [Entry(one.name, one.stat().st_size, 0.0) for one in sorted(place.iterdir())] if place.exists() else []
+        found = [(one.name, one.stat()) for one in sorted(place.iterdir())] if place.exists() else []
+        return [Entry(name, about.st_size, about.st_mtime) for name, about in found]
 
     def make_folder(self, name: str, mode: int = 0o700) -> None:
         self.path(name).mkdir(parents=True, exist_ok=True)

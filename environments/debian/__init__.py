@@ -1,0 +1,1 @@
+"""Environments of Debian's packages: a root of their files, of which no script of theirs has run."""

@@ -1,0 +1,59 @@
+"""Locks of Debian's packages: one file of each by its name, architecture, version and SHA-256.
+
+    hello:amd64=2.10-3 --hash=sha256:...
+
+The files are named NAME_VERSION_ARCHITECTURE.deb by apt, with %3a for a colon in the version.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import unquote
+
+from environments.errors import EnvError
+from environments.manifest import Package
+
+_LINE = re.compile(r"(?P<word>[a-z0-9][a-z0-9+.-]+:[a-z0-9-]+=[^\s=]+) --hash=sha256:(?P<sha256>[0-9a-f]{64})")
+
+
+def is_lock(text: str) -> bool:
+    """Whether a lock is one of Debian's packages, and not of Python's; by its first line."""
+    return _LINE.fullmatch(text.partition("\n")[0].strip()) is not None
+
+
+def read(text: str) -> dict[str, str]:
+    """The hash of each package, by what apt finds it by; EnvError names the first line that is not of a lock."""
+    found = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        if not (match := _LINE.fullmatch(line.strip())):
+            raise EnvError(
+                f"line {number} of the lock does not name a package of Debian", remedy="take an unchanged one"
+            )
+        found[match["word"]] = match["sha256"]
+    return found
+
+
+def write(packages: Sequence[Package]) -> str:
+    """The lock."""
+    return "".join(f"{one.name}:{_split(one.file)[2]}={one.version} --hash=sha256:{one.sha256}\n" for one in packages)
+
+
+def package_of(file: Path) -> Package:
+    """What a file holds, by its name."""
+    name, version, _ = _split(file.name)
+    with file.open("rb") as content:
+        return Package(name, version, file.name, hashlib.file_digest(content, "sha256").hexdigest())
+
+
+def _split(name: str) -> list[str]:
+    """Name, version and architecture.
+
+    >>> _split("zlib1g_1%3a1.2.13.dfsg-1_amd64.deb")
+    ['zlib1g', '1:1.2.13.dfsg-1', 'amd64']
+    """
+    return unquote(name).removesuffix(".deb").split("_")

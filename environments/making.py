@@ -1,0 +1,107 @@
+"""Puts what is made of packages or of an image into HDFS as an environment; what is there already is not made again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Protocol
+
+from environments.manifest import Manifest, Package, Part, Requires
+from environments.squash import squash
+from environments.store import PART, Store
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Content:
+    """What an environment is made of, on this machine.
+
+    tree         the folder that programs see `at` theirs
+    python       the version of Python whose packages are in it, "" for none
+    files        of `packages`, which are kept for locks
+    variables    of the environment of programs
+    """
+
+    tree: Path
+    at: str
+    architecture: str
+    python: str = ""
+    packages: Sequence[Package] = ()
+    files: Sequence[Path] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+class Asked(Protocol):
+    """What somebody asks for; nodes must also have what it `requires`."""
+
+    @property
+    def name(self) -> str:
+        """Of the environment."""
+
+    @property
+    def version(self) -> str:
+        """What shall mean it."""
+
+    @property
+    def requires(self) -> Requires:
+        """The architecture is that of the content."""
+
+    @property
+    def digest(self) -> str:
+        """Equal for what makes equal environments."""
+
+    def lay_out(self, store: Store, folder: Path, say: Say) -> Content:
+        """Make the content below a folder of its own; EnvError when that cannot be."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """`is_new` is false when it was there already."""
+
+    manifest: Manifest
+    is_new: bool
+
+
+def make(store: Store, asked: Asked, say: Say) -> Made:
+    """EnvError when it cannot be made; then nothing of it is known by its name."""
+    digest = asked.digest
+    if known := store.find_asked(asked.name, digest):
+        store.point(known)
+        return Made(known, is_new=False)
+    with TemporaryDirectory(prefix="nodewise-env-") as folder:
+        manifest = _make(store, asked, Path(folder), say)
+    store.add(manifest, digest)
+    return Made(manifest, is_new=True)
+
+
+def find_kept(store: Store, hashes: Collection[str], folder: Path) -> Sequence[Path]:
+    """The files of packages with these hashes, out of HDFS, in a new folder; none where one of them is not there."""
+    packages = {one.sha256: one for known in store.known() for one in known.manifest.packages if one.sha256 in hashes}
+    if packages.keys() != set(hashes):
+        return ()
+    folder.mkdir()
+    for sha256, package in packages.items():
+        store.get(sha256, package.kind, folder / package.file)
+    return sorted(folder.iterdir())
+
+
+def _make(store: Store, asked: Asked, folder: Path, say: Say) -> Manifest:
+    content = asked.lay_out(store, folder, say)
+    say("compressing")
+    part = folder / "part.sqfs"
+    squash(content.tree, part)
+    say(f"storing {part.stat().st_size:,} bytes")
+    for file in content.files:
+        store.put(file, file.suffix.removeprefix("."))
+    return Manifest(
+        asked.name,
+        asked.version,
+        content.python,
+        [Part(content.at, store.put(part, PART), part.stat().st_size)],
+        replace(asked.requires, architecture=content.architecture),
+        sorted(content.packages, key=lambda one: one.name),
+        content.variables,
+    )
