@@ -24,7 +24,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from boxes import own_root
-from boxes.box import BoxError, Ended, Program
+from boxes.box import BoxError, Ended, Limits, Program
 from boxes.cdi.edits import NOTHING, Edits
 from boxes.cdi.libraries import extend
 from boxes.keeper import FIRST, hand_on
@@ -159,19 +159,25 @@ def _beside(parts: Mapping[str, Path]) -> list[str]:
     return [at for at in parts if at != own_root.AT]
 
 
-def main(words: Sequence[str]) -> None:
-    """Become the program; exit with 125, as other boxes do, and a sentence when that cannot be."""
+def become(words: Sequence[str], variables: Mapping[str, str], wished: Sequence[Sequence[str]] = ()) -> None:
+    """Become the program of the words, with more variables, and the devices that it wishes for; BoxError or OSError."""
     said, argv = words[: words.index("--")], words[words.index("--") + 1 :]
     devices = [one.removeprefix(_DEVICE) for one in said if one.startswith(_DEVICE)]
     pairs = (one.partition("=") for one in said if not one.startswith(_DEVICE))
     parts = {at: Path(name).absolute() for at, _, name in pairs}
+    asked = Program(argv, {**os.environ, **variables}, Path.cwd(), Limits(0), None, parts, devices, wished)
+    edits = find_devices(with_described(asked).devices)
+    _check(parts)
+    copies = _copies(parts)
+    started = mounted(argv, parts, Path.cwd(), len(copies), edits)
+    hand_on(copies)
+    os.execvpe(started[0], started, extend(asked.environment, edits))  # noqa: S606 no shell
+
+
+def main(words: Sequence[str]) -> None:
+    """Become the program; exit with 125, as other boxes do, and a sentence when that cannot be."""
     try:
-        edits = find_devices(devices)
-        _check(parts)
-        copies = _copies(parts)
-        started = mounted(argv, parts, Path.cwd(), len(copies), edits)
-        hand_on(copies)
-        os.execvpe(started[0], started, extend(os.environ, edits))  # noqa: S606 no shell
+        become(words, {})
     except (BoxError, OSError) as error:
         print(error, file=sys.stderr)
         sys.exit(125)

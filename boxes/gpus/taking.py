@@ -28,9 +28,13 @@ _MOST_NAMED = 8
 
 @dataclass(frozen=True)
 class Taken:
-    """The cards that a program has; `variables` are those of its environment by which it sees them, and no others."""
+    """The cards that a program has; `variables` are those of its environment by which it sees them, and no others.
+
+    locks    descriptors of this process that hold the cards
+    """
 
     cards: tuple[Card, ...] = ()
+    locks: tuple[int, ...] = ()
 
     @property
     def variables(self) -> Mapping[str, str]:
@@ -108,29 +112,30 @@ class _Taking:
         if why := find_obstacle(self._wanted, cards):
             raise BoxError(why, remedy="ask for fewer GPUs, or for others")
         will_do = [card for card in cards if not find_mismatch(self._wanted, card)]
-        mine: list[Card] = []
+        mine: dict[int, Card] = {}
         reasons: list[str] = []
         with ExitStack() as locked:
             for card in sorted(will_do, key=lambda one: (-one.free_mb, one.index)):
-                if why := self._try(card, users.get(card.uuid, ()), locked):
+                handle, why = self._try(card, users.get(card.uuid, ()))
+                if handle is None:
                     reasons.append(why)
                     continue
-                mine.append(card)
+                locked.callback(os.close, handle)
+                mine[handle] = card
                 if len(mine) == self._wanted.count:
                     self._held.enter_context(locked.pop_all())
-                    return Taken(tuple(mine)), ""
+                    return Taken(tuple(mine.values()), tuple(mine)), ""
         return None, self._text(len(mine), reasons)
 
-    def _try(self, card: Card, users: Sequence[int], locked: ExitStack) -> str:
-        """Lock a card that nobody uses; why not, "" when it is locked now. Who uses it without a lock is no task."""
+    def _try(self, card: Card, users: Sequence[int]) -> tuple[int | None, str]:
+        """The lock of a card that nobody uses, else why there is none. Who uses it without a lock is no task."""
         handle = self._locks.try_to_lock(f"{TURN}.{card.uuid}")
         if handle is None:
-            return f"a task has GPU {card.index}"
+            return None, f"a task has GPU {card.index}"
         if users:
             os.close(handle)
-            return f"process {users[0]}, which is not a task's, uses GPU {card.index}"
-        locked.callback(os.close, handle)
-        return ""
+            return None, f"process {users[0]}, which is not a task's, uses GPU {card.index}"
+        return handle, ""
 
     def _text(self, free: int, reasons: list[str]) -> str:
         more = len(reasons) - _MOST_NAMED

@@ -103,9 +103,8 @@ class Yarn:
 
     def running_nodes(self, node_label: str | None = None) -> list[str]:
         """Host names of the NodeManagers that take work, sorted: those with a label, or without an exclusive one."""
-        states = jpype.JArray(java(f"{RECORDS}.NodeState"))([java(f"{RECORDS}.NodeState").RUNNING])
         with java_errors("asking YARN for its nodes", REMEDY):
-            reports = self._client.getNodeReports(states)
+            reports = self._running()
             labels = {
                 str(report.getNodeId().getHost()): {str(one) for one in report.getNodeLabels() or () if str(one)}
                 for report in reports
@@ -114,6 +113,17 @@ class Yarn:
                 return sorted(host for host, found in labels.items() if node_label in found)
             exclusive = {name for name, is_exclusive in self._node_labels() if is_exclusive}
             return sorted(host for host, found in labels.items() if not found & exclusive)
+
+    def counted(self, resource_type: str) -> dict[str, int | None]:
+        """How many of a type of resource each node that takes work has in all, None where YARN does not count it."""
+        with java_errors("asking YARN for its nodes", REMEDY):
+            found = {
+                str(report.getNodeId().getHost()): {
+                    str(one.getName()): int(one.getValue()) for one in report.getCapability().getResources()
+                }
+                for report in self._running()
+            }
+        return {node: had.get(resource_type) for node, had in found.items()}
 
     def resource_types(self) -> list[str]:
         """The types of resource that the cluster counts, sorted: memory-mb, vcores, and whatever it was told of."""
@@ -124,6 +134,11 @@ class Yarn:
         """The labels that nodes of the cluster can have, sorted."""
         with java_errors("asking YARN for its node labels", REMEDY):
             return sorted(name for name, _ in self._node_labels())
+
+    def _running(self) -> Any:
+        """Java's reports of the nodes that take work."""
+        state = java(f"{RECORDS}.NodeState")
+        return self._client.getNodeReports(jpype.JArray(state)([state.RUNNING]))
 
     def _node_labels(self) -> list[tuple[str, bool]]:
         """Each label, and whether its nodes serve nobody but those who ask for it."""

@@ -16,6 +16,8 @@ IMAGE = re.compile(r"^([A-Za-z0-9][A-Za-z0-9_.:/-]*@)?sha256:[0-9a-f]{64}$")
 ENVIRONMENT = "[a-z0-9][a-z0-9._-]{0,63}(@[A-Za-z0-9][A-Za-z0-9._+-]{0,63})?"
 """A name, and a version or nothing for the newest."""
 GPU_MODEL = r"^[A-Za-z0-9][A-Za-z0-9 ._-]*$"
+GPU_CAPABILITY = r"^[0-9]{1,2}\.[0-9]{1,2}$"
+MOST_GPUS = 64
 MOST_ARGUMENTS = 1_000
 LONGEST_ARGUMENT = 32_768
 MOST_VARIABLES = 100
@@ -239,7 +241,9 @@ class TaskSpec(Record):
     gpus: int = field(
         default=0,
         metadata=describe(
-            "GPUs of NVIDIA that it has for itself, as YARN counts them", limits=Limits(least=0, most=64), example=0
+            "GPUs of NVIDIA that it has for itself, as YARN counts them",
+            limits=Limits(least=0, most=MOST_GPUS),
+            example=0,
         ),
     )
     gpu_model: str | None = field(
@@ -264,7 +268,7 @@ class TaskSpec(Record):
         default=None,
         metadata=describe(
             "compute capability of CUDA that each of its GPUs has or more, such as 7.5",
-            limits=Limits(longest=5, pattern=r"^[0-9]{1,2}\.[0-9]{1,2}$", form="a number such as 7.5"),
+            limits=Limits(longest=5, pattern=GPU_CAPABILITY, form="a number such as 7.5"),
             example=None,
         ),
     )

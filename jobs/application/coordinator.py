@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar, NamedTuple, Protocol
 
+from boxes.gpus.cards import Wanted
 from environments.manifest import Requires
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.yarn import Launch, Yarn
@@ -18,6 +19,7 @@ from jobs.application.environments.unfit import find_unfit
 from jobs.application.exits import Exit
 from jobs.application.job_spec import JobSpec
 from jobs.application.journal import Record
+from jobs.division.gpu_nodes import GPU, find_lacking
 from jobs.reports.report import Failure
 
 
@@ -57,21 +59,25 @@ class Knowledge:
         client: InfoClient,
         node_label: str | None = None,
         requires: Requires | None = None,
+        gpus: Wanted | None = None,
     ) -> None:
         self.filesystem = filesystem
         self.client = client
         self._node_label = node_label
         self._requires = requires or Requires()
+        self._gpus = gpus or Wanted()
 
     def nodes(self) -> list[str]:
         """The nodes that take work of this job, and have what it requires, sorted; InfoError if that is not known."""
         yarn = Yarn()
         try:
             running = yarn.running_nodes(self._node_label)
+            counted = yarn.counted(GPU) if self._gpus.count else {}
         finally:
             yarn.close()
         unfit = find_unfit(self.client, self._requires, running)
-        return [node for node in running if node not in unfit]
+        lacking = find_lacking(self.client, self._gpus, counted)
+        return [node for node in running if node not in unfit and node not in lacking]
 
     def racks(self) -> dict[str, str]:
         """By node, its rack as HDFS has it."""

@@ -83,6 +83,7 @@ class JobSpec(JobOptions):
     token             what containers tell the application master, and it them
     failures          so many of them leave a node out
     requires          what nodes must have to run its environment, as environments.manifest.Requires
+    gpus              that each of its containers has, as boxes.gpus.cards.Wanted
     """
 
     kind: str
@@ -96,6 +97,7 @@ class JobSpec(JobOptions):
     settings: Mapping[str, Any] = field(default_factory=dict)
     failures: int = 3
     requires: Mapping[str, Any] = field(default_factory=dict)
+    gpus: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def owners_folder(self) -> str:

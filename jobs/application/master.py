@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, replace
 
+from boxes.gpus.cards import Wanted
 from environments.manifest import Requires
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.master import Granted, MasterSession
@@ -141,7 +142,9 @@ class Application:
 
     def _coordinate(self, attempt: Attempt, coordinator: Coordinator) -> None:
         """Containers until all is done."""
-        knowledge = Knowledge(self._filesystem, self._client, self._spec.node_label, Requires(**self._spec.requires))
+        spec = self._spec
+        requires, gpus = Requires(**spec.requires), Wanted(**spec.gpus)
+        knowledge = Knowledge(self._filesystem, self._client, spec.node_label, requires, gpus)
         roles = [as_ordered(role, self._spec) for role in coordinator.roles(knowledge)]
 
         def note(failure: Failure) -> None:

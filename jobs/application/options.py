@@ -22,7 +22,8 @@ class Option:
 
     `is_file` says that it is a file of this machine, `envvar` where its value stands if nobody gives it. `opposite` is
     the flag that switches off what is on. A field that is a sequence or a mapping may be given several times.
-    `is_memory` says that the number counts MB, and may be written as 640m or 2g.
+    `is_memory` says that the number counts MB, and may be written as 640m or 2g, `is_late` that it is shown behind the
+    others.
     """
 
     flag: str
@@ -33,6 +34,7 @@ class Option:
     envvar: str | None = None
     is_file: bool = False
     is_memory: bool = False
+    is_late: bool = False
     opposite: str = ""
     show_default: bool = True
 

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from boxes.gpus.cards import Wanted
 from environments.manifest import Requires
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.jvm import HadoopHome
@@ -27,6 +28,7 @@ from jobs.application.job_record import kind_tag, program_tags
 from jobs.application.job_spec import INFO_CA, INFO_TOKEN, JobOptions, JobSpec
 from jobs.application.package import code_zip
 from jobs.division import decision_store, kept_work
+from jobs.division.gpu_nodes import GPU, find_lacking
 from jobs.errors import JobError
 
 ENTRY = "jobs.kinds"
@@ -87,7 +89,8 @@ class Order:
     `uploads` are files of this machine that are laid into the job's folder in HDFS, by their names there. Of what waits
     in its queue, YARN takes the highest `priority` first. `prepare` comes before the job gets a token for writing
     values; `needs_service` says whether it cannot do without the information service. With a `token` of its own, the
-    job shows that one. Its containers get only nodes that have what it `requires`, as its environment `env` does.
+    job shows that one. Its containers get only nodes that have what it `requires`, as its environment `env` does, and
+    the `gpus` of each.
     """
 
     kind: str
@@ -104,6 +107,12 @@ class Order:
     master: MasterNeeds = field(default_factory=MasterNeeds)
     env: str = ""
     requires: Requires = field(default_factory=Requires)
+    gpus: Wanted = field(default_factory=Wanted)
+
+    @property
+    def resources(self) -> Mapping[str, int]:
+        """What each of its containers needs of other types than memory and cores."""
+        return {**self.options.resources, **({GPU: self.gpus.count} if self.gpus.count else {})}
 
 
 @dataclass(frozen=True)
@@ -154,16 +163,30 @@ class Submitter:
         return self._without_unfit(order, nodes)
 
     def _without_unfit(self, order: Order, nodes: Sequence[str]) -> list[str]:
-        """JobError when none of the nodes can run its environment; each that cannot is told of."""
-        unfit = judge(self.filesystem, order.access.client(), order.env, order.requires, nodes)
+        """JobError when none of the nodes can run its environment or has its GPUs; each that cannot is told of."""
+        client = order.access.client()
+        unfit = judge(self.filesystem, client, order.env, order.requires, nodes)
         fitting = unfit.leave_out(nodes)
-        for node, why in unfit.reasons.items():
+        lacking = self._find_lacking(client, order.gpus, fitting)
+        for node, why in {**unfit.reasons, **lacking}.items():
             self._say(f"{node} is left out: {why}")
-        return fitting
+        return [node for node in fitting if node not in lacking]
+
+    def _find_lacking(self, client: InfoClient, wanted: Wanted, nodes: Sequence[str]) -> Mapping[str, str]:
+        """Those of the nodes that have no such GPUs, with the reason; JobError when that leaves none."""
+        counted = self.yarn.counted(GPU) if wanted.count else {}
+        lacking = find_lacking(client, wanted, {node: counted[node] for node in nodes if node in counted})
+        if lacking and len(lacking) == len(nodes):
+            node, why = next(iter(lacking.items()))
+            raise JobError(
+                f"no node has the GPUs that each container asks for: on {node}, {why}",
+                remedy="ask for fewer, or for others",
+            )
+        return lacking
 
     def _check_needs(self, order: Order) -> None:
         """JobError where the cluster does not know a type of resource, or a label: such a job would wait for ever."""
-        wanted = {*order.options.resources, *order.master.resources}
+        wanted = {*order.resources, *order.master.resources}
         known = self.yarn.resource_types() if wanted else []
         if unknown := sorted(wanted - set(known)):
             types = "type" if len(unknown) == 1 else "types"
@@ -270,7 +293,12 @@ class Submitter:
             token=secrets.token_urlsafe(32),
             settings=order.settings,
             requires=asdict(order.requires),
-            **asdict(order.options) | {"master_memory": order.options.master_memory or order.master.memory_mb},
+            gpus=asdict(order.gpus),
+            **asdict(order.options)
+            | {
+                "master_memory": order.options.master_memory or order.master.memory_mb,
+                "resources": order.resources,
+            },
         )
 
     def _stage(self, order: Order, spec: JobSpec) -> dict[str, str]:

@@ -63,14 +63,17 @@ class Variable(click.ParamType[tuple[str, str]]):
 
 
 def made_options(*kinds: type[Any], without: Collection[str] = ()) -> Callable[[Command], Command]:
-    """The options of some dataclasses but the fields `without`, in their order; those that must be given come first."""
+    """The options of some dataclasses but the fields `without`, in their order.
+
+    Those that must be given come first, those that are late last.
+    """
     found = [
         (one, known, get_type_hints(kind)[one.name])
         for kind in kinds
         for one, known in chain(options_of(kind), described_options(kind))
         if one.name not in without
     ]
-    found.sort(key=lambda one: not _is_required(one[0]))
+    found.sort(key=lambda one: (not _is_required(one[0]), one[1].is_late))
 
     def add(command: Command) -> Command:
         for one, known, hint in reversed(found):

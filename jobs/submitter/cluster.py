@@ -27,6 +27,7 @@ from jobs.application.environments.laid import Laid
 from jobs.application.environments.unfit import ALL_FIT, Unfit, judge
 from jobs.application.submit import InfoAccess, MasterNeeds, Order, Submitter
 from jobs.division.decision_store import JOB_ID
+from jobs.division.gpu_nodes import GPU, find_lacking
 from jobs.errors import JobError
 from jobs.kinds.task import environment_image
 from jobs.kinds.task.image_store import owners_folder
@@ -43,7 +44,6 @@ from jobs.kinds.task.request import (
     wanted_gpus,
 )
 from jobs.kinds.task.settings import DECISION, FOLDER, MOVE, STOP, TUNNEL
-from jobs.submitter.gpu_nodes import find_lacking
 from jobs.submitter.placing import Seat, Sight, consider, decide
 from jobs.submitter.soonest import find_soonest
 from jobs.submitter.telling import tell
@@ -123,7 +123,9 @@ class TaskCluster:
     def _lacking(self, task: Task, rooms: Sequence[NodeRoom] | None = None) -> dict[str, str]:
         if not task.spec.gpus:
             return {}
-        return find_lacking(self._client, wanted_gpus(task.spec), self._manager.rooms() if rooms is None else rooms)
+        found = self._manager.rooms() if rooms is None else rooms
+        counted = {room.node_name: room.total.get(GPU) for room in found}
+        return find_lacking(self._client, wanted_gpus(task.spec), counted)
 
     def _image_nodes(self, task: Task, laid: Laid | None) -> set[str] | None:
         """The nodes that allow the image of a task; None without one, or where no node reports what it allows.

@@ -8,24 +8,20 @@ from typing import Any
 
 import pytest
 
+from boxes.gpus.cards import Wanted
 from hadoop.rest.resourcemanager import NodeRoom, parse_room
 from infosvc.wire.client import InfoClient
-from infosvc.wire.errors import InvalidInput
+from infosvc.wire.errors import InvalidInput, Unreachable
 from infosvc.wire.records import Kind, Producer
 from infosvc.wire.task_spec import TaskSpec
+from jobs.division.gpu_nodes import CARDS, GPU, find_lacking
 from jobs.errors import JobError
-from jobs.kinds.task.request import GPU, order, wanted_gpus
+from jobs.kinds.task.request import order, wanted_gpus
 from jobs.kinds.task.settings import TaskSettings
-from jobs.submitter.gpu_nodes import CARDS, find_lacking
 from jobs.submitter.placing import Seat, consider
 
 ID = "task_0f1e2d3c4b5a6978"
 SPEC = TaskSpec(("train",), gpus=2, gpu_model="T4", gpu_memory_mb=16384, gpu_capability="7.5")
-
-
-def rooms(**counted: int) -> list[NodeRoom]:
-    """Nodes with so many GPUs as YARN counts them."""
-    return [NodeRoom(node, 4096, 2, total={GPU: count}) for node, count in counted.items()]
 
 
 def tell(client: InfoClient, node: str, *cards: tuple[str, int, str]) -> None:
@@ -54,7 +50,7 @@ def test_only_nodes_whose_cards_will_do_may_have_it(client: InfoClient) -> None:
     tell(client, "good", t4, t4)
     tell(client, "mixed", t4, p100)
     tell(client, "few", t4)
-    found = find_lacking(client, wanted_gpus(SPEC), rooms(good=2, mixed=2, few=2, silent=2, uncounted=0))
+    found = find_lacking(client, wanted_gpus(SPEC), {"good": 2, "mixed": 2, "few": 2, "silent": 2, "uncounted": 0})
 
     assert found == {
         "mixed": "1 of its 2 GPUs will do, and 2 are asked for: GPU 1, Tesla P100-PCIE-16GB, is not a T4",
@@ -78,18 +74,27 @@ def test_only_nodes_whose_cards_will_do_may_have_it(client: InfoClient) -> None:
 def test_where_any_gpu_will_do_yarn_alone_knows_how_many_there_are(client: InfoClient) -> None:
     wanted = wanted_gpus(TaskSpec(("train",), gpus=1))
 
-    assert find_lacking(client, wanted, rooms(silent=1)) == {}, "nothing is registered under the name"
-    assert find_lacking(client, wanted, [NodeRoom("n", 1, 1)]) == {}, "YARN itself says that it counts none"
+    assert find_lacking(client, wanted, {"silent": 1}) == {}, "nothing is registered under the name"
+    assert find_lacking(client, wanted, {"n": None}) == {}, "YARN itself says that it counts none"
     tell(client, "told", ("Tesla T4", 15360, "7.5"))
-    assert find_lacking(client, wanted, rooms(silent=1, told=1)) == {}
+    assert find_lacking(client, wanted, {"silent": 1, "told": 1}) == {}
     client.put_value(CARDS, "told", "no list")
-    assert find_lacking(client, wanted, rooms(told=1)) == {}
+    assert find_lacking(client, wanted, {"told": 1}) == {}
 
 
 def test_a_task_without_gpus_asks_nobody_for_values() -> None:
     nobody = InfoClient("http://127.0.0.1:1")
 
-    assert find_lacking(nobody, wanted_gpus(TaskSpec(("true",))), rooms(a=0)) == {}
+    assert find_lacking(nobody, wanted_gpus(TaskSpec(("true",))), {"a": 0}) == {}
+
+
+def test_where_any_card_will_do_the_count_of_yarn_is_enough_without_the_service() -> None:
+    nobody = InfoClient("http://127.0.0.1:1")
+
+    found = find_lacking(nobody, Wanted(1), {"a": 0, "b": 1})
+    assert found == {"a": "YARN counts no GPUs, and 1 is asked for"}
+    with pytest.raises(Unreachable):
+        find_lacking(nobody, Wanted(1, model="T4"), {"a": 0, "b": 1})
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,12 @@ container, each by the last word of its path.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 
+from boxes.gpus.cards import Wanted
 from environments.errors import EnvError
 from environments.manifest import Manifest, Requires
 from environments.reference import Reference
@@ -22,6 +24,8 @@ from jobs.errors import JobError
 
 NODE_PYTHON = "/usr/bin/python3"
 """What mounts parts on a node: it needs no package."""
+
+NO_GPUS = Wanted()
 
 Parts = Mapping[str, str]
 
@@ -70,17 +74,28 @@ def find_made(filesystem: FileSystem, env: str, needs: Collection[str] = ()) -> 
 
 def shared(parts: Parts) -> dict[str, str]:
     """The paths in HDFS by the names that a container finds the files by."""
-    return {PurePosixPath(path).name: path for path in parts.values()}
+    return {_file_name(path): path for path in parts.values()}
 
 
 def beside(parts: Parts, folder: Path) -> dict[str, Path]:
     """The files that a container in this folder found, by the folders that they become."""
-    return {at: folder / PurePosixPath(path).name for at, path in parts.items()}
+    return {at: folder / _file_name(path) for at, path in parts.items()}
 
 
-def python_argv(parts: Parts, otherwise: str, words: Sequence[str]) -> list[str]:
-    """What starts Python with these words in a container: that of the environment, or `otherwise` without parts."""
-    if not parts:
-        return [otherwise, *words]
-    pairs = [f"{at}={PurePosixPath(path).name}" for at, path in parts.items()]
-    return [NODE_PYTHON, "-m", "boxes.mounting", *pairs, "--", f"{next(iter(parts))}/bin/python", *words]
+def python_argv(
+    parts: Parts, otherwise: str, words: Sequence[str], devices: Sequence[str] = (), gpus: Wanted = NO_GPUS
+) -> list[str]:
+    """What starts Python with these words in a container: that of the environment, or `otherwise` without parts.
+
+    It has these devices and takes such GPUs, for which it waits.
+    """
+    python = f"{next(iter(parts))}/bin/python" if parts else otherwise
+    if not (parts or devices or gpus.count):
+        return [python, *words]
+    begin = ["boxes.gpus", json.dumps(asdict(gpus))] if gpus.count else ["boxes.mounting"]
+    given = [*(f"--device={one}" for one in devices), *(f"{at}={_file_name(path)}" for at, path in parts.items())]
+    return [NODE_PYTHON, "-m", *begin, *given, "--", python, *words]
+
+
+def _file_name(path: str) -> str:
+    return PurePosixPath(path).name

@@ -56,7 +56,9 @@ class Launches:
         names = [CODE, SETTINGS, *settings.files]
         python = python_in() if settings.environment else settings.worker_python
         return Launch(
-            argv=python_argv(settings.parts, python, ["-m", "jobs.worker", SETTINGS]),
+            argv=python_argv(
+                settings.parts, python, ["-m", "jobs.worker", SETTINGS], settings.devices, settings.wanted_gpus
+            ),
             environment=self._environment(seat.node_name),
             files={name: f"{self._spec.staging}/{name}" for name in names},
             archives={ARCHIVE_NAME: settings.environment} if settings.environment else {},

@@ -82,6 +82,7 @@ def _find_environment(submitter: Submitter, request: Request) -> Laid:
 def order(submitter: Submitter, request: Request) -> Order:
     """The job as it is submitted; JobError when there is no such environment."""
     given = request.settings
+    given.check_devices()
     laid = request.laid or _find_environment(submitter, request)
     network, staged = request.network, request.network.staged_names()
     settings = replace(
@@ -114,4 +115,5 @@ def order(submitter: Submitter, request: Request) -> Order:
         master=MasterNeeds(master_memory_mb(request.files)),
         env=given.environment or "",
         requires=laid.requires,
+        gpus=given.wanted_gpus,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from jobs.application.devices.device_options import DeviceOptions
 from jobs.application.options import option
 from jobs.application.package import WORKER_PYTHON, WORKER_PYTHON_VARIABLE
 from jobs.division.readings import Program
@@ -16,8 +17,8 @@ UNIT = "images"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassifySettings(ItemSettings, InferenceOptions):
-    """Both, in words of images."""
+class ClassifySettings(DeviceOptions, ItemSettings, InferenceOptions):
+    """All of them, in words of images."""
 
     input: str = option(help="Folder of images in HDFS.")
     worker_python: str = option(

@@ -15,6 +15,7 @@ from jobs.application.environments.laid import Laid, shared
 from jobs.application.environments.unfit import ALL_FIT, Unfit
 from jobs.application.job_spec import JobOptions
 from jobs.application.submit import InfoAccess, MasterNeeds, Order, Submitter
+from jobs.division.gpu_nodes import GPU
 from jobs.errors import JobError
 from jobs.kinds.task import image_store, input_data
 from jobs.kinds.task.committing import check_free
@@ -28,8 +29,6 @@ whose heap may grow.
 """
 LEAST_MEMORY_MB = 512
 """Of any application master, as its options have it."""
-GPU = "yarn.io/gpu"
-"""What YARN calls a GPU that it counts."""
 TAG, STARTS, BOUND = "task:", "starts:", "bound"
 
 

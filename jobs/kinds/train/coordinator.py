@@ -53,6 +53,7 @@ EVENT, NODES, DONE = "members", "nodes", "done"
 steps are done, with what the report tells of them."""
 UNIT = "steps"
 SETTINGS, CODE = "train.json", "code.zip"
+LAUNCHER = ("-m", "jobs.kinds.train.launcher", SETTINGS)
 STORED_SECONDS = 2.0
 """Between two looks into HDFS for a checkpoint that a member has written."""
 LEAVE_SECONDS = 10.0
@@ -367,7 +368,7 @@ class Train(Coordinator):
     def _launch(self, seat: Seat) -> Launch:
         settings, spec = self._settings, self._attempt.spec
         return Launch(
-            argv=python_argv(settings.parts, settings.worker_python, ["-m", "jobs.kinds.train.launcher", SETTINGS]),
+            argv=python_argv(settings.parts, settings.worker_python, LAUNCHER, settings.devices, settings.wanted_gpus),
             environment={
                 **dict.fromkeys(ONE_THREAD, str(settings.vcores)),
                 **KEPT_MEMORY,

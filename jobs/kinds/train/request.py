@@ -84,6 +84,7 @@ def order(submitter: Submitter, request: TrainRequest) -> Order:
         needs_service=settings.capability is not None,
         env=env or "",
         requires=laid.requires,
+        gpus=settings.wanted_gpus,
     )
 
 
@@ -94,6 +95,7 @@ def _check_settings(settings: TrainSettings) -> None:
         )
     settings.check_members()
     settings.check_sync()
+    settings.check_devices()
 
 
 def tag_of(output: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from jobs.application.job_spec import Settings
+from jobs.application.devices.device_options import DeviceOptions
 from jobs.application.options import option
 from jobs.application.package import WORKER_PYTHON, WORKER_PYTHON_VARIABLE
 from jobs.errors import JobError
@@ -19,7 +19,7 @@ _MEMBERS = re.compile(r"(?:([0-9]{1,3}):)?([0-9]{1,3})")
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainSettings(Settings):
+class TrainSettings(DeviceOptions):
     """`argv` is the program and its arguments, never a line for a shell; `output` a folder of HDFS without scheme.
 
     capability   the data name by whose values nodes are the best ones, and get their first shares

@@ -5,6 +5,7 @@ The cards are played, as NVIDIA's tool would tell of them; the collector, the co
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -12,16 +13,24 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hdfs import InsecureClient
+from PIL import Image
 
-from bench.stage import START_SECONDS
+from bench.stage import PATIENT, START_SECONDS
+from boxes.box import BoxError
+from boxes.gpus.cards import Wanted
+from boxes.gpus.locks import FOLDER, VARIABLE
+from boxes.gpus.taking import taken
 from hadoop.local import lifecycle, site
 from hadoop.local.lifecycle import Cluster
+from hadoop.rest.resourcemanager import ResourceManager
 from infosvc.wire.records import Kind, Producer
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import Task, TaskState
-from jobs.submitter.gpu_nodes import CARDS
+from jobs.division.gpu_nodes import CARDS
 from tests.boxes.played_gpus import PlayedGpus, uuid
-from tests.cluster.site import until
+from tests.cluster.site import applications, until
+from tests.cluster.small_network import small_network
 from tests.cluster.task_platform import ROOT, Platform, platform_of
 from tests.recipes.pages import block
 from tests.recipes.shell import Shell
@@ -72,6 +81,15 @@ def platform(cluster: Cluster, gpus: PlayedGpus, tmp_path_factory: pytest.TempPa
         made.admin.put_node(cluster.nodes[0], "127.0.0.1:9")
         made.admin.put_value(CARDS, cluster.nodes[0], told.strip())
         yield made
+
+
+@pytest.fixture
+def shell(platform: Platform, tmp_path: Path) -> Shell:
+    return Shell(tmp_path / "reader", tmp_path / "work", platform.variables)
+
+
+def log_of(shell: Shell, cluster: Cluster, job_id: str) -> str:
+    return shell.run(f"nodewise --home {cluster.home} job logs {job_id}")
 
 
 def wait_for(platform: Platform, task: Task, state: TaskState) -> None:
@@ -157,3 +175,68 @@ def test_what_no_node_can_give_fails_at_once(platform: Platform, asked: dict[str
     assert why.format(has) in ended.reason
     assert "none of the nodes that may run it has the GPUs that it asks for" in ended.reason
     assert platform.applications(task.task_id) == []
+
+
+def test_a_member_that_trains_has_a_card_for_itself_while_it_runs(
+    platform: Platform, cluster: Cluster, gpus: PlayedGpus, shell: Shell, tmp_path: Path
+) -> None:
+    end, program = tmp_path / "end", tmp_path / "waits.py"
+    program.write_text(WAITS)
+    words = f"--members 1 --memory 512 --restarts 0 --gpus 1 --gpu-model T4 --output hdfs:///out/train --file {program}"
+    has, lacks = cluster.nodes
+
+    said = shell.run(f"nodewise --home {cluster.home} train submit {words} -- python waits.py {end} 2>&1")
+
+    job_id = re.findall(r"application_\d+_\d+", said)[0]
+    assert f"{lacks} is left out: YARN counts no GPUs, and 1 is asked for" in said
+    seen = f"{uuid(1)} {uuid(1)}"
+    until(lambda: seen in log_of(shell, cluster, job_id))
+    assert "GPUs: 1 (Tesla T4)" in log_of(shell, cluster, job_id)
+    manager = ResourceManager(cluster.rm_http, cluster.user, PATIENT)
+    assert {room.node_name: room.free["yarn.io/gpu"] for room in manager.rooms()} == {has: 1, lacks: 0}
+    locks = os.environ.get(VARIABLE, FOLDER)
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(BoxError, match="1 of 2 is free, a task has GPU 1"):
+        patch.setenv("NVIDIA_SMI", str(gpus.tool))
+        patch.setenv(VARIABLE, str(locks))
+        with taken(Wanted(2), seconds=0):
+            pass
+    end.touch()
+    until(lambda: not manager.is_running(job_id))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NVIDIA_SMI", str(gpus.tool))
+        with taken(Wanted(2), seconds=30) as mine:
+            assert len(mine.cards) == 2
+
+
+def test_a_worker_of_a_job_has_a_card(platform: Platform, cluster: Cluster, shell: Shell, tmp_path: Path) -> None:
+    has, lacks = cluster.nodes
+    hdfs = InsecureClient(cluster.namenode_http, user=cluster.user)
+    for number in range(4):
+        Image.new("RGB", (20, 20), (number, 0, 0)).save(tmp_path / f"{number}.png")
+        hdfs.upload(f"/data/few/{number}.png", str(tmp_path / f"{number}.png"))
+    platform.admin.put_node(lacks, "127.0.0.1:9")
+    platform.admin.put_producer(Producer("worth", "", 300.0, Kind.PROGRAM))
+    for node in cluster.nodes:
+        platform.admin.put_value("worth", node, "1")
+    network = " ".join(small_network(tmp_path))
+    words = f"--input hdfs:///data/few --output hdfs:///out/few --capability worth {network} --gpus 1 --wait --json"
+
+    said = shell.run(f"nodewise --home {cluster.home} job submit {words} 2> {tmp_path}/told")
+
+    report = json.loads(said[said.index("{") :])
+    assert (report["images"], [one["node_name"] for one in report["nodes"]]) == (4, [has])
+    assert "GPUs: 1 (Tesla T4)" in log_of(shell, cluster, report["application_id"])
+    assert f"{lacks} is left out" in (tmp_path / "told").read_text()
+
+
+def test_jobs_that_no_node_has_the_cards_for_are_refused_before_they_are_submitted(
+    platform: Platform, cluster: Cluster, shell: Shell
+) -> None:
+    before = len(applications(cluster))
+    words = "--members 1 --output hdfs:///out/none --gpus 1 --gpu-model H100 -- python none.py"
+
+    said = shell.run(f"nodewise --home {cluster.home} train submit {words} 2>&1 || echo refused with $?")
+
+    assert "no node has the GPUs that each container asks for" in " ".join(said.split())
+    assert "none of its 2 GPUs will do, and 1 is asked for: GPU 0, Tesla T4, is not a H100" in " ".join(said.split())
+    assert said.rstrip().endswith("refused with 1") and len(applications(cluster)) == before

@@ -1,0 +1,1 @@
+"""GPUs and other devices of nodes that each container of a job has."""
