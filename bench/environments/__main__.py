@@ -61,12 +61,15 @@ def main(
     which YARN unpacks; by uv from a package index; and as an image, by `docker load`, by `docker pull` from HDFS, and
     from Debian's docker-registry, where that is installed. What sends them has a network card of 1000 or 100 Mbit/s.
 
-    It takes an hour: each of the parts N/6 takes ten minutes. Nothing else should run meanwhile. It needs root, for
-    Docker and for a network of its own.
+    Two answers are timed, too, that need no node: what `env make` says of an environment that is there already, and the
+    refusal of a task that no node can run.
+
+    It takes an hour: each of the parts N/7 takes ten minutes at most. Nothing else should run meanwhile. It needs root,
+    for Docker and for a network of its own.
 
     \b
     Examples:
-      scripts/bench environments --part 1/6
+      scripts/bench environments --part 1/7
       scripts/bench environments --only cached --rounds 3
       scripts/bench environments --sum HEAD
     """

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from bench.environments.asking import MAKE_AGAIN, REFUSAL
 from bench.environments.pieces import BANDWIDTHS
 from bench.environments.ways import ALONE, LOAD, OURS, PLAIN, PULL, PULL_FROM_HDFS, TAR
 
@@ -77,6 +78,10 @@ def _of_plain(way: str) -> Callable[[Found, Sizes], float]:
     return lambda found, _: middle(found, "cached", way, "import") / middle(found, "cached", PLAIN.name, "import")
 
 
+def _asked(question: str) -> Callable[[Found, Sizes], float]:
+    return lambda found, _: middle(found, "asking", question, "ready")
+
+
 def _of_others(piece: str, where: str, ways: Sequence[str]) -> list[Goal]:
     """Twice as soon as each of these ways, at each bandwidth."""
     return [
@@ -115,4 +120,6 @@ GOALS = (
     Goal("cached", "ours, cached: seconds until the first line beyond a plain folder", _more_than_plain, most=0.1),
     Goal("cached", "import from the mount of the node: times a plain folder", _of_plain(OURS.name), most=1.1),
     Goal("cached", "import from a fresh mount: times a plain folder", _of_plain(ALONE.name), most=1.5),
+    Goal("asking", "env make with nothing changed: seconds", _asked(MAKE_AGAIN), most=2.0),
+    Goal("asking", "a task that no node can run is refused: seconds", _asked(REFUSAL), most=0.05),
 )

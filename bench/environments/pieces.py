@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from bench.environments.asking import MAKE_AGAIN, REFUSAL, make_again, refuse, serve_old_drivers
 from bench.environments.limits import limited
 from bench.environments.memory import measure
 from bench.environments.run import Phases, run
@@ -60,6 +61,21 @@ def measure_memory(place: Place, rounds: int) -> Found:
     return _take_turns(place, SHARED, rounds, partial(measure, place.scene))
 
 
+def measure_asking(place: Place, rounds: int) -> Found:
+    """Two questions that no node has to work for, in turns; one that is not measured goes first."""
+    found: Found = {MAKE_AGAIN: {"ready": []}, REFUSAL: {"ready": []}}
+    with serve_old_drivers(place.scene) as stage:
+        refuse(place.scene, stage, 0)
+        for number in range(1, (place.rounds or rounds) + 1):
+            for question, told in (
+                (MAKE_AGAIN, make_again(place.scene)),
+                (REFUSAL, refuse(place.scene, stage, number)),
+            ):
+                place.say(f"round {number}, {question}: {told['ready']:.4g} s")
+                found[question]["ready"].append(told["ready"])
+    return found
+
+
 def _lay_out(scene: Scene) -> None:
     """Have one node keep what each way keeps."""
     for way in (OURS, TAR, LOAD, UV):
@@ -87,4 +103,5 @@ PIECES: Mapping[str, Piece] = {
     "four-100": partial(measure_cold, megabits=100, everywhere=True, rounds=2),
     "cached": partial(measure_cached, rounds=10),
     "memory": partial(measure_memory, rounds=3),
+    "asking": partial(measure_asking, rounds=10),
 }

@@ -14,6 +14,7 @@ from bench.table_rows import write_head, write_row
 Records = Sequence[Mapping[str, Any]]
 SECONDS_HEAD = ("way", "fetch", "lay out", "start", "ready", "ready / ours", "import", "again", "first step", "rounds")
 BYTES_HEAD = ("way", "one program", "one more", "rounds")
+ASKING_HEAD = ("question", "answered after", "at most", "rounds")
 MEMORY = "memory"
 
 
@@ -64,7 +65,8 @@ def markdown(records: Records, title: str) -> str:
     lines = [f"# Environments, {title}", "", *_sizes_told(records), ""]
     for piece in PIECES:
         if piece in found:
-            lines += [f"## {piece}", "", *(_memory(found) if piece == MEMORY else _seconds(found, piece)), ""]
+            rows = _TABLES[piece](found) if piece in _TABLES else _seconds(found, piece)
+            lines += [f"## {piece}", "", *rows, ""]
     lines += ["## Goals", "", *_goals(records), "", *map(_scene, records), ""]
     return "\n".join([*lines, *(f"- {one}" for one in find_missing_goals(records)), ""])
 
@@ -99,6 +101,18 @@ def _memory(found: Found) -> list[str]:
         cells = [f"{median(phases[name]) / 1e6:,.0f} MB" for name in ("one", "one_more")]
         lines.append(write_row([way, *cells, str(len(phases["one"]))]))
     return lines
+
+
+def _asking(found: Found) -> list[str]:
+    lines = write_head(ASKING_HEAD)
+    for question, phases in found["asking"].items():
+        seconds = phases["ready"]
+        lines.append(write_row([question, _text(median(seconds)), _text(max(seconds)), str(len(seconds))]))
+    return lines
+
+
+_TABLES = {MEMORY: _memory, "asking": _asking}
+"""Of pieces that are not about phases."""
 
 
 def _goals(records: Records) -> list[str]:

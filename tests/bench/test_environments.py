@@ -18,6 +18,7 @@ from click.testing import CliRunner
 
 from bench.environments import total
 from bench.environments.__main__ import main
+from bench.environments.asking import MAKE_AGAIN, REFUSAL
 from bench.environments.content import MXNET, NUMPY, worker_lock
 from bench.environments.goals import GOALS, NOT_MEASURED
 from bench.environments.pieces import PIECES
@@ -45,7 +46,7 @@ def temporary() -> Iterator[Path]:
 
 @pytest.mark.timeout(1800)
 def test_a_quick_run_measures_all_ways_and_leaves_nothing(temporary: Path, tmp_path: Path) -> None:
-    pieces = [word for piece in ("cold-100", "four-1000", "cached", "memory") for word in ("--only", piece)]
+    pieces = [word for piece in ("cold-100", "four-1000", "cached", "memory", "asking") for word in ("--only", piece)]
     words = ["--quick", "--json", *pieces, "--output", str(tmp_path / "results")]
     command = [sys.executable, "-m", "bench.environments", *words]
 
@@ -63,6 +64,8 @@ def test_a_quick_run_measures_all_ways_and_leaves_nothing(temporary: Path, tmp_p
     cached = {"plain folder", "ours", "ours, without the mounter", "tar.gz", "docker", "uv, its cache warm"}
     assert set(record["readings"]["cached"]) == cached
     assert all(phases["one"][0] > 5e6 for phases in record["readings"]["memory"].values())
+    asked = record["readings"]["asking"]
+    assert set(asked) == {MAKE_AGAIN, REFUSAL} and 0 < asked[REFUSAL]["ready"][0] < asked[MAKE_AGAIN]["ready"][0]
     (kept,) = (tmp_path / "results").glob("environments-*.md")
     assert kept.read_text() == total.markdown([record], record["date"])
     assert list(temporary.iterdir()) == []
@@ -121,6 +124,16 @@ def test_what_is_cached_is_compared_with_a_folder_that_was_there() -> None:
     assert "not reached: ours, cached: seconds until the first line beyond a plain folder: 0.14, not <= 0.1" in missing
     assert "not reached: import from the mount of the node: times a plain folder: 1.20, not <= 1.1" in missing
     assert not [one for one in missing if "fresh mount" in one]
+
+
+def test_what_is_asked_must_be_answered_soon() -> None:
+    part = record(asking={MAKE_AGAIN: {"ready": 2.5}, REFUSAL: {"ready": 0.04}})
+
+    missing = total.find_missing_goals([part])
+
+    assert "not reached: env make with nothing changed: seconds: 2.50, not <= 2" in missing
+    assert not [one for one in missing if "is refused" in one]
+    assert f"| {REFUSAL} | 40 ms | 40 ms | 1 |" in total.markdown([part], "HEAD").splitlines()
 
 
 def test_nothing_measured_names_every_piece_goal_and_what_cannot_be_measured() -> None:
