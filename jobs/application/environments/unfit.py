@@ -82,8 +82,8 @@ def tell_nodes(client: InfoClient, names: Iterable[str] = (ARCHITECTURE, FLAGS, 
 def _find_newest(filesystem: FileSystem, client: InfoClient, env: str, nodes: Sequence[str]) -> str:
     """NAME@VERSION of the newest that one of the nodes can run, "" where there is none or that cannot be found."""
     with suppress(EnvError, HadoopError, InfoError):
-        told = tell_nodes(client)
         manifests = Store(filesystem).manifests(Reference.parse(env).name)
+        told = tell_nodes(client, {name for one in manifests for name in find_deciding(one.requires)})
         newest = find_newest_fitting(manifests, {node: told.get(node, {}) for node in nodes})
         return f"{newest.name}@{newest.version}" if newest else ""
     return ""
