@@ -74,7 +74,7 @@ def with_parts(program: Program) -> Iterator[Program]:
     _check(program.parts)
     copies = _copies(program.parts)
     try:
-        argv = mounted(program.argv, program.parts, program.folder, len(copies), edits)
+        argv = wrap(program.argv, program.parts, program.folder, len(copies), edits)
         environment = extend(program.environment, edits)
         yield replace(program, argv=argv, environment=environment, descriptors=copies)
     finally:
@@ -97,7 +97,7 @@ def how_ended(program: Program, ended: Ended) -> Ended:
     return Ended(signal=number) if is_between and 0 < number < signal.NSIG else ended
 
 
-def mounted(
+def wrap(
     argv: Sequence[str], parts: Mapping[str, Path], folder: Path, copies: int = 0, edits: Edits = NOTHING
 ) -> list[str]:
     """What starts `argv` in a folder so that it sees parts and devices; BoxError when that cannot be.
@@ -169,7 +169,7 @@ def become(words: Sequence[str], variables: Mapping[str, str], wished: Sequence[
     edits = find_devices(with_described(asked).devices)
     _check(parts)
     copies = _copies(parts)
-    started = mounted(argv, parts, Path.cwd(), len(copies), edits)
+    started = wrap(argv, parts, Path.cwd(), len(copies), edits)
     hand_on(copies)
     os.execvpe(started[0], started, extend(asked.environment, edits))  # noqa: S606 no shell
 

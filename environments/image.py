@@ -135,11 +135,11 @@ def _put(layer: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
         raise EnvError(f"{member.name} is not a file, folder or link", remedy="make the image without it")
     parent = folder
     for count in range(1, len(words)):
-        parent = _find(folder, words[:count]) or _made(parent / words[count - 1])
+        parent = _find(folder, words[:count]) or _make_folder(parent / words[count - 1])
     place = parent / words[-1]
     if member.isdir():
         if place.is_symlink() or not place.is_dir():
-            _made(place)
+            _make_folder(place)
         place.chmod(member.mode & 0o777 | 0o700)
         return
     source = _linked(member, folder) if member.islnk() else None
@@ -156,7 +156,7 @@ def _put(layer: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
         place.chmod(member.mode & 0o777 | 0o400)
 
 
-def _made(place: Path) -> Path:
+def _make_folder(place: Path) -> Path:
     _remove(place)
     place.mkdir()
     return place

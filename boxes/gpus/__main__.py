@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from boxes import mounting
 from boxes.box import BoxError
 from boxes.gpus.cards import Wanted
-from boxes.gpus.taking import taken
+from boxes.gpus.taking import take_cards
 
 _ABOVE = 10
 """What starts a program in an environment may use the descriptors below."""
@@ -25,7 +25,7 @@ _ABOVE = 10
 def main(words: Sequence[str]) -> None:
     """Wait for the cards and become the program; exit with 125 and a sentence when that cannot be."""
     try:
-        with taken(Wanted(**json.loads(words[0])), say=_say) as mine:
+        with take_cards(Wanted(**json.loads(words[0])), say=_say) as mine:
             for lock in mine.locks:
                 fcntl.fcntl(lock, fcntl.F_DUPFD, _ABOVE)  # which a program inherits
             _say(f"GPUs: {mine.text}")

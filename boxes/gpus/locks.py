@@ -62,7 +62,7 @@ class Locks:
             os.close(handle)  # it was taken away, or exchanged, since it was opened
 
     @contextmanager
-    def locked(self, name: str, pause: Callable[[float], None]) -> Iterator[None]:
+    def hold(self, name: str, pause: Callable[[float], None]) -> Iterator[None]:
         """Hold a lock while the block runs; until it can be had, `pause` waits so many seconds, or raises."""
         while (handle := self.try_to_lock(name)) is None:
             pause(POLL_SECONDS)

@@ -56,7 +56,7 @@ class Taken:
 
 
 @contextmanager
-def taken(
+def take_cards(
     wanted: Wanted,
     pause: Callable[[float], None] = time.sleep,
     say: Callable[[str], None] = lambda _: None,
@@ -100,7 +100,7 @@ class _Taking:
             pause(pause_seconds)
 
         while True:
-            with self._locks.locked(TURN, wait):
+            with self._locks.hold(TURN, wait):
                 found, why = self._take_now()
             if found:
                 return found

@@ -39,7 +39,7 @@ def _serve(folder: Path, idle_seconds: float) -> None:
     os.umask(0o077)
     folder.mkdir(mode=0o700, exist_ok=True)
     os.close(os.open("/dev/fuse", os.O_RDWR))  # better told now than to everybody who asks
-    with place.opened(folder) as own, (own / "lock").open("w") as lock:
+    with place.open_own(folder) as own, (own / "lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -20,7 +20,7 @@ def folder() -> Path:
 
 
 @contextmanager
-def opened(place: Path) -> Iterator[Path]:
+def open_own(place: Path) -> Iterator[Path]:
     """The folder by a path that no other user can exchange, and that is short enough for sockets.
 
     OSError when others can open it, or it is none of the user's.

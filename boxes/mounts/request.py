@@ -46,7 +46,7 @@ def close(descriptors: Iterable[int]) -> None:
 
 def _connect(connection: socket.socket, folder: Path) -> None:
     try:
-        with place.opened(folder) as own:
+        with place.open_own(folder) as own:
             connection.connect(str(place.socket_in(own)))
     except (FileNotFoundError, ConnectionRefusedError) as error:
         raise OSError(errno.ENOENT, f"no mounter serves {folder}") from error

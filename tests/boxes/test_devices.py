@@ -17,7 +17,7 @@ from bench.docker_here import DockerHere
 from boxes import create
 from boxes.box import BoxError, Ended, Image, Limits, Program
 from boxes.gpus.cards import Card, Wanted
-from boxes.gpus.taking import Taken, taken
+from boxes.gpus.taking import Taken, take_cards
 from boxes.showing import CDI_FOLDERS
 from boxes.terminal import Size
 from environments.squash import squash
@@ -239,7 +239,7 @@ def test_a_program_with_a_card_has_its_driver_and_device_where_they_are_describe
 ) -> None:
     install(4, f"nvidia.com/gpu={name}")
 
-    with taken(Wanted(1)) as mine:  # card 1, which has more free memory
+    with take_cards(Wanted(1)) as mine:  # card 1, which has more free memory
         said = run(tmp_path, environment, *OURS, device=None, wished=mine.devices)
         named = run(tmp_path, environment, *OURS, device=f"nvidia.com/gpu={name}", wished=mine.devices)
 
@@ -251,11 +251,11 @@ def test_a_program_with_cards_that_no_cdi_file_describes_runs_as_without_one(
     environment: Path, install: Vendor, tmp_path: Path, cdi: Path
 ) -> None:
     file = install(4, "nvidia.com/gpu=0")
-    with taken(Wanted(2)) as mine:
+    with take_cards(Wanted(2)) as mine:
         ended, said = run(tmp_path, environment, *OURS, device=None, wished=mine.devices)
         assert ended == Ended(1) and "libvendor.so.1: cannot open shared object file" in said
     file.write_text("{")
-    with taken(Wanted(1)) as mine:
+    with take_cards(Wanted(1)) as mine:
         plain, heard = create("process"), Heard()
         plain.start(Program(("sh", "-c", "exit 143"), {}, tmp_path, Limits(64), wished=mine.devices), heard)
         assert plain.wait(SECONDS) == Ended(143)

@@ -12,7 +12,7 @@ import pytest
 
 from boxes.box import BoxError
 from boxes.gpus.cards import Wanted
-from boxes.gpus.taking import taken
+from boxes.gpus.taking import take_cards
 from boxes.showing import CDI_FOLDERS
 from environments.squash import squash
 from tests.boxes.played_gpus import PlayedGpus, uuid
@@ -45,13 +45,13 @@ def first_lines(program: subprocess.Popen[str]) -> list[str]:
 
 def assert_held(*numbers: int) -> None:
     """Of two cards these are held, and no other."""
-    with pytest.raises(BoxError) as refused, taken(Wanted(2), seconds=0):
+    with pytest.raises(BoxError) as refused, take_cards(Wanted(2), seconds=0):
         pass
     assert [number for number in (0, 1) if f"a task has GPU {number}" in str(refused.value)] == list(numbers)
 
 
 def assert_free() -> None:
-    with taken(Wanted(2), seconds=10) as mine:
+    with take_cards(Wanted(2), seconds=10) as mine:
         assert len(mine.cards) == 2
 
 

@@ -18,7 +18,7 @@ from boxes.box import BoxError
 from boxes.gpus import nvidia_smi
 from boxes.gpus.cards import Card, Wanted
 from boxes.gpus.locks import Locks
-from boxes.gpus.taking import Taken, taken
+from boxes.gpus.taking import Taken, take_cards
 from tests.boxes.played_gpus import PlayedGpus, uuid
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,9 +27,9 @@ RACES = """
 import os, sys, time
 from pathlib import Path
 from boxes.gpus.cards import Wanted
-from boxes.gpus.taking import taken
+from boxes.gpus.taking import take_cards
 
-with taken(Wanted(int(sys.argv[2])), seconds=240) as mine:
+with take_cards(Wanted(int(sys.argv[2])), seconds=240) as mine:
     for card in mine.cards:  # fails if another one uses it
         with Path(sys.argv[1], card.uuid).open("x") as file:
             file.write(f"{card.uuid}, {os.getpid()}\\n")
@@ -41,9 +41,9 @@ print(len({card.uuid for card in mine.cards}))
 HOLDS = """
 import subprocess, time
 from boxes.gpus.cards import Wanted
-from boxes.gpus.taking import taken
+from boxes.gpus.taking import take_cards
 
-with taken(Wanted(1)) as mine:
+with take_cards(Wanted(1)) as mine:
     child = subprocess.Popen(["sleep", "600"], close_fds=False, stdout=subprocess.DEVNULL)
     print(child.pid, flush=True)
     time.sleep(600)
@@ -67,7 +67,7 @@ def start(script: str, *words: str) -> subprocess.Popen[str]:
 
 def refusal(wanted: Wanted, seconds: float = 0.0) -> str:
     """Why cards are not given."""
-    with pytest.raises(BoxError) as refused, taken(wanted, seconds=seconds):
+    with pytest.raises(BoxError) as refused, take_cards(wanted, seconds=seconds):
         pass
     return str(refused.value)
 
@@ -86,7 +86,7 @@ def test_of_fifty_that_race_none_has_a_card_that_another_has_and_all_get_theirs(
 def test_the_cards_with_most_free_memory_are_taken_first_and_the_program_sees_these_alone(gpus: PlayedGpus) -> None:
     gpus.have(T4.format(100), T4.format(15000), T4.format(9000), "NVIDIA H100, 81559, 81000, 9.0")
 
-    with taken(Wanted(2, model="T4")) as mine, taken(Wanted(1, capability="7.5")) as other:
+    with take_cards(Wanted(2, model="T4")) as mine, take_cards(Wanted(1, capability="7.5")) as other:
         assert [card.index for card in mine.cards] == [1, 2]
         names = f"{uuid(1)},{uuid(2)}"
         assert mine.variables == {"CUDA_VISIBLE_DEVICES": names, "NVIDIA_VISIBLE_DEVICES": names}
@@ -94,7 +94,7 @@ def test_the_cards_with_most_free_memory_are_taken_first_and_the_program_sees_th
         assert [card.index for card in other.cards] == [3]
         said = refusal(Wanted(2))
         assert said.startswith("its GPUs were not free within 0 s: 1 of 2 is free, a task has GPU 3, a task has GPU 1")
-    with taken(Wanted(4)) as mine:
+    with take_cards(Wanted(4)) as mine:
         assert len(mine.cards) == 4, "all were given back, what was held in vain, too"
 
 
@@ -102,7 +102,7 @@ def test_a_program_that_wants_none_needs_neither_cards_nor_their_tool(monkeypatc
     monkeypatch.setenv("NVIDIA_SMI", "/nowhere/nvidia-smi")
     monkeypatch.setenv("NODEWISE_GPU_LOCKS", "/nowhere")
 
-    with taken(Wanted()) as mine:
+    with take_cards(Wanted()) as mine:
         assert (mine, mine.variables) == (Taken(), {})
 
 
@@ -111,13 +111,13 @@ def test_what_strangers_use_is_not_given_until_they_have_ended(gpus: PlayedGpus)
     gpus.use({0: [4711, 4712]})
     said: list[str] = []
 
-    with taken(Wanted(1)) as mine:
+    with take_cards(Wanted(1)) as mine:
         assert [card.index for card in mine.cards] == [1], "though the other has more free"
 
     def pause(_: float) -> None:
         gpus.use({})
 
-    with taken(Wanted(2), pause, said.append) as mine:
+    with take_cards(Wanted(2), pause, said.append) as mine:
         assert len(mine.cards) == 2
     assert said == ["waiting for GPUs: 1 of 2 is free, process 4711, which is not a task's, uses GPU 0"]
     gpus.use({0: [1], 1: [2]})
@@ -132,9 +132,9 @@ def test_who_gives_up_waiting_holds_nothing(gpus: PlayedGpus) -> None:
     def pause(_: float) -> None:
         raise InterruptedError
 
-    with pytest.raises(InterruptedError), taken(Wanted(2), pause):
+    with pytest.raises(InterruptedError), take_cards(Wanted(2), pause):
         pass
-    with taken(Wanted(1)) as mine:
+    with take_cards(Wanted(1)) as mine:
         assert [card.index for card in mine.cards] == [1]
 
 
@@ -148,7 +148,7 @@ def test_a_holder_that_is_killed_frees_its_card_though_its_child_goes_on(gpus: P
             holder.kill()
             holder.wait()
             os.kill(child, 0)
-            with taken(Wanted(1), seconds=0) as mine:
+            with take_cards(Wanted(1), seconds=0) as mine:
                 assert [card.index for card in mine.cards] == [0]
         finally:
             os.kill(child, signal.SIGKILL)
@@ -162,7 +162,7 @@ def test_who_takes_for_too_long_does_not_hold_up_others_for_ever(gpus: PlayedGpu
 
     assert refusal(Wanted(1), 0.2).startswith("its GPUs were not free within 0.2 s: others are taking theirs")
     os.close(turn)
-    with taken(Wanted(1)):
+    with take_cards(Wanted(1)):
         pass
 
 
@@ -188,7 +188,7 @@ def test_drivers_that_know_no_compute_capability_give_cards_where_none_is_asked_
     gpus.have("Tesla K80, 11441, 11000, 3.7")
     (gpus.folder / "old").touch()
 
-    with taken(Wanted(1, memory_mb=11000)) as mine:
+    with take_cards(Wanted(1, memory_mb=11000)) as mine:
         assert [(card.model, card.capability, card.free_mb) for card in mine.cards] == [("Tesla K80", "", 11000)]
     assert "Tesla K80, tells no compute capability, not 3.5" in refusal(Wanted(1, capability="3.5"))
 
@@ -206,7 +206,7 @@ def test_everybody_can_open_a_lock_whatever_the_umask_and_nothing_else_is_left(g
     gpus.have(T4.format(15000))
     before = os.umask(0o077)
     try:
-        with taken(Wanted(1)):
+        with take_cards(Wanted(1)):
             pass
     finally:
         os.umask(before)
@@ -296,7 +296,7 @@ def test_the_tool_is_not_asked_more_often_than_once_a_second(gpus: PlayedGpus) -
         pauses.append(seconds)
         time.sleep(0.1)
 
-    with pytest.raises(BoxError), taken(Wanted(1), pause, seconds=0.3):
+    with pytest.raises(BoxError), take_cards(Wanted(1), pause, seconds=0.3):
         pass
 
     assert pauses and min(pauses) >= 1.0

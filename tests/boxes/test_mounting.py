@@ -12,7 +12,7 @@ import pytest
 
 from boxes import create
 from boxes.box import BoxError, Ended, Limits, Program
-from boxes.mounting import mounted
+from boxes.mounting import wrap
 from tests.boxes.test_boxes import SECONDS, Heard, of_folder, until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -83,7 +83,7 @@ def test_a_container_becomes_its_program(part: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", range(10))
 def test_nothing_is_left_whenever_what_stands_between_is_killed(part: Path, tmp_path: Path, number: int) -> None:
-    argv = mounted(["sleep", "3600.25"], {"/opt/env": part}, tmp_path)
+    argv = wrap(["sleep", "3600.25"], {"/opt/env": part}, tmp_path)
     with subprocess.Popen(argv, cwd=tmp_path) as outer:
         time.sleep(number * 0.008)
         outer.kill()

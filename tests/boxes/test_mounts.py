@@ -21,7 +21,7 @@ import pytest
 from boxes import create
 from boxes.box import Box, Ended, Limits, Program
 from boxes.mounts import mounter as limits
-from boxes.mounts.place import PLACE, opened, socket_in
+from boxes.mounts.place import PLACE, open_own, socket_in
 from boxes.mounts.protocol import MOUNTED
 from boxes.mounts.request import ask, close
 from environments.squash import squash
@@ -37,7 +37,7 @@ def connected(folder: Path) -> socket.socket:
     """A connection to the mounter of a folder."""
     made = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
-        with opened(folder) as own:
+        with open_own(folder) as own:
             made.connect(str(socket_in(own)))
     except OSError:
         made.close()

@@ -13,7 +13,7 @@ import pytest
 from boxes import create
 from boxes.box import BoxError, Ended, Limits, Program
 from boxes.cdi.edits import Edits
-from boxes.mounting import mounted
+from boxes.mounting import wrap
 from boxes.own_root import PLACE
 from tests.boxes.test_boxes import SECONDS, Heard, of_folder, until
 
@@ -56,7 +56,7 @@ def test_the_root_is_read_only_and_the_program_may_no_more_than_before(root: Pat
 
 
 def test_a_folder_outside_of_tmp_is_seen(root: Path) -> None:
-    argv = mounted(["sh", "-c", "ls /var/../etc/issue; ls -d ."], {"/": root}, Path("/var/lib"))
+    argv = wrap(["sh", "-c", "ls /var/../etc/issue; ls -d ."], {"/": root}, Path("/var/lib"))
 
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
 
@@ -65,14 +65,14 @@ def test_a_folder_outside_of_tmp_is_seen(root: Path) -> None:
 
 def test_a_signal_reaches_the_program_and_nothing_is_left(root: Path, tmp_path: Path) -> None:
     script = "trap 'echo bye > last; exit 3' TERM; echo > ready; while :; do sleep 0.05; done"
-    argv = mounted(["sh", "-c", script], {"/": root}, tmp_path)
+    argv = wrap(["sh", "-c", script], {"/": root}, tmp_path)
     with subprocess.Popen(argv, cwd=tmp_path, start_new_session=True) as outer:
         until(lambda: (tmp_path / "ready").exists())
         os.killpg(outer.pid, signal.SIGTERM)
         assert outer.wait(SECONDS) == 3
     assert (tmp_path / "last").read_text() == "bye\n"
 
-    with subprocess.Popen(mounted(["sleep", "3600.5"], {"/": root}, tmp_path), cwd=tmp_path) as outer:
+    with subprocess.Popen(wrap(["sleep", "3600.5"], {"/": root}, tmp_path), cwd=tmp_path) as outer:
         time.sleep(0.1)
         outer.kill()
     until(lambda: not of_folder(tmp_path))
@@ -80,4 +80,4 @@ def test_a_signal_reaches_the_program_and_nothing_is_left(root: Path, tmp_path: 
 
 def test_devices_are_refused(root: Path, tmp_path: Path) -> None:
     with pytest.raises(BoxError, match="has no devices"):
-        mounted(["true"], {"/": root}, tmp_path, edits=Edits(environment={"A": "b"}))
+        wrap(["true"], {"/": root}, tmp_path, edits=Edits(environment={"A": "b"}))

@@ -24,7 +24,7 @@ from typing import ClassVar, NoReturn
 import boxes
 from boxes.box import Box, BoxError, Image, Limits, Program, Served
 from boxes.gpus.cards import Wanted
-from boxes.gpus.taking import Taken, taken
+from boxes.gpus.taking import Taken, take_cards
 from hadoop.errors import HadoopError
 from infosvc.wire.tasks import TaskProgress
 from jobs.application.calls import Request
@@ -208,7 +208,7 @@ class Task(Runner):
         log_folder = f"{attempt.spec.owners_folder}/{FOLDER}/{settings.task_id}"
         printed = self._printed = Printed(attempt.filesystem, log_folder, self._start, Path.cwd())
         try:
-            with taken(Wanted(**settings.gpus), self._pause, self._say_before) as self._gpus:
+            with take_cards(Wanted(**settings.gpus), self._pause, self._say_before) as self._gpus:
                 program = self._program(folder)
                 while (result := self._follow(boxes.create(settings.box), program, printed)) is None:
                     self._goes_on = True

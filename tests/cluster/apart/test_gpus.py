@@ -20,7 +20,7 @@ from bench.stage import PATIENT, START_SECONDS
 from boxes.box import BoxError
 from boxes.gpus.cards import Wanted
 from boxes.gpus.locks import FOLDER, VARIABLE
-from boxes.gpus.taking import taken
+from boxes.gpus.taking import take_cards
 from hadoop.local import lifecycle, site
 from hadoop.local.lifecycle import Cluster
 from hadoop.rest.resourcemanager import ResourceManager
@@ -198,13 +198,13 @@ def test_a_member_that_trains_has_a_card_for_itself_while_it_runs(
     with pytest.MonkeyPatch.context() as patch, pytest.raises(BoxError, match="1 of 2 is free, a task has GPU 1"):
         patch.setenv("NVIDIA_SMI", str(gpus.tool))
         patch.setenv(VARIABLE, str(locks))
-        with taken(Wanted(2), seconds=0):
+        with take_cards(Wanted(2), seconds=0):
             pass
     end.touch()
     until(lambda: not manager.is_running(job_id))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NVIDIA_SMI", str(gpus.tool))
-        with taken(Wanted(2), seconds=30) as mine:
+        with take_cards(Wanted(2), seconds=30) as mine:
             assert len(mine.cards) == 2
 
 
