@@ -303,4 +303,4 @@ def test_a_look_tells_that_the_broker_pulls(docker: PlayedDocker, settings: Sett
         here.sendall(json.dumps({"do": "look", "image": IMAGE}).encode() + b"\n")
         session.serve(there, settings)
         frame = read_frame(here.recv)
-    assert frame is not None and json.loads(frame[1]) == {"there": False, "pulls": True}
+    assert frame is not None and json.loads(frame[1]) == {"there": False, "pulls": True, "devices": []}
