@@ -9,6 +9,7 @@ class Exit(Enum):
     """The value is what the report says; `blames` and `counts` tell what follows."""
 
     FINISHED = "finished"
+    UNSTARTED = "not started"
     NODE_LOST = "lost node"
     DISK = "failed disk"
     PREEMPTED = "preempted"
@@ -34,6 +35,7 @@ class Exit(Enum):
 # org.apache.hadoop.yarn.api.records.ContainerExitStatus, and ContainerExecutor.ExitCode of the NodeManager
 _BY_STATUS = {
     0: Exit.FINISHED,
+    -1000: Exit.UNSTARTED,  # INVALID: its node could not fetch its files
     -100: Exit.NODE_LOST,  # ABORTED: also what is released, which we know ourselves
     -101: Exit.DISK,
     -102: Exit.PREEMPTED,

@@ -160,6 +160,7 @@ def test_nothing_is_left_for_yarn_once_every_node_works_or_is_left_out(scene: Sc
         (154, "ended from outside", False),
         (-100, "lost node", False),
         (-101, "failed disk", False),
+        (-1000, "not started", False),
         (-102, "preempted", False),
         (-104, "memory kill", True),
         (-106, "ended by YARN", False),

@@ -17,6 +17,8 @@ from tests.lab.playbooks import pictures, ran, results, sweep, until
 pytestmark = [pytest.mark.usefixtures("cluster"), pytest.mark.timeout(1800)]
 
 WORKERS = ("worker1", "worker2", "worker3", "worker4")
+PYTHON = "/opt/nodewise/worker"
+"""That of containers without an environment, with MXNet and its packages."""
 OWN = "import sys, onnxruntime; print(sys.prefix, onnxruntime.__file__.startswith(sys.prefix))"
 
 
@@ -48,7 +50,20 @@ def test_a_task_sees_its_packages_and_leaves_no_mount_but_the_shared_one(made: s
     until(lambda: lab.run(node, ["sh", "-c", "pgrep -c squashfuse || true"]).strip() == "0", 30)
 
 
-def test_workers_classify_in_it(made: str) -> None:
+@pytest.fixture
+def bare_workers(cluster: list[lab.Machine]) -> Iterator[None]:
+    """No worker has a Python with packages for containers while the test runs."""
+    try:
+        for node in WORKERS:
+            lab.run(node, ["sudo", "mv", PYTHON, f"{PYTHON}.away"])
+        yield
+    finally:
+        for node in WORKERS:
+            lab.run(node, ["sudo", "sh", "-c", f"[ ! -e {PYTHON}.away ] || mv {PYTHON}.away {PYTHON}"])
+
+
+@pytest.mark.usefixtures("bare_workers")
+def test_workers_without_packages_classify_in_it(made: str) -> None:
     sweep("/data/twenty", "/out/twenty")
     pictures(20, "/data/twenty")
     words = ["--input", "hdfs:///data/twenty", "--output", "hdfs:///out/twenty", "--capability", "perf_cpu"]
