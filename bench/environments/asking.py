@@ -7,13 +7,12 @@ version that would run. The submitter is one that has worked before, as it has a
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from bench.environments.run import Phases
-from bench.environments.scene import ENV, MAKE, Scene, call_nodewise
+from bench.environments.scene import ENV, Scene, make
 from bench.info.errors import BenchError
 from bench.stage import Stage, on_cluster
 from environments.fit import DRIVER
@@ -27,8 +26,7 @@ MAKE_AGAIN, REFUSAL = "env make, nothing changed", "no node fits"
 def make_again(scene: Scene) -> Phases:
     """Seconds of the command; BenchError when it makes anything."""
     begun = time.monotonic()
-    made = json.loads(call_nodewise(scene.cluster, "env", "make", *MAKE, "--lock", str(scene.lock)))
-    if made["is_new"]:
+    if make(scene.cluster, scene.lock)["is_new"]:
         raise BenchError(f"{ENV} was made anew")
     return {"ready": time.monotonic() - begun}
 

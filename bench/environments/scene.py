@@ -26,8 +26,6 @@ from hadoop.local import ports
 from hadoop.local.lifecycle import Cluster
 
 ENV = "bench@1"
-MAKE = ("bench", "--version", "1")
-"""What `env make` has to hear of it, beside the lock."""
 CODE, ARCHIVE = "/bench/code.zip", "/bench/image.tar.gz"
 INDEX_PORT, REGISTRY_PORT, IMAGES_PORT = 20_080, 20_050, 20_060
 """In the network of the bench, where nobody else has them."""
@@ -156,21 +154,19 @@ def _fill(
     tree, archive = scratch / "tree", scratch / "image.tar.gz"
     submitter.ask("put_code", CODE)
     say("making the environment")
-    made = json.loads(
-        call_nodewise(cluster, "env", "make", *ENV.replace("@", " --version ").split(), "--lock", str(lock))
-    )
+    made = make(cluster, lock)
     parts = submitter.ask("find_parts", ENV)
     submitter.ask("download", *parts.values(), str(scratch / "part.sqfs"))
     output(["unsquashfs", "-quiet", "-no-progress", "-dest", str(tree), str(scratch / "part.sqfs")], "unsquashfs")
     say("publishing it")
-    published = json.loads(call_nodewise(cluster, "env", "publish", "--python", str(tree)))
+    published = _nodewise(cluster, "env", "publish", "--python", str(tree))
     say("making the image")
     first = dockers[cluster.nodes[0]]
     image.build(first.docker, tree, scratch, LOADED)
     image.save(first.docker, LOADED, archive)
     submitter.ask("upload", str(archive), ARCHIVE)
     image.docker(first.docker, "save", "--output", str(scratch / "image.tar"), LOADED)
-    added = json.loads(call_nodewise(cluster, "task", "image", "add", str(scratch / "image.tar"), "--name", SERVED))
+    added = _nodewise(cluster, "task", "image", "add", str(scratch / "image.tar"), "--name", SERVED)
     if has_registry():
         image.docker(first.docker, "tag", LOADED, PULLED)
         image.docker(first.docker, "push", "--quiet", PULLED)
@@ -186,12 +182,18 @@ def _fill(
     return Scene(cluster, submitter, found, scratch, tree, lock, parts, published["path"], dockers, sizes)
 
 
-def call_nodewise(cluster: Cluster, *words: str) -> str:
-    """What a command prints as JSON, with the bench's package index in place of others."""
+def make(cluster: Cluster, lock: Path) -> Mapping[str, Any]:
+    """What `env make` answers that makes the environment of a lock."""
+    name, _, version = ENV.partition("@")
+    return _nodewise(cluster, "env", "make", name, "--version", version, "--lock", str(lock))
+
+
+def _nodewise(cluster: Cluster, *words: str) -> Mapping[str, Any]:
+    """What a command answers, with the bench's package index in place of others."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_"))}
     environment = kept | {"PIP_INDEX_URL": index_url(), "UV_DEFAULT_INDEX": index_url()}
     argv = [*NODEWISE, "--home", str(cluster.home), *words, "--json"]
-    return output(argv, f"nodewise {words[0]} {words[1]}", environment)
+    return dict(json.loads(output(argv, f"nodewise {words[0]} {words[1]}", environment)))
 
 
 def index_url() -> str:
