@@ -17,7 +17,7 @@ from environments.manifest import Requires
 from environments.store import Store
 
 AT = "/"
-RECIPE = 1
+RECIPE = 2
 """Raise it when the same packages shall make another environment."""
 
 

@@ -11,8 +11,11 @@ import re
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+from environments.errors import EnvError
+from environments.reference import version_key
 from environments.squash import compile_all
 from environments.tools import call
 
@@ -22,6 +25,7 @@ _ALTERNATIVE = re.compile(
     r"(?P<others>(?:\s+--slave\s+/\S+\s+\S+\s+/\S+)*)"
 )
 _OTHER = re.compile(r"--slave\s+(/\S+)\s+\S+\s+(/\S+)")
+_OWNERS = 0o700
 _REFUSAL = "the packages cannot be unpacked"
 
 
@@ -32,19 +36,43 @@ class _Alternative(NamedTuple):
 
 
 def unpack(files: Sequence[Path], tree: Path) -> str:
-    """Make the folder; the version of Python in it, "" without one."""
+    """Make the folder; the version of Python in it, "" without one. EnvError when that cannot be."""
     tree.mkdir()
-    scripts = tree.with_name("scripts")
+    tree.chmod(0o755)
     alternatives: list[_Alternative] = []
     for file in files:
-        call(["dpkg-deb", "--extract", file, tree], _REFUSAL)
-        shutil.rmtree(scripts, ignore_errors=True)
-        call(["dpkg-deb", "--control", file, scripts], _REFUSAL)
-        alternatives += _find_alternatives(scripts / "postinst")
+        with TemporaryDirectory(dir=tree.parent, prefix="package-") as place:
+            content, scripts = Path(place, "content"), Path(place, "scripts")
+            call(["dpkg-deb", "--extract", file, content], _REFUSAL)
+            try:
+                _lay(content, tree)
+            except OSError as error:
+                raise EnvError(_REFUSAL, remedy=f"{file.name}: {error}") from error
+            call(["dpkg-deb", "--control", file, scripts], _REFUSAL)
+            alternatives += _find_alternatives(scripts / "postinst")
     _take_rights(tree)
     _merge(tree)
     _link(tree, alternatives)
     return _compile(tree)
+
+
+def _lay(content: Path, tree: Path) -> None:
+    """Move the files of one package to those of others, as dpkg does: a folder of one may be a link of another.
+
+    Only a link that leads out of the tree makes way for the folder: this machine's files are there.
+    """
+    for path in sorted(content.rglob("*")):
+        place = tree / path.relative_to(content)
+        if path.is_symlink() or not path.is_dir():
+            if not (path.is_symlink() and place.is_dir()):
+                path.rename(place)
+            continue
+        path.chmod(path.stat().st_mode | _OWNERS)
+        if not place.is_dir() or not Path(os.path.realpath(place)).is_relative_to(os.path.realpath(tree)):
+            place.unlink(missing_ok=True)
+            place.mkdir()
+        if not place.is_symlink():
+            place.chmod(path.stat().st_mode)
 
 
 def _take_rights(tree: Path) -> None:
@@ -55,9 +83,12 @@ def _take_rights(tree: Path) -> None:
 
 
 def _merge(tree: Path) -> None:
+    """What a system with these links has already, as Debian 13 has them of a package, stays."""
     for name in _MERGED:
         below = tree / "usr" / name
         below.mkdir(parents=True, exist_ok=True)
+        if (tree / name).is_symlink():
+            continue
         if (tree / name).is_dir():
             call(["cp", "--archive", "--link", f"{tree / name}/.", below], _REFUSAL)
             shutil.rmtree(tree / name)
@@ -94,7 +125,8 @@ def _is_there(tree: Path, at: str) -> bool:
 
 def _compile(tree: Path) -> str:
     """Where this machine has the same Python, else modules are compiled whenever a program starts."""
-    found = sorted(path.name.removeprefix("python") for path in (tree / "usr/lib").glob("python3.*") if path.is_dir())
+    names = (path.name.removeprefix("python") for path in (tree / "usr/lib").glob("python3.*") if path.is_dir())
+    found = sorted(names, key=version_key)
     if not found:
         return ""
     if (python := shutil.which(f"python{found[-1]}", path="/usr/bin")) is not None:

@@ -82,6 +82,45 @@ def test_an_alternative_never_leads_out_of_the_root(tmp_path: Path) -> None:
     assert list(outside.iterdir()) == []
 
 
+def test_a_file_below_a_link_of_another_package_never_leads_out_of_the_root(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    linking, other = build(tmp_path, "linking", {"usr/share/kept/file": ("x", 0o644)}), tmp_path / "other_1_all.deb"
+    (tmp_path / "linking/usr/share/out").symlink_to(outside)
+    (tmp_path / "linking/usr/share/in").symlink_to("kept")
+    subprocess.run(["dpkg-deb", "--build", tmp_path / "linking", linking], capture_output=True, check=True)
+    build(tmp_path, "other", {"usr/share/out/file": ("x", 0o644), "usr/share/in/more": ("y", 0o644)})
+    _leave_folders_out(tmp_path / "other", other)
+    tree = tmp_path / "tree"
+
+    unpack([linking, other], tree)
+
+    assert list(outside.iterdir()) == []
+    assert (tree / "usr/share/out/file").read_text() == "x" and not (tree / "usr/share/out").is_symlink()
+    assert (tree / "usr/share/kept/more").read_text() == "y", "a link within the root is followed, as dpkg does"
+
+
+def _leave_folders_out(tree: Path, package: Path) -> None:
+    """Build a package anew with nothing but its files, as dpkg-deb itself does not."""
+    files = sorted(f"./{one.relative_to(tree)}" for one in (tree / "usr").rglob("*") if one.is_file())
+    (tree / "debian-binary").write_text("2.0\n")
+    for name, folder, words in (("control", tree / "DEBIAN", ["."]), ("data", tree, files)):
+        subprocess.run(["tar", "-C", folder, "-czf", tree / f"{name}.tar.gz", *words], check=True)
+    members = ["debian-binary", "control.tar.gz", "data.tar.gz"]
+    package.unlink()
+    subprocess.run(["ar", "rc", package, *members], cwd=tree, check=True, capture_output=True)
+
+
+def test_links_into_usr_that_a_package_has_itself_stay(tmp_path: Path) -> None:
+    base = build(tmp_path, "base", {"usr/bin/one": ("first", 0o755)})
+    (tmp_path / "base/bin").symlink_to("usr/bin")
+    subprocess.run(["dpkg-deb", "--build", tmp_path / "base", base], capture_output=True, check=True)
+
+    unpack([base], tmp_path / "tree")
+
+    assert (tmp_path / "tree/bin/one").read_text() == "first" and (tmp_path / "tree/sbin").is_symlink()
+
+
 @pytest.fixture
 def mask() -> Iterator[None]:
     before = os.umask(0o077)
