@@ -6,15 +6,20 @@ https://github.com/opencontainers/image-spec/blob/main/layer.md. An archive is n
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import json
 import lzma
 import os
+import platform
 import re
 import shutil
 import tarfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import IO, Any, cast
 
 from environments.errors import EnvError
@@ -23,6 +28,13 @@ _AWAY, _ALL_AWAY = ".wh.", ".wh..wh..opq"
 _SPECIAL = 0o6000
 _MOST_JSON_BYTES = 4 << 20
 _VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
+_GZIP = b"\x1f\x8b"
+_PIECE_BYTES = 1 << 20
+_ANEW = "write it with docker save"
+_UNREADABLE = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, ValueError, RecursionError)
+"""What Python's readers say of a damaged archive; it may be packed."""
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+"""As images call them; others have the same name."""
 _MADE_BY_BOXES = frozenset({"dev", "proc", "sys"})
 """Devices and the like in these folders are the node's, so those of images are left out."""
 
@@ -30,18 +42,62 @@ _MADE_BY_BOXES = frozenset({"dev", "proc", "sys"})
 def unpack(archive: Path, folder: Path) -> dict[str, str]:
     """Make a folder of an image, and tell its variables of the environment.
 
-    EnvError when there is not exactly one image in the archive, or it may not be shown.
+    EnvError when there is not exactly one image in the archive, or it may not be shown, or a layer has other bytes than
+    the image names.
     """
     folder.mkdir()
     try:
         with tarfile.open(archive) as tar:
-            image = _find_image(tar, str(archive))
-            for name in image["Layers"]:
-                with tarfile.open(fileobj=_content(tar, name, str(archive))) as layer:
+            layers, variables = _describe(tar, str(archive))
+            for name, digest in layers:
+                packed = _content(tar, name, str(archive))
+                with (
+                    _unpacked(packed, digest, folder.parent, str(archive)) as content,
+                    tarfile.open(fileobj=content, mode="r:") as layer,
+                ):
                     _lay(layer, folder)
-            return _variables(tar, image, str(archive))
-    except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, ValueError) as error:
+            return variables
+    except _UNREADABLE as error:
         raise EnvError(f"{archive} cannot be read as an image ({error})", remedy="save it again") from error
+    except OSError as error:
+        raise EnvError(f"{archive} cannot be unpacked ({error})", remedy="TMPDIR names a folder with room") from error
+
+
+def _describe(tar: tarfile.TarFile, where: str) -> tuple[list[tuple[str, str]], dict[str, str]]:
+    """Name and digest of each layer of an image, the lowest first, and the variables that any program in it gets."""
+    try:
+        image = _find_image(tar, where)
+        settings = _read(tar, image["Config"], where)
+        _check_architecture(settings.get("architecture", ""), where)
+        digests = settings["rootfs"]["diff_ids"]
+        return list(zip(image["Layers"], digests, strict=True)), _variables(settings, where)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise EnvError(f"{where} does not describe its image as others do", remedy=_ANEW) from error
+
+
+@contextmanager
+def _unpacked(packed: IO[bytes], digest: str, folder: Path, where: str) -> Iterator[IO[bytes]]:
+    """A layer without its compression, in a file without a name; EnvError for another than the image names."""
+    is_packed = packed.read(len(_GZIP)) == _GZIP
+    packed.seek(0)
+    source = cast("IO[bytes]", gzip.GzipFile(fileobj=packed) if is_packed else packed)
+    found = hashlib.sha256()
+    with TemporaryFile(dir=folder) as content:
+        while piece := source.read(_PIECE_BYTES):
+            found.update(piece)
+            content.write(piece)
+        if f"sha256:{found.hexdigest()}" != digest:
+            raise EnvError(f"{where} holds another layer than its image names, {digest}", remedy=_ANEW)
+        content.seek(0)
+        yield content
+
+
+def _check_architecture(architecture: str, where: str) -> None:
+    own = ARCHITECTURES.get(platform.machine(), platform.machine())
+    if architecture not in ("", own):
+        raise EnvError(
+            f"{where} is an image for {architecture}, and this machine is {own}", remedy="make it on one that fits"
+        )
 
 
 def _find_image(tar: tarfile.TarFile, where: str) -> dict[str, Any]:
@@ -62,10 +118,8 @@ def _of_oci(tar: tarfile.TarFile, described: dict[str, Any], where: str) -> dict
     return {"Layers": [_blob(one) for one in manifest["layers"]], "Config": _blob(manifest["config"])}
 
 
-def _variables(tar: tarfile.TarFile, image: dict[str, Any], where: str) -> dict[str, str]:
-    """Of the settings of an image, those that any program in it gets."""
-    settings = _read(tar, image["Config"], where).get("config") or {}
-    matches = [(one, _VARIABLE.fullmatch(one)) for one in settings.get("Env") or ()]
+def _variables(settings: dict[str, Any], where: str) -> dict[str, str]:
+    matches = [(one, _VARIABLE.fullmatch(one)) for one in (settings.get("config") or {}).get("Env") or ()]
     for one, match in matches:
         if not match:
             raise EnvError(f"{where} has the variable {one!r}, which has no name", remedy="make the image without it")
@@ -82,7 +136,7 @@ def _content(tar: tarfile.TarFile, name: str, where: str) -> IO[bytes]:
     except KeyError:
         content = None
     if content is None:
-        raise EnvError(f"{where} is not an image: it has no {name}", remedy="write it with docker save")
+        raise EnvError(f"{where} is not an image: it has no {name}", remedy=_ANEW)
     return content
 
 
@@ -90,7 +144,7 @@ def _read(tar: tarfile.TarFile, name: str, where: str) -> Any:
     try:
         return json.loads(_content(tar, name, where).read(_MOST_JSON_BYTES))
     except ValueError as error:
-        raise EnvError(f"{name} of {where} is no JSON ({error})", remedy="save it again") from error
+        raise EnvError(f"{name} of {where} is not JSON ({error})", remedy="save it again") from error
 
 
 def _lay(layer: tarfile.TarFile, folder: Path) -> None:

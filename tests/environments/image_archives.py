@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import subprocess
 import tarfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 Entry = tuple[tarfile.TarInfo, bytes]
 
@@ -35,12 +37,20 @@ def tar(entries: Sequence[Entry], how: str = "w") -> bytes:
     return written.getvalue()
 
 
-def save(folder: Path, *layers: Sequence[Entry], is_oci: bool = False, variables: Sequence[str] = ()) -> Path:
+def save(
+    folder: Path,
+    *layers: Sequence[Entry],
+    is_oci: bool = False,
+    variables: Sequence[str] = (),
+    architecture: str | None = None,
+) -> Path:
     """An archive of an image; those of OCI have compressed layers."""
     names = [f"blobs/sha256/{number:064}" for number in range(len(layers))]
     digests = [{"digest": name.removeprefix("blobs/").replace("/", ":")} for name in names]
     blobs = {name: tar(one, "w:gz" if is_oci else "w") for name, one in zip(names, layers, strict=True)}
-    blobs[_CONFIG] = json.dumps({"config": {"Env": [*variables], "WorkingDir": "/srv"}}).encode()
+    about: dict[str, Any] = {"architecture": architecture} if architecture else {}
+    about["rootfs"] = {"diff_ids": [f"sha256:{hashlib.sha256(tar(one)).hexdigest()}" for one in layers]}
+    blobs[_CONFIG] = json.dumps({"config": {"Env": [*variables], "WorkingDir": "/srv"}, **about}).encode()
     if is_oci:
         config = {"digest": _CONFIG.removeprefix("blobs/").replace("/", ":")}
         blobs["blobs/sha256/" + "f" * 64] = json.dumps({"layers": digests, "config": config}).encode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import platform
 import shutil
 import subprocess
 import tarfile
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from environments.errors import EnvError
-from environments.image import unpack
+from environments.image import ARCHITECTURES, unpack
 from environments.make_image import AskedImage
 from environments.making import make
 from environments.manifest import Manifest
@@ -88,6 +89,39 @@ def test_what_is_no_image_is_told(tmp_path: Path) -> None:
         unpack(tmp_path / "text", tmp_path / "one")
     with pytest.raises(EnvError, match="is not an image: it has no index"):
         unpack(tmp_path / "empty.tar", tmp_path / "two")
+
+
+@pytest.mark.parametrize("manifest", ["[1]", "{}", '[{"Layers": 1, "Config": "c"}]', '[{"Config": "c"}]', "[" * 10**5])
+def test_a_description_in_another_form_is_told(tmp_path: Path, manifest: str) -> None:
+    (tmp_path / "image.tar").write_bytes(tar([file("manifest.json", manifest), file("c", "{}")]))
+
+    with pytest.raises(EnvError, match=r"image\.tar"):
+        unpack(tmp_path / "image.tar", tmp_path / "tree")
+
+
+@pytest.mark.parametrize("is_oci", [False, True])
+def test_a_damaged_layer_is_told(tmp_path: Path, is_oci: bool) -> None:
+    content = bytearray(save(tmp_path, [file("word", "x" * 20_000)], is_oci=is_oci).read_bytes())
+    with tarfile.open(tmp_path / "image.tar") as archive:
+        layer = archive.getmember("blobs/sha256/" + "0" * 64)
+    content[layer.offset_data + (layer.size // 2 if is_oci else 1000)] ^= 1
+    (tmp_path / "image.tar").write_bytes(content)
+
+    with pytest.raises(EnvError, match=r"another layer than its image names|cannot be read as an image"):
+        unpack(tmp_path / "image.tar", tmp_path / "tree")
+
+
+def test_what_this_machine_cannot_hold_is_told(tmp_path: Path) -> None:
+    with pytest.raises(EnvError, match=r"cannot be unpacked .*File name too long"):
+        unpack(save(tmp_path, [file("w" * 300, "x")]), tmp_path / "tree")
+
+
+def test_an_image_of_another_architecture_is_refused(tmp_path: Path) -> None:
+    own = ARCHITECTURES.get(platform.machine(), platform.machine())
+    unpack(save(tmp_path, [file("word")], architecture=own), tmp_path / "one")
+
+    with pytest.raises(EnvError, match=f"is an image for s390x, and this machine is {own}"):
+        unpack(save(tmp_path, [file("word")], architecture="s390x"), tmp_path / "two")
 
 
 class Kept(Store):

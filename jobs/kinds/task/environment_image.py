@@ -15,6 +15,7 @@ from typing import Any
 
 from boxes.broker.manifest import digest_of, layers_of
 from environments.errors import EnvError
+from environments.image import ARCHITECTURES
 from environments.layer import write_layer
 from environments.manifest import Manifest, Part
 from environments.reference import Reference
@@ -29,8 +30,6 @@ from jobs.kinds.task.images.layer_blobs import LayerBlobs
 
 LABEL = "nodewise.environment"
 """Label of such an image, which holds the digest of its environment."""
-_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
-"""As images call them."""
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Docker's own, where an image names none."""
 
@@ -134,7 +133,7 @@ def _find_base(filesystem: FileSystem, manifest: Manifest, base: str) -> _Base:
 
 
 def _architecture(manifest: Manifest) -> str:
-    return _ARCHITECTURES.get(manifest.requires.architecture, manifest.requires.architecture)
+    return ARCHITECTURES.get(manifest.requires.architecture, manifest.requires.architecture)
 
 
 def _configuration(manifest: Manifest, folders: Sequence[str], base: _Base, digests: Sequence[str]) -> bytes:
