@@ -161,6 +161,17 @@ def test_a_layout_of_another_form_is_refused(index: object, sentence: str, hdfs:
     assert refused.value.message == f"{source} cannot be added: {sentence}"
 
 
+def test_an_index_that_leads_to_itself_is_refused(hdfs: FileSystem, tmp_path: Path) -> None:
+    source = tmp_path / "layout"
+    lay_out(source, [ONE], "")
+    index = {"manifests": [{"mediaType": "application/vnd.oci.image.index.v1+json", "digest": f"sha256:{'a' * 64}"}]}
+    for place in ("index.json", f"blobs/sha256/{'a' * 64}"):
+        (source / place).write_text(json.dumps(index))
+
+    with pytest.raises(JobError, match="its index leads to more than 8 others"):
+        image_store.add(hdfs, source, "laid")
+
+
 def test_a_layer_that_was_changed_in_hdfs_is_found_out(hdfs: FileSystem, tmp_path: Path) -> None:
     kept = add(hdfs, tmp_path / "a.tar", ONE).image
     place = f"{OWNERS}/images/blobs/{blob(ONE)}"

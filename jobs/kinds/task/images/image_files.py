@@ -22,6 +22,8 @@ from jobs.kinds.task.images import zstd
 REMEDY = "write it by `docker save`, or as an OCI layout"
 _GZIP = b"\x1f\x8b"
 _INDEXES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json")
+_MOST_INDEXES = 8
+"""One that leads to another: a file may name itself."""
 
 Open = Callable[[str], IO[bytes]]
 """Opens a file of the archive or folder by its name there; JobError when there is none."""
@@ -115,13 +117,15 @@ def _named_by_docker(open_file: Open) -> tuple[str, list[str]] | None:
 
 def _named_by_oci(open_file: Open) -> tuple[str, list[str]]:
     described = _json(_small(open_file, "index.json"))
-    while True:
+    for _ in range(_MOST_INDEXES):
         with _in_form("its index"):
             (one,) = described["manifests"]
             kind, name = one.get("mediaType"), _blob(one)
         described = _json(_small(open_file, name))
         if kind not in _INDEXES:
             break
+    else:
+        raise JobError(f"its index leads to more than {_MOST_INDEXES} others", remedy=REMEDY)
     with _in_form("its manifest"):
         return _blob(described["config"]), [_blob(layer) for layer in described["layers"]]
 
