@@ -23,6 +23,7 @@ from environments.reference import Reference
 FORMAT = 1
 WHEEL, DEB = "whl", "deb"
 """Kinds of packages."""
+_FILE = re.compile(r"[^./][^/]*")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -114,12 +115,12 @@ class Manifest:
             parts = [Part(**one) for one in body.pop("parts")]
             packages = [Package(**one) for one in body.pop("packages")]
             manifest = cls(parts=parts, packages=packages, requires=_requires(body.pop("requires")), **body)
+            _check(manifest, where)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise EnvError(
                 f"{where} is not a manifest of an environment ({type(error).__name__}: {error})",
                 remedy="make the environment again",
             ) from None
-        _check(manifest, where)
         return manifest
 
 
@@ -137,3 +138,6 @@ def _check(manifest: Manifest, where: str) -> None:
         at = PurePosixPath(part.at)
         if not at.is_absolute() or ".." in at.parts or str(at) != part.at or not _SHA256.fullmatch(part.sha256):
             raise EnvError(f"{where} has a part at {part.at!r} that is none", remedy="make the environment again")
+    for package in manifest.packages:
+        if not _FILE.fullmatch(package.file) or not _SHA256.fullmatch(package.sha256):
+            raise EnvError(f"{where} has a package {package.file!r} that is not a file", "make the environment again")

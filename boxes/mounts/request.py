@@ -33,7 +33,8 @@ def ask(files: Sequence[Path]) -> list[int]:
     except BaseException as error:
         close(copies)
         if isinstance(error, TimeoutError):
-            raise OSError(errno.ETIMEDOUT, f"the mounter has not answered within {_SECONDS:.0f} s") from error
+            why = f"the mounter has not answered within {connection.gettimeout():.0f} s"
+            raise OSError(errno.ETIMEDOUT, why) from error
         raise
     return copies
 

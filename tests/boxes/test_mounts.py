@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -21,8 +22,9 @@ import pytest
 from boxes import create
 from boxes.box import Box, Ended, Limits, Program
 from boxes.mounts import mounter as limits
+from boxes.mounts import request
 from boxes.mounts.place import PLACE, open_own, socket_in
-from boxes.mounts.protocol import MOUNTED
+from boxes.mounts.protocol import MOUNTED, READING
 from boxes.mounts.request import ask, close
 from environments.squash import squash
 from tests.boxes.test_boxes import ROOT, SECONDS, Heard, until
@@ -397,6 +399,24 @@ def test_a_mounter_that_does_not_answer_is_not_waited_for(mounter: Mounter, part
     done = run(part, "cat /opt/env/word")
 
     assert done.stdout == "found\n" and "has not answered within 5 s" in done.stderr
+
+
+def test_a_mounter_that_does_not_end_reading_is_not_waited_for(
+    part: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "silent").mkdir(mode=0o700)
+    monkeypatch.setenv(PLACE, str(tmp_path / "silent"))
+    monkeypatch.setattr(request, "_READING_SECONDS", 1.0)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener, ThreadPoolExecutor(1) as pool:
+        with open_own(tmp_path / "silent") as own:
+            listener.bind(str(socket_in(own)))
+        listener.listen()
+        asking = pool.submit(ask, [part])
+        connection, _ = listener.accept()
+        with connection:
+            connection.send(READING)
+            with pytest.raises(OSError, match="has not answered within 1 s"):
+                asking.result(SECONDS)
 
 
 def test_a_root_is_a_mount_of_the_mounter(mounter: Mounter, root: Path, tmp_path: Path) -> None:
