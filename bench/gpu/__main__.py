@@ -60,7 +60,12 @@ def _ask() -> argparse.Namespace:
     )
     parser.add_argument("--device", default="nvidia.com/gpu=all", help="As CDI names it.")
     parser.add_argument("--folder", type=Path, help="Where there is room for what is packed; else the folder of /tmp.")
-    return parser.parse_args()
+    asked = parser.parse_args()
+    if not asked.program.is_file():
+        parser.error(f"--program: {asked.program} is not a file")
+    if asked.folder and not asked.folder.is_dir():
+        parser.error(f"--folder: {asked.folder} is not a folder")
+    return asked
 
 
 def _show(asked: argparse.Namespace, folder: Path) -> dict[str, Any]:

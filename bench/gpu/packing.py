@@ -90,17 +90,23 @@ def _find_pythons() -> Iterator[Path]:
 
 
 def _list(python: Path, *packages: str) -> dict[str, tuple[str, list[tuple[str, str]]]]:
-    done = subprocess.run([python, "-c", _LIST, *packages], capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run([python, "-c", _LIST, *packages], capture_output=True, text=True, check=False)
+    except OSError:  # there is no such Python
+        return {}
     found: dict[str, tuple[str, list[tuple[str, str]]]] = json.loads(done.stdout) if done.returncode == 0 else {}
     return {name: one for name, one in found.items() if one[1]}
 
 
 def _take(tree: Path, file: Path, name: str) -> str:
-    """Take a file into the tree, without a second copy of its bytes where that can be; its name if it is left out."""
+    """Take a file into the tree, without a second copy of its bytes where that can be; its name if it is left out.
+
+    Of what several packages have, the first one's stays: a file of this machine is there, which must not be written.
+    """
     if DRIVER_FILE.fullmatch(file.name):
         return name
-    if "__pycache__" not in file.parts and file.is_file():
-        target = tree / name
+    target = tree / name
+    if "__pycache__" not in file.parts and file.is_file() and not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
             os.link(file.resolve(), target)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.gpu.packing import pack
 from tests.boxes.test_devices import DEVICE, compile_library, write
 from tests.recipes.pages import block
 
@@ -115,6 +116,42 @@ def test_a_machine_without_the_package_says_so(machine: Machine, tmp_path: Path)
     code, _, said = show({**machine, "PYTHONPATH": ""}, tmp_path)
 
     assert code == 2 and "Not run: none of /usr/bin/python3 has the package standin: name one by --python" in said
+
+
+def test_what_several_packages_have_is_taken_once_and_stays_as_it_is_on_the_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "two"):
+        package, note = tmp_path / name / "shared", tmp_path / name / f"{name}-1.0.dist-info"
+        for folder in (package, note):
+            folder.mkdir(parents=True)
+        (package / "__init__.py").write_text(f"NAME = {name!r}\n")
+        (note / "METADATA").write_text(f"Name: {name}\nVersion: 1.0\n")
+        (note / "RECORD").write_text("shared/__init__.py,,\n")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'one'}:{tmp_path / 'two'}")
+    (tmp_path / "work").mkdir()
+
+    packed = pack(Path("/usr/bin/python3"), ["one", "two", "one"], tmp_path / "work")
+
+    assert packed.versions == {"one": "1.0", "two": "1.0"}
+    kept = [(tmp_path / name / "shared/__init__.py").read_text() for name in ("one", "two")]
+    assert kept == ["NAME = 'one'\n", "NAME = 'two'\n"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--python", "/no/python"], "Not run: none of /no/python has the package torch"),
+        (["--program", "/no/step.py"], "--program: /no/step.py is not a file"),
+        (["--folder", "/no/folder"], "--folder: /no/folder is not a folder"),
+    ],
+)
+def test_what_is_not_there_is_told(machine: Machine, words: list[str], said: str) -> None:
+    line = [sys.executable, "-m", "bench.gpu", "--device", DEVICE, *words]
+
+    done = subprocess.run(line, cwd=ROOT, env=os.environ | machine, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr, done.stderr
 
 
 def test_the_step_is_of_pytorch_and_says_what_it_lacks_here() -> None:
