@@ -27,6 +27,7 @@ ORDER_SECONDS = 10.0
 LOADING = Path("/run/nodewise/loading")
 _CREDENTIALS = struct.Struct("3i")
 _BRIEF = 1 << 16
+_OWN_MODE = 0o600
 
 
 def serve(connection: socket.socket, settings: Settings) -> None:
@@ -145,11 +146,18 @@ def _pull(engine: Engine, order: Pull, caller: socket.socket) -> None:
 
 @contextmanager
 def _alone(place: Path) -> Iterator[None]:
-    """One at a time holds the file: of all loads one, as each takes the room of its image twice for a while."""
+    """One at a time holds the file: of all loads one, as each takes the room of its image twice for a while.
+
+    Who may open the file, if only to read, could hold it for ever.
+    """
     place.parent.mkdir(parents=True, exist_ok=True)
-    with place.open("w") as lock:
+    lock = os.open(place, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, _OWN_MODE)
+    try:
+        os.fchmod(lock, _OWN_MODE)  # an earlier version let others read it
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(lock)
 
 
 def _folder(file: int | None, uid: int, settings: Settings) -> tuple[int, str]:

@@ -280,6 +280,19 @@ def test_a_pull_ends_with_its_caller(docker: PlayedDocker, settings: Settings) -
     assert not serving.is_alive() and docker.given_up.wait(20)
 
 
+def test_nobody_else_can_hold_up_loads_and_pulls(broker: Path, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "loading").touch(mode=0o644)
+    with pytest.raises(OSError, match="Docker says"), PullServer({}) as server:
+        ask({**PULL, "port": server.port})
+    with pytest.raises(BoxError, match="not a tar archive"):
+        ask({"do": "load", "image": IMAGE}, tmp_path / "images")
+
+    locks = sorted((tmp_path / "run").iterdir())
+    assert [one.name.partition("-")[0] for one in locks] == ["loading", "pulling"]
+    assert [one.stat().st_mode & 0o777 for one in locks] == [0o600, 0o600]
+
+
 def test_two_who_need_an_image_at_once_have_it_pulled_once(docker: PlayedDocker, broker: Path) -> None:
     docker.hangs, docker.says = True, [{"status": "Waiting"}]
     told: list[Mapping[str, Any]] = []
