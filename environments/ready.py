@@ -53,7 +53,7 @@ def read_cached(value: str) -> dict[str, int] | None:
     """The bytes of each part by the digits that a node tells, None where the value is nothing of the kind."""
     try:
         found = json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(found, dict) or not all(type(one) is int for one in found.values()):
         return None

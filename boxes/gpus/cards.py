@@ -103,7 +103,7 @@ def read_told(text: str) -> list[Card] | None:
     """
     try:
         return [_read_card(one) for one in json.loads(text)]
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return None
 
 

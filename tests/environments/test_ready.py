@@ -41,6 +41,6 @@ def test_warm_nodes_are_those_with_all_parts() -> None:
     assert find_warm(MANIFEST, {"n3": HAS_ALL, "n2": HAS_BASE, "n1": HAS_ALL, "n4": {}}) == ["n1", "n3"]
 
 
-@pytest.mark.parametrize("value", ["", "x", "[]", '{"a": "b"}', '{"a": true}', "null"])
+@pytest.mark.parametrize("value", ["", "x", "[]", '{"a": "b"}', '{"a": true}', "null", "[" * 50_000])
 def test_a_value_that_makes_no_sense_counts_for_nothing(value: str) -> None:
     assert read_cached(value) is None
