@@ -328,5 +328,8 @@ def test_an_environment_that_was_made_is_laid_beside_the_runner_and_only_where_i
     with pytest.raises(JobError, match="can run torch@2: on a, it is old: take torch@1, the newest version that runs"):
         order(TaskSpec(["python"], env="torch@2"), ID, None, ["a"], environment=laid, unfit=unfit)
     none = replace(unfit, find_newest=lambda _: "")
-    with pytest.raises(JobError, match="on a, it is old: no version of it can; `nodewise env fit torch@2` tells"):
+    with pytest.raises(
+        JobError,
+        match="on a, it is old: no version of it is known to run on any of them; `nodewise env fit torch@2` tells",
+    ):
         order(TaskSpec(["python"], env="torch@2"), ID, None, ["a"], environment=laid, unfit=none)

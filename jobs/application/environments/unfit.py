@@ -34,7 +34,8 @@ class Unfit:
         fitting = [node for node in nodes if node not in self.reasons]
         if nodes and not fitting:
             newest = self.find_newest(nodes)
-            hint = f"take {newest}, the newest version that runs on one of them" if newest else "no version of it can"
+            known = f"take {newest}, the newest version that runs on one of them"
+            hint = known if newest else "no version of it is known to run on any of them"
             raise JobError(
                 f"none of the nodes that may run it can run {self.env}: on {nodes[0]}, {self.reasons[nodes[0]]}",
                 remedy=f"{hint}; `nodewise env fit {self.env}` tells of each node",
