@@ -31,8 +31,12 @@ def test_the_same_folder_makes_the_same_bytes_whenever_and_whoever_makes_it(tree
     (tree / "word").chmod(0o600)
     (tree / "bin").chmod(0o700)
     squash(tree, tmp_path / "two.sqfs")
+    for path, mode in ((tree, 0o775), (tree / "word", 0o664), (tree / "bin", 0o775)):
+        path.chmod(mode)
+    squash(tree, tmp_path / "three.sqfs")
 
-    assert (tmp_path / "one.sqfs").read_bytes() == (tmp_path / "two.sqfs").read_bytes()
+    one, two, three = ((tmp_path / f"{name}.sqfs").read_bytes() for name in ("one", "two", "three"))
+    assert one == two == three
     listed = subprocess.run(["unsquashfs", "-lls", tmp_path / "one.sqfs"], capture_output=True, text=True, check=True)
     assert "again -> bin/../word" in listed.stdout and "bin/python -> /usr/bin/python3" in listed.stdout
 
