@@ -325,6 +325,9 @@ def test_an_environment_that_was_made_is_laid_beside_the_runner_and_only_where_i
     assert beside(settings.parts, Path("/container")) == {"/opt/env": Path("/container/sha256-ab.sqfs")}
     found = work_folder.environment(settings, Path("/container/work"), "b", 1, shows_machine=True, of_service={})
     assert found["PATH"].startswith("/opt/env/bin:")
+    several = replace(settings, parts={f"/opt/{number}": "/ab.sqfs" for number in range(6)})
+    found = work_folder.environment(several, Path("/container/work"), "b", 1, shows_machine=True, of_service={})
+    assert found["PATH"].startswith("".join(f"/opt/{number}/bin:" for number in reversed(range(6))))
     with pytest.raises(JobError, match="can run torch@2: on a, it is old: take torch@1, the newest version that runs"):
         order(TaskSpec(["python"], env="torch@2"), ID, None, ["a"], environment=laid, unfit=unfit)
     none = replace(unfit, find_newest=lambda _: "")

@@ -81,7 +81,7 @@ def environment(
         of_node = {name: value for name, value in os.environ.items() if name not in OF_THE_RUNNER}
     if settings.has_environment:
         of_node = {**of_node, **_with_environment(folder.parent / ENVIRONMENT, of_node.get("PATH", os.defpath))}
-    for at in settings.parts.keys() - {"/"}:  # a root has its programs where others have theirs
+    for at in (one for one in settings.parts if one != "/"):  # a root has its programs where others have theirs
         of_node = {**of_node, **_with_environment(Path(at), of_node.get("PATH", os.defpath))}
     return {
         **of_node,
