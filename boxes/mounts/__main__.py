@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ from boxes.mounts.mounter import MOST_CONNECTIONS, Mounter
 from boxes.mounts.protocol import reason
 
 _IDLE_SECONDS = 600.0
+_ASKED_SECONDS, _AGAIN_SECONDS = 1.0, 0.02
 
 
 def main() -> None:
@@ -40,14 +42,26 @@ def _serve(folder: Path, idle_seconds: float) -> None:
     folder.mkdir(mode=0o700, exist_ok=True)
     os.close(os.open("/dev/fuse", os.O_RDWR))  # better told now than to everybody who asks
     with place.open_own(folder) as own, (own / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not _take(lock.fileno()):
             sys.exit(f"nodewise-mounts cannot serve {folder}: another one does already")
         apart = Apart(folder)
         with _listener(place.socket_in(own)) as listener:
             print(f"nodewise-mounts serves {folder}", file=sys.stderr, flush=True)
             Mounter(listener, apart, idle_seconds).run()
+
+
+def _take(lock: int) -> bool:
+    """Take the lock of the folder; false when another one keeps it. Who asks whether one serves has it for a moment."""
+    deadline = time.monotonic() + _ASKED_SECONDS
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_AGAIN_SECONDS)
+        else:
+            return True
 
 
 @contextmanager

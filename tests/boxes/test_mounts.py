@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import random
@@ -9,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -399,6 +401,16 @@ def test_a_mounter_that_does_not_answer_is_not_waited_for(mounter: Mounter, part
     done = run(part, "cat /opt/env/word")
 
     assert done.stdout == "found\n" and "has not answered within 5 s" in done.stderr
+
+
+def test_one_that_is_asked_whether_it_serves_as_it_begins_serves(mounter: Mounter) -> None:
+    mounter.kill()
+    with (mounter.folder / "lock").open() as asked:
+        fcntl.flock(asked, fcntl.LOCK_SH)
+        threading.Timer(0.5, lambda: fcntl.flock(asked, fcntl.LOCK_UN)).start()
+        mounter.start()
+
+        assert mounter.process.poll() is None and mounter.answers(), mounter.said()
 
 
 def test_a_mounter_that_does_not_end_reading_is_not_waited_for(
