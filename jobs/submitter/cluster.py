@@ -108,9 +108,9 @@ class TaskCluster:
             return asked
         try:
             ready = {node: one.seconds for node, one in find_all_ready(self._client, laid.manifest, nodes).items()}
-        except (JobError, InfoError):  # it runs anywhere
+            sight = self.look()
+        except (HadoopError, JobError, InfoError):  # it runs anywhere
             return asked
-        sight = self.look()
         ranking = sight.order_of(program)
         prefers = find_soonest(_consider(asked.master, sight, ranking, ready), ranking)
         return preferring(asked, () if asked.master.hosts else prefers, ready)

@@ -5,16 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from environments.manifest import Manifest, Part
+from hadoop.errors import HadoopError
 from hadoop.rest.resourcemanager import NodeOrder, NodeRoom, parse_order
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotFound
 from infosvc.wire.fields import answer_of
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import TaskDecision, TaskNews, TaskState
+from jobs.application.environments.laid import Laid
+from jobs.application.submit import InfoAccess, Order, Submitter
+from jobs.submitter import cluster
+from jobs.submitter.cluster import TaskCluster
 from jobs.submitter.placing import Seat, Sight, consider, decide
 from jobs.submitter.soonest import find_soonest
 from tests.jobs.conftest import TOKEN
@@ -127,6 +135,23 @@ def test_an_order_is_read_as_the_plug_in_tells_it() -> None:
     assert parse_order(bean) == order
     assert parse_order({**bean, "StockOrder": True, "First": []}) == NodeOrder("program.resnet", None, ())
     assert parse_order({**bean, "SnapshotAgeMillis": -1}).age_seconds is None
+
+
+def test_a_task_goes_anywhere_while_yarn_tells_nothing_of_its_nodes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setting = "<name>yarn.resourcemanager.webapp.address</name><value>127.0.0.1:1</value>"
+    (tmp_path / "yarn-site.xml").write_text(f"<configuration><property>{setting}</property></configuration>")
+    (tmp_path / "core-site.xml").write_text("<configuration/>")
+    submitter = cast("Submitter", SimpleNamespace(conf_dir=tmp_path, user="me"))
+    made = TaskCluster(submitter, InfoAccess(), InfoClient("http://127.0.0.1:1", retries=0))
+    monkeypatch.setattr(cluster, "find_all_ready", lambda *_: {})
+    laid = Laid(manifest=Manifest("torch", "1", "3.11", [Part("/opt/env", "a" * 64, 1)]))
+    asked = Order("task", "train", {})
+
+    with pytest.raises(HadoopError):
+        made.look()
+    assert made._preferring(asked, laid, ["a", "b"], None) is asked
 
 
 @pytest.fixture
