@@ -59,8 +59,6 @@ def unpack(archive: Path, folder: Path) -> dict[str, str]:
             return variables
     except _UNREADABLE as error:
         raise EnvError(f"{archive} cannot be read as an image ({error})", remedy="save it again") from error
-    except OSError as error:
-        raise EnvError(f"{archive} cannot be unpacked ({error})", remedy="TMPDIR names a folder with room") from error
 
 
 def _describe(tar: tarfile.TarFile, where: str) -> tuple[list[tuple[str, str]], dict[str, str]]:

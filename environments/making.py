@@ -8,10 +8,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol
 
+from environments.errors import EnvError
 from environments.manifest import Manifest, Package, Part, Requires
 from environments.squash import squash
 from environments.store import PART, Store
 
+ROOM = "it needs room in the temporary folder, which TMPDIR names"
 Say = Callable[[str], None]
 
 
@@ -71,8 +73,11 @@ def make(store: Store, asked: Asked, say: Say) -> Made:
     if known := store.find_asked(asked.name, digest):
         store.point(known)
         return Made(known, is_new=False)
-    with TemporaryDirectory(prefix="nodewise-env-") as folder:
-        manifest = _make(store, asked, Path(folder), say)
+    try:
+        with TemporaryDirectory(prefix="nodewise-env-") as folder:
+            manifest = _make(store, asked, Path(folder), say)
+    except OSError as error:
+        raise EnvError(f"{asked.name}@{asked.version} cannot be made here ({error})", remedy=ROOM) from error
     store.add(manifest, digest)
     return Made(manifest, is_new=True)
 

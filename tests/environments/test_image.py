@@ -111,11 +111,6 @@ def test_a_damaged_layer_is_told(tmp_path: Path, is_oci: bool) -> None:
         unpack(tmp_path / "image.tar", tmp_path / "tree")
 
 
-def test_what_this_machine_cannot_hold_is_told(tmp_path: Path) -> None:
-    with pytest.raises(EnvError, match=r"cannot be unpacked .*File name too long"):
-        unpack(save(tmp_path, [file("w" * 300, "x")]), tmp_path / "tree")
-
-
 def test_an_image_of_another_architecture_is_refused(tmp_path: Path) -> None:
     own = ARCHITECTURES.get(platform.machine(), platform.machine())
     unpack(save(tmp_path, [file("word")], architecture=own), tmp_path / "one")
@@ -144,6 +139,13 @@ class Kept(Store):
 
     def add(self, manifest: Manifest, asked: str) -> None:
         self.added[f"{manifest.name} {asked}"] = manifest
+
+
+def test_what_this_machine_cannot_hold_is_told(tmp_path: Path) -> None:
+    image = save(tmp_path, [file("w" * 300, "x")])
+
+    with pytest.raises(EnvError, match=r"^tools@1 cannot be made here .*File name too long.*: it needs room in"):
+        make(Kept(tmp_path), AskedImage("tools", "1", image), lambda _: None)
 
 
 def test_an_image_makes_one_part_at_the_root_once(tmp_path: Path) -> None:

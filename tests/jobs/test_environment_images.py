@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from pathlib import Path
 from typing import cast
 
@@ -83,6 +84,17 @@ def test_an_image_of_a_root_has_the_variables_of_the_environment(hdfs: FileSyste
     found = settings_of(hdfs, environment_image.add(hdfs, "words").image.id)
 
     assert cast("dict[str, object]", found["config"])["Env"] == ["MARK=two", "PATH=/opt/bin"]
+
+
+def test_a_machine_without_room_for_a_layer_says_so(hdfs: FileSystem, tree: Path) -> None:
+    keep_environment(hdfs, tree.parent, {"/": tree})
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        with pytest.raises(JobError, match=r"^the layer of / cannot be made here .*File too large"):
+            environment_image.add(hdfs, "words")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_a_task_in_a_box_of_docker_gets_the_image_and_nothing_else_of_its_environment(

@@ -17,6 +17,7 @@ from boxes.broker.manifest import digest_of, layers_of
 from environments.errors import EnvError
 from environments.image import ARCHITECTURES
 from environments.layer import write_layer
+from environments.making import ROOM
 from environments.manifest import Manifest, Part
 from environments.reference import Reference
 from environments.store import PART, Store
@@ -99,6 +100,8 @@ def _put(store: Store, blobs: LayerBlobs, part: Part) -> tuple[str, int, bool]:
             write_layer(file, part.at, layer)
         except EnvError as error:
             raise JobError(error.message, error.remedy) from error
+        except OSError as error:
+            raise JobError(f"the layer of {part.at} cannot be made here ({error})", remedy=ROOM) from error
         with layer.open("rb") as content:
             digest = f"sha256:{hashlib.file_digest(content, 'sha256').hexdigest()}"
             is_new = not blobs.has_layer(digest)
