@@ -11,7 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -168,6 +168,19 @@ def test_connections_are_bounded_in_number_and_in_time(hdfs: FileSystem, monkeyp
             except (ConnectionError, http.client.HTTPException):
                 time.sleep(0.05)
         pytest.fail("nobody is answered any more")
+
+
+def test_those_who_ask_for_nothing_take_no_place_from_docker(server: PullServer) -> None:
+    with ExitStack() as stack:
+        pulling = stack.enter_context(closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)))
+        pulling.request("GET", f"/v2/{NAME}/manifests/{digest(MANIFEST)}")
+        assert pulling.getresponse().read() == MANIFEST
+        for _ in range(2 * pull_server.MOST_CONNECTIONS):
+            stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+
+        pulling.request("GET", blob(LAYERS[0]))
+        assert pulling.getresponse().read() == LAYERS[0], "who has named a repository is hung up on for nobody"
+        assert ask(server, blob(LAYERS[1]))[2] == LAYERS[1]
 
 
 @pytest.mark.parametrize("is_cut", [True, False])

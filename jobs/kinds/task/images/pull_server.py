@@ -27,6 +27,8 @@ PATIENCE_SECONDS = 60.0
 """How long a request may take to come, and an answer may stop."""
 MOST_CONNECTIONS = 32
 """Docker asks for three layers at a time, unless its operator has it ask for more."""
+MOST_STRANGERS = 16
+"""Connections of those who have named no repository yet: others of this machine take no more places from Docker."""
 POLL_SECONDS = 0.05
 _HANDSHAKE = b"\x16"
 """How TLS begins, which Docker tries first."""
@@ -82,7 +84,7 @@ class PullServer:
 
 class _Server(Server):
     def __init__(self, owner: PullServer, port: int) -> None:
-        super().__init__(("127.0.0.1", port), _Handler, PATIENCE_SECONDS, MOST_CONNECTIONS)
+        super().__init__(("127.0.0.1", port), _Handler, PATIENCE_SECONDS, MOST_CONNECTIONS, None, MOST_STRANGERS)
         self.owner = owner
 
 
@@ -110,6 +112,8 @@ class _Handler(Handler):
             return
         call = _CALL.fullmatch(path)
         image = self._owner.images.get(call["name"]) if call else None
+        if image:
+            self.server.trust(self.connection)
         if call is None or image is None:
             self._deny(HTTPStatus.NOT_FOUND, "NAME_UNKNOWN", "there is no such repository")
         elif call["what"] == "manifests":
