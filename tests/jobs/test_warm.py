@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -13,11 +14,15 @@ from infosvc.wire.client import InfoClient
 from jobs.application.coordinator import Attempt, Container, End, Knowledge, Seat, Then
 from jobs.application.environments.cached import find_way
 from jobs.application.exits import Exit
+from jobs.application.job_spec import JobOptions
 from jobs.application.journal import Record
+from jobs.application.submit import InfoAccess, Submitter
 from jobs.errors import JobError
 from jobs.kinds.warm.coordinator import Warm
-from jobs.kinds.warm.request import choose
+from jobs.kinds.warm.request import choose, order
 from locality.cost import AccessCost, Rate
+from tests.jobs.kept_environments import keep_environment
+from tests.jobs.kept_images import played_hdfs
 from tests.jobs.stored import SPEC
 
 AWAY = InfoClient("http://127.0.0.1:1", retries=0)
@@ -72,6 +77,18 @@ def test_nodes_are_all_that_are_able_or_those_that_are_named() -> None:
     assert choose(["n2", "n2"], ["n1", "n2"], "torch@1") == ["n2"]
     with pytest.raises(JobError, match="n3 cannot have torch@1"):
         choose(["n1", "n3"], ["n1", "n2"], "torch@1")
+
+
+def test_a_job_says_which_version_a_name_has_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hdfs = played_hdfs(tmp_path / "hdfs", monkeypatch)
+    (tmp_path / "tree").mkdir()
+    keep_environment(hdfs, tmp_path, {"/opt/env": tmp_path / "tree"}, version="7")
+    submitter = cast("Submitter", SimpleNamespace(filesystem=hdfs, check=lambda _: ["n1"]))
+
+    made = order(submitter, "words", [], JobOptions(), InfoAccess())
+
+    assert (made.name, made.env, made.settings["environment"]) == ("nodewise env warm words@7", "words@7", "words@7")
+    assert made.settings["nodes"] == ["n1"]
 
 
 def test_a_node_fetches_at_the_median_rate_from_the_others() -> None:

@@ -20,19 +20,18 @@ def order(
     JobError when there is no such environment, or a node takes no work or cannot run it.
     """
     found = laid.find_made(submitter.filesystem, environment)
+    called = f"{found.manifest.name}@{found.manifest.version}" if found.manifest else environment
     asked = Order(
         kind="warm",
-        name=f"nodewise env warm {environment}",
+        name=f"nodewise env warm {called}",
         settings={},
         options=options,
         access=access,
         needs_service=False,
-        env=environment,
+        env=called,
         requires=found.requires,
     )
-    settings = WarmSettings(
-        environment=environment, nodes=choose(nodes, submitter.check(asked), environment), parts=found.parts
-    )
+    settings = WarmSettings(environment=called, nodes=choose(nodes, submitter.check(asked), called), parts=found.parts)
     return replace(asked, settings=asdict(settings))
 
 
