@@ -6,13 +6,14 @@ import json
 import random
 import tarfile
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from boxes.box import BoxError
 from boxes.broker.images import checked, image_of
 from hadoop.client.filesystem import FileSystem
+from hadoop.errors import HadoopError
 from jobs.errors import JobError
 from jobs.kinds.task import image_store
 from jobs.kinds.task.images.layer_blobs import Damaged, LayerBlobs
@@ -159,6 +160,23 @@ def test_a_layout_of_another_form_is_refused(index: object, sentence: str, hdfs:
     with pytest.raises(JobError) as refused:
         image_store.add(hdfs, source, "laid")
     assert refused.value.message == f"{source} cannot be added: {sentence}"
+
+
+def test_an_image_that_is_half_added_is_not_listed(
+    hdfs: FileSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = hdfs.write
+
+    def fail_at_manifest(name: str, *rest: Any, **more: Any) -> None:
+        if name.endswith(".manifest"):
+            raise HadoopError("HDFS is gone")
+        write(name, *rest, **more)
+
+    monkeypatch.setattr(hdfs, "write", fail_at_manifest)
+    with pytest.raises(HadoopError):
+        add(hdfs, tmp_path / "a.tar", ONE)
+
+    assert image_store.kept_images(hdfs) == []
 
 
 def test_an_index_that_leads_to_itself_is_refused(hdfs: FileSystem, tmp_path: Path) -> None:
