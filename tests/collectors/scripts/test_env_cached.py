@@ -65,6 +65,21 @@ def test_of_several_nodemanagers_on_a_machine_it_takes_that_of_its_node(
         assert json.loads(run.stdout) == {str(number) * 16: 1}
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file to another user")
+def test_what_another_user_says_on_a_command_line_counts_for_nothing(
+    collect: Collect, tools: dict[str, str], tmp_path: Path, tree: Tree
+) -> None:
+    folder = tree(tmp_path / "local", {f"filecache/1/sha256-{TORCH}.sqfs": "1"})
+    tree(tmp_path / "conf", {"yarn-site.xml": site(str(folder))})
+    words = ["java", "-Dnodewise.daemon=nodemanager@n1", "-cp", f"{tmp_path}/conf", "Main", ""]
+    proc = tree(tmp_path / "proc", {"1/cmdline": "\0".join(words)})
+    asked = {"proc": proc, "NODE_NAME": "n1", "YARN_SITE": str(tmp_path / "none"), **tools}
+
+    assert json.loads(collect("env_cached", **asked).stdout) == {TORCH[:16]: 1}
+    os.chown(proc / "1" / "cmdline", 1, 1)
+    assert collect("env_cached", **asked).is_no_data
+
+
 def test_the_largest_thousand_are_told(collect: Collect, tools: dict[str, str], tmp_path: Path, tree: Tree) -> None:
     local = tree(tmp_path, {f"filecache/{i}/sha256-{i:016x}{'0' * 48}.sqfs": "x" * (i + 1) for i in range(1002)})
     run = collect("env_cached", str(local), **tools)
