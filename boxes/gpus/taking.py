@@ -128,13 +128,13 @@ class _Taking:
         return None, self._text(len(mine), reasons)
 
     def _try(self, card: Card, users: Sequence[int]) -> tuple[int | None, str]:
-        """The lock of a card that nobody uses, else why there is none. Who uses it without a lock is no task."""
+        """The lock of a card that nobody uses, else why there is none. No task or job uses one without a lock."""
         handle = self._locks.try_to_lock(f"{TURN}.{card.uuid}")
         if handle is None:
-            return None, f"a task has GPU {card.index}"
+            return None, f"a task or job has GPU {card.index}"
         if users:
             os.close(handle)
-            return None, f"process {users[0]}, which is not a task's, uses GPU {card.index}"
+            return None, f"process {users[0]}, which is not of a task or job, uses GPU {card.index}"
         return handle, ""
 
     def _text(self, free: int, reasons: list[str]) -> str:

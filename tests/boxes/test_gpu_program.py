@@ -47,7 +47,7 @@ def assert_held(*numbers: int) -> None:
     """Of two cards these are held, and no other."""
     with pytest.raises(BoxError) as refused, take_cards(Wanted(2), seconds=0):
         pass
-    assert [number for number in (0, 1) if f"a task has GPU {number}" in str(refused.value)] == list(numbers)
+    assert [number for number in (0, 1) if f"a task or job has GPU {number}" in str(refused.value)] == list(numbers)
 
 
 def assert_free() -> None:

@@ -93,7 +93,9 @@ def test_the_cards_with_most_free_memory_are_taken_first_and_the_program_sees_th
         assert mine.text == "1 (Tesla T4), 2 (Tesla T4)"
         assert [card.index for card in other.cards] == [3]
         said = refusal(Wanted(2))
-        assert said.startswith("its GPUs were not free within 0 s: 1 of 2 is free, a task has GPU 3, a task has GPU 1")
+        assert said.startswith(
+            "its GPUs were not free within 0 s: 1 of 2 is free, a task or job has GPU 3, a task or job has GPU 1"
+        )
     with take_cards(Wanted(4)) as mine:
         assert len(mine.cards) == 4, "all were given back, what was held in vain, too"
 
@@ -119,10 +121,10 @@ def test_what_strangers_use_is_not_given_until_they_have_ended(gpus: PlayedGpus)
 
     with take_cards(Wanted(2), pause, said.append) as mine:
         assert len(mine.cards) == 2
-    assert said == ["waiting for GPUs: 1 of 2 is free, process 4711, which is not a task's, uses GPU 0"]
+    assert said == ["waiting for GPUs: 1 of 2 is free, process 4711, which is not of a task or job, uses GPU 0"]
     gpus.use({0: [1], 1: [2]})
     refused = refusal(Wanted(1))
-    assert "within 0 s: none of 1 is free, process 1, which is not a task's, uses GPU 0, process 2" in refused
+    assert "within 0 s: none of 1 is free, process 1, which is not of a task or job, uses GPU 0, process 2" in refused
 
 
 def test_who_gives_up_waiting_holds_nothing(gpus: PlayedGpus) -> None:
@@ -144,7 +146,7 @@ def test_a_holder_that_is_killed_frees_its_card_though_its_child_goes_on(gpus: P
         assert holder.stdout
         child = int(holder.stdout.readline())
         try:
-            assert "none of 1 is free, a task has GPU 0" in refusal(Wanted(1))
+            assert "none of 1 is free, a task or job has GPU 0" in refusal(Wanted(1))
             holder.kill()
             holder.wait()
             os.kill(child, 0)

@@ -129,7 +129,8 @@ def test_what_yarn_counts_is_not_given_twice_and_strangers_are_waited_for(
     until(lambda: sorted(platform.user.task(one.task_id).state for one in order) == ["queued", "running", "starting"])
     found = {platform.user.task(one.task_id).state: platform.user.task(one.task_id) for one in order}
     until(lambda: platform.log(found[TaskState.RUNNING].task_id) == f"{uuid(0)} {uuid(0)}\n")
-    said = "waiting for GPUs: none of 1 is free, process 4711, which is not a task's, uses GPU 1, a task has GPU 0"
+    others = "process 4711, which is not of a task or job, uses GPU 1, a task or job has GPU 0"
+    said = f"waiting for GPUs: none of 1 is free, {others}"
     until(lambda: platform.user.task(found[TaskState.STARTING].task_id).reason == said)
     gpus.use({})
     wait_for(platform, found[TaskState.STARTING], TaskState.RUNNING)
@@ -195,7 +196,10 @@ def test_a_member_that_trains_has_a_card_for_itself_while_it_runs(
     manager = ResourceManager(cluster.rm_http, cluster.user, PATIENT)
     assert {room.node_name: room.free["yarn.io/gpu"] for room in manager.rooms()} == {has: 1, lacks: 0}
     locks = os.environ.get(VARIABLE, FOLDER)
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(BoxError, match="1 of 2 is free, a task has GPU 1"):
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        pytest.raises(BoxError, match="1 of 2 is free, a task or job has GPU 1"),
+    ):
         patch.setenv("NVIDIA_SMI", str(gpus.tool))
         patch.setenv(VARIABLE, str(locks))
         with take_cards(Wanted(2), seconds=0):
