@@ -59,7 +59,8 @@ def find(names: Sequence[str], folders: Sequence[str] = FOLDERS) -> Edits:
 
 def list_names(folders: Sequence[str] = FOLDERS) -> set[str]:
     """All devices that files describe which can be used, by their names; none of a folder that cannot be read."""
-    return set(_read_all([one for one in folders if os.access(one, os.R_OK | os.X_OK)]).devices)
+    known = _read_all([one for one in folders if os.access(one, os.R_OK | os.X_OK)])
+    return known.devices.keys() - known.twice.keys()
 
 
 def is_name(text: str) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from boxes.cdi.edits import DeviceNode, Edits, Mount
-from boxes.cdi.finding import find
+from boxes.cdi.finding import find, list_names
 from boxes.cdi.libraries import soname
 from boxes.cdi.place import CdiError
 
@@ -98,6 +98,7 @@ def test_a_later_folder_counts_and_two_files_of_one_are_refused(folder: Path, wr
     write({"0": {}}, "other.json")
     assert find([f"{KIND}=0"], folders).environment == {"A": "second"}
     assert "the device vendor.example/card=0 stands in " in refusal(folder)
+    assert "vendor.example/card=0" not in list_names([str(folder)]), "nobody gets it who does not name it"
     write({"5": {}}, "other.json", kind="Bad kind")
     assert find([f"{KIND}=1"], folders).environment == {"A": "one"}, "a bad file is in nobody's way"
 
