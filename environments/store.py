@@ -95,15 +95,15 @@ class Store:
         for missing in (path for path in self._blobs(manifest) if not self._filesystem.exists(path)):
             raise EnvError(f"{missing} is not in HDFS", remedy="make the environment again")
         self._filesystem.make_folder(folder, mode=0o755)
-        self._filesystem.write(self._path(manifest.name, manifest.digest), manifest.to_bytes())
-        self._filesystem.write(f"{folder}/{asked}{_ASKED}", manifest.digest.encode())
+        self._filesystem.exchange(self._path(manifest.name, manifest.digest), manifest.to_bytes())
+        self._filesystem.exchange(f"{folder}/{asked}{_ASKED}", manifest.digest.encode())
         self.point(manifest)
 
     def point(self, manifest: Manifest) -> None:
         """Let its version mean this manifest from now on, which is there."""
         if self.versions(manifest.name).get(manifest.version) != manifest.digest:
             pointer = f"{self._folder}/manifests/{manifest.name}/{manifest.version}{_SUFFIX}"
-            self._filesystem.write(pointer, manifest.digest.encode())
+            self._filesystem.exchange(pointer, manifest.digest.encode())
 
     def find(self, reference: Reference) -> Manifest:
         """What it means now; EnvError when there is no such name or version."""

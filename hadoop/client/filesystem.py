@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import jpype
 
 from hadoop.client.jvm import configuration, java, java_errors
+from hadoop.errors import HadoopError
 
 REMEDY = "is HDFS up? `nodewise cluster status` tells"
 PIECE_BYTES = 1 << 20
@@ -83,6 +85,17 @@ class FileSystem:
                 _write(stream, content)
             finally:
                 stream.close()
+
+    def exchange(self, name: str, content: bytes) -> None:
+        """Write a whole file in one step: whoever reads it meanwhile has an older one, or all of this one."""
+        draft = f"{name}.{secrets.token_hex(4)}"
+        try:
+            self.write(draft, content)
+            self.rename(draft, name, overwrite=True)
+        except BaseException:
+            with suppress(HadoopError):
+                self.delete(draft)
+            raise
 
     @contextmanager
     def open_writer(

@@ -49,9 +49,12 @@ class Folder:
     def make_folder(self, name: str, mode: int = 0o700) -> None:
         self.path(name).mkdir(parents=True, exist_ok=True)
 
-    def write(self, name: str, content: bytes) -> None:
+    def write(self, name: str, content: bytes, mode: int = 0o644) -> None:
         self.path(name).parent.mkdir(parents=True, exist_ok=True)
         self.path(name).write_bytes(content)
+
+    def exchange(self, name: str, content: bytes) -> None:
+        FileSystem.exchange(cast("FileSystem", self), name, content)
 
     def read(self, name: str) -> bytes:
         return self.path(name).read_bytes()
@@ -65,8 +68,8 @@ class Folder:
     def download(self, name: str, local: Path) -> None:
         shutil.copyfile(self.path(name), local)
 
-    def rename(self, source: str, target: str) -> None:
-        if self.path(target).exists():
+    def rename(self, source: str, target: str, overwrite: bool = False) -> None:
+        if self.path(target).exists() and not overwrite:
             raise HadoopError(f"{target} exists")
         self.path(source).rename(self.path(target))
 

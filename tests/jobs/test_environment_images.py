@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import resource
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from environments.manifest import Manifest, Requires
+from environments.reference import Reference
+from environments.store import Store
 from hadoop.client.filesystem import FileSystem
 from infosvc.wire.task_spec import TaskSpec
 from jobs.application.environments.laid import Laid
@@ -114,6 +116,25 @@ def test_a_task_in_a_box_of_docker_gets_the_image_and_nothing_else_of_its_enviro
         order(spec, "task_0", None, ["a"], image_nodes={"b"}, environment=laid)
     with pytest.raises(JobError, match="leave --env or --image out"):
         order(TaskSpec(["python"], env="words@1", image=image), "task_0", None, ["a"])
+
+
+def test_who_looks_while_a_version_is_made_anew_finds_it_whole(
+    hdfs: FileSystem, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, found, write = keep(hdfs, tree), [], hdfs.write
+
+    def look_meanwhile(name: str, content: bytes, *rest: Any) -> None:
+        write(name, b"", *rest)  # HDFS shows a file from its first byte on, and so before it
+        found.append(Store(hdfs).find(Reference("words")).digest)
+        write(name, content, *rest)
+
+    monkeypatch.setattr(hdfs, "write", look_meanwhile)
+    (tree / "words.py").write_text("words = 2\n")
+    second = keep(hdfs, tree)
+
+    assert len(found) == 3 and set(found) == {first.digest}
+    assert Store(hdfs).find(Reference("words")).digest == second.digest
+    assert not [one.name for one in hdfs.entries("/nodewise/env/manifests/words") if one.name.count(".") > 1]
 
 
 def test_an_image_is_of_what_its_environment_meant_when_it_was_made(hdfs: FileSystem, tree: Path) -> None:

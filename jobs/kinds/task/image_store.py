@@ -146,8 +146,8 @@ def keep(filesystem: FileSystem, kept: KeptImage, configuration: bytes, sizes: S
     blobs.put_configuration(kept.id, configuration)
     if not all(map(blobs.has_layer, layers_of(configuration))):
         raise JobError("somebody has removed an image with the same layers meanwhile", remedy="add it again")
-    filesystem.write(_manifest(folder, kept.id), manifest_of(configuration, sizes))  # what is listed can be served
-    filesystem.write(_about(folder, kept.id), json.dumps(asdict(kept)).encode())
+    filesystem.exchange(_manifest(folder, kept.id), manifest_of(configuration, sizes))  # what is listed can be served
+    filesystem.exchange(_about(folder, kept.id), json.dumps(asdict(kept)).encode())
     filesystem.delete(_archive(folder, kept.id))
     return kept
 
