@@ -68,11 +68,16 @@ def _lay(content: Path, tree: Path) -> None:
                 path.rename(place)
             continue
         path.chmod(path.stat().st_mode | _OWNERS)
-        if not place.is_dir() or not Path(os.path.realpath(place)).is_relative_to(os.path.realpath(tree)):
+        if not place.is_dir() or _leads_out(place, tree):
             place.unlink(missing_ok=True)
             place.mkdir()
         if not place.is_symlink():
             place.chmod(path.stat().st_mode)
+
+
+def _leads_out(place: Path, tree: Path) -> bool:
+    """Whether something that is made there is not in the tree, but among this machine's files."""
+    return not Path(os.path.realpath(place)).is_relative_to(os.path.realpath(tree))
 
 
 def _take_rights(tree: Path) -> None:
@@ -86,6 +91,8 @@ def _merge(tree: Path) -> None:
     """What a system with these links has already, as Debian 13 has them of a package, stays."""
     for name in _MERGED:
         below = tree / "usr" / name
+        if _leads_out(below, tree):
+            raise EnvError(f"/usr/{name} of these packages is a link out of their folder", remedy="ask for others")
         below.mkdir(parents=True, exist_ok=True)
         if (tree / name).is_symlink():
             continue
@@ -111,8 +118,7 @@ def _link(tree: Path, alternatives: Sequence[_Alternative]) -> None:
     """The one of the highest priority of those that are there; what a package has itself stays."""
     for _, link, to in sorted(alternatives, key=lambda one: (-one.priority, one)):
         place = tree / link.removeprefix("/")
-        leads_out = not place.parent.resolve().is_relative_to(tree.resolve())
-        if leads_out or _is_there(tree, link) or not _is_there(tree, to):
+        if _leads_out(place.parent, tree) or _is_there(tree, link) or not _is_there(tree, to):
             continue
         place.parent.mkdir(parents=True, exist_ok=True)
         place.symlink_to(to)
@@ -125,12 +131,12 @@ def _is_there(tree: Path, at: str) -> bool:
 
 def _compile(tree: Path) -> str:
     """Where this machine has the same Python, else modules are compiled whenever a program starts."""
-    names = (path.name.removeprefix("python") for path in (tree / "usr/lib").glob("python3.*") if path.is_dir())
-    found = sorted(names, key=version_key)
+    names = (path.name for path in (tree / "usr/lib").glob("python3.*") if path.is_dir())
+    found = sorted((name.removeprefix("python") for name in names), key=version_key)
     if not found:
         return ""
     if (python := shutil.which(f"python{found[-1]}", path="/usr/bin")) is not None:
         for name in ("python3", f"python{found[-1]}"):
-            if (tree / "usr/lib" / name).is_dir():
+            if (tree / "usr/lib" / name).is_dir() and not _leads_out(tree / "usr/lib" / name, tree):
                 compile_all(tree / "usr/lib" / name, f"/usr/lib/{name}", python)
     return found[-1]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -109,6 +111,23 @@ def _leave_folders_out(tree: Path, package: Path) -> None:
     members = ["debian-binary", "control.tar.gz", "data.tar.gz"]
     package.unlink()
     subprocess.run(["ar", "rc", package, *members], cwd=tree, check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("link", ["usr", "usr/bin", "usr/lib/python3", "usr/lib/python3.11"])
+def test_nothing_is_made_in_a_folder_of_this_machine(tmp_path: Path, link: str) -> None:
+    outside = tmp_path / "outside"
+    (outside / "lib").mkdir(parents=True)
+    (outside / "word.py").write_text("A = 1\n")
+    package = build(tmp_path, "one", {"bin/tool": ("x", 0o755), "srv/usr/lib/python3.11/word.py": ("A = 1\n", 0o644)})
+    shutil.move(tmp_path / "one/srv/usr", tmp_path / "one/usr")
+    shutil.rmtree(tmp_path / "one" / link, ignore_errors=True)
+    (tmp_path / "one" / link).symlink_to(outside)
+    subprocess.run(["dpkg-deb", "--build", tmp_path / "one", package], capture_output=True, check=True)
+
+    with suppress(EnvError):
+        unpack([package], tmp_path / "tree")
+
+    assert sorted(str(one.relative_to(outside)) for one in outside.rglob("*")) == ["lib", "word.py"]
 
 
 def test_links_into_usr_that_a_package_has_itself_stay(tmp_path: Path) -> None:
