@@ -6,9 +6,10 @@ import heapq
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 from operator import attrgetter
 
-from locality.types import Block, Part, Plan, PlanError
+from locality.types import NO_STARTS, Block, Part, Plan, PlanError
 
 
 def check_blocks(blocks: Sequence[Block]) -> None:
@@ -68,48 +69,82 @@ def stored_distribution(blocks: Sequence[Block], nodes: Iterable[str]) -> dict[s
     return parts
 
 
-def whole_targets(items: int, capability: Mapping[str, float]) -> dict[str, int]:
-    """Share out `items` by L_i^o = C_i / sum(C) * sum(L) in whole items that add up to `items`.
+def earliest_end(items: int, capability: Mapping[str, float], starts: Mapping[str, float] = NO_STARTS) -> Fraction:
+    """The moment at which `items` items can be done at the earliest, if they could be cut into fractions.
+
+    The least T with sum(C_i * max(0, T - s_i)) = sum(L), where node i begins at s_i: sum(L) / sum(C) if all begin at 0.
+    A capability must be above 0; PlanError names a start that is not a finite number of 0 or more.
+    """
+    for node, start in starts.items():
+        if not math.isfinite(start) or start < 0:
+            raise PlanError(f"node {node} begins at {start}: it must be a finite number of 0 or more")
+    if not items:
+        return Fraction(0)
+    able = sorted((Fraction(starts.get(node, 0)), Fraction(value)) for node, value in capability.items() if value)
+    speed = given_up = Fraction(0)
+    for start, value in able:
+        if speed and items + given_up <= start * speed:
+            break
+        speed += value
+        given_up += value * start
+    return (items + given_up) / speed
+
+
+def fair_shares(
+    items: int, capability: Mapping[str, float], starts: Mapping[str, float] = NO_STARTS
+) -> dict[str, Fraction]:
+    """What each node can do until the earliest end, in fractions of items that add up to `items`.
+
+    L_i^o = C_i * max(0, T - s_i), with T as of `earliest_end`: C_i / sum(C) * sum(L) if all begin at once.
+    """
+    end = earliest_end(items, capability, starts)
+    return {
+        node: Fraction(value) * max(Fraction(0), end - Fraction(starts.get(node, 0)))
+        for node, value in capability.items()
+    }
+
+
+def whole_targets(
+    items: int, capability: Mapping[str, float], starts: Mapping[str, float] = NO_STARTS
+) -> dict[str, int]:
+    """Share out `items` by `fair_shares` in whole items that add up to `items`.
 
     Every node gets its share rounded down; the items left over go to the largest remainders, among equal
-    ones to the first node by name. A capability of 0 gets nothing. Source: paper, Algorithm 1, step 4.
+    ones to the first node by name. A capability of 0 gets nothing. Source: paper, Algorithm 1, step 4, in which all
+    nodes begin at once.
     """
-    exact = whole_numbers(capability)
-    total = sum(exact.values())
-    targets, remainders = {}, {}
-    for node, value in exact.items():
-        targets[node], remainders[node] = divmod(value * items, total)
+    exact = fair_shares(items, capability, starts)
+    targets = {node: math.floor(share) for node, share in exact.items()}
     left_over = items - sum(targets.values())
-    for node in sorted(remainders, key=lambda node: (-remainders[node], node))[:left_over]:
+    for node in sorted(exact, key=lambda node: (targets[node] - exact[node], node))[:left_over]:
         targets[node] += 1
     return targets
 
 
-def quickest_shares(items: int, capability: Mapping[str, float]) -> dict[str, int]:
-    """Share out `items` in whole items so that max(L_i / C_i) is the least: no division of whole ones ends earlier.
+def quickest_shares(
+    items: int, capability: Mapping[str, float], starts: Mapping[str, float] = NO_STARTS
+) -> dict[str, int]:
+    """Share out `items` in whole items so that max(s_i + L_i / C_i) is the least: no whole division ends earlier.
 
     Every node gets its exact share rounded down; each item left over goes where it would be finished first, among
     equal ones to the first node by name. Largest remainders, as in `whole_targets`, may give a slow node one more
     item than it has time for. A capability of 0 gets nothing.
     """
-    exact = whole_numbers(capability)
-    total, most = sum(exact.values()), max(exact.values())
-    counts = {node: value * items // total for node, value in exact.items()}
-    speeds = {node: value / most for node, value in exact.items() if value / most}
-    finished = [((counts[node] + 1) / speed, node) for node, speed in speeds.items()]
+    counts = {node: math.floor(share) for node, share in fair_shares(items, capability, starts).items()}
+    finished = [
+        (ends(counts[node] + 1, value, starts.get(node, 0)), node) for node, value in capability.items() if value
+    ]
     heapq.heapify(finished)
     for _ in range(items - sum(counts.values())):
         _, node = finished[0]
         counts[node] += 1
-        heapq.heapreplace(finished, ((counts[node] + 1) / speeds[node], node))
+        heapq.heapreplace(finished, (ends(counts[node] + 1, capability[node], starts.get(node, 0)), node))
     return counts
 
 
-def whole_numbers(capability: Mapping[str, float]) -> dict[str, int]:
-    """Capabilities in the same ratios as whole numbers, exactly, because every float is one over a power of two."""
-    ratios = {node: value.as_integer_ratio() for node, value in capability.items()}
-    common = max(below for _, below in ratios.values())
-    return {node: above * (common // below) for node, (above, below) in ratios.items()}
+def ends(items: int, capability: float, start: float = 0.0) -> Fraction:
+    """When a node with a capability above 0 that begins at `start` has done `items` items."""
+    return Fraction(start) + items / Fraction(capability)
 
 
 def level(parts: dict[str, list[Part]], targets: Mapping[str, int]) -> Plan:

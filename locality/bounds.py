@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from locality.balance import check_capability, quickest_shares, whole_numbers
+from locality.balance import check_capability, earliest_end, ends, quickest_shares
 from locality.local_reads import Holdings, most_local
-from locality.types import Block, Plan, PlanError
+from locality.types import NO_STARTS, Block, Plan, PlanError
 
 
 @dataclass(frozen=True)
@@ -21,22 +21,21 @@ class Moved:
     size_bytes: int
 
 
-def makespan_lower_bound(items: int, speeds: Mapping[str, float]) -> float:
-    """Seconds that `items` items take at least on nodes of `speeds` items per second.
+def makespan_lower_bound(items: int, speeds: Mapping[str, float], starts: Mapping[str, float] = NO_STARTS) -> float:
+    """Seconds after which `items` items are done at the earliest on nodes of `speeds` items per second.
 
-    bound = items / sum(speeds): if items could be cut into fractions and moved for nothing, all nodes
-    would end at the same moment, and then none could do more. PlanError unless every speed is finite and
-    0 or more, and one is above 0.
+    bound = T with sum(speed_i * max(0, T - start_i)) = items, so items / sum(speeds) if all begin at once: if items
+    could be cut into fractions and moved for nothing, all nodes that have begun would end at the same moment, and then
+    none could do more. PlanError unless every speed is finite and 0 or more, and one is above 0.
     """
     for node, speed in speeds.items():
         if not math.isfinite(speed) or speed < 0:
             raise PlanError(
                 f"the speed of node {node} is {speed}: it must be a finite number of 0 or more, in items per second"
             )
-    total = sum(map(Fraction, speeds.values()), Fraction(0))
-    if total == 0 and items:
+    if not any(speeds.values()) and items:
         raise PlanError("no node has a speed above 0, so the work never ends", remedy="measure at least one node")
-    return nearest_float(items / total) if items else 0.0
+    return nearest_float(earliest_end(items, speeds, starts))
 
 
 def nearest_float(number: Fraction) -> float:
@@ -53,23 +52,29 @@ def moved_load(plan: Plan) -> Moved:
     return Moved(sum(part.items for part in parts), round(math.fsum(part.size_bytes for part in parts)))
 
 
-def rooms(items: int, capability: Mapping[str, float], epsilon: float) -> dict[str, int]:
+def rooms(
+    items: int, capability: Mapping[str, float], epsilon: float, starts: Mapping[str, float] = NO_STARTS
+) -> dict[str, int]:
     """How many of `items` items each node may get if all are to end within 1 + `epsilon` of the lower bound.
 
-    room_i = floor(T * C_i) with T = max((1 + epsilon) * items / sum(C), T*), where T* is the shortest makespan of
-    whole items, so that there is room for all. PlanError unless epsilon is a finite number of 0 or more, and for
-    an unusable capability.
+    room_i = floor(C_i * max(0, T - s_i)) with T = max(T_0 + epsilon * (T_0 - s), T*), where T_0 is the earliest end, s
+    when the first node begins, and T* the shortest makespan of whole items, so that there is room for all. If all begin
+    at once, that is T = max((1 + epsilon) * items / sum(C), T*). PlanError unless epsilon is a finite number of 0 or
+    more, and for an unusable capability.
     """
     check_capability(capability)
     if not (math.isfinite(epsilon) and epsilon >= 0):
         raise PlanError(
             f"epsilon is {epsilon}", remedy="give a finite number of 0 or more, 0.02 for 2 % over the bound"
         )
-    exact = whole_numbers(capability)
-    shares = quickest_shares(items, capability)
-    quickest = max(Fraction(share, exact[node]) for node, share in shares.items() if exact[node])
-    above, below = max((1 + Fraction(epsilon)) * items / sum(exact.values()), quickest).as_integer_ratio()
-    return {node: min(items, above * value // below) for node, value in exact.items()}
+    earliest = earliest_end(items, capability, starts)
+    begins = {node: Fraction(starts.get(node, 0)) for node, value in capability.items() if value}
+    late = Fraction(epsilon) * max(Fraction(0), earliest - min(begins.values()))
+    shares = quickest_shares(items, capability, starts)
+    quickest = max((ends(share, capability[node], begins[node]) for node, share in shares.items() if share), default=0)
+    latest = max(earliest + late, quickest)
+    most = {node: math.floor(Fraction(capability[node]) * max(Fraction(0), latest - at)) for node, at in begins.items()}
+    return {node: min(items, most.get(node, 0)) for node in capability}
 
 
 def fewest_bytes_moved(blocks: Sequence[Block], room: Mapping[str, int]) -> int:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from locality.balance import quickest_shares
-from locality.types import Part, Plan
+from locality.types import NO_STARTS, Part, Plan
 
 
 class Reason(StrEnum):
@@ -30,14 +30,14 @@ class Move:
     text: str
 
 
-def moves(plan: Plan, capability: Mapping[str, float]) -> list[Move]:
+def moves(plan: Plan, capability: Mapping[str, float], starts: Mapping[str, float] = NO_STARTS) -> list[Move]:
     """Every part that is not local, by node in reading order.
 
     A holder is full when it has its share and all of it is its own. One that is below its share, or reads items of
     other nodes, could have read these, so the move is avoidable: for bytes moved, if not for what the policy looks at.
     """
     loads = plan.loads()
-    shares = quickest_shares(sum(loads.values()), capability)
+    shares = quickest_shares(sum(loads.values()), capability, starts)
     holders = {
         node: _Holder(loads[node], shares[node], sum(part.items for part in parts if not part.is_local(node)))
         for node, parts in plan.parts.items()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from locality.access import access_seconds
-from locality.balance import check_capability
+from locality.balance import check_capability, earliest_end, ends
 from locality.bounds import fewest_bytes_moved, moved_load, nearest_float, rooms
 from locality.types import NO_TERMS, Block, Plan, PlanError, Terms
 
@@ -36,7 +36,7 @@ class Quality:
 def optimum_of(blocks: Sequence[Block], capability: Mapping[str, float], terms: Terms = NO_TERMS) -> int:
     """The fewest bytes that any plan moves that ends within 1 + epsilon of the bound; see `fewest_bytes_moved`."""
     items = sum(block.items for block in blocks)
-    return fewest_bytes_moved(blocks, rooms(items, capability, terms.epsilon))
+    return fewest_bytes_moved(blocks, rooms(items, capability, terms.epsilon, terms.starts))
 
 
 def measure_quality(
@@ -48,17 +48,19 @@ def measure_quality(
 ) -> Quality:
     """Measure the quality of `plan`, a division of `blocks` among the nodes of `capability`.
 
-    makespan = max(L_i / C_i), bound = sum(L) / sum(C). `optimum` is what `optimum_of` says, for who compares several
-    plans. PlanError names an unusable capability, a node without any that has items, and a plan that is not one of
-    these blocks and nodes.
+    makespan = max(s_i + L_i / C_i) of the nodes with items, which begin at s_i; the bound is `earliest_end`, which is
+    sum(L) / sum(C) if all begin at once. `optimum` is what `optimum_of` says, for who compares several plans. PlanError
+    names an unusable capability, a node without any that has items, and a plan that is not one of these blocks and
+    nodes.
     """
     check_capability(capability)
     loads = plan.loads()
     items = sum(block.items for block in blocks)
     if sum(loads.values()) != items or loads.keys() - capability.keys():
         raise PlanError("the plan is not one of these blocks and nodes", remedy="measure it with what it was made from")
-    makespan = max((_seconds(node, load, capability[node]) for node, load in loads.items()), default=Fraction(0))
-    bound = Fraction(items) / sum(map(Fraction, capability.values()))
+    bound = earliest_end(items, capability, terms.starts)
+    worked = [_ends(node, load, capability[node], terms.starts.get(node, 0)) for node, load in loads.items() if load]
+    makespan = max(worked, default=Fraction(0))
     went = moved_load(plan)
     if optimum is None:
         optimum = optimum_of(blocks, capability, terms)
@@ -82,7 +84,7 @@ def ratio(value: float, least: float) -> float | None:
     return None if value else 1.0
 
 
-def _seconds(node: str, load: int, capability: float) -> Fraction:
-    if load and not capability:
+def _ends(node: str, load: int, capability: float, start: float) -> Fraction:
+    if not capability:
         raise PlanError(f"node {node} has {load} items and the capability 0", remedy="it would never end; plan again")
-    return Fraction(load) / Fraction(capability) if load else Fraction(0)
+    return ends(load, capability, start)

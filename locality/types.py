@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 from locality.cost import AccessCost
 
 EPSILON = 0.02
+NO_STARTS: Mapping[str, float] = MappingProxyType({})
+"""All nodes begin at once."""
 
 
 class PlanError(ValueError):
@@ -73,11 +76,14 @@ class Terms:
     """What a policy may take into account beside blocks and capability.
 
     `cost` is what reading costs; a plan may end `epsilon` later than the lower bound (0.02: 2 %) if that saves bytes.
+    `starts` is when each node can begin, whatever it waits for, in the unit of items / capability: seconds where the
+    capability is in items per second. A node that is not named begins at 0.
     """
 
     cost: AccessCost = field(default_factory=AccessCost)
     epsilon: float = EPSILON
+    starts: Mapping[str, float] = field(default_factory=dict)
 
 
 NO_TERMS = Terms()
-"""Nothing known about cost, and the usual epsilon."""
+"""Nothing known about cost, the usual epsilon, and all nodes begin at once."""

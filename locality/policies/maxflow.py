@@ -18,15 +18,17 @@ SOON_DONE_PAIRS = 100_000
 def plan(blocks: Sequence[Block], capability: Mapping[str, float], terms: Terms = NO_TERMS) -> Plan:
     """Divide `blocks` with the fewest bytes moved of all plans that end within 1 + `terms.epsilon` of the bound.
 
-    Node i may get room_i = (1 + epsilon) * C_i / sum(C) of all items. The flow source -> block -> replicas -> node,
-    with room_i out of node i, is what can be read locally; the rest is read by nodes below their share. Where no plan
-    of whole items ends so early, the earliest counts as the bound. Exact up to 60,000 replicas among which items
-    must move, then up to 1 % above the fewest (local_reads). PlanError names an unusable block, capability or epsilon.
+    Node i may get room_i = (1 + epsilon) * C_i / sum(C) of all items, and less if it begins later: see `rooms`. The
+    flow source -> block -> replicas -> node, with room_i out of node i, is what can be read locally; the rest is read
+    by nodes below their share. Where no plan of whole items ends so early, the earliest counts as the bound. Exact up
+    to 60,000 replicas among which items must move, then up to 1 % above the fewest (local_reads). PlanError names an
+    unusable block, capability or epsilon.
     """
     check_blocks(blocks)
     check_capability(capability)
     items = sum(map(attrgetter("items"), blocks))
-    room, shares = rooms(items, capability, terms.epsilon), quickest_shares(items, capability)
+    room = rooms(items, capability, terms.epsilon, terms.starts)
+    shares = quickest_shares(items, capability, terms.starts)
     holdings = Holdings.of(blocks, (node for node, value in capability.items() if value > 0))
     local = most_local(holdings, holdings.of_each_node(room))
     if not local.fewest_bytes_moved and len(holdings.block) <= SOON_DONE_PAIRS:

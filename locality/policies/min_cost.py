@@ -31,13 +31,14 @@ def plan(blocks: Sequence[Block], capability: Mapping[str, float], terms: Terms 
 
     Minimise sum(w_b c_bn x_bn) over the items x_bn of block b that node n reads, w_b bytes each, c_bn the seconds
     per byte from that replica of b which is cheapest for n, with sum_n(x_bn) = items of b and
-    sum_b(x_bn) <= room_n = (1 + epsilon) * C_n / sum(C) of all items: a min-cost flow, exact up to EVERY_WAY.
-    Beyond, what is usual in a rack and between racks stands for single ways (RackWays), and maxflow's plan is taken
-    where it costs less. PlanError names an unusable block, capability or epsilon.
+    sum_b(x_bn) <= room_n = (1 + epsilon) * C_n / sum(C) of all items, and less for a node that begins later: see
+    `rooms`. That is a min-cost flow, exact up to EVERY_WAY. Beyond, what is usual in a rack and between racks stands
+    for single ways (RackWays), and maxflow's plan is taken where it costs less. PlanError names an unusable block,
+    capability or epsilon.
     """
     check_blocks(blocks)
     check_capability(capability)
-    room = rooms(sum(block.items for block in blocks), capability, terms.epsilon)
+    room = rooms(sum(block.items for block in blocks), capability, terms.epsilon, terms.starts)
     holdings = Holdings.of(blocks, (node for node, most in room.items() if most))
     most = holdings.of_each_node(room)
     if len(holdings.items) * len(holdings.nodes) <= EVERY_WAY:

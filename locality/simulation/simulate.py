@@ -20,15 +20,20 @@ VAIN_ASKS = 10_000
 
 @dataclass(frozen=True)
 class Machine:
-    """A node as it really is: items per second, divided by `slower_by` from `slower_at` on; gone at `lost_at`."""
+    """A node as it really is: items per second from `begins_at` on, divided by `slower_by` from `slower_at` on.
+
+    It is gone at `lost_at`.
+    """
 
     items_per_second: float
     slower_at: float = NEVER
     slower_by: float = 1.0
     lost_at: float = NEVER
+    begins_at: float = 0.0
 
     def ends(self, begun: float, work: float) -> float:
         """When work of so many ordinary items ends; NEVER when the node is lost before."""
+        begun = max(begun, self.begins_at)
         before = max(0.0, self.slower_at - begun) * self.items_per_second
         if work <= before:
             ends = begun + work / self.items_per_second
@@ -38,9 +43,9 @@ class Machine:
 
     def done_by(self, time: float) -> float:
         """Ordinary items that the node can do until `time` if it never rests."""
-        time = min(time, self.lost_at)
-        late = max(0.0, time - self.slower_at)
-        return self.items_per_second * (time - late + late / self.slower_by)
+        seconds = max(0.0, min(time, self.lost_at) - self.begins_at)
+        late = min(seconds, max(0.0, min(time, self.lost_at) - self.slower_at))
+        return self.items_per_second * (seconds - late + late / self.slower_by)
 
 
 @dataclass(frozen=True)
@@ -62,7 +67,8 @@ class Cluster:
     def bound(self, blocks: Iterable[Block]) -> float:
         """Seconds that no division can beat, even one that knows everything: the least T with done(T) >= work.
 
-        done(T) = sum over nodes of the integral of their true speed from 0 to T, a lost node's until its loss.
+        done(T) = sum over nodes of the integral of their true speed from their beginning to T, a lost node's until its
+        loss.
         """
         work = math.fsum(block.items * self.work.get(block.name, 1.0) for block in blocks)
         low, high = 0.0, 1.0
@@ -146,7 +152,7 @@ class _Simulation:
 
     def run(self) -> Outcome:
         for node, machine in self._cluster.machines.items():
-            self._at(0.0, node)
+            self._at(machine.begins_at, node)
             if machine.lost_at < NEVER:
                 self._at(machine.lost_at + self._cluster.silence_seconds, node)
         while self._events and self._source.left:

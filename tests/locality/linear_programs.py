@@ -16,7 +16,7 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
 from locality.cost import AccessCost
-from locality.types import Block, Plan
+from locality.types import NO_STARTS, Block, Plan
 
 Arc = tuple[int, str, float]
 """Index of a block, a node that may read it, and what each item of it is worth or costs there."""
@@ -85,10 +85,10 @@ def access_seconds(plan: Plan, cost: AccessCost) -> float:
     )
 
 
-def shortest_makespan(items: int, capability: Mapping[str, float]) -> Fraction:
+def shortest_makespan(items: int, capability: Mapping[str, float], starts: Mapping[str, float] = NO_STARTS) -> Fraction:
     """The shortest in whole items: each next item to the node that ends first with it (exchange argument)."""
     speeds = {node: Fraction(value) for node, value in capability.items() if value > 0}
-    ends = [(1 / speed, node) for node, speed in speeds.items()]
+    ends = [(Fraction(starts.get(node, 0)) + 1 / speed, node) for node, speed in speeds.items()]
     heapq.heapify(ends)
     last = Fraction(0)
     for _ in range(items):
