@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from environments.manifest import Manifest
+from environments.manifest import Manifest, Part
 
 CACHED = "env_cached"
 """Data name of the parts that a node keeps: their bytes by the first digits of their hashes."""
@@ -60,25 +60,23 @@ def read_cached(value: str) -> dict[str, int] | None:
     return found
 
 
-def find_ready(manifest: Manifest, cached: Mapping[str, int] | None, way: Way) -> Ready:
-    """When a node has an environment that keeps these parts, None where it does not tell.
+def find_ready(parts: Iterable[Part], cached: Mapping[str, int] | None, way: Way) -> Ready:
+    """When a node has these parts of an environment: `cached` are those that it keeps, None where it does not tell.
 
     A part of another size counts as one that is not there.
 
-    >>> from environments.manifest import Part
     >>> two = [Part("/opt/env", "a" * 64, 225_000_000), Part("/opt/more", "b" * 64, 1_000)]
-    >>> torch = Manifest(name="torch", version="1.13", python="3.11", parts=two, packages=[])
-    >>> find_ready(torch, {"b" * 16: 1_000}, Way(112.5e6, is_assumed=False)).said
+    >>> find_ready(two, {"b" * 16: 1_000}, Way(112.5e6, is_assumed=False)).said
     'fetches 225 MB in about 2 s'
     """
-    missing = _missing_bytes(manifest, cached or {})
+    missing = _missing_bytes(parts, cached or {})
     return Ready(missing, missing / way.bytes_per_second, way.is_assumed, cached is not None)
 
 
 def find_warm(manifest: Manifest, cached: Mapping[str, Mapping[str, int]]) -> list[str]:
     """The nodes, of those that tell what they keep, that have all of an environment; sorted."""
-    return sorted(node for node, parts in cached.items() if not _missing_bytes(manifest, parts))
+    return sorted(node for node, parts in cached.items() if not _missing_bytes(manifest.parts, parts))
 
 
-def _missing_bytes(manifest: Manifest, cached: Mapping[str, int]) -> int:
-    return sum(one.size_bytes for one in manifest.parts if cached.get(one.sha256[:DIGITS]) != one.size_bytes)
+def _missing_bytes(parts: Iterable[Part], cached: Mapping[str, int]) -> int:
+    return sum(one.size_bytes for one in parts if cached.get(one.sha256[:DIGITS]) != one.size_bytes)

@@ -58,6 +58,15 @@ class Store:
         """The path of a blob, which may not be there."""
         return f"{self._folder}/blobs/sha256-{sha256}.{kind}"
 
+    @staticmethod
+    def sha256_of(path: str) -> str:
+        """The hash in the path of a blob.
+
+        >>> Store.sha256_of("/nodewise/env/blobs/sha256-ca862998cc7fbe74ffff.sqfs")
+        'ca862998cc7fbe74ffff'
+        """
+        return path.rpartition("/sha256-")[2].partition(".")[0]
+
     def put(self, file: Path, kind: str, progress: Progress = lambda _: None) -> str:
         """Bring a file, unless it is there; its hash."""
         with file.open("rb") as content:

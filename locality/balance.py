@@ -82,11 +82,11 @@ def earliest_end(items: int, capability: Mapping[str, float], starts: Mapping[st
         return Fraction(0)
     able = sorted((Fraction(starts.get(node, 0)), Fraction(value)) for node, value in capability.items() if value)
     speed = given_up = Fraction(0)
-    for start, value in able:
-        if speed and items + given_up <= start * speed:
+    for begins, value in able:
+        if speed and items + given_up <= begins * speed:
             break
         speed += value
-        given_up += value * start
+        given_up += value * begins
     return (items + given_up) / speed
 
 
@@ -142,7 +142,7 @@ def quickest_shares(
     return counts
 
 
-def ends(items: int, capability: float, start: float = 0.0) -> Fraction:
+def ends(items: int, capability: float, start: float | Fraction = 0.0) -> Fraction:
     """When a node with a capability above 0 that begins at `start` has done `items` items."""
     return Fraction(start) + items / Fraction(capability)
 

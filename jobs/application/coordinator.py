@@ -15,6 +15,7 @@ from hadoop.client.filesystem import FileSystem
 from hadoop.client.yarn import Launch, Yarn
 from infosvc.wire.client import InfoClient
 from jobs.application.calls import Request
+from jobs.application.environments.cached import find_ready_seconds
 from jobs.application.environments.unfit import find_unfit
 from jobs.application.exits import Exit
 from jobs.application.job_spec import JobSpec
@@ -78,6 +79,13 @@ class Knowledge:
         unfit = find_unfit(self.client, self._requires, running)
         lacking = find_lacking(self.client, self._gpus, counted)
         return [node for node in running if node not in unfit and node not in lacking]
+
+    def start_seconds(self, parts: Mapping[str, str], nodes: Sequence[str]) -> dict[str, float]:
+        """Of the nodes that lack some of these parts of an environment, the seconds until they can begin.
+
+        InfoError or JobError where that cannot be known.
+        """
+        return find_ready_seconds(self.client, self.filesystem, parts, nodes)
 
     def racks(self) -> dict[str, str]:
         """By node, its rack as HDFS has it."""

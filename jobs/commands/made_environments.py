@@ -195,7 +195,7 @@ def fit_(home: Path, /, name: str, as_json: bool, service: ServiceAddress, **had
         versions = store.manifests(reference.name)
     client = access(home, service).client()
     nodes = tell_nodes(client)
-    ready = find_all_ready(client, manifest, nodes)
+    ready = find_all_ready(client, manifest.parts, nodes)
     found, newest = fit(manifest.requires, nodes), find_newest_fitting(versions, nodes)
     table = Table("node", "fits", "because", "ready", title=f"{manifest.name}@{manifest.version}", title_justify="left")
     for node, why in sorted(found.items()):

@@ -6,13 +6,14 @@ import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 
 from infosvc.wire.fields import answer_of, describe
 from jobs.division.columns import BlockColumns, Shares, plan_of, shares_of
+from jobs.division.starts import in_plan_time
 from jobs.errors import JobError
 from jobs.reports.texts import FORMER_UNIT
 from locality.balance import check_capability, whole_targets
@@ -75,7 +76,8 @@ class Decision:
 
     `capability` is the name among `capabilities` that decided; the others were fresh then, so that they can be tried.
     `speeds` are items per second of earlier jobs, as far as any were known; `made_at` is ISO 8601. `unit` is what the
-    kind of job calls an item, in the plural.
+    kind of job calls an item, in the plural. `start_seconds` are those after which nodes could begin that could not at
+    once.
     """
 
     job_id: str
@@ -93,6 +95,7 @@ class Decision:
     quality: Quality
     planning_seconds: float
     unit: str = FORMER_UNIT
+    start_seconds: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def readings(self) -> CapabilityReadings:
@@ -104,9 +107,13 @@ class Decision:
         """Items in all."""
         return sum(block.items for block in self.blocks)
 
+    def terms_by(self, values: Mapping[str, float]) -> Terms:
+        """The terms of a plan by these values of a capability, in whose unit it counts when nodes begin."""
+        return replace(self.terms, starts=in_plan_time(self.start_seconds, self.speeds, values))
+
     def shares(self) -> list[Share]:
         """What each node got, by name."""
-        targets = whole_targets(self.items, self.readings.numbers())
+        targets = whole_targets(self.items, self.readings.numbers(), self.terms.starts)
         return [_share(node, self.plan, targets[node]) for node in sorted(self.plan.parts)]
 
     def to_bytes(self) -> bytes:
@@ -159,6 +166,7 @@ class _Stored:
     plan: Shares
     blocks: BlockColumns
     unit: str | msgspec.UnsetType = msgspec.UNSET
+    start_seconds: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -169,7 +177,7 @@ class _Head:
 
 _SAME = (
     *("job_id", "made_at", "input", "engine", "batch", "policy", "capability", "capabilities", "speeds"),
-    "planning_seconds",
+    *("planning_seconds", "start_seconds"),
 )
 
 
@@ -199,10 +207,14 @@ def _restore(stored: _Stored) -> Decision:
         raise JobError("one of its speeds is not a finite number of 0 or more")
     if set(stored.capabilities[stored.capability].nodes) != set(plan.parts):
         raise JobError(f"its values of {stored.capability} are not those of the nodes in its plan")
-    check_capability(stored.capabilities[stored.capability].numbers())
+    if not all(math.isfinite(seconds) and seconds >= 0 for seconds in stored.start_seconds.values()):
+        raise JobError("one of its starts is not a finite number of 0 or more")
+    values = stored.capabilities[stored.capability].numbers()
+    check_capability(values)
+    cost = AccessCost.from_json(json.dumps(stored.cost)) if stored.cost else AccessCost()
     return Decision(
         **{name: getattr(stored, name) for name in _SAME},
-        terms=Terms(AccessCost.from_json(json.dumps(stored.cost)) if stored.cost else AccessCost(), stored.epsilon),
+        terms=Terms(cost, stored.epsilon, in_plan_time(stored.start_seconds, stored.speeds, values)),
         blocks=blocks,
         plan=plan,
         quality=stored.quality,

@@ -65,6 +65,7 @@ class ExplainedNode(Reading, Share):
     held_items: int = field(metadata=describe("items that it holds", name="held_images", example=20))
     fetched: tuple[Fetched, ...] = field(metadata=describe("most items first"))
     given_away: tuple[GivenAway, ...] = field(metadata=describe("most items first"))
+    start_seconds: float = field(metadata=describe("until it could begin", unit="seconds", example=0.0))
     predicted: float | None = field(
         metadata=describe("its makespan, in `makespan_unit`; null where none can be told", example=40.0)
     )

@@ -12,6 +12,7 @@ from jobs.division.explained import ExplainedNode, Explanation, Fetched, GivenAw
 from jobs.division.replay import Yardstick, attempts, comparison, yardstick
 from jobs.errors import JobError
 from jobs.reports.texts import bytes_text, count_text, over_optimum_text, ratio_text, singular
+from locality.balance import earliest_end
 from locality.bounds import rooms
 from locality.explain import Move, Reason, moves
 from locality.types import Part
@@ -94,14 +95,16 @@ class _Facts:
         self.decision = decision
         self.by: Yardstick = yardstick(decision, [decision.plan])
         self.values = decision.readings.numbers()
-        self.rooms = rooms(decision.items, self.values, decision.terms.epsilon)
+        self.starts = decision.terms.starts
+        self.end = float(earliest_end(decision.items, self.values, self.starts))
+        self.rooms = rooms(decision.items, self.values, decision.terms.epsilon, self.starts)
         self.held = dict.fromkeys(decision.plan.parts, 0)
         for block in decision.blocks:
             for node in self.held.keys() & set(block.replicas):
                 self.held[node] += block.items
         self.fetched = {node: _Tally() for node in decision.plan.parts}
         self.given = {node: _Tally() for node in decision.plan.parts}
-        for move in moves(decision.plan, self.values):
+        for move in moves(decision.plan, self.values, self.starts):
             self.fetched[move.node].add(_why(move), move.part)
             for holder in self.given.keys() & set(move.part.block.replicas):
                 self.given[holder].add(move.node, move.part)
@@ -116,23 +119,39 @@ class _Facts:
             held_items=self.held[name],
             fetched=tuple(Fetched(*counted) for counted in self.fetched[name].largest()),
             given_away=tuple(GivenAway(*counted) for counted in self.given[name].largest()),
-            predicted=share.items / self.by.speeds[name] if share.items and self.by.speeds.get(name) else None,
+            start_seconds=self.decision.start_seconds.get(name, 0.0),
+            predicted=self.by.ends(name, share.items) if share.items and self.by.speeds.get(name) else None,
             why=(),
         )
         return replace(node, why=(self._value_text(node), *self._gets(node), *self._reads(node)))
 
     def _value_text(self, node: ExplainedNode) -> str:
         """Value, age, confidence, and the formula with its numbers in it."""
-        capability, items = self.decision.capability, self.decision.items
-        total = sum(self.values.values())
-        exact = items * (node.value / total)
+        capability = self.decision.capability
         unit = f" {self.decision.readings.unit}" if self.decision.readings.unit else ""
         trust = "nothing tells its confidence" if node.confidence is None else f"confidence {node.confidence:.2f}"
         return (
             f"its {capability} was {node.value:.4g}{unit}, {node.age_seconds:.0f} s old and {node.state}, "
-            f"{trust}. That makes {items} * {node.value:.4g} / {total:.4g} = {exact:.1f} "
+            f"{trust}. {self._start_text(node)}That makes {self._formula_text(node)} "
             f"{self.decision.unit} by the formula, rounded to {node.target_items}."
         )
+
+    def _start_text(self, node: ExplainedNode) -> str:
+        """How long it takes until it begins, and when all is done, as far as that makes a difference."""
+        begins = f"It needs about {node.start_seconds:.2g} s before it begins" if node.start_seconds else ""
+        if not self.starts:
+            why_not = "which does not count, as no speed of earlier jobs tells how long the work takes"
+            return f"{begins}, {why_not}. " if begins else ""
+        start = self.starts.get(node.node_name, 0.0)
+        return f"{begins + '. ' if begins else ''}All can be done at {self.end:.4g}, and it begins at {start:.4g}. "
+
+    def _formula_text(self, node: ExplainedNode) -> str:
+        """The formula with its numbers; if all begin at once, it is that of the paper."""
+        items, total = self.decision.items, sum(self.values.values())
+        if not self.starts:
+            return f"{items} * {node.value:.4g} / {total:.4g} = {items * (node.value / total):.1f}"
+        start = min(self.end, self.starts.get(node.node_name, 0.0))
+        return f"{node.value:.4g} * ({self.end:.4g} - {start:.4g}) = {node.value * (self.end - start):.1f}"
 
     def _gets(self, node: ExplainedNode) -> list[str]:
         items, policy, epsilon = node.items, self.decision.policy, self.decision.terms.epsilon
@@ -146,6 +165,8 @@ class _Facts:
             ]
         if node.value == 0:
             return ["It gets none, because a node whose capability is 0 gets no work."]
+        if self.starts.get(node.node_name, 0.0) >= self.end > 0:
+            return ["It gets none, because all can be done before it begins."]
         if node.target_items == 0:
             return [f"It gets none, because its share is too small for a whole {singular(unit)}."]
         return [f"It gets none, because {policy} gives all {unit} to other nodes; it holds {node.held_items}."]

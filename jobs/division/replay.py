@@ -35,12 +35,13 @@ class Attempt:
 class Yardstick:
     """What all attempts are timed by, items per second if `name` is None, else per unit of that capability.
 
-    `unit` is what an item is called, in the plural.
+    `unit` is what an item is called, in the plural. `starts` is when nodes begin, in the unit of the makespan.
     """
 
     speeds: Mapping[str, float]
     name: str | None
     unit: str
+    starts: Mapping[str, float]
 
     @property
     def text(self) -> str:
@@ -56,11 +57,15 @@ class Yardstick:
         return "seconds" if self.name is None else f"{unit} / {self.name}"
 
     def makespan(self, plan: Plan) -> float | None:
-        """The longest time of any node; None when one with items has speed 0, so that it never ends."""
+        """When the last node ends; None when one with items has speed 0, so that it never does."""
         loads = {node: load for node, load in plan.loads().items() if load}
         if any(not self.speeds.get(node) for node in loads):
             return None
-        return max((load / self.speeds[node] for node, load in loads.items()), default=0.0)
+        return max((self.ends(node, load) for node, load in loads.items()), default=0.0)
+
+    def ends(self, node: str, load: int) -> float:
+        """When a node with a speed ends that has so many items."""
+        return self.starts.get(node, 0.0) + load / self.speeds[node]
 
 
 def attempts(
@@ -77,8 +82,8 @@ def yardstick(decision: Decision, plans: Iterable[Plan]) -> Yardstick:
     """The known speeds if every node has one that any plan gives items, else the capability that decided."""
     working = {node for plan in plans for node, load in plan.loads().items() if load}
     if all(decision.speeds.get(node) for node in working):
-        return Yardstick(decision.speeds, None, decision.unit)
-    return Yardstick(decision.readings.numbers(), decision.capability, decision.unit)
+        return Yardstick(decision.speeds, None, decision.unit, decision.start_seconds)
+    return Yardstick(decision.readings.numbers(), decision.capability, decision.unit, decision.terms.starts)
 
 
 def values_of(decision: Decision, named: str) -> dict[str, float]:
@@ -122,26 +127,27 @@ def _attempts_by(
 ) -> Iterator[Attempt]:
     """Each policy with one capability; what is possible at best is worked out once."""
     plans = [(policy_name, *_time_plan(decision, policy_name, name, values)) for policy_name in policies]
-    optimum = optimum_of(decision.blocks, values, decision.terms)
+    terms = decision.terms_by(values)
+    optimum = optimum_of(decision.blocks, values, terms)
     for policy_name, plan, planning_seconds in plans:
-        quality = measure_quality(plan, decision.blocks, values, decision.terms, optimum)
+        quality = measure_quality(plan, decision.blocks, values, terms, optimum)
         yield Attempt(policy_name, name, plan, quality, planning_seconds)
 
 
 def _time_plan(decision: Decision, policy_name: str, name: str, values: Mapping[str, float]) -> tuple[Plan, float]:
     """A policy's plan and the seconds it took; PlanError names both."""
-    divide = policy(policy_name)
+    divide, terms = policy(policy_name), decision.terms_by(values)
     try:
-        divide(decision.blocks[:1], values, decision.terms)  # imports what a first plan needs; that is not a planning
+        divide(decision.blocks[:1], values, terms)  # imports what a first plan needs; that is not a planning
         started = time.perf_counter()
-        plan = divide(decision.blocks, values, decision.terms)
+        plan = divide(decision.blocks, values, terms)
         return plan, time.perf_counter() - started
     except PlanError as error:
         raise PlanError(f"{policy_name} by {name}: {error}") from error
 
 
 def _row(decision: Decision, attempt: Attempt, by: Yardstick) -> dict[str, Any]:
-    makespan, bound = by.makespan(attempt.plan), makespan_lower_bound(decision.items, by.speeds)
+    makespan, bound = by.makespan(attempt.plan), makespan_lower_bound(decision.items, by.speeds, by.starts)
     return {
         "policy": attempt.policy,
         "capability": attempt.capability,

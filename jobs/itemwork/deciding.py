@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from jobs.division.decision import Decision
+from jobs.division.starts import in_plan_time
 from jobs.itemwork.calls import LARGEST_COMMIT
 from jobs.itemwork.settings import ItemSettings
 from jobs.itemwork.snapshot import Snapshot
@@ -21,8 +23,9 @@ LEAST_SECONDS = 0.25
 
 def decide(job_id: str, settings: ItemSettings, known: Snapshot, unit: str) -> Decision:
     """Whatever the named policy makes of it, with what it was made from; `unit` is what an item is called."""
-    program, terms = settings.program, known.terms
+    program = settings.program
     numbers = known.capabilities[settings.capability].numbers()
+    terms = replace(known.terms, starts=in_plan_time(known.start_seconds, known.speeds, numbers))
     started = time.monotonic()
     plan = policy(known.policy)(known.blocks, numbers, terms)
     planning_seconds = time.monotonic() - started
@@ -42,6 +45,7 @@ def decide(job_id: str, settings: ItemSettings, known: Snapshot, unit: str) -> D
         quality=measure_quality(plan, known.blocks, numbers, terms),
         planning_seconds=planning_seconds,
         unit=unit,
+        start_seconds=known.start_seconds,
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
+from hadoop.errors import HadoopError
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError
 from infosvc.wire.records import Datum, Kind, Producer
@@ -33,7 +34,8 @@ class Snapshot:
     """One snapshot: the items and where they are, values and speeds of the nodes, the terms.
 
     `capabilities` has, by data name, the values that decide and whatever else the nodes could be compared by;
-    `policy` divides: the one that was asked for, or the one in its place.
+    `policy` divides: the one that was asked for, or the one in its place. `start_seconds` is after how long nodes can
+    begin that cannot at once.
     """
 
     blocks: Sequence[Block]
@@ -41,6 +43,7 @@ class Snapshot:
     speeds: Mapping[str, float]
     terms: Terms
     policy: str
+    start_seconds: Mapping[str, float] = field(default_factory=dict)
 
 
 def know(knowledge: Knowledge, source: ItemSource, settings: ItemSettings) -> Snapshot:
@@ -51,12 +54,22 @@ def know(knowledge: Knowledge, source: ItemSource, settings: ItemSettings) -> Sn
     blocks = source.blocks(settings.input)
     nodes, racks = knowledge.nodes(), knowledge.racks()
     try:
-        return _from_service(knowledge.client, blocks, nodes, racks, settings)
+        known = _from_service(knowledge.client, blocks, nodes, racks, settings)
     except (InfoError, JobError) as error:
         if settings.fallback is None:
             raise
         _say(f"{error}; divided by {settings.fallback} instead")
         return _all_alike(blocks, nodes, racks, settings, str(error))
+    return replace(known, start_seconds=_start_seconds(knowledge, settings.parts, nodes))
+
+
+def _start_seconds(knowledge: Knowledge, parts: Mapping[str, str], nodes: Sequence[str]) -> Mapping[str, float]:
+    """What cannot be known costs the plan some knowledge, never the job."""
+    try:
+        return knowledge.start_seconds(parts, nodes)
+    except (HadoopError, InfoError, JobError) as error:
+        _say(f"planned as if all nodes could begin at once: {error}")
+        return {}
 
 
 def _from_service(

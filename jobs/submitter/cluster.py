@@ -107,7 +107,9 @@ class TaskCluster:
         if laid is None or laid.manifest is None:
             return asked
         try:
-            ready = {node: one.seconds for node, one in find_all_ready(self._client, laid.manifest, nodes).items()}
+            ready = {
+                node: one.seconds for node, one in find_all_ready(self._client, laid.manifest.parts, nodes).items()
+            }
             sight = self.look()
         except (HadoopError, JobError, InfoError):  # it runs anywhere
             return asked

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 from jobs.division.decision import CapabilityReadings, Decision, Reading
+from jobs.division.starts import in_plan_time
 from locality.policies import policy
 from locality.quality import measure_quality
 from locality.types import NO_TERMS, Block, Terms
@@ -35,8 +37,10 @@ def decide(
     blocks: Sequence[Block] = tuple(make_blocks()),
     terms: Terms = NO_TERMS,
     speeds: Mapping[str, float] = MappingProxyType({}),
+    start_seconds: Mapping[str, float] = MappingProxyType({}),
 ) -> Decision:
     """What the policy called `name` makes of it; beside `weight` it records `level`, and `halfway` of one node only."""
+    terms = replace(terms, starts=in_plan_time(start_seconds, speeds, weights))
     plan = policy(name)(blocks, weights, terms)
     return Decision(
         job_id="application_1700000000000_0001",
@@ -57,4 +61,5 @@ def decide(
         plan=plan,
         quality=measure_quality(plan, blocks, weights, terms),
         planning_seconds=0.001,
+        start_seconds=dict(start_seconds),
     )

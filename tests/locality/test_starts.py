@@ -187,7 +187,8 @@ def test_rounding_costs_the_formula_at_most_one_item(name: str, kind: str) -> No
 def _with_and_without(name: str, what: Instance) -> tuple[float, float]:
     """When the plan ends that looks at the beginnings, and the one that does not."""
     blind = replace(what.terms, starts={})
-    return tuple(ends(policy(name)(what.blocks, what.capability, terms), what) for terms in (what.terms, blind))
+    counted, unaware = (policy(name)(what.blocks, what.capability, terms) for terms in (what.terms, blind))
+    return ends(counted, what), ends(unaware, what)
 
 
 def test_where_nodes_begin_very_late_the_blind_plan_is_much_later() -> None:

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from statistics import median
 
-from environments.manifest import Manifest
+from environments.manifest import Part
 from environments.ready import CACHED, Ready, Way, find_ready, read_cached
+from environments.store import Store
+from hadoop.client.filesystem import FileSystem
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotFound
 from infosvc.wire.records import State
+from jobs.application.environments.laid import Parts
 from jobs.division.access_cost import access_cost
 from locality.cost import AccessCost, Basis
 
 
-def find_all_ready(client: InfoClient, manifest: Manifest, nodes: Iterable[str]) -> dict[str, Ready]:
-    """By node, when it has the environment; InfoError when the service does not answer."""
+def find_all_ready(client: InfoClient, parts: Sequence[Part], nodes: Iterable[str]) -> dict[str, Ready]:
+    """By node, when it has these parts; InfoError when the service does not answer, JobError for costs of no sense."""
     cached, cost = tell_cached(client), access_cost(client)
-    return {node: find_ready(manifest, cached.get(node), find_way(cost, node)) for node in nodes}
+    return {node: find_ready(parts, cached.get(node), find_way(cost, node)) for node in nodes}
+
+
+def find_ready_seconds(
+    client: InfoClient, filesystem: FileSystem, laid: Parts, nodes: Iterable[str]
+) -> dict[str, float]:
+    """Of the nodes that lack some of what containers get, the seconds until they have it; HadoopError, or as above."""
+    if not laid:
+        return {}
+    parts = [Part(at, Store.sha256_of(path), filesystem.amount(path).size_bytes) for at, path in laid.items()]
+    return {node: one.seconds for node, one in find_all_ready(client, parts, nodes).items() if one.seconds > 0}
 
 
 def tell_cached(client: InfoClient) -> dict[str, dict[str, int]]:
