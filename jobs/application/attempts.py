@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 
@@ -10,10 +11,23 @@ from infosvc.wire.client import InfoClient
 from jobs.application.coordinator import Attempt
 from jobs.application.job_spec import JobSpec
 from jobs.application.journal import Journal, Record
+from jobs.errors import JobError
 from jobs.reports.report import Failure
 
 BEGAN, FAILED, STARTED = "began", "failed", "started"
 """Records of the journal that are of no kind of job: an attempt has begun, a container has failed, or was started."""
+
+
+def attempt_of(container_id: str) -> int:
+    """Which attempt an application master's container belongs to; JobError for what is not an id of a container.
+
+    >>> attempt_of("container_e17_1700000000000_0001_02_000001")
+    2
+    """
+    name = re.fullmatch(r"container_(?:e\d+_)?\d+_\d+_(\d+)_\d+", container_id)
+    if name is None:
+        raise JobError(f"{container_id!r} is not the id of a container of YARN's")
+    return int(name[1])
 
 
 def journal_folder(spec: JobSpec) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import sys
 import traceback
@@ -17,6 +16,7 @@ from hadoop.client.yarn import Yarn
 from hadoop.errors import HadoopError
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError
+from jobs.application.attempts import attempt_of
 from jobs.application.job_spec import INFO_CA, INFO_TOKEN, JobSpec
 from jobs.application.listener import Listener
 from jobs.application.master import Application
@@ -100,18 +100,6 @@ def clean(filesystem: FileSystem, staging: str) -> None:
         filesystem.delete(staging)
     except HadoopError as error:
         print(f"{staging} is left behind: {error}", flush=True)
-
-
-def attempt_of(container_id: str) -> int:
-    """Which attempt an application master's container belongs to.
-
-    >>> attempt_of("container_e17_1700000000000_0001_02_000001")
-    2
-    """
-    name = re.fullmatch(r"container_(?:e\d+_)?\d+_\d+_(\d+)_\d+", container_id)
-    if name is None:
-        raise JobError(f"CONTAINER_ID is {container_id!r}, which is not a container of YARN's")
-    return int(name[1])
 
 
 if __name__ == "__main__":

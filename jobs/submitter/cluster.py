@@ -21,6 +21,7 @@ from infosvc.wire.records import Datum
 from infosvc.wire.task_spec import TASK_ID
 from infosvc.wire.tasks import ConsideredNode, Task
 from jobs.application import job_record
+from jobs.application.attempts import attempt_of
 from jobs.application.environments import laid as laying
 from jobs.application.environments.cached import find_all_ready
 from jobs.application.environments.laid import Laid
@@ -38,14 +39,13 @@ from jobs.kinds.task.request import (
     image_id,
     is_bound,
     order,
-    preferring,
     start_of,
     task_tag,
     wanted_gpus,
 )
 from jobs.kinds.task.settings import DECISION, FOLDER, MOVE, STOP, TUNNEL
 from jobs.submitter.placing import Seat, Sight, consider, decide
-from jobs.submitter.soonest import find_soonest
+from jobs.submitter.preferring import prefer_soonest
 from jobs.submitter.telling import tell
 
 ALLOWED = "box_images"
@@ -80,17 +80,25 @@ class TaskCluster:
         """One application; UnknownApplication when YARN does not know it."""
         return self._submitter.yarn.application(application_id)
 
-    def submit(self, task: Task, archive: Path | None, starts_before: int = 0, bound_to: Sequence[str] = ()) -> str:
+    def submit(
+        self,
+        task: Task,
+        archive: Path | None,
+        starts_before: int = 0,
+        bound_to: Sequence[str] = (),
+        may_wait: bool = True,
+    ) -> str:
         """Submit a task with its files, after so many starts in applications before; the id of its application.
 
-        With `bound_to` the application is for these nodes alone.
+        With `bound_to` the application is for these nodes alone. If it `may_wait`, it may be for the soonest alone.
         """
         nodes = self._submitter.yarn.running_nodes()
         laid = self._laid(task)
         images = self._image_nodes(task, laid)
         unfit, lacking = self._unfit(task, laid, nodes), self._lacking(task)
         asked = order(task.spec, task.task_id, archive, nodes, None, self._access, images, laid, unfit, lacking)
-        asked = self._preferring(further(asked, starts_before, bound_to), laid, nodes, task.spec.program)
+        asked = further(asked, starts_before, bound_to)
+        asked = self._preferring(asked, laid, nodes, task.spec.program, may_wait and not bound_to)
         check(self._submitter, asked)
         application_id = self._submitter.submit(replace(asked, token=self._client.task_token(task.task_id)))
         self._asked[application_id] = asked.settings
@@ -102,7 +110,9 @@ class TaskCluster:
         find = environment_image.find if has_own_files(task.spec) else laying.find
         return find(self._submitter.filesystem, task.spec.env)
 
-    def _preferring(self, asked: Order, laid: Laid | None, nodes: Sequence[str], program: str | None) -> Order:
+    def _preferring(
+        self, asked: Order, laid: Laid | None, nodes: Sequence[str], program: str | None, may_wait: bool
+    ) -> Order:
         """The order with the nodes on which it would be done soonest, where that depends on who has its environment."""
         if laid is None or laid.manifest is None:
             return asked
@@ -114,8 +124,7 @@ class TaskCluster:
         except (HadoopError, JobError, InfoError):  # it runs anywhere
             return asked
         ranking = sight.order_of(program)
-        prefers = find_soonest(_consider(asked.master, sight, ranking, ready), ranking)
-        return preferring(asked, () if asked.master.hosts else prefers, ready)
+        return prefer_soonest(asked, _consider(asked.master, sight, ranking, ready), ranking, ready, may_wait)
 
     def _unfit(self, task: Task, laid: Laid | None, nodes: Sequence[str]) -> Unfit:
         if not (laid and task.spec.env):
@@ -235,9 +244,10 @@ class TaskCluster:
         """Have the runner of a task join the tunnels that wait for it; HadoopError when it does not hear."""
         tell(self._submitter.filesystem, self._submitter.staging(application_id), TUNNEL)
 
-    def has_begun(self, application_id: str) -> bool:
-        """Whether YARN has ever given an application a node."""
-        return bool(self._manager.started_masters(application_id))
+    def has_begun(self, application: Application) -> bool:
+        """Whether YARN has given the current attempt of an application a node."""
+        started = self._manager.started_masters(application.application_id)
+        return any(attempt_of(container_id) >= application.attempt for container_id, _ in started)
 
     def kill(self, application_id: str, why: str = "") -> None:
         """End an application; its diagnostics tell why."""

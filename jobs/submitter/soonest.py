@@ -12,6 +12,8 @@ USUAL_SECONDS = 30.0
 """That a task is taken to run on the best node, as nothing tells: on one with half its score it runs twice as long."""
 SAME_SECONDS = 0.5
 """So much more makes no difference."""
+LEAST_GAIN_SECONDS = 5.0
+"""For less it does not pay to wait for some nodes alone: YARN takes a second or two to give one."""
 
 
 def find_soonest(nodes: Iterable[ConsideredNode], order: NodeOrder | None) -> list[str]:
@@ -19,12 +21,29 @@ def find_soonest(nodes: Iterable[ConsideredNode], order: NodeOrder | None) -> li
 
     None where all are ready at about the same moment: then the order says everything.
     """
+    ends = _find_ends(nodes, order)
+    least = min(ends.values(), default=0.0)
+    return sorted(node for node, seconds in ends.items() if seconds <= least + SAME_SECONDS)
+
+
+def find_patience(nodes: Iterable[ConsideredNode], order: NodeOrder | None) -> float:
+    """The seconds that a task may wait for the soonest nodes alone: those that it gains there; 0 for too few.
+
+    So it is never later than twice that, whatever becomes of the room of these nodes.
+    """
+    ends = _find_ends(nodes, order)
+    least = min(ends.values(), default=0.0)
+    gain = min((seconds for seconds in ends.values() if seconds > least + SAME_SECONDS), default=least) - least
+    return gain if gain >= LEAST_GAIN_SECONDS else 0.0
+
+
+def _find_ends(nodes: Iterable[ConsideredNode], order: NodeOrder | None) -> dict[str, float]:
+    """After how many seconds a task would be done on each node that it may have now; empty as `find_soonest` says."""
     able = {one.node_name: one.ready_seconds or 0.0 for one in nodes if one.allowed and one.has_room}
     if not able or max(able.values()) - min(able.values()) <= SAME_SECONDS:
-        return []
+        return {}
     runs = _find_run_seconds(able, _find_standing(order))
-    least = min(able[node] + runs[node] for node in able)
-    return sorted(node for node in able if able[node] + runs[node] <= least + SAME_SECONDS)
+    return {node: able[node] + runs[node] for node in able}
 
 
 def _find_run_seconds(nodes: Collection[str], standing: Mapping[str, float]) -> dict[str, float]:

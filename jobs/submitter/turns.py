@@ -16,7 +16,7 @@ from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Forbidden, InfoError, NotFound, NotReady, Unauthorized, Unreachable
 from infosvc.wire.tasks import LONGEST_REASON, Task, TaskNews, TaskState
 from jobs.errors import JobError
-from jobs.kinds.task.request import is_bound, starts_before, starts_until
+from jobs.kinds.task.request import patience_of, starts_before, starts_until
 from jobs.kinds.task.settings import STOP_SECONDS, STOPPED, UNBOUND
 from jobs.submitter.moving import Mover
 from jobs.submitter.news import has_moved, is_taken_back, is_told, is_unbound, news_of
@@ -26,8 +26,6 @@ PATIENCE_SECONDS = STOP_SECONDS + 15.0
 """How long a runner may take that was asked to stop."""
 MOST_STARTS = 100
 """Of a task; YARN may take its room back again and again."""
-BOUND_SECONDS = 60.0
-"""How long a task that moves waits for the faster nodes alone, after which it may go anywhere."""
 OPEN = (TaskState.QUEUED, TaskState.STARTING, TaskState.RUNNING)
 """States of tasks that the submitter has to do with."""
 
@@ -44,10 +42,17 @@ class Cluster(Protocol):
     def application(self, application_id: str) -> Application:
         """One application; UnknownApplication when YARN does not know it."""
 
-    def submit(self, task: Task, archive: Path | None, starts_before: int = 0, bound_to: Sequence[str] = ()) -> str:
+    def submit(
+        self,
+        task: Task,
+        archive: Path | None,
+        starts_before: int = 0,
+        bound_to: Sequence[str] = (),
+        may_wait: bool = True,
+    ) -> str:
         """Submit a task with its files, after so many starts in applications before; the id of its application.
 
-        With `bound_to` the application is for these nodes alone.
+        With `bound_to` the application is for these nodes alone. If it `may_wait`, it may be for the soonest alone.
         """
 
     def note_decision(self, task: Task, application: Application) -> None:
@@ -59,8 +64,8 @@ class Cluster(Protocol):
     def ask_to_stop(self, application_id: str) -> None:
         """Have the runner of a task end its program, which has STOP_SECONDS for that."""
 
-    def has_begun(self, application_id: str) -> bool:
-        """Whether YARN has ever given an application a node."""
+    def has_begun(self, application: Application) -> bool:
+        """Whether YARN has given the current attempt of an application a node."""
 
     def kill(self, application_id: str, why: str = "") -> None:
         """End an application; its diagnostics tell why."""
@@ -95,7 +100,8 @@ class Turns:
         self._mover = mover
         self._troubles: dict[str, str] = {}
         self._stopping: dict[str, float] = {}
-        self._waiting: dict[str, float] = {}
+        self._waiting: dict[str, tuple[int, float]] = {}
+        self._queued: set[str] = set()
 
     def turn(self) -> int:
         """Do for each task what is to be done now; how many there are. InfoError when the service does not answer.
@@ -103,6 +109,7 @@ class Turns:
         What stands in the way of a task is said once.
         """
         tasks, troubles = self._client.tasks(states=OPEN), dict[str, str]()
+        self._queued = {task.task_id for task in tasks if task.state is TaskState.QUEUED}
         for task in reversed(tasks):  # the oldest first
             try:
                 self._advance(task)
@@ -142,10 +149,17 @@ class Turns:
                 raise
             self._tell(task, TaskNews(TaskState.FAILED, str(error)[:LONGEST_REASON]))
 
-    def _hand_over(self, task: Task, starts_before: int = 0, bound_to: Sequence[str] = ()) -> None:
-        """Give a task to YARN, after so many starts, for some nodes alone if any are named; HadoopError or JobError."""
+    def _hand_over(
+        self, task: Task, starts_before: int = 0, bound_to: Sequence[str] = (), may_wait: bool = True
+    ) -> None:
+        """Give a task to YARN, after so many starts, for some nodes alone if any are named; HadoopError or JobError.
+
+        It waits for no nodes that others in the queue might get, nor where the queue itself may be full.
+        """
+        may_wait = may_wait and self._queued <= {task.task_id}
         with tempfile.TemporaryDirectory(prefix="nodewise-task-") as folder:
-            application_id = self._cluster.submit(task, self._fetch(task, Path(folder)), starts_before, bound_to)
+            archive = self._fetch(task, Path(folder))
+            application_id = self._cluster.submit(task, archive, starts_before, bound_to, may_wait)
         self._say(f"{task.task_id} is {application_id}")
         self._tell(task, TaskNews(TaskState.QUEUED, "" if starts_before else None, application_id))
 
@@ -191,7 +205,10 @@ class Turns:
 
         Returns whether it does; it has ended if it was to be stopped, or was started too often.
         """
-        begun = starts_before(application) if is_unbound(application) else starts_until(application)
+        has_waited = is_unbound(application)
+        begun = (
+            starts_before(application) + max(0, application.attempt - 1) if has_waited else starts_until(application)
+        )
         last = self._cluster.find(task.task_id)
         if last and last.application_id != application.application_id:  # a submitter that was killed since did this
             self._tell(task, TaskNews(TaskState.QUEUED, application_id=last.application_id))
@@ -200,7 +217,7 @@ class Turns:
         else:
             try:
                 bound_to = self._mover.elsewhere(task) if moves and self._mover else ()
-                self._hand_over(task, begun, bound_to)
+                self._hand_over(task, begun, bound_to, may_wait=not has_waited)
             except (HadoopError, JobError) as error:  # as while its nodes are away: what had begun is not given up
                 if isinstance(error, HadoopError) and not self._cluster.is_up():
                     raise
@@ -211,15 +228,19 @@ class Turns:
         return True
 
     def _waits_in_vain(self, application: Application) -> bool:
-        """Whether the nodes to which an application is bound, as its task moves, have had no room for it for long.
+        """Whether the nodes to which an application is bound have had no room for it for as long as it waits for them.
 
-        YARN says ACCEPTED of others, too: of those that a node gets ready, and of those that begin again.
+        YARN says ACCEPTED of others, too: of those that a node gets ready. An attempt after one whose node was lost
+        waits as the first does.
         """
-        if not is_bound(application) or application.state not in ("SUBMITTED", "ACCEPTED"):
+        patience = patience_of(application)
+        if patience is None or application.state not in ("SUBMITTED", "ACCEPTED"):
             return False
         now = time.monotonic()
-        waited = now - self._waiting.setdefault(application.application_id, now)
-        return waited > BOUND_SECONDS and not self._cluster.has_begun(application.application_id)
+        attempt, since = self._waiting.get(application.application_id, (application.attempt, now))
+        since = since if attempt == application.attempt else now
+        self._waiting[application.application_id] = application.attempt, since
+        return now - since > patience and not self._cluster.has_begun(application)
 
     def _note_decision(self, task: Task, application: Application) -> None:
         """Nothing waits for it, so what stands in its way is said alone."""

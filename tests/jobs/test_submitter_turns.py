@@ -22,9 +22,9 @@ from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import Task, TaskNews, TaskState
 from infosvc.wire.tunnel.tunnel_end import TunnelCalls
 from jobs.errors import JobError
-from jobs.kinds.task.settings import MOVED, UNBOUND
+from jobs.kinds.task.settings import BOUND_SECONDS, MOVED, UNBOUND
 from jobs.submitter.moving import Mover
-from jobs.submitter.turns import BOUND_SECONDS, Turns
+from jobs.submitter.turns import Turns
 from jobs.submitter.waking import Waker, is_urgent
 from tests.jobs.conftest import TOKEN
 
@@ -49,6 +49,9 @@ class Played:
         self.taken_back: set[str] = set()
         self.moved: set[str] = set()
         self.bound_to: dict[str, tuple[str, ...]] = {}
+        self.waits_for = 0
+        self.attempt = 1
+        self.may_wait: list[bool] = []
         self.begun: set[str] = set()
         self.starts_before: list[int] = []
 
@@ -70,13 +73,23 @@ class Played:
         waits = Application(application_id, "", "ACCEPTED", "UNDEFINED", 0.0, "", "N/A", 1.0)
         if not self.bound_to.get(application_id):
             return waits
-        bound = replace(waits, tags=frozenset({"starts:1", "bound"}), attempt=1)
+        tags = {f"bound:{self.waits_for}"} if self.waits_for else {"starts:1", "bound"}
+        bound = replace(waits, tags=frozenset(tags), attempt=self.attempt)
         if application_id not in self.killed:
             return bound
         return replace(bound, state="KILLED", final="KILLED", diagnostics=f"killed with diagnostic message: {UNBOUND}")
 
-    def submit(self, task: Task, archive: Path | None, starts_before: int = 0, bound_to: Sequence[str] = ()) -> str:
+    def submit(
+        self,
+        task: Task,
+        archive: Path | None,
+        starts_before: int = 0,
+        bound_to: Sequence[str] = (),
+        may_wait: bool = True,
+    ) -> str:
         assert archive is None
+        bound_to = ("n2",) if self.waits_for and may_wait else bound_to
+        self.may_wait.append(may_wait)
         if fault := self.fails.get(task.name):
             raise fault
         assert self.tagged.get(task.task_id, "") in {"", *self.taken_back, *self.moved, *self.killed}, (
@@ -96,8 +109,8 @@ class Played:
     def kill(self, application_id: str, why: str = "") -> None:
         self.killed.append(application_id)
 
-    def has_begun(self, application_id: str) -> bool:
-        return application_id in self.begun
+    def has_begun(self, application: Application) -> bool:
+        return application.application_id in self.begun
 
     def record(self, application_id: str) -> tuple[Mapping[str, Any], str]:
         assert application_id in {*self.taken_back, *self.moved, *self.killed}
@@ -154,7 +167,7 @@ def test_a_task_that_was_taken_is_looked_for_before_it_is_handed_over(client: In
         """As a SIGKILL between YARN's answer and the service's."""
 
     class Deadly(Played):
-        def submit(self, task: Task, archive: Path | None, starts_before: int = 0, bound_to: Sequence[str] = ()) -> str:
+        def submit(self, task: Task, archive: Path | None, starts_before: int = 0, *_: Any) -> str:
             cluster.submit(task, archive, starts_before)
             raise Killed
 
@@ -303,6 +316,56 @@ def test_a_task_that_moves_goes_anywhere_when_the_faster_nodes_have_had_no_room_
     assert (again.state, again.application_id) == (TaskState.QUEUED, "application_1_0003")
     assert (cluster.starts_before, cluster.bound_to["application_1_0003"]) == ([0, 1, 1], ())
     assert cluster.cleaned == [FIRST, SECOND]
+
+
+def test_a_task_that_waits_for_the_soonest_of_its_nodes_may_use_all_once_it_has_waited_for_what_it_gains(
+    client: InfoClient, cluster: Played, clock: list[float]
+) -> None:
+    task = client.submit_task(TaskSpec(("true",)))
+    cluster.waits_for = 7
+    turns = Turns(client, cluster, lambda _: None)
+    for seconds in (0, 0, 6.9):
+        clock[0] += seconds
+        turns.turn()
+    assert not cluster.killed
+
+    clock[0] += 0.2
+    turns.turn()
+    assert cluster.killed == [FIRST]
+    turns.turn()
+
+    again = client.task(task.task_id)
+    assert (again.state, again.application_id, again.reason) == (TaskState.QUEUED, SECOND, "")
+    assert (cluster.may_wait, cluster.starts_before, cluster.bound_to[SECOND]) == ([True, False], [0, 0], ())
+
+
+def test_a_task_waits_for_no_nodes_while_others_are_in_the_queue(client: InfoClient, cluster: Played) -> None:
+    for _ in range(2):
+        client.submit_task(TaskSpec(("true",)))
+
+    Turns(client, cluster, lambda _: None).turn()
+
+    assert cluster.may_wait == [False, False]
+
+
+def test_after_the_loss_of_its_node_a_task_waits_for_the_soonest_anew_and_keeps_its_starts(
+    client: InfoClient, cluster: Played, clock: list[float]
+) -> None:
+    client.submit_task(TaskSpec(("true",)))
+    cluster.waits_for = 7
+    turns = Turns(client, cluster, lambda _: None)
+    turns.turn()
+    turns.turn()
+    clock[0] += 1000
+    cluster.attempt = 2
+    turns.turn()
+    assert not cluster.killed, "it begins to wait now"
+
+    clock[0] += 7.1
+    turns.turn()
+    turns.turn()
+
+    assert (cluster.killed, cluster.may_wait, cluster.starts_before) == ([FIRST], [True, False], [0, 1])
 
 
 def test_a_task_that_moves_and_is_to_be_stopped_ends(

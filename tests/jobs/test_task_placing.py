@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -23,8 +24,10 @@ from jobs.application.environments.laid import Laid
 from jobs.application.submit import InfoAccess, Order, Submitter
 from jobs.submitter import cluster
 from jobs.submitter.cluster import TaskCluster
+from jobs.kinds.task.request import order as make_order
 from jobs.submitter.placing import Seat, Sight, consider, decide
-from jobs.submitter.soonest import find_soonest
+from jobs.submitter.preferring import prefer_soonest
+from jobs.submitter.soonest import find_patience, find_soonest
 from tests.jobs.conftest import TOKEN
 from tests.jobs.played import Hadoop
 
@@ -92,6 +95,52 @@ def test_a_task_prefers_nodes_where_it_is_done_soonest_if_their_being_ready_make
     sits: Seat, order: NodeOrder | None, ready: dict[str, float], soonest: list[str]
 ) -> None:
     assert find_soonest(consider(replace(sits, ready_seconds=ready), ROOMS, order), order) == soonest
+
+
+@pytest.mark.parametrize(
+    ("order", "seconds", "patience"),
+    [
+        (ALIKE, 3.0, 0.0),  # YARN takes about as long to give a node
+        (ALIKE, 5.5, 5.5),
+        (ALIKE, 40.0, 40.0),
+        (NodeOrder("first", 0.4, (("c", 0.8), ("b", 0.4))), 40.0, 10.0),  # b has it, and runs 30 s longer
+        (NodeOrder("first", 0.4, (("b", 0.8),)), 40.0, math.inf),  # c is not among the best
+        (ORDER, 0.3, 0.0),
+    ],
+)
+def test_a_task_waits_for_the_soonest_nodes_as_long_as_it_gains(
+    order: NodeOrder, seconds: float, patience: float
+) -> None:
+    ready = {"a": 0.0, "b": 0.0, "c": seconds}
+
+    assert find_patience(consider(replace(seat(""), ready_seconds=ready), ROOMS, order), order) == pytest.approx(
+        patience
+    )
+
+
+@pytest.mark.parametrize(
+    ("nodes", "seconds", "may_wait", "hosts", "tags"),
+    [
+        ((), 40.0, True, (), ()),
+        (("b", "c"), 40.0, True, ("b",), ("bound:40",)),
+        (("b", "c"), 400.0, True, ("b",), ("bound:60",)),
+        (("b", "c"), 40.0, False, ("b", "c"), ()),
+        (("b", "c"), 2.0, True, ("b", "c"), ()),
+        (("a", "c"), 40.0, True, ("a", "c"), ()),  # a has no room
+    ],
+)
+def test_a_task_that_may_use_some_nodes_alone_is_for_the_soonest_of_them_at_first(
+    nodes: tuple[str, ...], seconds: float, may_wait: bool, hosts: tuple[str, ...], tags: tuple[str, ...]
+) -> None:
+    asked = make_order(TaskSpec(["train"], nodes=nodes), "task_1", None, ["a", "b", "c"])
+    ready = {"a": 0.0, "b": 0.0, "c": seconds}
+    able = consider(replace(seat("", *nodes), ready_seconds=ready), ROOMS, ALIKE)
+
+    found = prefer_soonest(asked, able, ALIKE, ready, may_wait)
+
+    bound = ("b",) if tags or not nodes else ()
+    assert (tuple(found.master.hosts), tuple(found.tags)) == (hosts, ("task:task_1", *tags))
+    assert (tuple(found.settings["prefers"]), found.settings["ready_seconds"]) == (bound, ready)
 
 
 @pytest.mark.parametrize(

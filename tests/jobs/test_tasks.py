@@ -23,7 +23,16 @@ from jobs.errors import JobError
 from jobs.kinds.task import runner, service_access, work_folder
 from jobs.kinds.task.committing import Commit
 from jobs.kinds.task.printed import CUT, PIECE_BYTES, Spool
-from jobs.kinds.task.request import LEAST_MEMORY_MB, RUNNER_MEMORY_MB, further, is_bound, order, start_of, starts_until
+from jobs.kinds.task.request import (
+    LEAST_MEMORY_MB,
+    RUNNER_MEMORY_MB,
+    further,
+    is_bound,
+    order,
+    patience_of,
+    start_of,
+    starts_until,
+)
 from jobs.kinds.task.runner import ENDED, Task
 from jobs.kinds.task.settings import FILES, TaskSettings
 from tests.jobs.stored import SPEC
@@ -156,6 +165,9 @@ def test_one_more_application_of_a_task_may_be_bound_to_some_of_its_nodes() -> N
     asked = [(one.master.hosts, tuple(one.settings["bound_to"])) for one in (bound, free)]
     assert asked == [(("b",), ("b",)), (["a", "b"], ())]
     assert [is_bound(replace(application, tags=frozenset(one.tags))) for one in (bound, free)] == [True, False]
+    assert [patience_of(replace(application, tags=frozenset({tag}))) for tag in ("bound", "bound:7", "boundless")] == [
+        *(60.0, 7.0, None)
+    ]
 
 
 IMAGE = "sha256:" + "a" * 64

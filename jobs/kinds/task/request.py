@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path, PurePosixPath
@@ -19,7 +20,7 @@ from jobs.division.gpu_nodes import GPU
 from jobs.errors import JobError
 from jobs.kinds.task import image_store, input_data
 from jobs.kinds.task.committing import check_free
-from jobs.kinds.task.settings import ENVIRONMENT, FILES, TaskSettings
+from jobs.kinds.task.settings import BOUND_SECONDS, ENVIRONMENT, FILES, TaskSettings
 
 RUNNER_MEMORY_MB = 384
 """What the runner itself needs: Python with a JVM, the program's keeper, and YARN's shells.
@@ -110,6 +111,16 @@ def preferring(asked: Order, prefers: Sequence[str], ready_seconds: Mapping[str,
     return replace(asked, settings=settings, master=replace(asked.master, prefers=tuple(prefers)))
 
 
+def waiting(asked: Order, seconds: float) -> Order:
+    """A task that may use some nodes alone, as an application for those of them that it prefers.
+
+    YARN knows no preference among nodes to which something is bound. After so many seconds without room there, at most
+    BOUND_SECONDS, one more application may use all.
+    """
+    tag = f"{BOUND}:{math.ceil(min(seconds, BOUND_SECONDS))}"
+    return replace(asked, tags=[*asked.tags, tag], master=replace(asked.master, hosts=asked.master.prefers))
+
+
 def start_of(application: Application) -> int:
     """Which start of its task an application is at, counted over all of its applications; 0 before its own first."""
     return starts_until(application) if application.attempt else 0
@@ -126,8 +137,17 @@ def starts_before(application: Application) -> int:
 
 
 def is_bound(application: Application) -> bool:
-    """Whether an application is for fewer nodes than its task names, as it moves."""
-    return BOUND in application.tags
+    """Whether an application is for fewer nodes than its task may use."""
+    return patience_of(application) is not None
+
+
+def patience_of(application: Application) -> float | None:
+    """The seconds that an application waits for the nodes to which it is bound, None if it is not."""
+    for tag in application.tags:
+        name, _, seconds = tag.partition(":")
+        if name == BOUND:
+            return float(seconds or BOUND_SECONDS)
+    return None
 
 
 def task_tag(task_id: str) -> str:

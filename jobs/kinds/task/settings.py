@@ -29,8 +29,10 @@ STOPPED = "it was stopped"
 """Why such a task has failed."""
 MOVED = "it moves to another node"
 """Why an application of a task has failed that is followed by one more."""
-UNBOUND = "none of the faster nodes has room any more"
-"""Why an application was killed that was bound to them; one more for any node follows."""
+UNBOUND = "none of the nodes for which it waited has room any more"
+"""Why an application was killed that was bound to some of the nodes that its task may use; one more for all follows."""
+BOUND_SECONDS = 60.0
+"""How long such an application waits at most."""
 
 
 @dataclass(frozen=True, kw_only=True)
