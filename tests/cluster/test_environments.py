@@ -204,10 +204,10 @@ def test_what_cannot_be_laid_out_is_told_before_anything_is_submitted(site: Site
 
 
 @contextmanager
-def having(platform: Platform, part: Mapping[str, Any], node: str) -> Iterator[None]:
-    """One node tells that it has this part, and the network is slow: others would need a second."""
+def having(platform: Platform, part: Mapping[str, Any], node: str, seconds: float = 1.0) -> Iterator[None]:
+    """One node tells that it has this part, and the network is slow: others would need so long for it."""
     nodes = platform.cluster.nodes
-    way = Rate(float(part["size_bytes"]), 0.0)
+    way = Rate(part["size_bytes"] / seconds, 0.0)
     cost = AccessCost(pairs={(reader, holder): way for reader in nodes for holder in nodes if reader != holder})
     admin = platform.admin
     for name in (access_cost.DATA_NAME, CACHED):
@@ -253,6 +253,21 @@ def test_a_task_goes_where_its_environment_is_and_elsewhere_when_that_is_full(pl
     assert task.state is TaskState.SUCCEEDED and task.node_name in (first, *others)
     assert f"{task.node_name} gets its environment in about 1 s" in find_decision(platform, task.task_id).said
     platform.ended(holder)
+
+
+def test_of_nodes_that_it_alone_may_use_a_task_gets_the_one_that_has_its_environment(
+    platform: Platform, made: Any
+) -> None:
+    first, *_, last = platform.cluster.nodes
+    spec = TaskSpec(("python", "-c", "import packaging"), env="plain@1", memory_mb=128, nodes=(first, last))
+    for node in (last, first):
+        with having(platform, made["parts"][0], node, seconds=20.0):
+            task = platform.ended(platform.user.submit_task(spec).task_id)
+        decision = find_decision(platform, task.task_id)
+
+        assert (task.state, task.node_name) == (TaskState.SUCCEEDED, node)
+        assert f"YARN was asked for {node} first, where the task would be done soonest." in decision.said
+        assert {one.node_name for one in decision.nodes if one.allowed} == {first, last}
 
 
 def test_members_that_train_are_started_in_it(site: Site, made: Any, tmp_path: Path) -> None:
