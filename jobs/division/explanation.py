@@ -142,8 +142,9 @@ class _Facts:
         if not self.starts:
             why_not = "which does not count, as no speed of earlier jobs tells how long the work takes"
             return f"{begins}, {why_not}. " if begins else ""
-        start = self.starts.get(node.node_name, 0.0)
-        return f"{begins + '. ' if begins else ''}All can be done at {self.end:.4g}, and it begins at {start:.4g}. "
+        start, counted = self.starts.get(node.node_name, 0.0), f"{self.decision.unit} / {self.decision.capability}"
+        when = f"In {counted}, it begins at {start:.4g}, and all can be done at {self.end:.4g}. "
+        return f"{begins}. {when}" if begins else when
 
     def _formula_text(self, node: ExplainedNode) -> str:
         """The formula with its numbers; if all begin at once, it is that of the paper."""

@@ -152,11 +152,14 @@ def why(decision: Decision, name: str) -> str:
 
 def test_the_explanation_says_who_begins_when_and_what_that_costs() -> None:
     assert LATE.plan.loads() == {"alpha": 8, "beta": 0, "gamma": 32}
-    assert "It needs about 1 s before it begins. All can be done at 8.333, and it begins at 2. " in why(LATE, "gamma")
+    assert (
+        "It needs about 1 s before it begins. In images / weight, it begins at 2, and all can be done at 8.333. "
+        in why(LATE, "gamma")
+    )
     assert "That makes 5 * (8.333 - 2) = 31.7 images by the formula, rounded to 32. It gets these 32." in why(
         LATE, "gamma"
     )
-    assert "All can be done at 8.333, and it begins at 0. That makes 1 * (8.333 - 0) = 8.3 images" in why(LATE, "alpha")
+    assert "it begins at 0, and all can be done at 8.333. That makes 1 * (8.333 - 0) = 8.3 images" in why(LATE, "alpha")
     assert "It needs about 9 s before it begins." in why(LATE, "beta")
     assert "It gets none, because all can be done before it begins." in why(LATE, "beta")
     assert "Predicted makespan 4.2, lower bound 4.2, ratio 1.01; in seconds" in " ".join(heading(explanation(LATE)))
