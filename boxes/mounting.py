@@ -48,13 +48,12 @@ exec /usr/bin/bwrap "$@"
 
 That is when it is killed while its child waits for it, and so it is not what begins.
 """
-_MOUNT = f"""
+_MOUNT = """
 while [ "$1" != -- ]; do
-  {{ [ "$3" != - ] && /bin/mount -nc --move "/proc/self/fd/$3" "$2"; }} || /usr/bin/squashfuse_ll "$1" "$2" || exit 125
+  { [ "$3" != - ] && /bin/mount -nc --move "/proc/self/fd/$3" "$2"; } || /usr/bin/squashfuse_ll "$1" "$2" || exit 125
   [ "$3" = - ] || eval "exec $3<&-"
   shift 3
 done; shift
-{own_root.OVERLAY}
 exec "$@"
 """
 """Of each part the file, the folder, and the descriptor of a mount if there is one; then what to run.
@@ -82,12 +81,8 @@ def with_parts(program: Program) -> Iterator[Program]:
 
 
 def with_described(program: Program) -> Program:
-    """The program with the devices that it wishes for, where this machine's CDI files describe them.
-
-    One in an environment with a root of its own goes without, as it can have no devices.
-    """
-    has_root = own_root.AT in program.parts
-    return program if has_root or not program.wished else with_wished(program, list_devices())
+    """The program with the devices that it wishes for, where this machine's CDI files describe them."""
+    return with_wished(program, list_devices()) if program.wished else program
 
 
 def how_ended(program: Program, ended: Ended) -> Ended:
@@ -107,11 +102,11 @@ def wrap(
     if not parts and edits == NOTHING:
         return list(argv)
     has_root = own_root.AT in parts
-    if has_root and edits != NOTHING:
-        raise BoxError("an environment with a root of its own has no devices", "take one without a part at /")
-    shown = show(edits, [Path(at) for at in parts])
-    env = [*own_root.begin()] if has_root else ["/usr/bin/env"]
-    return [*_outer(parts, folder, copies, shown), *_inner(parts, folder, shown), *env, "--default-signal=TERM", *argv]
+    begin = own_root.begin() if has_root else ["/usr/bin/env"]
+    lay = own_root.lay(folder, _beside(parts), edits) if has_root else []
+    shown = Shown() if has_root else show(edits, [Path(at) for at in parts])
+    outer, inner = _outer(parts, folder, copies, shown, edits), _inner(parts, folder, shown, edits)
+    return [*outer, *lay, *inner, *begin, "--default-signal=TERM", *argv]
 
 
 def _check(parts: Mapping[str, Path]) -> None:
@@ -132,11 +127,11 @@ def _copies(parts: Mapping[str, Path]) -> list[int]:
         return []
 
 
-def _outer(parts: Mapping[str, Path], folder: Path, copies: int, shown: Shown) -> list[str]:
+def _outer(parts: Mapping[str, Path], folder: Path, copies: int, shown: Shown, edits: Edits) -> list[str]:
     options = ["--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_SETFCAP"]
     made = {**{Path(at): ["--dir", at] for at in _beside(parts)}, **shown.made}
     if own_root.AT in parts:
-        made[own_root.PLACE] = own_root.outer(folder, _beside(parts))
+        made[own_root.PLACE] = own_root.outer(folder, _beside(parts), edits)
     options += show_folder(Path("/"), made, besides=("/dev", "/proc"))
     options += [*show_folder(Path("/dev"), made, "--dev-bind"), "--bind", "/proc", "/proc", *shown.covering]
     folders = [str(own_root.BASE) if at == own_root.AT else at for at in parts]
@@ -146,11 +141,11 @@ def _outer(parts: Mapping[str, Path], folder: Path, copies: int, shown: Shown) -
     return ["/bin/sh", "-c", _BEGIN, "sh", _FIRST, "sh", *options, "--", "/bin/sh", "-c", _MOUNT, "sh", *words, "--"]
 
 
-def _inner(parts: Mapping[str, Path], folder: Path, shown: Shown) -> list[str]:
+def _inner(parts: Mapping[str, Path], folder: Path, shown: Shown, edits: Edits) -> list[str]:
     who = ["--uid", str(os.getuid()), "--gid", str(os.getgid()), "--cap-drop", "ALL"]
     binds = ["--bind", "/", "/", "--dev-bind", "/dev", "/dev", "--bind", "/proc", "/proc", *shown.again]
     if own_root.AT in parts:
-        binds = own_root.inner(folder, _beside(parts))
+        binds = own_root.inner(folder, _beside(parts), edits)
     return ["/usr/bin/bwrap", "--die-with-parent", "--unshare-user", *who, *binds, "--chdir", str(folder), "--"]
 
 

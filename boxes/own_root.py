@@ -1,23 +1,31 @@
 """What bubblewrap is told so that a program sees the files of a part as its root, and hardly any of this machine's.
 
 The part is read-only and has not all folders on which something is to be mounted, such as the program's own. So a
-**shape**, empty folders and files in memory, is laid over it, with no layer that could be written.
+**shape**, empty folders and files in memory, is laid over it, with no layer that could be written. Of devices it has
+those that any program needs, such as `/dev/null`, and those that it asked for.
 """
 
 from __future__ import annotations
 
+import inspect
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from boxes import root_places
 from boxes.box import BoxError
+from boxes.cdi.edits import DeviceNode, Edits
+from boxes.showing import check_place, choose_option, list_files
 
 AT = "/"
 """The folder of such a part."""
 PLACE = Path("/.nodewise-root")
 BASE, SHAPE, ROOT = PLACE / "base", PLACE / "shape", PLACE / "root"
 """Seen by the outer namespace alone, and in memory: nothing of it is made on this machine."""
-OVERLAY = f"""
-[ ! -d {ROOT} ] || /bin/mount -nt overlay overlay -o lowerdir={SHAPE}:{BASE} {ROOT} || exit 125
+DEVICES = PLACE / "devices"
+_LAY = f"""
+/bin/mount -nt overlay overlay -o lowerdir={SHAPE}:{BASE} {ROOT} || exit 125
+exec "$@"
 """
 _NAMES = ("/etc/passwd", "/etc/group", "/etc/hosts", "/etc/resolv.conf")
 """Of this machine, so that users and other machines have their names."""
@@ -26,23 +34,45 @@ _BEGINNER = Path("/.nodewise")
 _ENV = Path("/usr/bin/env")
 
 
-def outer(folder: Path, parts: Iterable[str]) -> list[str]:
+def outer(folder: Path, parts: Iterable[str], edits: Edits) -> list[str]:
     """Options of the outer namespace: where the part is mounted, and the shape; `parts` are folders of others."""
     places: list[str] = ["/proc", "/dev", "/tmp", str(folder), *parts]  # noqa: S108 the tmp is its own
     folders = [BASE, ROOT, *map(_shape, places)]
     options = [word for one in folders for word in ("--dir", str(one))]
     for at, host in _files().items():
         options += ["--ro-bind", str(host), str(_shape(at))]
+    for node in edits.nodes:  # by a mount of its own: in others, device files outside of /dev do not work
+        options += ["--dev-bind", str(node.host), str(_stage(node))]
     return options
 
 
-def inner(folder: Path, parts: Iterable[str]) -> list[str]:
+def lay(folder: Path, parts: Iterable[str], edits: Edits) -> list[str]:
+    """What lays the shape over the part, and then becomes what follows; BoxError for a device that cannot be shown.
+
+    The places of devices are made first, as what is laid over another may not change.
+    """
+    taken = [folder, _BEGINNER, *map(Path, parts)]
+    files = list_files(edits)
+    for one in files:
+        check_place(one, one.path, taken)
+    hosts = [_stage(one) if isinstance(one, DeviceNode) else one.host for one in files]
+    shown = [(choose_option(one), str(host), str(one.path)) for one, host in zip(files, hosts, strict=True)]
+    lay_only = ["/bin/sh", "-c", _LAY, "sh"]
+    if not shown:
+        return lay_only
+    words = [str(BASE), str(SHAPE), *(word for one in shown for word in one)]
+    return [sys.executable, "-ISc", inspect.getsource(root_places), *words, "--", *lay_only]
+
+
+def inner(folder: Path, parts: Iterable[str], edits: Edits) -> list[str]:
     """Options of the inner namespace: what the program sees; its own folder comes last, as it may lie in another."""
-    options = ["--bind", str(ROOT), "/", "--dev-bind", "/dev", "/dev", "--bind", "/proc", "/proc", "--tmpfs", "/tmp"]  # noqa: S108
+    options = ["--bind", str(ROOT), "/", "--dev", "/dev", "--bind", "/proc", "/proc", "--tmpfs", "/tmp"]  # noqa: S108
     for at in parts:
         options += ["--ro-bind", at, at]
     for name, host in _files().items():
         options += ["--ro-bind", str(host), name]
+    if edits.nodes or edits.mounts:
+        options += ["--args", str(root_places.OPTIONS)]
     return [*options, "--bind", str(folder), str(folder)]
 
 
@@ -53,6 +83,10 @@ def begin() -> list[str]:
 
 def _shape(at: str | Path) -> Path:
     return SHAPE / Path(at).relative_to("/")
+
+
+def _stage(node: DeviceNode) -> Path:
+    return DEVICES / node.path.relative_to("/")
 
 
 def _files() -> dict[str, Path]:

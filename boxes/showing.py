@@ -54,17 +54,34 @@ def _cdi_folders() -> Sequence[str]:
     return said.split(":") if said else finding.FOLDERS
 
 
+def list_files(edits: Edits) -> list[DeviceNode | Mount]:
+    """All that a program is to see, a folder before what lies in it."""
+    every: list[DeviceNode | Mount] = [*edits.nodes, *edits.mounts, *libraries.by_soname(edits.mounts)]
+    return sorted(every, key=lambda one: one.path)
+
+
+def check_place(one: DeviceNode | Mount, path: Path, taken: Sequence[Path]) -> None:
+    """BoxError when its path lies in a folder that has other content."""
+    if at := next((folder for folder in taken if path.is_relative_to(folder)), None):
+        raise BoxError(f"{one.place.text} is for {path}, and the program has other files in {at}", "write another path")
+
+
+def choose_option(one: DeviceNode | Mount) -> str:
+    """The option by which bubblewrap shows it, before the host's path and the program's."""
+    if isinstance(one, DeviceNode):
+        return "--dev-bind"
+    return "--bind" if one.is_writable else "--ro-bind"
+
+
 def show(edits: Edits, parts: Sequence[Path]) -> Shown:
     """How a program sees devices and files of drivers, if it sees this machine's files and parts of an environment."""
     made: dict[Path, Options] = {}
     covering: list[str] = []
     again: list[str] = []
-    every: list[DeviceNode | Mount] = [*edits.nodes, *edits.mounts, *libraries.by_soname(edits.mounts)]
-    for one in sorted(every, key=lambda one: one.path):  # a folder comes before what lies in it
+    for one in list_files(edits):
         path, found = _look_at(one)
-        if at := next((part for part in parts if path.is_relative_to(part)), None):
-            raise BoxError(f"{one.place.text} is for {path}, and the environment is at {at}", "write another path")
-        options = [_how(one), str(one.host), str(path)]
+        check_place(one, path, parts)
+        options = [choose_option(one), str(one.host), str(path)]
         if found is None and not any(path.is_relative_to(folder) for folder in made):
             made[path] = options
         elif found is None or not os.path.samestat(found, one.host.stat()):
@@ -101,9 +118,3 @@ def _look_at(one: DeviceNode | Mount) -> tuple[Path, os.stat_result | None]:
     except OSError as error:
         why = f"{one.place.text} is for {one.path}, and that cannot be looked at ({error.strerror})"
         raise BoxError(why, "write another path") from error
-
-
-def _how(one: DeviceNode | Mount) -> str:
-    if isinstance(one, DeviceNode):
-        return "--dev-bind"
-    return "--bind" if one.is_writable else "--ro-bind"

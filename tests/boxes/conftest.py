@@ -15,7 +15,10 @@ from bench.stage import until
 from boxes import BOXES, create
 from boxes.asking import BROKER
 from boxes.box import Box, Image, Limits, Program
+from boxes.showing import CDI_FOLDERS
 from environments.squash import squash
+from tests.boxes.played_gpus import PlayedGpus
+from tests.boxes.played_vendor import PlayedVendor
 
 MOUNTED = "process with a part"
 _BUSYBOX = Path("/usr/bin/busybox")
@@ -66,7 +69,7 @@ def part(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A root with a shell, what that is linked to, and a file of its own."""
+    """A root as Debian's, with a shell, what that is linked to, and a file of its own."""
     if not _BUSYBOX.is_file():
         pytest.skip("no busybox here, of which a root is made")
     folder = tmp_path_factory.mktemp("root")
@@ -79,7 +82,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (tree / "usr/bin/busybox").chmod(0o755)
     for name in ("sh", "cat", "ls", "id", "touch", "grep", "sleep"):
         (tree / "usr/bin" / name).symlink_to("busybox")
-    (tree / "bin").symlink_to("usr/bin")
+    for name in ("bin", "lib", "lib64"):
+        (tree / "usr" / name).mkdir(exist_ok=True)
+        (tree / name).symlink_to(f"usr/{name}")
     linked = subprocess.run(["ldd", _BUSYBOX], capture_output=True, text=True, check=False).stdout
     for library in [word for word in linked.split() if word.startswith("/")]:
         (tree / library[1:]).parent.mkdir(parents=True, exist_ok=True)
@@ -87,6 +92,31 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (tree / library[1:]).chmod(0o755)
     squash(tree, folder / "root.sqfs")
     return folder / "root.sqfs"
+
+
+@pytest.fixture
+def cdi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of CDI files that boxes read here."""
+    folder = tmp_path / "cdi"
+    folder.mkdir(mode=0o755)
+    monkeypatch.setenv(CDI_FOLDERS, str(folder))
+    return folder
+
+
+@pytest.fixture
+def install(tmp_path: Path, cdi: Path) -> PlayedVendor:
+    """install(VERSION, DEVICE): a driver of the vendor's in place of any other, with its CDI file, which it returns."""
+    return PlayedVendor(tmp_path / "driver", cdi)
+
+
+@pytest.fixture
+def gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PlayedGpus:
+    """Two cards of this machine."""
+    made = PlayedGpus(tmp_path / "gpus")
+    made.have("Tesla T4, 15360, 100, 7.5", "Tesla T4, 15360, 15000, 7.5")
+    for name, value in made.variables.items():
+        monkeypatch.setenv(name, value)
+    return made
 
 
 @pytest.fixture

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from signal import SIGTERM
-from typing import Any
 
 import pytest
 
@@ -18,14 +16,13 @@ from boxes import create
 from boxes.box import BoxError, Ended, Image, Limits, Program
 from boxes.gpus.cards import Card, Wanted
 from boxes.gpus.taking import Taken, take_cards
-from boxes.showing import CDI_FOLDERS
 from boxes.terminal import Size
 from environments.squash import squash
-from tests.boxes.played_gpus import PlayedGpus, uuid
+from tests.boxes.played_gpus import uuid
+from tests.boxes.played_vendor import DEVICE, PlayedVendor, compile_library, write
 from tests.boxes.test_boxes import SECONDS, Heard
 
 ROOT = Path(__file__).resolve().parents[2]
-DEVICE = "vendor.example/card=0"
 PROGRAM = """
 import ctypes
 driver = ctypes.CDLL("libvendor.so.1")
@@ -33,8 +30,6 @@ with open("/dev/vendor0", "rb", buffering=0) as device:
     print("driver", driver.vendor_version(), "device", device.read(3))
 """
 """Knows the library by its soname alone."""
-
-Vendor = Callable[..., Path]
 
 
 @pytest.fixture
@@ -44,53 +39,6 @@ def environment(tmp_path: Path) -> Path:
     (tmp_path / "tree" / "program.py").write_text(PROGRAM)
     squash(tmp_path / "tree", tmp_path / "part.sqfs")
     return tmp_path / "part.sqfs"
-
-
-@pytest.fixture
-def cdi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of CDI files that boxes read here."""
-    folder = tmp_path / "cdi"
-    folder.mkdir(mode=0o755)
-    monkeypatch.setenv(CDI_FOLDERS, str(folder))
-    return folder
-
-
-@pytest.fixture
-def install(tmp_path: Path, cdi: Path) -> Vendor:
-    """install(VERSION, DEVICE): a driver of the vendor's in place of any other, with its CDI file, which it returns."""
-
-    def put(version: int, device: str = DEVICE, **edits: Any) -> Path:
-        driver = tmp_path / "driver"
-        driver.mkdir(exist_ok=True)
-        for old in driver.iterdir():
-            old.unlink()
-        library = driver / f"libvendor.so.1.{version}"
-        compile_library(library, version)
-        mount = {
-            "hostPath": str(library),
-            "containerPath": f"/usr/lib/vendor/{library.name}",
-            "options": ["ro", "bind"],
-        }
-        own = {"deviceNodes": [{"path": "/dev/vendor0", "hostPath": "/dev/zero"}]}
-        return write(cdi / "vendor.json", own, {"mounts": [mount], **edits}, device)
-
-    return put
-
-
-def compile_library(target: Path, version: int) -> None:
-    source = target.with_suffix(".c")
-    source.write_text(f"int vendor_version(void) {{ return {version}; }}\n")
-    subprocess.run(["gcc", "-shared", "-fPIC", "-Wl,-soname,libvendor.so.1", "-o", target, source], check=True)
-
-
-def write(file: Path, own: Mapping[str, Any], common: Mapping[str, Any], device: str = DEVICE) -> Path:
-    """A CDI file with one card: what comes with it, and with each of its kind."""
-    kind, _, name = device.partition("=")
-    devices = [{"name": name, "containerEdits": own}]
-    body = {"cdiVersion": "0.6.0", "kind": kind, "devices": devices, "containerEdits": common}
-    file.write_text(json.dumps(body))
-    file.chmod(0o644)
-    return file
 
 
 def run(
@@ -114,7 +62,7 @@ OURS = ("python3", "/opt/env/program.py")
 
 
 def test_after_an_upgrade_of_the_driver_the_same_environment_runs_on(
-    environment: Path, install: Vendor, tmp_path: Path
+    environment: Path, install: PlayedVendor, tmp_path: Path
 ) -> None:
     before = environment.read_bytes()
     install(1)
@@ -132,7 +80,7 @@ def test_after_an_upgrade_of_the_driver_the_same_environment_runs_on(
 
 
 def test_a_driver_that_was_exchanged_without_its_cdi_file_is_refused_by_name(
-    environment: Path, install: Vendor, tmp_path: Path
+    environment: Path, install: PlayedVendor, tmp_path: Path
 ) -> None:
     install(1)
     (tmp_path / "driver" / "libvendor.so.1.1").rename(tmp_path / "driver" / "libvendor.so.1.2")
@@ -142,7 +90,7 @@ def test_a_driver_that_was_exchanged_without_its_cdi_file_is_refused_by_name(
 
 
 def test_a_device_is_the_nodes_own_and_of_the_node_nothing_changes(
-    environment: Path, install: Vendor, tmp_path: Path
+    environment: Path, install: PlayedVendor, tmp_path: Path
 ) -> None:
     file = install(1)
     nodes = [{"path": "/dev/vendor0", "hostPath": "/dev/full"}, {"path": "/srv/card/0", "hostPath": "/dev/zero"}]
@@ -160,7 +108,7 @@ def test_a_device_is_the_nodes_own_and_of_the_node_nothing_changes(
 
 
 def test_files_of_a_driver_cannot_be_written_and_lie_over_those_of_the_node(
-    environment: Path, install: Vendor, tmp_path: Path
+    environment: Path, install: PlayedVendor, tmp_path: Path
 ) -> None:
     file = install(1)
     (tmp_path / "over").write_text("the driver's\n")
@@ -180,7 +128,7 @@ def test_files_of_a_driver_cannot_be_written_and_lie_over_those_of_the_node(
 
 
 def test_the_libraries_of_a_program_come_behind_those_of_the_driver(
-    environment: Path, install: Vendor, tmp_path: Path
+    environment: Path, install: PlayedVendor, tmp_path: Path
 ) -> None:
     install(1)
     stub = tmp_path / "stubs" / "libvendor.so.1"
@@ -194,7 +142,9 @@ def test_the_libraries_of_a_program_come_behind_those_of_the_driver(
     assert said == "/opt/driver:/a:/b\nlibvendor.so.1\n"
 
 
-def test_a_terminal_and_a_container_have_the_device_too(environment: Path, install: Vendor, tmp_path: Path) -> None:
+def test_a_terminal_and_a_container_have_the_device_too(
+    environment: Path, install: PlayedVendor, tmp_path: Path
+) -> None:
     install(3)
     heard, box = Heard(), create("process")
     parts = {"/opt/env": environment}
@@ -214,28 +164,20 @@ def test_a_terminal_and_a_container_have_the_device_too(environment: Path, insta
     assert done.stdout.startswith("driver 3 "), done.stderr
 
 
-def test_what_would_lie_in_the_environment_is_refused(environment: Path, install: Vendor, tmp_path: Path) -> None:
+def test_what_would_lie_in_the_environment_is_refused(environment: Path, install: PlayedVendor, tmp_path: Path) -> None:
     file = install(1)
     write(file, {"deviceNodes": [{"path": "/opt/env/card", "hostPath": "/dev/zero"}]}, {})
 
-    with pytest.raises(BoxError, match=r"deviceNodes\[0\] is for /opt/env/card, and the environment is at /opt/env"):
+    with pytest.raises(
+        BoxError, match=r"deviceNodes\[0\] is for /opt/env/card, and the program has other files in /opt/env"
+    ):
         run(tmp_path, environment, "true")
-
-
-@pytest.fixture
-def gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PlayedGpus:
-    """Two cards of this machine."""
-    made = PlayedGpus(tmp_path / "gpus")
-    made.have("Tesla T4, 15360, 100, 7.5", "Tesla T4, 15360, 15000, 7.5")
-    for name, value in made.variables.items():
-        monkeypatch.setenv(name, value)
-    return made
 
 
 @pytest.mark.parametrize("name", ["1", uuid(1)])
 @pytest.mark.usefixtures("gpus")
 def test_a_program_with_a_card_has_its_driver_and_device_where_they_are_described(
-    environment: Path, install: Vendor, tmp_path: Path, name: str
+    environment: Path, install: PlayedVendor, tmp_path: Path, name: str
 ) -> None:
     install(4, f"nvidia.com/gpu={name}")
 
@@ -248,7 +190,7 @@ def test_a_program_with_a_card_has_its_driver_and_device_where_they_are_describe
 
 @pytest.mark.usefixtures("gpus")
 def test_a_program_with_cards_that_no_cdi_file_describes_runs_as_without_one(
-    environment: Path, install: Vendor, tmp_path: Path, cdi: Path
+    environment: Path, install: PlayedVendor, tmp_path: Path, cdi: Path
 ) -> None:
     file = install(4, "nvidia.com/gpu=0")
     with take_cards(Wanted(2)) as mine:
@@ -291,7 +233,7 @@ def in_docker(docker: DockerHere, tmp_path: Path) -> Iterator[Callable[..., tupl
 
 
 def test_after_an_upgrade_of_the_driver_the_same_image_runs_on(
-    install: Vendor, in_docker: Callable[..., tuple[Ended | None, str]]
+    install: PlayedVendor, in_docker: Callable[..., tuple[Ended | None, str]]
 ) -> None:
     for version in (1, 2):
         file = install(version, env=["CARD=vendor"])
@@ -307,7 +249,7 @@ def test_after_an_upgrade_of_the_driver_the_same_image_runs_on(
 
 
 def test_a_program_in_an_image_has_its_cards_as_devices_where_they_are_described(
-    install: Vendor, in_docker: Callable[..., tuple[Ended | None, str]]
+    install: PlayedVendor, in_docker: Callable[..., tuple[Ended | None, str]]
 ) -> None:
     install(5, f"nvidia.com/gpu={uuid(0)}")
 
@@ -319,7 +261,7 @@ def test_a_program_in_an_image_has_its_cards_as_devices_where_they_are_described
 
 
 def test_boxes_of_docker_have_no_device_unless_an_operator_says_where_they_are_described(
-    install: Vendor, docker: DockerHere, tmp_path: Path
+    install: PlayedVendor, docker: DockerHere, tmp_path: Path
 ) -> None:
     install(1)
     asked = Program(["true"], {}, tmp_path, Limits(64), Image(docker.image, docker.fetch), devices=[DEVICE])

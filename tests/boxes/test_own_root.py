@@ -8,11 +8,8 @@ import subprocess
 import time
 from pathlib import Path
 
-import pytest
-
 from boxes import create
-from boxes.box import BoxError, Ended, Limits, Program
-from boxes.cdi.edits import Edits
+from boxes.box import Ended, Limits, Program
 from boxes.mounting import wrap
 from boxes.own_root import PLACE
 from tests.boxes.test_boxes import SECONDS, Heard, of_folder, until
@@ -76,8 +73,3 @@ def test_a_signal_reaches_the_program_and_nothing_is_left(root: Path, tmp_path: 
         time.sleep(0.1)
         outer.kill()
     until(lambda: not of_folder(tmp_path))
-
-
-def test_devices_are_refused(root: Path, tmp_path: Path) -> None:
-    with pytest.raises(BoxError, match="has no devices"):
-        wrap(["true"], {"/": root}, tmp_path, edits=Edits(environment={"A": "b"}))
