@@ -41,7 +41,7 @@ class Asked:
         """Equal for what makes equal environments."""
         return hashlib.sha256(json.dumps([RECIPE, asdict(self)], sort_keys=True).encode()).hexdigest()
 
-    def lay_out(self, store: Store, folder: Path, say: Say) -> Content:
+    def lay_out(self, store: Store, folder: Path, say: Say) -> Sequence[Content]:
         """By uv, which runs nothing of the packages; EnvError with its words."""
         if self.is_lock:
             wheels = _kept_or_fetched(store, self, folder)
@@ -54,7 +54,7 @@ class Asked:
         say(f"installing {len(packages)} packages")
         tree = folder / "tree"
         _install(tree, wheels, packages, self.target)
-        return Content(tree, AT, self.target.architecture, self.target.python, packages, wheels)
+        return [Content(tree, AT, self.target.architecture, self.target.python, packages, wheels)]
 
 
 def _kept_or_fetched(store: Store, asked: Asked, folder: Path) -> Sequence[Path]:

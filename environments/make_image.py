@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -35,9 +36,9 @@ class AskedImage:
         what = ["image", RECIPE, self.name, self.version, sha256, asdict(self.requires)]
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
 
-    def lay_out(self, _: Store, folder: Path, say: Say) -> Content:
+    def lay_out(self, _: Store, folder: Path, say: Say) -> Sequence[Content]:
         """Its layers; EnvError for what programs may not be shown."""
         say("unpacking layers")
         tree = folder / "tree"
         variables = unpack(self.archive, tree)
-        return Content(tree, AT, platform.machine(), variables=variables)
+        return [Content(tree, AT, platform.machine(), variables=variables)]

@@ -19,7 +19,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Content:
-    """What an environment is made of, on this machine.
+    """What one part of an environment is made of, on this machine.
 
     tree         the folder that programs see `at` theirs
     python       the version of Python whose packages are in it, "" for none
@@ -55,8 +55,8 @@ class Asked(Protocol):
     def digest(self) -> str:
         """Equal for what makes equal environments."""
 
-    def lay_out(self, store: Store, folder: Path, say: Say) -> Content:
-        """Make the content below a folder of its own; EnvError when that cannot be."""
+    def lay_out(self, store: Store, folder: Path, say: Say) -> Sequence[Content]:
+        """Make the content of each part below a folder of its own; EnvError when that cannot be."""
 
 
 @dataclass(frozen=True)
@@ -94,19 +94,24 @@ def find_kept(store: Store, hashes: Collection[str], folder: Path) -> Sequence[P
 
 
 def _make(store: Store, asked: Asked, folder: Path, say: Say) -> Manifest:
-    content = asked.lay_out(store, folder, say)
+    contents = asked.lay_out(store, folder, say)
+    files = [folder / f"part{number}.sqfs" for number in range(len(contents))]
     say("compressing")
-    part = folder / "part.sqfs"
-    squash(content.tree, part)
-    say(f"storing {part.stat().st_size:,} bytes")
-    for file in content.files:
-        store.put(file, file.suffix.removeprefix("."))
+    for content, file in zip(contents, files, strict=True):
+        squash(content.tree, file)
+    say(f"storing {sum(file.stat().st_size for file in files):,} bytes")
+    for package in (file for content in contents for file in content.files):
+        store.put(package, package.suffix.removeprefix("."))
+    last = contents[-1]
     return Manifest(
         asked.name,
         asked.version,
-        content.python,
-        [Part(content.at, store.put(part, PART), part.stat().st_size)],
-        replace(asked.requires, architecture=content.architecture),
-        sorted(content.packages, key=lambda one: one.name),
-        content.variables,
+        last.python,
+        [
+            Part(content.at, store.put(file, PART), file.stat().st_size)
+            for content, file in zip(contents, files, strict=True)
+        ],
+        replace(asked.requires, architecture=last.architecture),
+        sorted((package for content in contents for package in content.packages), key=lambda one: one.name),
+        {name: value for content in contents for name, value in content.variables.items()},
     )

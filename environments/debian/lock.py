@@ -19,9 +19,10 @@ from environments.manifest import Package
 _LINE = re.compile(r"(?P<word>[a-z0-9][a-z0-9+.-]+:[a-z0-9-]+=[^\s=]+) --hash=sha256:(?P<sha256>[0-9a-f]{64})")
 
 
-def is_lock(text: str) -> bool:
-    """Whether a lock is one of Debian's packages, and not of Python's; by its first line."""
-    return _LINE.fullmatch(text.partition("\n")[0].strip()) is not None
+def split(text: str) -> tuple[str, str]:
+    """The lines of Debian's packages, and the others, each with empty lines for what is not among them."""
+    lines = [(one, "\n") if _LINE.fullmatch(one.strip()) else ("\n", one) for one in text.splitlines(keepends=True)]
+    return "".join(one for one, _ in lines), "".join(other for _, other in lines)
 
 
 def read(text: str) -> dict[str, str]:

@@ -37,7 +37,7 @@ class AskedDebian:
         what = ["debian", RECIPE, asdict(self)]
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
 
-    def lay_out(self, store: Store, folder: Path, say: Say) -> Content:
+    def lay_out(self, store: Store, folder: Path, say: Say) -> Sequence[Content]:
         """By apt and dpkg-deb, which run nothing of the packages; EnvError with their words."""
         if self.locked:
             files = _locked(store, lock.read(self.locked), folder)
@@ -48,7 +48,7 @@ class AskedDebian:
         tree = folder / "tree"
         python = unpack(files, tree)
         packages = [lock.package_of(file) for file in files]
-        return Content(tree, AT, platform.machine(), python, packages, files)
+        return [Content(tree, AT, platform.machine(), python, packages, files)]
 
 
 def _locked(store: Store, hashes: dict[str, str], folder: Path) -> Sequence[Path]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -13,9 +13,10 @@ import click
 from rich.filesize import decimal
 from rich.table import Table
 
-from environments import locking
+from environments import locking, making
 from environments.debian import lock as debian_lock
 from environments.debian.make import AskedDebian
+from environments.debian.together import AskedTogether
 from environments.errors import EnvError
 from environments.fit import find_newest_fitting, fit
 from environments.make import Asked
@@ -96,7 +97,7 @@ def make_(
     as_json: bool,
     **hadoop: Any,
 ) -> None:
-    """Make an environment of Python packages, of Debian's packages or of an image, and put it into HDFS.
+    """Make an environment of Python packages, of Debian's packages, of both or of an image, and put it into HDFS.
 
     Everything that the packages need comes along, in versions that go together; the lock names each file with its
     hash. Nodes bring Debian's Python 3.11; an image, and packages of Debian, bring a system of their own. What is there
@@ -107,22 +108,21 @@ def make_(
       nodewise env make onnx --version 1.32 --package onnxruntime==1.32.0
       nodewise env make torch --version 1.13 --requirements lock.txt
       nodewise env make torch --version 1.13 --debian python3-torch
+      nodewise env make mxnet --version 1.9 --debian libgomp1 --debian libquadmath0 --package mxnet==1.9.1
       nodewise env make tools --version 1 --image tools.tar
     """
     with refusals():
         wanted = needs(cuda, driver, cpu_flags)
         Reference.parse(f"{name}@{version}")
-        _refuse_several(packages, requirements, lock, image, debian)
+        _refuse_several((packages, requirements), lock, image, debian)
         begun, store = time.monotonic(), Store(filesystem_of(home, hadoop))
+        text = requirements.read_text() if requirements else "".join(f"{one}\n" for one in packages)
         if image:
             made = make(store, AskedImage(name, version, image, wanted), _say)
-        elif debian:
-            made = make(store, AskedDebian(name, version, sorted(debian), requires=wanted), _say)
         elif lock:
             made = make(store, _asked_by_lock(name, version, lock, wanted), _say)
         else:
-            text = requirements.read_text() if requirements else "\n".join([*packages, ""])
-            made = make(store, Asked(name, version, text, requires=wanted), _say)
+            made = make(store, _asked_by_names(name, version, sorted(debian), text, wanted), _say)
         seconds = time.monotonic() - begun
     show(as_json, _body(made.manifest) | {"is_new": made.is_new, "seconds": seconds}, _said(made, seconds))
 
@@ -146,8 +146,9 @@ def show_(home: Path, /, name: str, prints_lock: bool, as_json: bool, **hadoop: 
     if prints_lock:
         if not manifest.packages:
             raise JobError(f"{name} has no lock: it was made of an image", "keep the archive of the image")
-        is_debian = manifest.packages[0].kind == DEB
-        click.echo((debian_lock if is_debian else locking).write(manifest.packages), nl=False)
+        of_debian = [one for one in manifest.packages if one.kind == DEB]
+        of_python = [one for one in manifest.packages if one.kind != DEB]
+        click.echo(debian_lock.write(of_debian) + locking.write(of_python), nl=False)
         return
     table = Table("package", "version", "sha256", title=f"{manifest.name}@{manifest.version}", title_justify="left")
     for package in manifest.packages:
@@ -252,21 +253,35 @@ def _say(line: str) -> None:
     progress_console.print(line, style="dim")
 
 
-def _refuse_several(*sources: object) -> None:
-    if sum(map(bool, sources)) != 1:
+def _refuse_several(of_python: Sequence[object], lock: Path | None, image: Path | None, debian: object) -> None:
+    """Packages of Debian and of Python go together, and nothing else does."""
+    named = sum(map(bool, of_python))
+    if named > 1 or sum(map(bool, (named or debian, lock, image))) != 1:
         raise click.UsageError(
-            "name what it is made of by --package, --requirements, --lock, --image or --debian: one of these"
+            "name what it is made of by --package, --requirements, --lock, --image or --debian: one of these, or "
+            "--debian with one of the first two"
         )
 
 
-def _asked_by_lock(name: str, version: str, lock: Path, wanted: Requires) -> Asked | AskedDebian:
+def _asked_by_names(
+    name: str, version: str, debian: Sequence[str], requirements: str, wanted: Requires
+) -> making.Asked:
+    system = AskedDebian(name, version, debian, requires=wanted)
+    packages = Asked(name, version, requirements, requires=wanted)
+    if not debian:
+        return packages
+    return AskedTogether(system, packages) if requirements else system
+
+
+def _asked_by_lock(name: str, version: str, lock: Path, wanted: Requires) -> making.Asked:
     """EnvError names the first line that is not of a lock."""
-    text = lock.read_text()
-    if debian_lock.is_lock(text):
-        debian_lock.read(text)
-        return AskedDebian(name, version, locked=text, requires=wanted)
-    locking.read(text, str(lock))
-    return Asked(name, version, text, is_lock=True, requires=wanted)
+    of_debian, of_python = debian_lock.split(lock.read_text())
+    has_packages = bool(locking.read(of_python, str(lock)))
+    system = AskedDebian(name, version, locked=of_debian, requires=wanted)
+    packages = Asked(name, version, of_python, is_lock=True, requires=wanted)
+    if not of_debian.strip():
+        return packages
+    return AskedTogether(system, packages) if has_packages else system
 
 
 def _body(manifest: Manifest) -> dict[str, Any]:

@@ -100,6 +100,24 @@ def test_packages_of_debian_make_a_system_of_their_own(platform: Platform, clust
     assert json.loads(succeed(nodewise(cluster.home, "env", "verify", "six@1.16", "--json"))) == {"damaged": []}
 
 
+def test_packages_of_python_run_in_a_system_of_debians(platform: Platform, cluster: Cluster, tmp_path: Path) -> None:
+    build, submit = (shlex.split(line)[1:] for line in block("env-both").splitlines())
+    made = json.loads(succeed(nodewise(cluster.home, *build, "--json")))
+    assert [part["at"] for part in made["parts"]] == ["/", "/opt/env"]
+
+    task_id, *_ = succeed(platform.run(*submit[1:])).split()
+
+    assert platform.log(task_id) == "1.32.0\n"
+    program = "import ctypes, sys; print(sys.executable, ctypes.CDLL('libgomp.so.1')); open('/etc/fstab')"
+    ended = platform.ended(platform.user.submit_task(TaskSpec(("python", "-c", program), env="both@1")).task_id)
+    assert ended.exit_code == 1 and "FileNotFoundError" in platform.log(ended.task_id, "stderr")
+    assert platform.log(ended.task_id).startswith("/opt/env/bin/python <CDLL 'libgomp.so.1'")
+    lock = tmp_path / "both.lock"
+    lock.write_text(succeed(nodewise(cluster.home, "env", "show", "both@1", "--lock")))
+    again = nodewise(cluster.home, "env", "make", "both", "--version", "2", "--lock", str(lock), "--json")
+    assert json.loads(succeed(again))["parts"] == made["parts"]
+
+
 def test_a_lock_of_debians_packages_gives_the_same_bytes_without_a_mirror(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

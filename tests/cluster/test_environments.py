@@ -371,6 +371,7 @@ def test_what_cannot_be_made_or_found_is_told_in_one_sentence(cluster: Cluster, 
         ("make", "both", "--version", "1", "--package", "flatbuffers==1", "--package", "flatbuffers==2"): "go together",
         ("make", "Bad name", "--version", "1", *PACKAGES): "names no environment",
         ("make", "none", "--version", "1"): "one of these",
+        ("make", "none", "--version", "1", "--debian", "hello", "--lock", __file__): "one of these",
         ("show", "plain@2"): "take one of 1",
         ("show", "nothing"): "there is no environment nothing",
     }

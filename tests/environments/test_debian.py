@@ -185,7 +185,7 @@ def test_packages_that_do_not_go_together_are_told_in_apts_words(tmp_path: Path)
     assert "exim4-daemon-light : Conflicts: mail-transport-agent" in raised.value.remedy, raised.value.remedy
 
 
-def test_a_lock_names_files_and_is_told_from_pythons() -> None:
+def test_a_lock_names_files_and_its_lines_are_told_from_pythons() -> None:
     packages = [
         Package("hello", "2.10-3", "hello_2.10-3_amd64.deb", "a" * 64),
         Package("libstdc++6", "1:12.2.0", "libstdc++6_1%3a12.2.0_all.deb", "b" * 64),
@@ -193,7 +193,8 @@ def test_a_lock_names_files_and_is_told_from_pythons() -> None:
     text = lock.write(packages)
 
     assert lock.read(text) == {"hello:amd64=2.10-3": "a" * 64, "libstdc++6:all=1:12.2.0": "b" * 64}
-    assert lock.is_lock(text) and not lock.is_lock(f"numpy==2.4.6 --hash=sha256:{'a' * 64}\n")
+    of_python = f"# of Python\nnumpy==2.4.6 --hash=sha256:{'a' * 64}\n"
+    assert lock.split(of_python + text) == ("\n\n" + text, of_python + "\n\n")
     with pytest.raises(EnvError, match="line 2 of the lock"):
         lock.read(text.replace("libstdc++6:all", "libstdc++6"))
     apt.check(["hello:amd64=2.10-3", "libstdc++6:all=1:12.2.0"] if apt.architecture() == "amd64" else [])

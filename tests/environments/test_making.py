@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import threading
 import zipfile
@@ -12,10 +13,16 @@ from pathlib import Path
 
 import pytest
 
+from environments.debian import lock
+from environments.debian.make import AskedDebian
+from environments.debian.together import AskedTogether
 from environments.errors import EnvError
 from environments.make import Asked
 from environments.making import make
-from environments.store import Known
+from environments.manifest import DEB, Manifest
+from environments.squash import unsquash
+from environments.store import PART, Known
+from tests.environments.test_debian import build
 from tests.environments.test_image import Kept
 
 HERE, ANY = "py3-none-manylinux_2_17_x86_64", "py3-none-any"
@@ -114,3 +121,56 @@ class Locked(Kept):
 
     def known(self) -> list[Known]:
         return []
+
+
+class Debian(Kept):
+    """A store that has the packages of a system already."""
+
+    def keep(self, *files: Path) -> str:
+        """Keep packages; their lock."""
+        self.packages = [lock.package_of(file) for file in files]
+        for file in files:
+            self.put(file, DEB)
+        return lock.write(self.packages)
+
+    def known(self) -> list[Known]:
+        return [Known("1", Manifest("system", "1", "", [], packages=self.packages), 0.0)]
+
+    def get(self, sha256: str, kind: str, target: Path) -> None:
+        shutil.copy(self.folder / f"{sha256}.{kind}", target)
+
+
+@pytest.fixture
+def debian(tmp_path: Path) -> Debian:
+    store = Debian(tmp_path / "kept")
+    store.folder.mkdir()
+    return store
+
+
+def test_packages_of_python_and_a_system_are_two_parts(index: Path, debian: Debian, tmp_path: Path) -> None:
+    write_wheel(index, "here", HERE)
+    system = build(tmp_path, "python3.11", {"usr/bin/python3.11": ("", 0o755), "etc/issue": ("ours", 0o644)})
+    asked = AskedTogether(AskedDebian("both", "1", locked=debian.keep(system)), Asked("both", "1", "here\n"))
+
+    made, again = make(debian, asked, lambda _: None), make(debian, asked, lambda _: None)
+
+    one = made.manifest
+    assert (made.is_new, again.is_new, again.manifest) == (True, False, one)
+    assert [part.at for part in one.parts] == ["/", "/opt/env"] and one.python == "3.11"
+    assert [(package.name, package.kind) for package in one.packages] == [("here", "whl"), ("python3.11", "deb")]
+    for number, part in enumerate(one.parts):
+        unsquash(debian.folder / f"{part.sha256}.{PART}", tmp_path / f"tree{number}")
+    assert (tmp_path / "tree0/etc/issue").read_text() == "ours"
+    assert str((tmp_path / "tree1/bin/python").readlink()) == "/usr/bin/python3.11"
+    assert (tmp_path / "tree1/lib/python3.11/site-packages/here-1.0.dist-info").is_dir()
+
+
+def test_a_system_without_the_python_of_the_packages_is_refused(index: Path, debian: Debian, tmp_path: Path) -> None:
+    write_wheel(index, "here", HERE)
+    locked = debian.keep(build(tmp_path, "other", {"usr/bin/python3.13": ("", 0o755)}))
+    asked = AskedTogether(AskedDebian("both", "1", locked=locked), Asked("both", "1", "here\n"))
+
+    with pytest.raises(EnvError, match=r"the system has no /usr/bin/python3\.11, which the packages need"):
+        make(debian, asked, lambda _: None)
+
+    assert AskedTogether(AskedDebian("both", "1", ["hello"]), asked.packages).digest != asked.digest

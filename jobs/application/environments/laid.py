@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 
 from boxes.gpus.cards import Wanted
+from boxes.own_root import AT
 from environments.errors import EnvError
 from environments.manifest import Manifest, Requires
 from environments.reference import Reference
@@ -57,7 +58,7 @@ def find(filesystem: FileSystem, env: str, needs: Collection[str] = ()) -> Laid:
 
 
 def find_made(filesystem: FileSystem, env: str, needs: Collection[str] = ()) -> Laid:
-    """What NAME or NAME@VERSION means now; JobError when there is none, or it lacks what our own code needs."""
+    """What NAME or NAME@VERSION means now; JobError when there is none, or our own code cannot run in it."""
     made = Store(filesystem)
     try:
         manifest = made.find(Reference.parse(env))
@@ -69,6 +70,11 @@ def find_made(filesystem: FileSystem, env: str, needs: Collection[str] = ()) -> 
             remedy="make it anew with `nodewise env make`, and name that, too",
         )
     parts = {part.at: made.blob(part.sha256, PART) for part in manifest.parts}
+    if needs and AT in parts:
+        raise JobError(
+            f"{manifest.name}@{manifest.version} has a system of its own, in which nodewise's workers do not run",
+            remedy="make it of packages of Python alone",
+        )
     return Laid(parts=parts, requires=manifest.requires, manifest=manifest)
 
 
