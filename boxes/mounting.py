@@ -10,6 +10,8 @@ place of all of this machine's files (boxes.own_root).
 
     python3 -m boxes.mounting --device=nvidia.com/gpu=0 /opt/env=part.sqfs -- /opt/env/bin/python -m program
 
+A program in a root also sees what `--see` names, a file or folder of this machine, at the path that it has here.
+
 What stands between ignores SIGTERM, so that the program that gets it, too, has time for its last words.
 """
 
@@ -63,7 +65,7 @@ No shell reads what a user wrote but as words.
 _MOST_COPIES = 7
 """A shell can close descriptors from 3 to 9."""
 _SIGNALLED = 128
-_DEVICE = "--device="
+_DEVICE, _SEE = "--device=", "--see="
 
 
 @contextmanager
@@ -157,14 +159,15 @@ def _beside(parts: Mapping[str, Path]) -> list[str]:
 def become(words: Sequence[str], variables: Mapping[str, str], wished: Sequence[Sequence[str]] = ()) -> None:
     """Become the program of the words, with more variables, and the devices that it wishes for; BoxError or OSError."""
     said, argv = words[: words.index("--")], words[words.index("--") + 1 :]
-    devices = [one.removeprefix(_DEVICE) for one in said if one.startswith(_DEVICE)]
-    pairs = (one.partition("=") for one in said if not one.startswith(_DEVICE))
+    devices, seen = ([one.removeprefix(way) for one in said if one.startswith(way)] for way in (_DEVICE, _SEE))
+    pairs = (one.partition("=") for one in said if not one.startswith((_DEVICE, _SEE)))
     parts = {at: Path(name).absolute() for at, _, name in pairs}
     asked = Program(argv, {**os.environ, **variables}, Path.cwd(), Limits(0), None, parts, devices, wished)
     edits = find_devices(with_described(asked).devices)
     _check(parts)
     copies = _copies(parts)
-    started = wrap(argv, parts, Path.cwd(), len(copies), edits)
+    shown = own_root.add_seen(edits, map(Path, seen), Path.cwd()) if own_root.AT in parts else edits
+    started = wrap(argv, parts, Path.cwd(), len(copies), shown)
     hand_on(copies)
     os.execvpe(started[0], started, extend(asked.environment, edits))  # noqa: S606 no shell
 

@@ -8,13 +8,15 @@ those that any program needs, such as `/dev/null`, and those that it asked for.
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from boxes import root_places
 from boxes.box import BoxError
-from boxes.cdi.edits import DeviceNode, Edits
+from boxes.cdi.edits import DeviceNode, Edits, Mount
 from boxes.showing import check_place, choose_option, list_files
 
 AT = "/"
@@ -44,6 +46,16 @@ def outer(folder: Path, parts: Iterable[str], edits: Edits) -> list[str]:
     for node in edits.nodes:  # by a mount of its own: in others, device files outside of /dev do not work
         options += ["--dev-bind", str(node.host), str(_stage(node))]
     return options
+
+
+def add_seen(edits: Edits, seen: Iterable[Path], folder: Path) -> Edits:
+    """Files and folders of this machine besides, which the root shows at the paths that they have here.
+
+    What lies in the program's own folder it sees in any case; of a link there, this is what it leads to.
+    """
+    places = [_follow(folder / one, folder) for one in seen]
+    mounts = [Mount(place, place) for place in places if not place.is_relative_to(folder)]
+    return replace(edits, mounts=[*edits.mounts, *mounts])
 
 
 def lay(folder: Path, parts: Iterable[str], edits: Edits) -> list[str]:
@@ -83,6 +95,11 @@ def begin() -> list[str]:
 
 def _shape(at: str | Path) -> Path:
     return SHAPE / Path(at).relative_to("/")
+
+
+def _follow(place: Path, folder: Path) -> Path:
+    is_link = place.is_relative_to(folder) and place.is_symlink()
+    return Path(os.path.normpath(folder / place.readlink())) if is_link else place
 
 
 def _stage(node: DeviceNode) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from boxes.box import Ended, Limits, Program
 from boxes.mounting import wrap
 from boxes.own_root import PLACE
 from tests.boxes.test_boxes import SECONDS, Heard, of_folder, until
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(parts: dict[str, Path], folder: Path, script: str) -> tuple[Ended | None, list[str]]:
@@ -73,3 +76,31 @@ def test_a_signal_reaches_the_program_and_nothing_is_left(root: Path, tmp_path: 
         time.sleep(0.1)
         outer.kill()
     until(lambda: not of_folder(tmp_path))
+
+
+def test_a_container_sees_what_its_links_lead_to_and_folders_by_name(root: Path, part: Path, tmp_path: Path) -> None:
+    container, cache, settings = tmp_path / "container", tmp_path / "cache", tmp_path / "settings"
+    for one in (container, cache, settings / "real"):
+        one.mkdir(parents=True)
+    (cache / "code").write_text("the code\n")
+    (cache / "other").write_text("another's\n")
+    (settings / "real/site").write_text("the site\n")
+    (settings / "link").symlink_to("real")
+    (container / "code").symlink_to("../cache/code")
+    (container / "other").symlink_to(cache / "other")
+    (container / "own").write_text("its own\n")
+    words = [f"--see={name}" for name in ("code", "own", settings / "link")]
+    parts = [f"/={root}", f"/opt/env={part}"]
+    begin = [sys.executable, "-m", "boxes.mounting", *words]
+    program = ["sh", "-c", f"cat code own {settings}/link/site /opt/env/word; cat other; echo x > code; ls {tmp_path}"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+    done = subprocess.run(
+        [*begin, *parts, "--", *program], capture_output=True, text=True, env=environment, cwd=container, check=False
+    )
+
+    assert done.stdout == "the code\nits own\nthe site\nfound\ncache\ncontainer\nsettings\n", done.stderr
+    assert "can't open 'other'" in done.stderr and "can't create code: Read-only file system" in done.stderr
+    plain = [*begin, f"/opt/env={part}", "--", "cat", "code", "other"]
+    done = subprocess.run(plain, capture_output=True, text=True, env=environment, cwd=container, check=False)
+    assert done.stdout == "the code\nanother's\n", "without a root it sees all"

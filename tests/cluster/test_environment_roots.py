@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
+import secrets
 import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hdfs import InsecureClient
 
 from hadoop.local.lifecycle import Cluster
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import TaskState
-from tests.cluster.site import nodewise, succeed
+from tests.cluster.site import Site, applications, nodewise, succeed, until
 from tests.cluster.task_platform import Platform, platform_of
 from tests.environments.image_archives import Entry, file, other, programs, save
 from tests.recipes.pages import block
 
+ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ("dash", "cat", "env", "pwd", "ls", "touch")
 ISSUE = "of the image\n"
 VARIABLES = ("PATH=/opt/tools:/usr/bin", "GREETING=hello", "OWN=image")
@@ -116,6 +120,45 @@ def test_packages_of_python_run_in_a_system_of_debians(platform: Platform, clust
     lock.write_text(succeed(nodewise(cluster.home, "env", "show", "both@1", "--lock")))
     again = nodewise(cluster.home, "env", "make", "both", "--version", "2", "--lock", str(lock), "--json")
     assert json.loads(succeed(again))["parts"] == made["parts"]
+
+
+def test_a_task_has_its_data_and_keeps_its_checkpoint_in_a_root(
+    platform: Platform, cluster: Cluster, image: Path
+) -> None:
+    make(cluster, image, "kept")
+    hdfs, place = InsecureClient(cluster.namenode_http, user=cluster.user), f"/roots/{secrets.token_hex(4)}"
+    hdfs.write(f"{place}/data/word", b"from HDFS\n")
+    script = "cat $DATA/data/word; cat $CHECKPOINT/last; echo kept > $CHECKPOINT/last; echo result > $OUTPUT/one"
+    spec = TaskSpec(
+        ("sh", "-c", script),
+        env="tools@kept",
+        data=(f"hdfs://{place}/data",),
+        checkpoint=f"hdfs://{place}/checkpoint",
+        output=f"hdfs://{place}/output",
+    )
+
+    first = platform.ended(platform.user.submit_task(spec).task_id)
+    second = platform.ended(platform.user.submit_task(replace(spec, output=None)).task_id)
+
+    assert [first.state, second.state] == [TaskState.SUCCEEDED] * 2, platform.log(second.task_id, "stderr")
+    assert [platform.log(one.task_id) for one in (first, second)] == ["from HDFS\n", "from HDFS\nkept\n"]
+    with hdfs.read(f"{place}/output/one") as content:
+        assert content.read() == b"result\n"
+
+
+def test_members_train_in_a_system_of_debians_without_files_of_their_node(site: Site, tmp_path: Path) -> None:
+    packages = ("--debian", "hello", "--package", "hdfs-native==0.14.7")
+    succeed(site.nodewise("env", "make", "members", "--version", "1", *packages))
+    program = tmp_path / "seen.py"
+    program.write_text(f"import pathlib, sys; print(sys.prefix, pathlib.Path({str(ROOT)!r}).exists())")
+    words = ("--members", "1", "--memory", "512", "--restarts", "0", "--output", "hdfs:///training/in-root", "--json")
+    line = ("train", "submit", *words, "--env", "members@1", "--file", str(program), "--", "python", program.name)
+    job_id = json.loads(succeed(nodewise(site.cluster.home, *line, url=site.url)))["job_id"]
+    until(lambda: [one for one in applications(site.cluster) if one["id"] == job_id and one["finishedTime"]])
+
+    printed = succeed(nodewise(site.cluster.home, "train", "logs", job_id, url=site.url))
+
+    assert "/opt/env False" in printed
 
 
 def test_a_lock_of_debians_packages_gives_the_same_bytes_without_a_mirror(

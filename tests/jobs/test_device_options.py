@@ -88,4 +88,16 @@ def test_a_program_takes_its_cards_before_it_begins() -> None:
         "-m",
         "x",
     ]
-    assert python_argv({}, "/p", ["-m", "x"]) == ["/p", "-m", "x"]
+    assert python_argv({}, "/p", ["-m", "x"], seen=["code.zip"]) == ["/p", "-m", "x"]
+
+
+def test_a_worker_in_a_system_of_its_own_sees_its_files_and_runs_the_python_of_its_packages() -> None:
+    below, packages = {"/": "/blobs/a.sqfs"}, {"/opt/env": "/blobs/b.sqfs"}
+    seen = ["code.zip", "/etc/hadoop"]
+    begin = ["/usr/bin/python3", "-m", "boxes.mounting"]
+
+    argv = python_argv({**below, **packages}, "python", ["-m", "x"], seen=seen)
+
+    links = ["--see=code.zip", "--see=/etc/hadoop"]
+    assert argv == [*begin, *links, "/=a.sqfs", "/opt/env=b.sqfs", "--", "/opt/env/bin/python", "-m", "x"]
+    assert python_argv(packages, "python", ["-m", "x"], seen=seen)[3] == "/opt/env=b.sqfs", "it sees all of its node"

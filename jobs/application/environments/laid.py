@@ -9,7 +9,7 @@ container, each by the last word of its path.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -58,7 +58,7 @@ def find(filesystem: FileSystem, env: str, needs: Collection[str] = ()) -> Laid:
 
 
 def find_made(filesystem: FileSystem, env: str, needs: Collection[str] = ()) -> Laid:
-    """What NAME or NAME@VERSION means now; JobError when there is none, or our own code cannot run in it."""
+    """What NAME or NAME@VERSION means now; JobError when there is none, or it lacks what our own code needs."""
     made = Store(filesystem)
     try:
         manifest = made.find(Reference.parse(env))
@@ -70,11 +70,6 @@ def find_made(filesystem: FileSystem, env: str, needs: Collection[str] = ()) -> 
             remedy="make it anew with `nodewise env make`, and name that, too",
         )
     parts = {part.at: made.blob(part.sha256, PART) for part in manifest.parts}
-    if needs and AT in parts:
-        raise JobError(
-            f"{manifest.name}@{manifest.version} has a system of its own, in which nodewise's workers do not run",
-            remedy="make it of packages of Python alone",
-        )
     return Laid(parts=parts, requires=manifest.requires, manifest=manifest)
 
 
@@ -89,17 +84,26 @@ def beside(parts: Parts, folder: Path) -> dict[str, Path]:
 
 
 def python_argv(
-    parts: Parts, otherwise: str, words: Sequence[str], devices: Sequence[str] = (), gpus: Wanted = NO_GPUS
+    parts: Parts,
+    otherwise: str,
+    words: Sequence[str],
+    devices: Sequence[str] = (),
+    gpus: Wanted = NO_GPUS,
+    seen: Iterable[str] = (),
 ) -> list[str]:
     """What starts Python with these words in a container: that of the environment, or `otherwise` without parts.
 
-    It has these devices and takes such GPUs, for which it waits.
+    It has these devices and takes such GPUs, for which it waits. Where a part takes the place of the node's files, it
+    sees of them those in `seen`, such as what links in its folder lead to.
     """
-    python = f"{next(iter(parts))}/bin/python" if parts else otherwise
+    folders = [at for at in parts if at != AT]
+    python = f"{folders[0]}/bin/python" if folders else otherwise
     if not (parts or devices or gpus.count):
         return [python, *words]
     begin = ["boxes.gpus", json.dumps(asdict(gpus))] if gpus.count else ["boxes.mounting"]
-    given = [*(f"--device={one}" for one in devices), *(f"{at}={_file_name(path)}" for at, path in parts.items())]
+    given = [f"--device={one}" for one in devices]
+    given += [f"--see={one}" for one in seen] if AT in parts else []
+    given += [f"{at}={_file_name(path)}" for at, path in parts.items()]
     return [NODE_PYTHON, "-m", *begin, *given, "--", python, *words]
 
 

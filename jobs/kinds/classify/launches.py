@@ -57,7 +57,12 @@ class Launches:
         python = python_in() if settings.environment else settings.worker_python
         return Launch(
             argv=python_argv(
-                settings.parts, python, ["-m", "jobs.worker", SETTINGS], settings.devices, settings.wanted_gpus
+                settings.parts,
+                python,
+                ["-m", "jobs.worker", SETTINGS],
+                settings.devices,
+                settings.wanted_gpus,
+                [*names, self._spec.conf_dir],
             ),
             environment=self._environment(seat.node_name),
             files={name: f"{self._spec.staging}/{name}" for name in names},

@@ -367,8 +367,10 @@ class Train(Coordinator):
 
     def _launch(self, seat: Seat) -> Launch:
         settings, spec = self._settings, self._attempt.spec
+        names = (CODE, SETTINGS, *settings.files)
+        seen, python = (*names, spec.conf_dir), settings.worker_python
         return Launch(
-            argv=python_argv(settings.parts, settings.worker_python, LAUNCHER, settings.devices, settings.wanted_gpus),
+            argv=python_argv(settings.parts, python, LAUNCHER, settings.devices, settings.wanted_gpus, seen),
             environment={
                 **dict.fromkeys(ONE_THREAD, str(settings.vcores)),
                 **KEPT_MEMORY,
@@ -378,7 +380,7 @@ class Train(Coordinator):
                 "HADOOP_CONF_DIR": spec.conf_dir,
                 "HADOOP_USER_NAME": spec.user,
             },
-            files={name: f"{spec.staging}/{name}" for name in (CODE, SETTINGS, *settings.files)},
+            files={name: f"{spec.staging}/{name}" for name in names},
             shared=shared(settings.parts),
             memory_mb=settings.memory_mb,
             vcores=settings.vcores,
