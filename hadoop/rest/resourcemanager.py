@@ -9,13 +9,13 @@ from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from hadoop.errors import HadoopError
+from hadoop.rest.amounts import MEMORY, VCORES, Amounts, parse_amounts
 from hadoop.rest.pages import STANDARD, Answer, Limits, Pages
 from hadoop.rest.scheduler import Scheduler, parse_scheduler
 
 _CLUSTER = "/ws/v1/cluster"
 _ORDERS = "/jmx?qry=Hadoop:service=ResourceManager,name=NodewiseOrder-*"
 _ENDED = ("FINISHED", "FAILED", "KILLED")
-_USUAL = ("memory-mb", "vcores")
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,16 @@ class NodeRoom:
     label: str = ""
     free: Mapping[str, int] = field(default_factory=dict)
     total: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def all_free(self) -> Amounts:
+        """What is left of all types."""
+        return {MEMORY: self.free_mb, VCORES: self.free_vcores, **self.free}
+
+    @property
+    def all_total(self) -> Amounts:
+        """What it has of all types."""
+        return {MEMORY: self.total_mb, VCORES: self.total_vcores, **self.total}
 
 
 @dataclass(frozen=True)
@@ -209,8 +219,7 @@ def parse_attempts(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _others(told: Mapping[str, Any] | None) -> dict[str, int]:
     """Of a resource of a node, what is neither memory nor cores."""
-    rows = _rows(told or {}, "resourceInformations", "resourceInformation")
-    return {str(one["name"]): int(one["value"]) for one in rows if one["name"] not in _USUAL}
+    return {name: count for name, count in parse_amounts(told).items() if name not in (MEMORY, VCORES)}
 
 
 def _rows(answer: Mapping[str, Any], plural: str, singular: str) -> list[dict[str, Any]]:

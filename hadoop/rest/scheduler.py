@@ -6,56 +6,42 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from hadoop.rest.amounts import VCORES, Amounts, parse_amounts
+
 CAPACITY = "capacity"
 """The kind of the only scheduler whose queues are read."""
 
 
 @dataclass(frozen=True)
-class Size:
-    """So many MB and vcores."""
-
-    mb: int
-    vcores: int
-
-    def plus(self, other: Size) -> Size:
-        """Both together."""
-        return Size(self.mb + other.mb, self.vcores + other.vcores)
-
-    def minus(self, other: Size) -> Size:
-        """Without what the other has."""
-        return Size(self.mb - other.mb, self.vcores - other.vcores)
-
-
-@dataclass(frozen=True)
 class QueueUser:
-    """What a user of YARN has in a queue, in MB, of at most how much, and how much of it masters have."""
+    """What a user of YARN has in a queue, of at most how much, and how much of it masters have."""
 
     name: str
-    used_mb: int
-    most_mb: int
-    masters: Size
+    used: Amounts
+    most: Amounts
+    masters: Amounts
 
 
 @dataclass(frozen=True)
 class LeafQueue:
     """A queue that takes applications, by its path, such as root.default.
 
-    `capacity`, `used` and `maximum` are parts of the cluster, 0 to 1; `share_mb`, `used_mb` and `most_mb` the same in
-    MB. Application masters of the queue have `masters` of at most `masters_most`, those of one user at most
-    `user_masters_most`.
+    `capacity`, `used_part` and `maximum` are parts of the cluster, 0 to 1; `share`, `used` and `most` the same by type
+    of resource. Application masters of the queue have `masters` of at most `masters_most`, those of one user at most
+    `user_masters_most`. Amounts and limits are of nodes without a label.
     """
 
     name: str
     state: str
     capacity: float
-    used: float
+    used_part: float
     maximum: float
-    share_mb: int
-    used_mb: int
-    most_mb: int
-    masters: Size
-    masters_most: Size
-    user_masters_most: Size
+    share: Amounts
+    used: Amounts
+    most: Amounts
+    masters: Amounts
+    masters_most: Amounts
+    user_masters_most: Amounts
     users: tuple[QueueUser, ...]
 
 
@@ -67,9 +53,10 @@ class Scheduler:
     queues: tuple[LeafQueue, ...]
 
     @property
-    def counts_vcores(self) -> bool:
-        """Whether its limits hold for vcores: its DefaultResourceCalculator tells 1 for each, and goes by memory."""
-        return any(max(one.masters_most.vcores, one.user_masters_most.vcores) > 1 for one in self.queues)
+    def counts_all(self) -> bool:
+        """Whether its limits hold for all types: its DefaultResourceCalculator tells 1 vcore, and goes by memory."""
+        limits = (most for one in self.queues for most in (one.masters_most, one.user_masters_most))
+        return any(most.get(VCORES, 0) > 1 for most in limits)
 
 
 def parse_scheduler(answer: Mapping[str, Any]) -> Scheduler:
@@ -99,14 +86,14 @@ def _parse_leaf(row: Mapping[str, Any]) -> LeafQueue:
         name=str(row.get("queuePath") or row["queueName"]),
         state=str(row["state"]),
         capacity=_part(row["absoluteCapacity"]),
-        used=_part(row["absoluteUsedCapacity"]),
+        used_part=_part(row["absoluteUsedCapacity"]),
         maximum=_part(row["absoluteMaxCapacity"]),
-        share_mb=_size(row, "minEffectiveCapacity").mb,
-        used_mb=_size(row, "resourcesUsed").mb,
-        most_mb=_size(row, "maxEffectiveCapacity").mb,
-        masters=_size(row, "usedAMResource"),
-        masters_most=_size(row, "AMResourceLimit"),
-        user_masters_most=_size(row, "userAMResourceLimit"),
+        share=parse_amounts(row.get("minEffectiveCapacity")),
+        used=parse_amounts(row.get("resourcesUsed")),
+        most=parse_amounts(row.get("maxEffectiveCapacity")),
+        masters=parse_amounts(row.get("usedAMResource")),
+        masters_most=parse_amounts(row.get("AMResourceLimit")),
+        user_masters_most=parse_amounts(row.get("userAMResourceLimit")),
         users=tuple(_parse_user(one) for one in users),
     )
 
@@ -114,15 +101,10 @@ def _parse_leaf(row: Mapping[str, Any]) -> LeafQueue:
 def _parse_user(row: Mapping[str, Any]) -> QueueUser:
     return QueueUser(
         name=str(row["username"]),
-        used_mb=_size(row, "resourcesUsed").mb,
-        most_mb=_size(row, "userResourceLimit").mb,
-        masters=_size(row, "AMResourceUsed"),
+        used=parse_amounts(row.get("resourcesUsed")),
+        most=parse_amounts(row.get("userResourceLimit")),
+        masters=parse_amounts(row.get("AMResourceUsed")),
     )
-
-
-def _size(row: Mapping[str, Any], key: str) -> Size:
-    told = row.get(key) or {}
-    return Size(int(told.get("memory") or 0), int(told.get("vCores") or 0))
 
 
 def _part(percent: Any) -> float:

@@ -75,6 +75,10 @@ class WaitingApplication(Record):
         default=None, metadata=describe("of memory that it asks for, the runner's too", **_SIZE)
     )
     vcores: int | None = field(default=None, metadata=describe("cores that it asks for", example=1))
+    resources: Mapping[str, int] | None = field(
+        default=None,
+        metadata=describe("of other types of resource that it asks for, by their names", example={"yarn.io/gpu": 2}),
+    )
     since: float | None = field(
         default=None, metadata=describe("when YARN got it", unit="Unix seconds", example=1700000000.0)
     )

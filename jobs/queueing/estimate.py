@@ -9,9 +9,10 @@ from math import isinf
 
 import numpy as np
 
-from jobs.queueing.replay import Stage, play
+from jobs.queueing.replay import play
 from jobs.queueing.run_times import Numbers, RunTimes
 from jobs.queueing.scene import Scene
+from jobs.queueing.stage import Stage
 
 SEED = 20_260
 MOST_WAITING = 100
@@ -43,7 +44,7 @@ def estimate(scene: Scene, seed: int = SEED) -> Mapping[str, Interval | str]:
     if max(len(scene.nodes), len(scene.running)) > MOST_KNOWN:
         return {one.key: TOO_LARGE for one in scene.waiting}
     waiting = scene.waiting[:MOST_WAITING]
-    known = Scene(scene.nodes, scene.queues, scene.running, waiting, scene.counts_vcores)
+    known = Scene(scene.nodes, scene.queues, scene.running, waiting, scene.counts_all)
     found: dict[str, Interval | str] = {one.key: TOO_MANY_BEFORE for one in scene.waiting[MOST_WAITING:]}
     if waiting:
         count = _count(len(waiting) + len(scene.running))

@@ -15,56 +15,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from math import inf
 
-from hadoop.rest.scheduler import Size
-from jobs.queueing.scene import Node, Queue, Scene, Waiting
+from jobs.queueing.scene import Running, Waiting
+from jobs.queueing.stage import Place, Size, Stage, has_room, minus, plus
 
 NOWHERE = -1
-NOTHING = Size(0, 0)
-Place = tuple[int, int, int]
-"""The number of a node, MB and vcores."""
-
-
-class Stage:
-    """A scene in numbers, the same for all replays."""
-
-    def __init__(self, scene: Scene) -> None:
-        self.nodes = scene.nodes
-        self.queues = [*scene.queues, *_missing(scene)]
-        number = {queue.name: place for place, queue in enumerate(self.queues)}
-        node_number = {node.name: place for place, node in enumerate(scene.nodes)}
-        self.counts_vcores = scene.counts_vcores
-        self.waiting = scene.waiting
-        self.running = scene.running
-        self.running_queue = [number[one.queue] for one in scene.running]
-        self.waiting_queue = [number[one.queue] for one in scene.waiting]
-        self.held: list[list[Place]] = [
-            [(node_number[at.node_name], at.mb, at.vcores) for at in one.holds if at.node_name in node_number]
-            for one in scene.running
-        ]
-        self.usable = [
-            {place for place, node in enumerate(scene.nodes) if one.may_use(node) and self._is_large_enough(node, one)}
-            for one in scene.waiting
-        ]
-        self.asked = [Size(one.mb, one.vcores) for one in scene.waiting]
-        self.smallest = Size(
-            min((one.mb for one in self.asked), default=0), min((one.vcores for one in self.asked), default=0)
-        )
-
-    def exceed(self, masters: Size, most: Size | None) -> bool:
-        """Whether these masters have more than they may."""
-        if most is None:
-            return False
-        return masters.mb > most.mb or (self.counts_vcores and masters.vcores > most.vcores)
-
-    def _is_large_enough(self, node: Node, waiting: Waiting) -> bool:
-        return node.total_mb >= waiting.mb and (not self.counts_vcores or node.total_vcores >= waiting.vcores)
-
-
-def _missing(scene: Scene) -> list[Queue]:
-    """Queues that something is in and YARN does not tell of (any more): without limits."""
-    known = {queue.name for queue in scene.queues}
-    named = {one.queue for one in scene.running} | {one.queue for one in scene.waiting}
-    return [Queue(name) for name in sorted(named - known)]
 
 
 def play(stage: Stage, left: Sequence[float], lasts: Sequence[float], dice: random.Random) -> list[float]:
@@ -82,23 +36,22 @@ class _Play:
         self.stage = stage
         self.lasts = lasts
         self.dice = dice
-        self.free_mb = [node.free_mb for node in stage.nodes]
-        self.free_vcores = [node.free_vcores for node in stage.nodes]
+        self.free = list(stage.free)
         self.ends = [(at, number) for number, at in enumerate(left)]
         heapq.heapify(self.ends)
         self.starts = [inf] * len(stage.waiting)
         self.unstarted = len(stage.waiting)
-        self.seats: list[Place] = [(NOWHERE, 0, 0)] * len(stage.waiting)
+        self.seats: list[Place] = [(NOWHERE, stage.nothing)] * len(stage.waiting)
         self.reserved = [NOWHERE] * len(stage.waiting)
         self.reserver = [NOWHERE] * len(stage.nodes)
         self.lines: list[list[int]] = [[] for _ in stage.queues]
         self.inactive: list[list[int]] = [[] for _ in stage.queues]
         self.able: list[list[int]] = []  # of each line those that may begin before something ends
         self.capped = [False] * len(stage.queues)
-        self.used = [0] * len(stage.queues)
-        self.masters = [NOTHING] * len(stage.queues)
-        self.user_used: dict[tuple[int, str], int] = defaultdict(int)
-        self.user_masters: dict[tuple[int, str], Size] = defaultdict(lambda: NOTHING)
+        self.used = [stage.nothing] * len(stage.queues)
+        self.masters = [stage.nothing] * len(stage.queues)
+        self.user_used: dict[tuple[int, str], Size] = defaultdict(lambda: stage.nothing)
+        self.user_masters: dict[tuple[int, str], Size] = defaultdict(lambda: stage.nothing)
         self._enter()
 
     def run(self) -> list[float]:
@@ -118,47 +71,52 @@ class _Play:
     def _enter(self) -> None:
         """Count what there is at the beginning."""
         stage = self.stage
-        for queue, running in zip(stage.running_queue, stage.running, strict=True):
-            self._take(queue, running.user, sum(at.mb for at in running.holds))
-            self._take_master(queue, running.user, running.master)
+        for number, (queue, running) in enumerate(zip(stage.running_queue, stage.running, strict=True)):
+            if not running.label:
+                self._take(queue, running.user, stage.has[number])
+                self._take_master(queue, running.user, stage.masters[number])
         for number, (queue, waiting) in enumerate(zip(stage.waiting_queue, stage.waiting, strict=True)):
-            (self.lines if waiting.is_active else self.inactive)[queue].append(number)
-            if waiting.is_active:
+            may_begin = waiting.is_active or waiting.label
+            (self.lines if may_begin else self.inactive)[queue].append(number)
+            if waiting.is_active and not waiting.label:
                 self._take_master(queue, waiting.user, stage.asked[number])
 
     def _shuffled(self) -> list[int]:
         """All nodes with room for anybody, in any order: that is how nodes tell YARN of themselves."""
-        found = [place for place, free in enumerate(self.free_mb) if free >= self.stage.smallest.mb]
+        found = [place for place, free in enumerate(self.free) if has_room(free, self.stage.offered)]
         self.dice.shuffle(found)
         return found
 
-    def _take(self, queue: int, user: str, mb: int) -> None:
-        self.used[queue] += mb
-        self.user_used[queue, user] += mb
+    def _take(self, queue: int, user: str, size: Size) -> None:
+        self.used[queue] = plus(self.used[queue], size)
+        self.user_used[queue, user] = plus(self.user_used[queue, user], size)
 
     def _take_master(self, queue: int, user: str, size: Size) -> None:
-        self.masters[queue] = self.masters[queue].plus(size)
-        self.user_masters[queue, user] = self.user_masters[queue, user].plus(size)
+        self.masters[queue] = plus(self.masters[queue], size)
+        self.user_masters[queue, user] = plus(self.user_masters[queue, user], size)
 
-    def _free_master(self, queue: int, user: str, size: Size) -> None:
-        self.masters[queue] = self.masters[queue].minus(size)
-        self.user_masters[queue, user] = self.user_masters[queue, user].minus(size)
+    def _leave(self, queue: int, one: Running | Waiting, had: Size, master: Size) -> None:
+        """Count no more what one had in its queue, nor its master."""
+        if one.label:
+            return
+        of_user = queue, one.user
+        self.used[queue] = minus(self.used[queue], had)
+        self.user_used[of_user] = minus(self.user_used[of_user], had)
+        self.masters[queue] = minus(self.masters[queue], master)
+        self.user_masters[of_user] = minus(self.user_masters[of_user], master)
 
     def _end(self, number: int) -> tuple[int, list[int]]:
         """Give back what one held; its queue, and the nodes that have more room now."""
         stage, begun = self.stage, number - len(self.stage.running)
         if begun < 0:
-            running, queue, held = stage.running[number], stage.running_queue[number], stage.held[number]
-            self._take(queue, running.user, -sum(at.mb for at in running.holds))
-            self._free_master(queue, running.user, running.master)
+            queue, held = stage.running_queue[number], stage.held[number]
+            self._leave(queue, stage.running[number], stage.has[number], stage.masters[number])
         else:
-            waiting, queue, held = stage.waiting[begun], stage.waiting_queue[begun], [self.seats[begun]]
-            self._take(queue, waiting.user, -waiting.mb)
-            self._free_master(queue, waiting.user, stage.asked[begun])
-        for node, mb, vcores in held:
-            self.free_mb[node] += mb
-            self.free_vcores[node] += vcores
-        return queue, [node for node, _, _ in held]
+            queue, held = stage.waiting_queue[begun], [self.seats[begun]]
+            self._leave(queue, stage.waiting[begun], stage.asked[begun], stage.asked[begun])
+        for node, size in held:
+            self.free[node] = plus(self.free[node], size)
+        return queue, [node for node, _ in held]
 
     def _activate(self, queue: int) -> bool:
         """Let those become active for whose masters there is room; whether there were any."""
@@ -178,10 +136,10 @@ class _Play:
 
     def _are_too_many(self, queue: int, master: Size, user: str | None = None) -> bool:
         """Whether one more is too much for the queue or the user; where the queue has none, it never is."""
-        limits, exceed = self.stage.queues[queue], self.stage.exceed
-        return self.masters[queue].mb > 0 and (
-            exceed(self.masters[queue].plus(master), limits.masters_most)
-            or (user is not None and exceed(self.user_masters[queue, user].plus(master), limits.user_masters_most))
+        stage, masters = self.stage, self.masters[queue]
+        return any(masters) and not (
+            has_room(stage.masters_most[queue], plus(masters, master))
+            and (user is None or has_room(stage.user_masters_most[queue], plus(self.user_masters[queue, user], master)))
         )
 
     def _offer(self, nodes: Iterable[int], now: float) -> None:
@@ -202,7 +160,7 @@ class _Play:
             return owner if self._has_room(node, owner) and not self._is_capped(owner) else NOWHERE
         busy = [queue for queue, able in enumerate(self.able) if able]
         if len(busy) > 1:
-            busy.sort(key=lambda queue: self.used[queue] / self.stage.queues[queue].share_mb)
+            busy.sort(key=lambda queue: self.stage.part_of(self.used[queue]) / self.stage.share[queue])
         for queue in busy:
             for number in self.able[queue][:]:
                 if self._is_capped(number):
@@ -218,18 +176,16 @@ class _Play:
         return NOWHERE
 
     def _has_room(self, node: int, number: int) -> bool:
-        waiting = self.stage.waiting[number]
-        return self.free_mb[node] >= waiting.mb and (
-            not self.stage.counts_vcores or self.free_vcores[node] >= waiting.vcores
-        )
+        return has_room(self.free[node], self.stage.asked[number])
 
     def _is_capped(self, number: int) -> bool:
         """Whether its queue or its user has so much that it must wait for others of them."""
-        queue, waiting = self.stage.waiting_queue[number], self.stage.waiting[number]
-        limits = self.stage.queues[queue]
-        most = limits.user_most_mb.get(waiting.user, inf)
-        is_capped = (
-            self.used[queue] + waiting.mb > limits.most_mb or self.user_used[queue, waiting.user] + waiting.mb > most
+        stage, queue, waiting = self.stage, self.stage.waiting_queue[number], self.stage.waiting[number]
+        if waiting.label:
+            return False
+        asked, users_most = stage.asked[number], stage.user_most.get((queue, waiting.user))
+        is_capped = not has_room(stage.most[queue], plus(self.used[queue], asked)) or (
+            users_most is not None and not has_room(users_most, plus(self.user_used[queue, waiting.user], asked))
         )
         if is_capped:
             self.capped[queue] = True
@@ -242,10 +198,11 @@ class _Play:
         self.able[queue].remove(number)
         if before != NOWHERE:
             self.reserver[before] = NOWHERE
-        self.free_mb[node] -= waiting.mb
-        self.free_vcores[node] -= waiting.vcores
-        self._take(queue, waiting.user, waiting.mb)
-        self.seats[number] = (node, waiting.mb, waiting.vcores)
+        asked = self.stage.asked[number]
+        self.free[node] = minus(self.free[node], asked)
+        if not waiting.label:
+            self._take(queue, waiting.user, asked)
+        self.seats[number] = (node, asked)
         self.starts[number] = now
         self.unstarted -= 1
         heapq.heappush(self.ends, (now + self.lasts[number], len(self.stage.running) + number))

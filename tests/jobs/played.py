@@ -64,6 +64,7 @@ class Hadoop:
         self.ended: list[dict[str, Any]] = []
         self.scheduler: dict[str, Any] = json.loads(SCHEDULER.read_text())
         self.logs = {(MASTER, "stdout"): f"plan\nstarted {WORKER} at ", (WORKER, "stdout"): "one\ntwo\nthr"}
+        self.figures: dict[str, dict[str, Any]] = {}  # by node, what it has else than the others
         self.stored: dict[str, bytes] = {}
         self.away = False  # whether the ResourceManager refuses its list
         self.lists = 0  # how often that was asked for
@@ -149,7 +150,8 @@ class Hadoop:
                     "availMemoryMB": 512,
                 }
                 about |= {"usedVirtualCores": 2, "availableVirtualCores": 6}
-                return {"nodes": {"node": [{"nodeHostName": node, **about} for node in NODES]}}
+                told = [{"nodeHostName": node, **about, **self.figures.get(node, {})} for node in NODES]
+                return {"nodes": {"node": told}}
             case ["ws", "v1", "cluster", "scheduler"]:
                 return self.scheduler
             case ["ws", "v1", "cluster", "apps"] if "states" in query:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hadoop.rest.scheduler import Size
+from hadoop.rest.amounts import MEMORY, VCORES, Amounts, add
 from jobs.queueing.run_times import Experience, Lasted, RunTimes
 from jobs.queueing.scene import Hold, Node, Queue, Running, Scene, Waiting
 
@@ -19,6 +20,9 @@ NODES = {"a": 2048, "b": 4096, "c": 4096, "d": 8192, "e": 16384}
 PROGRAMS = {"evaluate": (30.0, 0.6), "train": (240.0, 1.2), "sweep": (90.0, 1.0), "convert": (600.0, 1.2)}
 """Median of the seconds and the spread of their logarithm."""
 SIZES = (512, 1024, 1024, 2048, 4096)
+GPU = "yarn.io/gpu"
+PLENTY = 64
+"""Cores of a node where nobody is short of them."""
 TAIL = 0.03
 """So many of the runs last for ten times as long."""
 
@@ -28,7 +32,7 @@ class Task:
     number: int
     queue: str
     program: str
-    mb: int
+    asks: Amounts
     seconds: float
     asked_at: float
     started_at: float | None = None
@@ -43,17 +47,33 @@ class Task:
 
 @dataclass
 class PlayedCluster:
-    """`shares` are the queues with their parts, `masters` the part of a queue that masters may have."""
+    """`shares` are the queues with their parts, `masters` the part of a queue that masters may have.
+
+    YARN goes by memory alone, unless nodes have only so many `cores` for each 2 GB, of which some tasks want two, or
+    there are `gpus` by node: then every third task wants one.
+    """
 
     seed: int
     load: float
     masters: float = 1.0
     shares: dict[str, float] = field(default_factory=lambda: {"default": 1.0})
+    cores: int = 0
+    gpus: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.dice = random.Random(self.seed)
         self.now = 0.0
-        self.free = dict(NODES)
+        self.counts_all = bool(self.cores or self.gpus)
+        self.total: dict[str, Amounts] = {
+            name: {
+                MEMORY: mb,
+                VCORES: self.cores * mb // 2048 if self.cores else PLENTY,
+                GPU: self.gpus.get(name, 0),
+            }
+            for name, mb in NODES.items()
+        }
+        self.whole = add(self.total.values())
+        self.free = {name: dict(amounts) for name, amounts in self.total.items()}
         self.reserved: dict[str, Task] = {}
         self.waiting: list[Task] = []
         self.running: list[Task] = []
@@ -68,7 +88,7 @@ class PlayedCluster:
         for task in [one for one in self.running if one.ends_at <= self.now]:
             self.running.remove(task)
             self.ended.append(task)
-            self.free[task.node] += task.mb
+            self.free[task.node] = add([self.free[task.node], task.asks])
         self._activate()
         for node in self.dice.sample(list(NODES), len(NODES)):
             self._heartbeat(node)
@@ -86,19 +106,18 @@ class PlayedCluster:
             assert found is not None
             return found
 
-        nodes = [Node(name, total, 8, self.free[name], 8) for name, total in NODES.items()]
-        total = sum(NODES.values())
-        queues = [
-            Queue(name, part * total, total, most, most)
-            for name, part in self.shares.items()
-            if (most := Size(int(part * total * self.masters), 1))
-        ]
+        nodes = [Node(name, total, self.free[name]) for name, total in self.total.items()]
+        queues = []
+        for name, part in self.shares.items():
+            share = {kind: int(part * count) for kind, count in self.whole.items()}
+            most = {kind: int(part * count * self.masters) for kind, count in self.whole.items()}
+            queues.append(Queue(name, share, self.whole, most, most))
         running = [
             Running(
                 queue=one.queue,
                 user="user",
-                holds=[Hold(one.node, one.mb, 1)],
-                master=Size(one.mb, 1),
+                holds=[Hold(one.node, one.asks)],
+                master=one.asks,
                 elapsed=self.now - (one.started_at or 0.0),
                 runs=runs(one),
             )
@@ -106,9 +125,9 @@ class PlayedCluster:
         ]
         line = sorted(self.waiting, key=lambda one: (not one.active, one.number))
         waiting = [
-            Waiting(str(one.number), one.queue, "user", one.mb, 1, runs(one), is_active=one.active) for one in line
+            Waiting(str(one.number), one.queue, "user", one.asks, runs(one), is_active=one.active) for one in line
         ]
-        return Scene(nodes, queues, running, waiting, counts_vcores=False)
+        return Scene(nodes, queues, running, waiting, self.counts_all)
 
     def _submit(self) -> None:
         while self.next_at <= self.now:
@@ -119,10 +138,15 @@ class PlayedCluster:
                 median, spread = PROGRAMS[program]
                 seconds = self.dice.lognormvariate(0.0, spread) * median
                 seconds *= 10.0 if self.dice.random() < TAIL else 1.0
-                task = Task(len(self.tasks), queue, program, size, max(1.0, seconds), self.now)
+                task = Task(len(self.tasks), queue, program, self._asks(size), max(1.0, seconds), self.now)
                 self.tasks.append(task)
                 self.waiting.append(task)
             self.next_at += self.dice.expovariate(self.load / self._seconds_of_all())
+
+    def _asks(self, mb: int) -> Amounts:
+        cores = self.dice.choice((1, 1, 2)) if self.cores else 1
+        gpus = int(self.dice.random() < 1 / 3) if self.gpus else 0
+        return {MEMORY: mb, VCORES: cores, GPU: gpus}
 
     def _seconds_of_all(self) -> float:
         """Seconds for which what comes at once on average fills the whole cluster."""
@@ -131,16 +155,20 @@ class PlayedCluster:
         return float(work / sum(NODES.values()))
 
     def _activate(self) -> None:
-        used: dict[str, int] = defaultdict(int)
-        for one in self.running:
-            used[one.queue] += one.mb
+        masters: dict[str, Amounts] = defaultdict(dict)
+        for one in [*self.running, *(one for one in self.waiting if one.active)]:
+            masters[one.queue] = add([masters[one.queue], one.asks])
         for one in self.waiting:
-            used[one.queue] += one.mb if one.active else 0
-        for one in self.waiting:
-            most = self.shares[one.queue] * sum(NODES.values()) * self.masters
-            if not one.active and (not used[one.queue] or used[one.queue] + one.mb <= most):
+            part = self.shares[one.queue] * self.masters
+            most = {kind: part * count for kind, count in self.whole.items()}
+            with_it = add([masters[one.queue], one.asks])
+            if not one.active and (not masters[one.queue] or self._is_within(with_it, most)):
                 one.active = True
-                used[one.queue] += one.mb
+                masters[one.queue] = with_it
+
+    def _is_within(self, asks: Amounts, room: Mapping[str, float]) -> bool:
+        kinds = (MEMORY, VCORES, GPU) if self.counts_all else (MEMORY,)
+        return all(asks[kind] <= room[kind] for kind in kinds)
 
     def _heartbeat(self, node: str) -> None:
         while task := self._next(node):
@@ -148,18 +176,19 @@ class PlayedCluster:
                 del self.reserved[place]
             self.waiting.remove(task)
             self.running.append(task)
-            self.free[node] -= task.mb
+            self.free[node] = {kind: count - task.asks[kind] for kind, count in self.free[node].items()}
             task.started_at, task.node = self.now, node
 
     def _next(self, node: str) -> Task | None:
+        free = self.free[node]
         if owner := self.reserved.get(node):
-            return owner if self.free[node] >= owner.mb else None
-        used = {name: sum(one.mb for one in self.running if one.queue == name) for name in self.shares}
+            return owner if self._is_within(owner.asks, free) else None
+        used = {name: sum(one.asks[MEMORY] for one in self.running if one.queue == name) for name in self.shares}
         for queue in sorted(self.shares, key=lambda name: used[name] / self.shares[name]):
             for task in self.waiting:
-                if task.queue != queue or not task.active or task.mb > NODES[node]:
+                if task.queue != queue or not task.active or not self._is_within(task.asks, self.total[node]):
                     continue
-                if task.mb <= self.free[node]:
+                if self._is_within(task.asks, free):
                     return task
                 if task not in self.reserved.values():
                     self.reserved[node] = task

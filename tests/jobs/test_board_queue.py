@@ -368,4 +368,4 @@ def test_nodes_that_take_no_work_are_named_first() -> None:
 
     row = parse_row(other(2), 0.0)
 
-    assert waits_for(row, 1, None, [], counts_vcores=True) == "nodes: none takes work"
+    assert waits_for(row, 1, None, [], counts_all=True) == "nodes: none takes work"

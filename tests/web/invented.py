@@ -179,6 +179,7 @@ def _queues() -> ClusterQueues:
     small = YarnQueue("root.small", "STOPPED", 0.25, 0.0, 0.25, 0, 1024, 0, 0, ())
     limit = "room for application masters in root.default, tasks included: they have 4,096 of at most 4,096 MB"
     asks: dict[str, Any] = {"memory_mb": 1024, "vcores": 1, "since": now - 100, "said": "Application is Activated"}
+    asks |= {"resources": {"yarn.io/gpu": 2}}
     first = WaitingApplication(
         queue="root.default",
         position=1,

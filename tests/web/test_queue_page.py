@@ -109,7 +109,7 @@ def test_those_that_wait_stand_in_order_with_their_reasons(tabs: Tabs, known: Kn
     own, hidden, unknown = rows(page).all()
     expect(own).to_contain_text("1 yours")
     expect(own).to_contain_text("mnist <b>2</b>")
-    expect(own).to_contain_text("1,024 MB, 1 vcore")
+    expect(own).to_contain_text("1,024 MB, 1 vcore, 2 yarn.io/gpu")
     expect(own).to_contain_text("in 2 to 9 min")
     expect(own).to_contain_text("the same")
     expect(own.get_by_text("in 2 to 9 min")).to_have_attribute("title", re.compile(r"\d+:\d\d:\d\d to .*\d+:\d\d:\d\d"))

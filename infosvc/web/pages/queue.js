@@ -122,10 +122,16 @@ function summary({ said, waiting, whole, held_back: held }) {
 function cells(one, now, isSaid) {
   const place = [one.position, one.own && " yours"];
   if (one.job_id === null) return ["another\u2019s", place, one.queue, "", "", "", ""];
-  const asks = one.memory_mb === null ? "" : `${grouped(one.memory_mb)} MB, ${counted(one.vcores, "vcore")}`;
+  const asks = one.memory_mb === null ? "" : asksText(one);
   const since = one.since ? moment(one.since) : "";
   const reason = isSaid ? "the same" : one.waits_for;
   return [nameOf(one), place, one.queue, begins(one, now), reason, asks, since];
+}
+
+/** What it asks for of memory, of cores, and of whatever else YARN counts. */
+function asksText({ memory_mb: memory, vcores, resources }) {
+  const others = Object.entries(resources ?? {}).map(([name, number]) => `${grouped(number)} ${name}`);
+  return [`${grouped(memory)} MB`, counted(vcores, "vcore"), ...others].join(", ");
 }
 
 function nameOf(one) {

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 from rich.table import Column, Table
 
+from hadoop.rest.amounts import MEMORY, VCORES, say_amount
 from infosvc.wire.queues import ClusterQueues, WaitingApplication
 from infosvc.wire.service_options import ServiceAddress
 from infosvc.wire.terminal_text import moment, plain
@@ -70,10 +71,15 @@ def _waiting(found: ClusterQueues) -> Table:
         table.add_column(heading)
     for one in found.waiting:
         place = f"{OWN if one.own else ''}{one.position}"
-        asks = "" if one.memory_mb is None else f"{one.memory_mb:,} MB, {one.vcores} vcores"
+        asks = "" if one.memory_mb is None else ", ".join(_asks(one))
         said = (one.task_id or one.job_id, one.name, asks, moment(one.since, ""), _begins(one, found.time))
         table.add_row(place, plain(one.queue), *(plain(text or "") for text in (*said, one.waits_for)))
     return table
+
+
+def _asks(one: WaitingApplication) -> list[str]:
+    asks = {MEMORY: one.memory_mb or 0, VCORES: one.vcores or 0, **(one.resources or {})}
+    return [say_amount(name, count) for name, count in asks.items()]
 
 
 def _begins(one: WaitingApplication, now: float) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from hadoop.rest.amounts import MEMORY, VCORES, Amounts, add, parse_amounts
 from hadoop.rest.resourcemanager import NodeRoom, ResourceManager
 from hadoop.rest.scheduler import Scheduler
 from jobs.application.job_record import kind_of
@@ -25,34 +26,36 @@ MOST_ENDED = 2_000
 """As many applications are asked for at most."""
 PROGRAM = "program:"
 NOT_ACTIVE = "not yet activated"
-_ASKED = re.compile(r"AM Resource Request = <memory:(\d{1,9}), vCores:(\d{1,6})")
+_ASKED = re.compile(r"AM Resource Request = <(memory:\d{1,9}, vCores:\d{1,6}[^<>]{0,1000})>")
+_COUNT = re.compile(r"([^\s:,]{1,200}): ?(\d{1,15})")
+_WORDS = {"memory": MEMORY, "vCores": VCORES}
+"""What YARN calls them in a sentence."""
 _SEATED = ("Scheduler has assigned a container", "AM container is launched")
 
 
 @dataclass(frozen=True)
 class Row:
-    """One application; `mb` and `vcores` are what its master asks for, None when YARN does not tell.
+    """One application; `asks` is what its master asks for, None when YARN does not tell.
 
     `hosts` are the only nodes that it may have, None for any with its label. Of one with a place, `node_name` has its
-    master, and all its containers have `held_mb` and `held_vcores`; of one without, `reserved_mb` are kept on a node.
-    `ran` is seconds since it has its place, or, of one that has ended, for which it had it; None when it never did, or
-    YARN does not tell.
+    master, which has `master` of what all its `containers` have, `held`; `master` is empty when YARN does not tell. Of
+    one without a place, `reserved` is kept on a node. `ran` is seconds since it has its place, or, of one that has
+    ended, for which it had it; None when it never did, or YARN does not tell.
     """
 
     known: Known
     kind: str
     is_job: bool
     priority: int
-    mb: int | None
-    vcores: int | None
+    asks: Amounts | None
     label: str
     hosts: frozenset[str] | None
     has_place: bool
     is_active: bool
     node_name: str
-    held_mb: int
-    held_vcores: int
-    reserved_mb: int
+    held: Amounts
+    master: Amounts
+    reserved: Amounts
     containers: int
     ran: float | None
 
@@ -91,9 +94,9 @@ class Line:
     whole: bool
 
     @property
-    def counts_vcores(self) -> bool:
-        """Whether YARN gives out vcores, too; else nodes may have more of them in use than they have."""
-        return self.scheduler.counts_vcores and all(one.free_vcores >= 0 for one in self.rooms)
+    def counts_all(self) -> bool:
+        """Whether YARN gives out all types; else memory alone, and nodes may have more vcores in use than they have."""
+        return self.scheduler.counts_all and all(one.free_vcores >= 0 for one in self.rooms)
 
 
 def read_line(manager: ResourceManager) -> Line:
@@ -125,8 +128,6 @@ def parse_row(app: Mapping[str, Any], now: float) -> Row:
     known = parse_known(app)
     said = known.application.diagnostics
     request = _master_request(app.get("resourceRequests") or ())
-    asked = _ASKED.search(said)
-    size = request.get("capability") or ({"memory": asked[1], "vCores": asked[2]} if asked else {})
     seated = bool(app.get("masterNodeId")) or any(word in said for word in _SEATED)
     launched = _number(app, "launchTime") / 1000
     until = known.finished_at or now
@@ -136,16 +137,15 @@ def parse_row(app: Mapping[str, Any], now: float) -> Row:
         kind=(kind_of(known.application.tags) if is_ours else "") or str(app.get("applicationType") or "").lower(),
         is_job=is_ours,
         priority=int(_number(app, "priority")),
-        mb=int(size["memory"]) if size else None,
-        vcores=int(size["vCores"]) if size else None,
+        asks=parse_amounts(request.get("capability")) or _said_amounts(said),
         label=str(app.get("amNodeLabelExpression") or app.get("appNodeLabelExpression") or ""),
         hosts=_hosts(app.get("resourceRequests") or ()),
         has_place=known.application.state == "RUNNING" or (known.application.state == "ACCEPTED" and seated),
         is_active=NOT_ACTIVE not in said,
         node_name=str(app.get("masterNodeId") or "").rpartition(":")[0],
-        held_mb=max(0, int(_number(app, "allocatedMB"))),
-        held_vcores=max(0, int(_number(app, "allocatedVCores"))),
-        reserved_mb=max(0, int(_number(app, "reservedMB"))),
+        held=_told(app, "allocated", "used"),
+        master=_used(app, "amUsed"),
+        reserved=_told(app, "reserved", "reserved"),
         containers=max(0, int(_number(app, "runningContainers"))),
         ran=max(0.0, until - launched) if launched else None,
     )
@@ -164,6 +164,29 @@ def _order(row: Row) -> tuple[object, ...]:
 
 def _number(app: Mapping[str, Any], key: str) -> float:
     return float(app.get(key) or 0)
+
+
+def _told(app: Mapping[str, Any], prefix: str, of_partition: str) -> dict[str, int]:
+    """So much of all types; -1 stands for what an application that has ended has no more."""
+    others = {name: count for name, count in _used(app, of_partition).items() if name not in (MEMORY, VCORES)}
+    usual = {MEMORY: _number(app, f"{prefix}MB"), VCORES: _number(app, f"{prefix}VCores")}
+    return {name: max(0, int(count)) for name, count in usual.items()} | others
+
+
+def _used(app: Mapping[str, Any], what: str) -> dict[str, int]:
+    """What the capacity scheduler tells of it by partition of the cluster, together."""
+    partitions = (app.get("resourceInfo") or {}).get("resourceUsagesByPartition") or ()
+    return add(parse_amounts(one.get(what)) for one in partitions)
+
+
+def _said_amounts(said: str) -> dict[str, int] | None:
+    """What a sentence of YARN says that a master asks for.
+
+    >>> _said_amounts("AM Resource Request = <memory:768, vCores:1, yarn.io/gpu: 2>; and more")
+    {'memory-mb': 768, 'vcores': 1, 'yarn.io/gpu': 2}
+    """
+    asked = _ASKED.search(said)
+    return {_WORDS.get(name, name): int(count) for name, count in _COUNT.findall(asked[1])} if asked else None
 
 
 def _master_request(requests: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from math import inf
 
+from hadoop.rest.amounts import MEMORY, VCORES, Amounts, split, subtract
 from hadoop.rest.resourcemanager import NodeRoom
-from hadoop.rest.scheduler import LeafQueue, Size
+from hadoop.rest.scheduler import LeafQueue
 from infosvc.wire.tasks import Task
 from jobs.dashboard.queue.line import Line, Row
 from jobs.queueing.estimate import Interval, estimate
@@ -15,7 +15,7 @@ from jobs.queueing.run_times import ENOUGH, Experience, Lasted, RunTimes
 from jobs.queueing.scene import Hold, Node, Queue, Running, Scene, Waiting
 
 TOO_FEW = f"not known: fewer than {ENOUGH} ended tasks and applications are remembered"
-ASSUMED_MB = 1_024
+ASSUMED: Amounts = {MEMORY: 1_024, VCORES: 1}
 """What one asks for of which YARN does not tell."""
 
 Tasks = Mapping[str, Task]
@@ -50,10 +50,11 @@ def make_scene(line: Line, experience: Experience, tasks: Tasks) -> Scene:
             queue=one.known.queue,
             user=one.known.user,
             holds=held[one.job_id],
-            master=Size(one.held_mb // max(1, one.containers), one.held_vcores // max(1, one.containers)),
+            master=held_by_master(one),
             elapsed=one.ran or 0.0,
             runs=_runs(one, experience, tasks),
             at_most=_at_most(one, tasks),
+            label=one.label,
         )
         for one in line.seated
     ]
@@ -67,8 +68,7 @@ def make_scene(line: Line, experience: Experience, tasks: Tasks) -> Scene:
             key=one.job_id,
             queue=one.known.queue,
             user=one.known.user,
-            mb=one.mb or ASSUMED_MB,
-            vcores=one.vcores or 1,
+            asks=one.asks or ASSUMED,
             runs=_runs(one, experience, tasks),
             label=one.label,
             nodes=one.hosts,
@@ -77,31 +77,48 @@ def make_scene(line: Line, experience: Experience, tasks: Tasks) -> Scene:
         )
         for _, one in sorted(order, key=lambda found: found[0])  # the first of each queue first
     ]
-    nodes = [
-        Node(one.node_name, one.total_mb, one.total_vcores, one.free_mb, one.free_vcores, one.label)
-        for one in line.rooms
-    ]
-    return Scene(nodes, [_queue(one) for one in line.scheduler.queues], running, waiting, line.counts_vcores)
+    nodes = [Node(one.node_name, one.all_total, one.all_free, one.label) for one in line.rooms]
+    return Scene(nodes, [_queue(one) for one in line.scheduler.queues], running, waiting, line.counts_all)
 
 
 def hold(seated: Sequence[Row], rooms: Sequence[NodeRoom]) -> dict[str, list[Hold]]:
     """What each has on which node. YARN tells the node of a master; other containers are where room is in use else."""
-    left = {one.node_name: one.total_mb - one.free_mb for one in rooms}
-    found: dict[str, list[Hold]] = {}
+    left = {one.node_name: subtract(one.all_total, one.all_free) for one in rooms}
+    found: dict[str, list[Hold]] = {row.job_id: [] for row in seated}
+    others: list[tuple[str, Amounts]] = []
     for row in seated:
-        mb, vcores = row.held_mb // max(1, row.containers), row.held_vcores // max(1, row.containers)
-        found[row.job_id] = [Hold(row.node_name, mb, vcores)] if row.node_name else []
-        left[row.node_name] = left.get(row.node_name, 0) - mb
-    for row in seated:
-        count = row.containers - len(found[row.job_id])
-        for _ in range(max(0, count)):
-            if not left:
-                break
-            mb, vcores = row.held_mb // row.containers, row.held_vcores // row.containers
-            node = max(left, key=lambda name: left[name])
-            left[node] -= mb
-            found[row.job_id].append(Hold(node, mb, vcores))
+        master, parts = held_by_master(row), max(0, row.containers)
+        if row.node_name:
+            found[row.job_id].append(Hold(row.node_name, master))
+            left[row.node_name] = subtract(left.get(row.node_name, {}), master)
+            parts = max(0, parts - 1)
+            others += [(row.job_id, part) for part in split(subtract(row.held, master), parts)]
+        else:
+            others += [(row.job_id, part) for part in split(row.held, parts)]
+    for job_id, part in sorted(others, key=lambda one: -_types_of(one[1])) if left else ():
+        node = _where(part, left)
+        left[node] = subtract(left[node], part)
+        found[job_id].append(Hold(node, part))
     return found
+
+
+def held_by_master(row: Row) -> Amounts:
+    """What the master of one has; where YARN does not tell, an equal part of all that its containers have."""
+    return row.master or split(row.held, max(1, row.containers))[0]
+
+
+def _where(part: Amounts, left: Mapping[str, Amounts]) -> str:
+    """The node on which a container is: one where so much of each type is in use, and there the most memory."""
+
+    def fits(node: str) -> tuple[bool, int]:
+        has = left[node]
+        return all(has.get(name, 0) >= count for name, count in part.items()), has.get(MEMORY, 0)
+
+    return max(left, key=fits)
+
+
+def _types_of(amounts: Amounts) -> int:
+    return sum(count > 0 for count in amounts.values())
 
 
 def _lasted(row: Row, tasks: Tasks, has_ended: bool) -> Lasted:
@@ -133,9 +150,14 @@ def task_of(row: Row, tasks: Tasks) -> Task | None:
 def _queue(queue: LeafQueue) -> Queue:
     return Queue(
         name=queue.name,
-        share_mb=max(1, queue.share_mb),
-        most_mb=queue.most_mb or inf,
-        masters_most=queue.masters_most if queue.masters_most.mb else None,
-        user_masters_most=queue.user_masters_most if queue.user_masters_most.mb else None,
-        user_most_mb={one.name: one.most_mb for one in queue.users if one.most_mb},
+        share=queue.share,
+        most=_limit(queue.most),
+        masters_most=_limit(queue.masters_most),
+        user_masters_most=_limit(queue.user_masters_most),
+        user_most={one.name: one.most for one in queue.users if one.most.get(MEMORY)},
     )
+
+
+def _limit(most: Amounts) -> Amounts:
+    """A limit; one of no memory is none that YARN has told."""
+    return most if most.get(MEMORY) else {}

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from hadoop.rest.amounts import MEMORY, VCORES
 from hadoop.rest.resourcemanager import ResourceManager
 from hadoop.rest.scheduler import CAPACITY, LeafQueue
 from infosvc.wire.queues import ClusterQueues, ExpectedStart, QueueUser, WaitingApplication, YarnQueue
@@ -48,7 +49,7 @@ def look(manager: ResourceManager, tasks: Tasks, read_ended: Callable[[], Sequen
         positions[row.known.queue] += 1
         task = task_of(row, tasks)
         queue = queues.get(row.known.queue)
-        reason = waits_for(row, positions[row.known.queue], queue, line.rooms, counts_vcores=line.counts_vcores)
+        reason = waits_for(row, positions[row.known.queue], queue, line.rooms, counts_all=line.counts_all)
         rows.append(_shown(row, task, positions[row.known.queue], reason, starts[row.job_id], line.now))
         owners.append(task.owner if task else None)
     whole = line.whole and len(line.waiting) <= MOST_ROWS
@@ -79,7 +80,7 @@ def _shown_users(viewer: Viewer, users: Sequence[QueueUser]) -> tuple[QueueUser,
 def _shown(
     row: Row, task: Task | None, position: int, reason: str, start: Interval | str, now: float
 ) -> WaitingApplication:
-    known = row.known
+    known, asks = row.known, row.asks or {}
     expected = ExpectedStart(now + start.earliest, now + start.latest) if isinstance(start, Interval) else None
     return WaitingApplication(
         queue=known.queue,
@@ -90,8 +91,9 @@ def _shown(
         is_job=row.is_job,
         name=task.name if task else known.application.name,
         owner=task.owner if task else known.user,
-        memory_mb=row.mb,
-        vcores=row.vcores,
+        memory_mb=asks.get(MEMORY),
+        vcores=asks.get(VCORES),
+        resources={name: count for name, count in asks.items() if count and name not in (MEMORY, VCORES)},
         since=known.started_at,
         waits_for=reason,
         said=known.application.diagnostics[:LONGEST_SAID],
@@ -112,11 +114,11 @@ def _queue(queue: LeafQueue, running: Mapping[str, int], waiting: Mapping[str, i
         name=queue.name,
         state=queue.state,
         capacity=queue.capacity,
-        used=queue.used,
+        used=queue.used_part,
         maximum=queue.maximum,
-        masters_mb=queue.masters.mb,
-        masters_most_mb=queue.masters_most.mb,
+        masters_mb=queue.masters.get(MEMORY, 0),
+        masters_most_mb=queue.masters_most.get(MEMORY, 0),
         running=running[queue.name],
         waiting=waiting[queue.name],
-        users=tuple(QueueUser(one.name, one.used_mb, one.most_mb) for one in users),
+        users=tuple(QueueUser(one.name, one.used.get(MEMORY, 0), one.most.get(MEMORY, 0)) for one in users),
     )
