@@ -58,6 +58,11 @@ def select(tasks: Mapping[str, StoredTask], owners: Owners, wanted: Wanted, afte
     return sorted(found, key=_order)
 
 
+def count_starting_in(tasks: Mapping[str, StoredTask], environments: Collection[str]) -> int:
+    """How many tasks shall still start in one of these environments, whosever they are."""
+    return sum(one.task.has_to_start and one.task.spec.env in environments for one in tasks.values())
+
+
 def place_of(task: Task) -> str:
     """Where a task stands in a list, wherever it goes: it may be asked for what comes after it."""
     return f"{task.created_at!r}:{task.task_id}"

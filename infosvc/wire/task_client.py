@@ -20,6 +20,7 @@ from infosvc.wire.tasks import (
     MOST_TASKS_OF_ANSWER,
     GoneTaskList,
     Task,
+    TaskCount,
     TaskDecision,
     TaskLogPiece,
     TaskNews,
@@ -61,6 +62,13 @@ class TaskClient(ServiceCalls):
             found += self._read(self._json(answer), _tasks)
             path = next_path(path, answer)
         return found[:limit]
+
+    def count_starting_in(self, environments: Sequence[str]) -> int:
+        """How many tasks shall still start in one of these environments, NAME@VERSION or NAME, whosever they are.
+
+        InvalidInput from a service that is older than this client.
+        """
+        return self._ask("/tasks/starting" + query_of(env=list(environments)), TaskCount.from_json).count
 
     def task(self, task_id: str) -> Task:
         """One task; NotFound when there is none that one may see."""

@@ -149,6 +149,11 @@ class Task(Record):
     def __post_init__(self) -> None:
         object.__setattr__(self, "state", TaskState(self.state))
 
+    @property
+    def has_to_start(self) -> bool:
+        """Whether YARN has no application of it yet, and is to get one."""
+        return not self.state.is_final and not self.application_id
+
     def to_json(self) -> dict[str, Any]:
         """As it travels, with its specification within."""
         return answer_of(self)
@@ -305,6 +310,13 @@ class TaskList(Record):
     """Tasks, newest first."""
 
     tasks: tuple[Task, ...]
+
+
+@dataclass(frozen=True)
+class TaskCount(Record):
+    """How many tasks there are of a sort, whosever they are."""
+
+    count: int = field(metadata=describe("tasks", example=2))
 
 
 @dataclass(frozen=True)

@@ -155,6 +155,9 @@ def list_(home: Path, /, folder: str, as_json: bool, service: ServiceAddress, **
 def rm(home: Path, /, name: str, folder: str, service: ServiceAddress, **hadoop: Any) -> None:
     """Take an environment out of HDFS; while tasks or jobs use one that was made as NAME@VERSION, it is refused.
 
+    What runs YARN tells. The tasks that shall still start in it the service tells: yours by name, those of others by
+    their number. One that is published is taken out whoever uses it.
+
     \b
     Example:
       nodewise env rm onnx@1.32
@@ -164,10 +167,12 @@ def rm(home: Path, /, name: str, folder: str, service: ServiceAddress, **hadoop:
     filesystem = submitter.filesystem
     plain = _plain(filesystem, folder)
     if store.is_published(name):
-        removed = store.remove(filesystem, name, plain)
+        removed = made_environments.Removed(store.remove(filesystem, name, plain))
     else:
         removed = made_environments.remove(submitter, access(home, service).client(), name, plain)
-    console.print(f"{removed} removed")
+    console.print(f"{removed.name} removed")
+    if not removed.has_seen_all:
+        click.echo("the service did not tell whether tasks of others wait to start in it: such tasks fail", err=True)
 
 
 def _on(nodes: list[str] | None) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 from rich.filesize import decimal
@@ -227,20 +227,28 @@ def list_made(filesystem: FileSystem, folder: str, client: InfoClient) -> list[d
         ]
 
 
-def remove(submitter: Submitter, client: InfoClient, name: str, folder: str) -> str:
-    """Take a version out, with what no other has; its name and version. JobError names those that use it."""
+class Removed(NamedTuple):
+    """What was taken out, as NAME@VERSION, and whether tasks of everybody were asked for before."""
+
+    name: str
+    has_seen_all: bool = True
+
+
+def remove(submitter: Submitter, client: InfoClient, name: str, folder: str) -> Removed:
+    """Take a version out, with what no other has. JobError names those that use it."""
     with refusals():
         store, reference = Store(submitter.filesystem, folder), Reference.parse(name)
         manifest = store.find(reference)
         found = f"{manifest.name}@{manifest.version}"
         is_newest = store.find(Reference(reference.name)).digest == manifest.digest
         users = find_applications(submitter.yarn, store.find_unneeded(manifest))
-        users += find_waiting_tasks(client, manifest.name, manifest.version, is_newest)
+        waiting = find_waiting_tasks(client, manifest.name, manifest.version, is_newest)
+        users += waiting.name_all()
         if users:
             ending = "end them by `nodewise job kill` or `nodewise task stop`, or wait until they have ended"
             raise JobError(f"{found} is used by {', '.join(users)}", ending)
         store.remove(manifest)
-    return found
+    return Removed(found, waiting.others is not None)
 
 
 def _said(made: Made, seconds: float) -> str:

@@ -126,6 +126,7 @@ def test_the_document_lists_every_call(small: Served) -> None:
         ("/tasks/{task_id}/stop", "post"),
         ("/tasks/{task_id}/again", "post"),
         ("/tasks/{task_id}/news", "put"),
+        ("/tasks/starting", "get"),
         ("/tasks/gone", "get"),
         ("/tasks/gone/{task_id}", "delete"),
         ("/tasks/{task_id}/token", "post"),

@@ -53,6 +53,26 @@ def test_users_see_and_stop_only_their_own(service: Served, maria: InfoClient, o
     assert otto.submit_task(SPEC, "k").task_id != maria.submit_task(SPEC, "k").task_id
 
 
+def test_users_learn_how_many_tasks_of_others_shall_start_in_an_environment_and_no_more(
+    service: Served, maria: InfoClient, otto: InfoClient
+) -> None:
+    asked = ("torch@1.13", "torch", "torch@1.13", "torch@2", "/home/otto/env.tar.gz", None)
+    tasks = [otto.submit_task(TaskSpec(["a"], env=one)) for one in asked]
+    service.client.put_task_news(tasks[2].task_id, TaskNews(TaskState.QUEUED, application_id="application_1_1"))
+
+    assert maria.count_starting_in(["torch@1.13"]) == 1
+    assert maria.count_starting_in(["torch@1.13", "torch"]) == 2
+    otto.stop_task(tasks[0].task_id)
+    assert maria.count_starting_in(["torch@1.13", "torch"]) == 1
+    assert maria.count_starting_in([]) == maria.count_starting_in(["other@1"]) == 0
+    for path in ("/home/otto/env.tar.gz", "torch@1.13\n", ""):
+        with pytest.raises(InvalidInput) as refused:
+            maria.count_starting_in([path])
+        assert refused.value.field == "env"
+    with pytest.raises(Unauthorized):
+        service.reader.count_starting_in(["torch"])
+
+
 def test_admins_see_and_stop_all_and_submitters_see_all(service: Served, maria: InfoClient, otto: InfoClient) -> None:
     tasks = {maria.submit_task(SPEC).task_id, otto.submit_task(SPEC).task_id}
     with as_user(service, "a submitter", Role.SUBMITTER) as submitter:

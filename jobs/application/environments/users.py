@@ -3,15 +3,38 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from hadoop.client.yarn import Yarn
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError
 from infosvc.wire.tasks import TaskState
 
-_WAITING = (TaskState.WAITING, TaskState.QUEUED, TaskState.STARTING)
+_OPEN = tuple(state for state in TaskState if not state.is_final)
 _PART = re.compile(r"sha256-([0-9a-f]{16})[0-9a-f]*\.sqfs")
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Tasks that shall still start in an environment: those that one may see, and how many more there are.
+
+    `others` is None where the service does not tell.
+    """
+
+    task_ids: Sequence[str] = ()
+    others: int | None = None
+
+    def name_all(self) -> list[str]:
+        """As they are named to whoever would take the environment away.
+
+        >>> Waiting(["task_1"], 1).name_all(), Waiting([], 0).name_all()
+        (['task_1', '1 task of another user, which waits'], [])
+        """
+        if not self.others:
+            return [*self.task_ids]
+        more = "1 task of another user, which waits" if self.others == 1 else f"{self.others} waiting tasks of others"
+        return [*self.task_ids, more]
 
 
 def tags(parts: Mapping[str, str]) -> list[str]:
@@ -29,14 +52,18 @@ def find_applications(yarn: Yarn, blobs: Iterable[str]) -> list[str]:
     return sorted(found)
 
 
-def find_waiting_tasks(client: InfoClient, name: str, version: str, is_newest: bool) -> list[str]:
-    """The tasks that shall still start in it, of those that one may see; none where the service does not answer."""
-    meant = {f"{name}@{version}"} | ({name} if is_newest else set())
+def find_waiting_tasks(client: InfoClient, name: str, version: str, is_newest: bool) -> Waiting:
+    """The tasks that shall still start in it, whosever they are; nothing is known where the service does not answer."""
+    meant = [f"{name}@{version}", *([name] if is_newest else [])]
     try:
-        waiting = [one for one in client.tasks(states=_WAITING) if not one.application_id]
+        seen = [one for one in client.tasks(states=_OPEN) if one.has_to_start and one.spec.env in meant]
     except InfoError:
-        return []
-    return [one.task_id for one in waiting if one.spec.env in meant]
+        return Waiting()
+    task_ids = [one.task_id for one in seen]
+    try:
+        return Waiting(task_ids, max(0, client.count_starting_in(meant) - len(task_ids)))
+    except InfoError:  # a service of an earlier version
+        return Waiting(task_ids)
 
 
 def _tags(paths: Iterable[str]) -> list[str]:

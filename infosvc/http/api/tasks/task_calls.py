@@ -31,6 +31,7 @@ from infosvc.wire.tasks import (
     MOST_TASKS_OF_ANSWER,
     GoneTaskList,
     Task,
+    TaskCount,
     TaskList,
     TaskNews,
     TaskProgress,
@@ -43,6 +44,14 @@ calls = CallGroup("tasks", ns)
 
 USUAL_ROWS = 100
 LONGEST_QUERY = 128
+ENVIRONMENT = r"^[a-z0-9][a-z0-9._-]{0,63}(@[A-Za-z0-9][A-Za-z0-9._+-]{0,63})?$"
+"""No path: whoever may see no file of another shall not learn here which ones there are."""
+ENVIRONMENTS = {
+    "type": "array",
+    "collectionFormat": "multi",
+    "items": {"type": "string", "pattern": ENVIRONMENT},
+    "x-example": ["torch@1.13"],
+}
 KEY = {"_in": "header", "pattern": "^[!-~]{1,128}$", "x-example": "mnist-2"}
 ID = {"pattern": TASK_ID.pattern, "x-example": EXAMPLE_ID}
 STATES = {
@@ -61,6 +70,7 @@ OF_GPUS = ("gpu_model", "gpu_memory_mb", "gpu_capability")
 tasks_said = answer_model(ns, TaskList)
 token_said = answer_model(ns, TaskToken)
 gone_said = answer_model(ns, GoneTaskList)
+count_said = answer_model(ns, TaskCount)
 
 
 @ns.route("")
@@ -139,6 +149,26 @@ class OneTask(Resource):
         owners, now = caller().owners, latest().clock.wall()
         write(lambda transaction: lifecycle.remove(transaction, owners, task_id, now))
         return "", 204
+
+
+@ns.route("/starting")
+class StartingTasks(Resource):
+    """Tasks that YARN does not have yet."""
+
+    @ns.param("env", "NAME@VERSION, or NAME for its newest version; may stand several times", **ENVIRONMENTS)
+    @ns.response(200, "how many", count_said)
+    @ns.response(422, "an environment is not named like that")
+    @needs(*SEES_TASKS)
+    def get(self) -> Any:
+        """Count the tasks that shall still start in one of these environments, whosever they are.
+
+        Whoever removes an environment learns so that others wait for it, and not who, or for what.
+        """
+        asked = request.args.getlist("env")
+        for name in asked:
+            if not re.fullmatch(ENVIRONMENT, name):
+                raise InvalidInput(f"env={name[:80]!r} is not allowed: NAME@VERSION, such as torch@1.13", "env")
+        return TaskCount(listing.count_starting_in(latest().configuration.tasks, set(asked))).to_json()
 
 
 @ns.route("/gone")
