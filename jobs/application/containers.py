@@ -336,8 +336,9 @@ class Containers:
     def _nothing_left_error(self, places: Sequence[_Place]) -> JobError:
         late = f"no container within {self._patience.container_wait:.0f} s, the node is full or lost"
         nodes = "; ".join(f"{place.seat.node_name}: {place.said or late}" for place in places)
+        explain = places[0].role.explain
         return JobError(
-            f"no node is left that could go on ({nodes})",
+            explain(nodes) if explain else f"no node is left that could go on ({nodes})",
             remedy=(
                 "`nodewise job logs` shows what the containers printed, `nodewise cluster status` which nodes are up"
             ),

@@ -141,7 +141,7 @@ class Role:
     one that says nothing for so many seconds is ended and asked for again. One that `ends_alone` may do so while there
     is no application master, and the next one counts that. A node that is left out, or late, gives its seat to the
     first of `spares`. Numbers in `done` need no container any more. The job ends when no node of the role is left that
-    could go on, and with `all_needed` when one is missing.
+    could go on, and with `all_needed` when one is missing. `explain` makes of what is said of those nodes why it ends.
     `admit` says which nodes the role takes of those that are new in the cluster: they get further seats, up to `most`,
     and are spares then. It must not wait, as it is asked again for those that it has not taken.
     """
@@ -156,6 +156,7 @@ class Role:
     done: frozenset[int] = frozenset()
     most: int = 0
     admit: Callable[[Sequence[str]], Sequence[str]] | None = None
+    explain: Callable[[str], str] | None = None
 
 
 @dataclass(frozen=True)

@@ -170,7 +170,7 @@ def test_a_node_that_fails_is_named_and_what_others_have_got_they_keep(site: Sit
         failed = site.nodewise("env", "warm", "ahead@1", "--node", well, "--node", ill)
 
     said = " ".join(failed.stderr.split())
-    why = f"no node is left that could go on ({ill}: not started: its node cannot fetch"
+    why = f"ahead@1 is on {well}, and does not get to others ({ill}: not started: its node cannot fetch"
     assert failed.returncode == 1 and why in said, said
     assert "Traceback" not in failed.stderr
     assert [find_cached(node).get(digits) for node in (well, ill)] == [size, None]

@@ -489,6 +489,18 @@ def test_a_job_that_needs_all_its_containers_ends_with_the_first_that_cannot_be_
         scene.step(seconds=31)
 
 
+def test_a_role_explains_why_it_ends_once_those_that_could_go_on_have_ended() -> None:
+    scene = Scene(replace(role("a", "b", silence=None), explain=lambda nodes: f"not on {nodes}"))
+    scene.work.zero_is_done = True
+    scene.step()
+    container = scene.grant("a")
+    scene.step(seconds=31)  # b is late, and a goes on
+
+    scene.end(container, 0)
+    with pytest.raises(JobError, match=r"^not on b: no container within 30 s, the node is full or lost:"):
+        scene.step(seconds=1)
+
+
 @pytest.mark.parametrize(("silence", "joined"), [(None, "done"), (60.0, "starting")])
 def test_a_program_that_ended_while_there_was_no_application_master_is_not_run_twice(
     silence: float | None, joined: str

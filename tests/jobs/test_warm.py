@@ -72,6 +72,16 @@ def test_a_later_attempt_asks_for_the_other_nodes_alone() -> None:
     assert later.progress().is_done
 
 
+def test_nodes_that_can_get_it_do_before_it_is_said_who_has_it_and_who_does_not() -> None:
+    job = warm(Kept())
+    (role,) = job.roles(KNOWLEDGE)
+    assert role.explain and not role.all_needed
+
+    assert role.explain("n1: full; n2: lost") == "torch@1.13 does not get to any of the nodes (n1: full; n2: lost)"
+    job.on_end(container(1), End(Exit.FINISHED, 0))
+    assert role.explain("n1: no room") == "torch@1.13 is on n2, and does not get to others (n1: no room)"
+
+
 def test_nodes_are_all_that_are_able_or_those_that_are_named() -> None:
     assert choose([], ["n1", "n2"], "torch@1") == ["n1", "n2"]
     assert choose(["n2", "n2"], ["n1", "n2"], "torch@1") == ["n2"]

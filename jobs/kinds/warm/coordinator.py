@@ -39,10 +39,10 @@ class Warm(Coordinator):
         self._said: dict[str, str] = {}
 
     def roles(self, knowledge: Knowledge) -> Sequence[Role]:  # noqa: ARG002 its nodes are chosen already
-        """A container on each node that has not got it yet."""
+        """A container on each node that has not got it yet; those go on when one of them cannot."""
         nodes = self._settings.nodes
         done = frozenset(index for index, node in enumerate(nodes) if node in self._seconds)
-        return (Role("copy", nodes, lambda _: self._launch(), ends_alone=True, all_needed=True, done=done),)
+        return (Role("copy", nodes, lambda _: self._launch(), ends_alone=True, done=done, explain=self._explain),)
 
     def on_start(self, container: Container) -> None:
         """Its files are there, or on their way."""
@@ -70,6 +70,13 @@ class Warm(Coordinator):
     def finish(self) -> Outcome:
         """Nothing is left to be put in place."""
         return Outcome(f"{len(self._settings.nodes)} nodes have {self._settings.environment}")
+
+    def _explain(self, lacking: str) -> str:
+        """Why it has failed: who has it, and what is said of those that lack it."""
+        there = [node for node in self._settings.nodes if node in self._seconds]
+        if not there:
+            return f"{self._settings.environment} does not get to any of the nodes ({lacking})"
+        return f"{self._settings.environment} is on {', '.join(there)}, and does not get to others ({lacking})"
 
     def _say(self, node: str, seconds: dict[str, float]) -> str:
         return f"{seconds[node]} s" if node in seconds else self._said.get(node, "")
