@@ -9,6 +9,7 @@ import pytest
 
 from bench.stage import PATIENT
 from hadoop.local.lifecycle import Cluster
+from hadoop.rest.amounts import MEMORY
 from hadoop.rest.resourcemanager import ResourceManager
 from infosvc.wire.queues import WaitingApplication
 from jobs.dashboard.queue.line import read_ended, read_line
@@ -47,7 +48,7 @@ def test_masters_at_their_limit_hold_up_others_until_one_ends(
     tasks: Tasks, manager: ResourceManager, waiting: Callable[[], list[WaitingApplication]]
 ) -> None:
     (queue,) = manager.scheduler().queues
-    limit = min(queue.masters_most.mb, queue.user_masters_most.mb)
+    limit = min(queue.masters_most[MEMORY], queue.user_masters_most[MEMORY])
     memory_mb = limit // 4 - RUNNER_MB
     jobs = [tasks.submit("sleep", "600", memory_mb=memory_mb)[1] for _ in range(6)]
     try:

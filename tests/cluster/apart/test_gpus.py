@@ -9,7 +9,7 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -24,10 +24,12 @@ from boxes.gpus.taking import take_cards
 from hadoop.local import lifecycle, site
 from hadoop.local.lifecycle import Cluster
 from hadoop.rest.resourcemanager import ResourceManager
+from infosvc.wire.queues import WaitingApplication
 from infosvc.wire.records import Kind, Producer
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import Task, TaskState
-from jobs.division.gpu_nodes import CARDS
+from jobs.dashboard.queue.shown import look
+from jobs.division.gpu_nodes import CARDS, GPU
 from tests.boxes.played_gpus import PlayedGpus, uuid
 from tests.cluster.site import applications, until
 from tests.cluster.small_network import small_network
@@ -117,6 +119,12 @@ def test_the_page_s_task_gets_the_cards_and_sees_them_by_name(
     )
 
 
+def _waiting(platform: Platform) -> Sequence[WaitingApplication]:
+    """What waits in YARN's queues, as an admin is told of it."""
+    manager = ResourceManager(platform.cluster.rm_http, platform.cluster.user, PATIENT)
+    return look(manager, {}, list).answer.waiting
+
+
 def test_what_yarn_counts_is_not_given_twice_and_strangers_are_waited_for(
     platform: Platform, gpus: PlayedGpus, tmp_path: Path
 ) -> None:
@@ -135,6 +143,8 @@ def test_what_yarn_counts_is_not_given_twice_and_strangers_are_waited_for(
     gpus.use({})
     wait_for(platform, found[TaskState.STARTING], TaskState.RUNNING)
     assert platform.user.task(found[TaskState.QUEUED].task_id).state is TaskState.QUEUED
+    until(lambda: re.search(r"2 of at most 2 yarn\.io/gpu|and 0 yarn\.io/gpu$", _waiting(platform)[0].waits_for or ""))
+    assert [one.resources for one in _waiting(platform)] == [{GPU: 1}]
 
     end.touch()
     ended = [platform.ended(one.task_id) for one in order]
