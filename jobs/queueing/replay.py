@@ -76,7 +76,7 @@ class _Play:
                 self._take(queue, running.user, stage.has[number])
                 self._take_master(queue, running.user, stage.masters[number])
         for number, (queue, waiting) in enumerate(zip(stage.waiting_queue, stage.waiting, strict=True)):
-            may_begin = waiting.is_active or waiting.label
+            may_begin = waiting.is_active or waiting.label  # limits of nodes with a label are not known
             (self.lines if may_begin else self.inactive)[queue].append(number)
             if waiting.is_active and not waiting.label:
                 self._take_master(queue, waiting.user, stage.asked[number])
