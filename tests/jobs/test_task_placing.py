@@ -22,9 +22,9 @@ from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import TaskDecision, TaskNews, TaskState
 from jobs.application.environments.laid import Laid
 from jobs.application.submit import InfoAccess, Order, Submitter
+from jobs.kinds.task.request import order as make_order
 from jobs.submitter import cluster
 from jobs.submitter.cluster import TaskCluster
-from jobs.kinds.task.request import order as make_order
 from jobs.submitter.placing import Seat, Sight, consider, decide
 from jobs.submitter.preferring import prefer_soonest
 from jobs.submitter.soonest import find_patience, find_soonest
