@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from bench.gpu.packing import pack
-from tests.boxes.test_devices import DEVICE, compile_library, write
+from tests.boxes.played_vendor import DEVICE, compile_library, write
 from tests.recipes.pages import block
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -200,7 +200,7 @@ def test_a_task_goes_anywhere_while_yarn_tells_nothing_of_its_nodes(
 
     with pytest.raises(HadoopError):
         made.look()
-    assert made._preferring(asked, laid, ["a", "b"], None) is asked
+    assert made._preferring(asked, laid, ["a", "b"], None, may_wait=True) is asked
 
 
 @pytest.fixture
