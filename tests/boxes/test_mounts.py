@@ -339,7 +339,7 @@ def test_a_part_is_read_once_and_nobody_else_waits_for_that(mounter: Mounter, pa
     slow.chmod(0o755)
     os.mkfifo(tmp_path / "go")
     mounter.kill()
-    mounter.start(0.2, prepare=f"from boxes.mounts import content; content._SHA256SUM = {str(slow)!r}")
+    mounter.start(0.2, prepare=f"from boxes.mounts import content; content._READER = ({str(slow)!r},)")
     with ExitStack() as stack:
         begin = partial(subprocess.Popen, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         waiting = [stack.enter_context(begin(container(file, "cat /opt/env/word"))) for _ in range(2)]
