@@ -8,7 +8,6 @@ uv finds the versions, and pip fetches the files, as uv cannot: https://docs.ast
 
 from __future__ import annotations
 
-import hashlib
 import re
 import sys
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from environments.errors import EnvError
+from environments.file_hash import hash_file
 from environments.manifest import Package
 from environments.tools import call, uv
 
@@ -112,6 +112,4 @@ def read(lock: str, where: str) -> dict[str, tuple[str, str]]:
 
 def _package_of(wheel: Path) -> Package:
     name, version, *_ = wheel.name.split("-")
-    with wheel.open("rb") as content:
-        sha256 = hashlib.file_digest(content, "sha256").hexdigest()
-    return Package(re.sub(r"[-_.]+", "-", name).lower(), version, wheel.name, sha256)
+    return Package(re.sub(r"[-_.]+", "-", name).lower(), version, wheel.name, hash_file(wheel))

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from environments.file_hash import hash_file
 from environments.image import unpack
 from environments.making import Content, Say
 from environments.manifest import Requires
@@ -31,9 +32,7 @@ class AskedImage:
     @property
     def digest(self) -> str:
         """Equal for what makes equal environments."""
-        with self.archive.open("rb") as content:
-            sha256 = hashlib.file_digest(content, "sha256").hexdigest()
-        what = ["image", RECIPE, self.name, self.version, sha256, asdict(self.requires)]
+        what = ["image", RECIPE, self.name, self.version, hash_file(self.archive), asdict(self.requires)]
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
 
     def lay_out(self, _: Store, folder: Path, say: Say) -> Sequence[Content]:

@@ -40,7 +40,7 @@ class Ready:
         return self.is_known and not self.missing_bytes
 
     @property
-    def said(self) -> str:
+    def text(self) -> str:
         """In words, for people."""
         if self.is_there:
             return "has it already"
@@ -66,7 +66,7 @@ def find_ready(parts: Iterable[Part], cached: Mapping[str, int] | None, way: Way
     A part of another size counts as one that is not there.
 
     >>> two = [Part("/opt/env", "a" * 64, 225_000_000), Part("/opt/more", "b" * 64, 1_000)]
-    >>> find_ready(two, {"b" * 16: 1_000}, Way(112.5e6, is_assumed=False)).said
+    >>> find_ready(two, {"b" * 16: 1_000}, Way(112.5e6, is_assumed=False)).text
     'fetches 225 MB in about 2 s'
     """
     missing = _missing_bytes(parts, cached or {})

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from environments.errors import EnvError
+from environments.file_hash import hash_file
 from environments.manifest import Manifest
 from environments.reference import Reference, version_key
 from environments.remembered import Remembered
@@ -69,8 +70,7 @@ class Store:
 
     def put(self, file: Path, kind: str, progress: Progress = lambda _: None) -> str:
         """Bring a file, unless it is there; its hash."""
-        with file.open("rb") as content:
-            sha256 = hashlib.file_digest(content, "sha256").hexdigest()
+        sha256 = hash_file(file)
         path = self.blob(sha256, kind)
         if not self._filesystem.exists(path):
             self._filesystem.make_folder(f"{self._folder}/blobs", mode=0o755)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.gpu.lacking import NotRun
+from environments.file_hash import hash_file
 from environments.squash import compile_all, squash
 
 AT = "/opt/env"
@@ -71,9 +71,7 @@ def pack(python: Path, packages: Sequence[str], folder: Path) -> Packed:
     part = folder / "part.sqfs"
     squash(tree, part)
     shutil.rmtree(tree)
-    with part.open("rb") as content:
-        sha256 = hashlib.file_digest(content, "sha256").hexdigest()
-    blob = part.rename(folder / f"sha256-{sha256}.sqfs")
+    blob = part.rename(folder / f"sha256-{hash_file(part)}.sqfs")
     return Packed(blob, {name: version for name, (version, _) in found.items()}, sorted(filter(None, left_out)))
 
 

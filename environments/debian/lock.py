@@ -7,13 +7,13 @@ The files are named NAME_VERSION_ARCHITECTURE.deb by apt, with %3a for a colon i
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
 from environments.errors import EnvError
+from environments.file_hash import hash_file
 from environments.manifest import Package
 
 _LINE = re.compile(r"(?P<word>[a-z0-9][a-z0-9+.-]+:[a-z0-9-]+=[^\s=]+) --hash=sha256:(?P<sha256>[0-9a-f]{64})")
@@ -47,8 +47,7 @@ def write(packages: Sequence[Package]) -> str:
 def package_of(file: Path) -> Package:
     """What a file holds, by its name."""
     name, version, _ = _split(file.name)
-    with file.open("rb") as content:
-        return Package(name, version, file.name, hashlib.file_digest(content, "sha256").hexdigest())
+    return Package(name, version, file.name, hash_file(file))
 
 
 def _split(name: str) -> list[str]:

@@ -200,7 +200,7 @@ def fit_(home: Path, /, name: str, as_json: bool, service: ServiceAddress, **had
     found, newest = fit(manifest.requires, nodes), find_newest_fitting(versions, nodes)
     table = Table("node", "fits", "because", "ready", title=f"{manifest.name}@{manifest.version}", title_justify="left")
     for node, why in sorted(found.items()):
-        table.add_row(node, "no" if why else "yes", why, "" if why else ready[node].said)
+        table.add_row(node, "no" if why else "yes", why, "" if why else ready[node].text)
     said = {node: asdict(one) | {"is_there": one.is_there} for node, one in ready.items()}
     show(as_json, {"nodes": found, "ready": said, "newest_that_fits": newest and newest.version}, table)
     if not as_json and newest and all(found.values()):

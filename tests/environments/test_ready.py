@@ -29,12 +29,12 @@ def test_what_a_node_lacks_takes_as_long_as_its_way_is_slow(
 ) -> None:
     ready = find_ready(MANIFEST.parts, cached, WAY)
 
-    assert (ready.missing_bytes, ready.seconds, ready.said) == (missing, seconds, said)
+    assert (ready.missing_bytes, ready.seconds, ready.text) == (missing, seconds, said)
     assert ready.is_there == (cached == HAS_ALL)
 
 
 def test_an_assumed_rate_is_called_so() -> None:
-    assert find_ready(MANIFEST.parts, HAS_BASE, Way(100e6, is_assumed=True)).said.endswith("at an assumed rate")
+    assert find_ready(MANIFEST.parts, HAS_BASE, Way(100e6, is_assumed=True)).text.endswith("at an assumed rate")
 
 
 def test_warm_nodes_are_those_with_all_parts() -> None:

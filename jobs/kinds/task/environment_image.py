@@ -5,7 +5,6 @@ A part at `/` is all that a program sees; without one, the layers lie over those
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from typing import Any
 
 from boxes.broker.manifest import digest_of, layers_of
 from environments.errors import EnvError
+from environments.file_hash import hash_file
 from environments.image import ARCHITECTURES
 from environments.layer import write_layer
 from environments.making import ROOM
@@ -102,10 +102,9 @@ def _put(store: Store, blobs: LayerBlobs, part: Part) -> tuple[str, int, bool]:
             raise JobError(error.message, error.remedy) from error
         except OSError as error:
             raise JobError(f"the layer of {part.at} cannot be made here ({error})", remedy=ROOM) from error
+        digest = f"sha256:{hash_file(layer)}"
+        is_new = not blobs.has_layer(digest)
         with layer.open("rb") as content:
-            digest = f"sha256:{hashlib.file_digest(content, 'sha256').hexdigest()}"
-            is_new = not blobs.has_layer(digest)
-            content.seek(0)
             return digest, blobs.put_layer(digest, content), is_new
 
 
