@@ -5,7 +5,6 @@
 # shellcheck source=_lib.sh
 . "${LIB:-${0%/*}/_lib.sh}"
 YARN_SITE=${YARN_SITE:-/etc/hadoop/yarn-site.xml}
-MOST=1000 # parts that are told of, the largest: a value has a limit
 own_site() { # of the NodeManager with this node's name, by its command line; other users may write what they like there
     mark=-Dnodewise.daemon=nodemanager@${NODE_NAME:-} user=$(id -u)
     grep -lsF -- "$mark" "$PROC_ROOT"/[0-9]*/cmdline | while read -r line; do
@@ -33,7 +32,7 @@ readable "$1/filecache"
 # What is still on its way lies in N_tmp; where a folder has too many entries, YARN takes one more level.
 for folder; do
     stat -c '%s %n' -- "$folder"/filecache/*[0-9]/sha256-*.sqfs "$folder"/filecache/*/*[0-9]/sha256-*.sqfs 2>/dev/null || :
-done | sort -rn | awk -v most="$MOST" '
+done | sort -rn | awk -v most=1000 ' # the largest: a value has a limit
     match($0, /sha256-[0-9a-f]+\.sqfs$/) && RLENGTH == 76 {
         name = substr($0, RSTART + 7, 16)
         if (!seen[name]++ && told < most) all = all (told++ ? ", " : "") "\"" name "\": " $1
