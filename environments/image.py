@@ -6,33 +6,25 @@ https://github.com/opencontainers/image-spec/blob/main/layer.md. An archive is n
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import json
-import lzma
 import os
 import platform
 import re
 import shutil
 import tarfile
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any, cast
 
 from environments.errors import EnvError
+from environments.image_files import UNREADABLE, read_image
 
 _AWAY, _ALL_AWAY = ".wh.", ".wh..wh..opq"
 _SPECIAL = 0o6000
-_MOST_JSON_BYTES = 4 << 20
 _VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
-_GZIP = b"\x1f\x8b"
-_PIECE_BYTES = 1 << 20
-_ANEW = "write it with docker save"
-_UNREADABLE = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, ValueError, RecursionError)
-"""What Python's readers say of a damaged archive; it may be packed."""
+_ANEW = "write the image again"
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 """As images call them; others have the same name."""
 _MADE_BY_BOXES = frozenset({"dev", "proc", "sys"})
@@ -47,102 +39,57 @@ def unpack(archive: Path, folder: Path) -> dict[str, str]:
     """
     folder.mkdir()
     try:
-        with tarfile.open(archive) as tar:
-            layers, variables = _describe(tar, str(archive))
-            for name, digest in layers:
-                packed = _content(tar, name, str(archive))
-                with (
-                    _unpacked(packed, digest, folder.parent, str(archive)) as content,
-                    tarfile.open(fileobj=content, mode="r:") as layer,
-                ):
-                    _lay(layer, folder)
+        with read_image(archive) as files:
+            _check_architecture(files.settings.get("architecture", ""))
+            variables = _find_variables(files.settings)
+            for number, digest in enumerate(files.digests):
+                with _unpacked(files.read_layer(number), digest, folder.parent) as content:
+                    _lay_archive(content, folder)
             return variables
-    except _UNREADABLE as error:
-        raise EnvError(f"{archive} cannot be read as an image ({error})", remedy="save it again") from error
-
-
-def _describe(tar: tarfile.TarFile, where: str) -> tuple[list[tuple[str, str]], dict[str, str]]:
-    """Name and digest of each layer of an image, the lowest first, and the variables that any program in it gets."""
-    try:
-        image = _find_image(tar, where)
-        settings = _read(tar, image["Config"], where)
-        _check_architecture(settings.get("architecture", ""), where)
-        digests = settings["rootfs"]["diff_ids"]
-        return list(zip(image["Layers"], digests, strict=True)), _variables(settings, where)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise EnvError(f"{where} does not describe its image as others do", remedy=_ANEW) from error
+    except EnvError as error:
+        raise EnvError(f"no environment can be made of {archive}: {error.message}", remedy=error.remedy) from error
 
 
 @contextmanager
-def _unpacked(packed: IO[bytes], digest: str, folder: Path, where: str) -> Iterator[IO[bytes]]:
-    """A layer without its compression, in a file without a name; EnvError for another than the image names."""
-    is_packed = packed.read(len(_GZIP)) == _GZIP
-    packed.seek(0)
-    source = cast("IO[bytes]", gzip.GzipFile(fileobj=packed) if is_packed else packed)
+def _unpacked(pieces: Iterable[bytes], digest: str, folder: Path) -> Iterator[IO[bytes]]:
+    """A layer in a file without a name; EnvError for another than the image names."""
     found = hashlib.sha256()
     with TemporaryFile(dir=folder) as content:
-        while piece := source.read(_PIECE_BYTES):
+        for piece in pieces:
             found.update(piece)
             content.write(piece)
         if f"sha256:{found.hexdigest()}" != digest:
-            raise EnvError(f"{where} holds another layer than its image names, {digest}", remedy=_ANEW)
+            raise EnvError(f"a layer is not the one that the image names, {digest}", remedy=_ANEW)
         content.seek(0)
         yield content
 
 
-def _check_architecture(architecture: str, where: str) -> None:
+def _check_architecture(architecture: str) -> None:
     own = ARCHITECTURES.get(platform.machine(), platform.machine())
     if architecture not in ("", own):
         raise EnvError(
-            f"{where} is an image for {architecture}, and this machine is {own}", remedy="make it on one that fits"
+            f"it is an image for {architecture}, and this machine is {own}", remedy="make it on one that fits"
         )
 
 
-def _find_image(tar: tarfile.TarFile, where: str) -> dict[str, Any]:
-    """Names of its files, of layers the lowest first, as `docker save` tells; OCI's archives by Docker tell so, too."""
-    if "manifest.json" in tar.getnames():
-        images = _read(tar, "manifest.json", where)
-    else:
-        images = [_of_oci(tar, one, where) for one in _read(tar, "index.json", where)["manifests"]]
-    if len(images) != 1:
-        raise EnvError(f"{where} has {len(images)} images", remedy="save one alone")
-    return cast("dict[str, Any]", images[0])
-
-
-def _of_oci(tar: tarfile.TarFile, described: dict[str, Any], where: str) -> dict[str, Any]:
-    manifest = _read(tar, _blob(described), where)
-    if "layers" not in manifest:
-        raise EnvError(f"{where} has images of several architectures", remedy="save one alone, by --platform")
-    return {"Layers": [_blob(one) for one in manifest["layers"]], "Config": _blob(manifest["config"])}
-
-
-def _variables(settings: dict[str, Any], where: str) -> dict[str, str]:
-    matches = [(one, _VARIABLE.fullmatch(one)) for one in (settings.get("config") or {}).get("Env") or ()]
+def _find_variables(settings: Mapping[str, Any]) -> dict[str, str]:
+    """What any program in an image gets."""
+    try:
+        matches = [(one, _VARIABLE.fullmatch(one)) for one in (settings.get("config") or {}).get("Env") or ()]
+    except (TypeError, AttributeError) as error:
+        raise EnvError("its configuration is not in the form of others", remedy=_ANEW) from error
     for one, match in matches:
         if not match:
-            raise EnvError(f"{where} has the variable {one!r}, which has no name", remedy="make the image without it")
+            raise EnvError(f"it has the variable {one!r}, which has no name", remedy="make the image without it")
     return {match[1]: match[2] for _, match in matches if match}
 
 
-def _blob(described: dict[str, Any]) -> str:
-    return "blobs/" + str(described["digest"]).replace(":", "/")
-
-
-def _content(tar: tarfile.TarFile, name: str, where: str) -> IO[bytes]:
+def _lay_archive(content: IO[bytes], folder: Path) -> None:
     try:
-        content = tar.extractfile(name)
-    except KeyError:
-        content = None
-    if content is None:
-        raise EnvError(f"{where} is not an image: it has no {name}", remedy=_ANEW)
-    return content
-
-
-def _read(tar: tarfile.TarFile, name: str, where: str) -> Any:
-    try:
-        return json.loads(_content(tar, name, where).read(_MOST_JSON_BYTES))
-    except ValueError as error:
-        raise EnvError(f"{name} of {where} is not JSON ({error})", remedy="save it again") from error
+        with tarfile.open(fileobj=content, mode="r:") as layer:
+            _lay(layer, folder)
+    except UNREADABLE as error:
+        raise EnvError(f"a layer cannot be laid out: {error}", remedy=_ANEW) from error
 
 
 def _lay(layer: tarfile.TarFile, folder: Path) -> None:

@@ -18,6 +18,7 @@ from environments.making import make
 from environments.manifest import Manifest
 from environments.store import Progress, Store
 from tests.environments.image_archives import Entry, file, other, save, tar
+from tests.jobs.kept_images import lay_out, pack
 
 
 @pytest.mark.parametrize("is_oci", [False, True])
@@ -48,6 +49,24 @@ def test_later_layers_lie_over_earlier_ones(tmp_path: Path, is_oci: bool) -> Non
     found = {str(one.relative_to(tree)): one.read_text() for one in tree.rglob("*") if one.is_file()}
     assert found == {"usr/bin/tool": "new", "usr/bin/again": "new", "etc/kept": "kept", "var/cache/b": "new"}
     assert str((tree / "bin").readlink()) == "usr/bin" and (tree / "usr/bin/tool").stat().st_mode & 0o777 == 0o755
+
+
+def test_an_archive_is_read_in_every_form_in_which_tasks_have_images(tmp_path: Path) -> None:
+    lay_out(tmp_path / "layout", [tar([file("word", "x" * 5000)])], "+zstd", is_nested=True)
+    pack(tmp_path / "layout", tmp_path / "layout.tar")
+
+    unpack(tmp_path / "layout.tar", tmp_path / "tree")
+
+    assert (tmp_path / "tree" / "word").read_text() == "x" * 5000
+
+
+@pytest.mark.parametrize("content", [b"no tar archive at all", b"\x1f\x8bnot packed", b"\x28\xb5\x2f\xfdnot packed"])
+def test_a_layer_in_another_form_is_told(tmp_path: Path, content: bytes) -> None:
+    lay_out(tmp_path / "layout", [content], "")
+    pack(tmp_path / "layout", tmp_path / "layout.tar")
+
+    with pytest.raises(EnvError, match=r"layout\.tar: (a layer cannot be laid out|its layer 1 cannot be read)"):
+        unpack(tmp_path / "layout.tar", tmp_path / "tree")
 
 
 @pytest.mark.parametrize(
@@ -85,9 +104,9 @@ def test_what_is_no_image_is_told(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no archive")
     (tmp_path / "empty.tar").write_bytes(tar([file("word", "x")]))
 
-    with pytest.raises(EnvError, match="cannot be read as an image"):
+    with pytest.raises(EnvError, match=r"no environment can be made of .*/text: it is not a tar archive of an image"):
         unpack(tmp_path / "text", tmp_path / "one")
-    with pytest.raises(EnvError, match="is not an image: it has no index"):
+    with pytest.raises(EnvError, match=r"it has no 'index\.json'"):
         unpack(tmp_path / "empty.tar", tmp_path / "two")
 
 
@@ -107,7 +126,9 @@ def test_a_damaged_layer_is_told(tmp_path: Path, is_oci: bool) -> None:
     content[layer.offset_data + (layer.size // 2 if is_oci else 1000)] ^= 1
     (tmp_path / "image.tar").write_bytes(content)
 
-    with pytest.raises(EnvError, match=r"another layer than its image names|cannot be read as an image"):
+    with pytest.raises(
+        EnvError, match=r"image\.tar: (a layer is not the one that the image names|its layer 1 cannot be read)"
+    ):
         unpack(tmp_path / "image.tar", tmp_path / "tree")
 
 

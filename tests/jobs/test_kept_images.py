@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
 import tarfile
@@ -86,6 +87,13 @@ def test_an_oci_layout_is_the_image_that_its_configuration_says(
     assert [b"".join(kept.read(one, 0)) for one in kept.layers] == [BASE, ONE]
 
 
+def test_an_archive_that_was_packed_is_added_as_it_would_be_unpacked(hdfs: FileSystem, tmp_path: Path) -> None:
+    image = save(tmp_path / "a.tar", [BASE, ONE])
+    (tmp_path / "a.tar.gz").write_bytes(gzip.compress((tmp_path / "a.tar").read_bytes()))
+
+    assert image_store.add(hdfs, tmp_path / "a.tar.gz", "packed").image.id == image
+
+
 def test_what_was_added_comes_back_as_an_archive_of_the_same_image(hdfs: FileSystem, tmp_path: Path) -> None:
     image = add(hdfs, tmp_path / "a.tar", BASE, ONE, BASE).image.id
 
@@ -144,9 +152,9 @@ def test_a_file_that_is_no_whole_image_leaves_nothing(hdfs: FileSystem, tmp_path
 @pytest.mark.parametrize(
     ("index", "sentence"),
     [
-        ({"manifests": []}, "its index does not name exactly one image"),
-        ({"manifests": [{}, {}]}, "its index does not name exactly one image"),
-        ([], "its index does not name exactly one image"),
+        ({"manifests": []}, "its index names 0 images"),
+        ({"manifests": [{}, {}]}, "its index names 2 images"),
+        ([], "its index does not describe an image"),
         ({"manifests": [{"digest": "sha256:../../../etc/passwd"}]}, "it has no 'blobs/sha256/../../../etc/passwd'"),
     ],
 )

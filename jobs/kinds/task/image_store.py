@@ -11,7 +11,6 @@ import errno
 import io
 import json
 import tarfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
@@ -20,14 +19,15 @@ from secrets import token_hex
 from typing import NamedTuple
 
 from boxes.box import BoxError, Served
-from boxes.broker.manifest import layers_of, manifest_of
+from boxes.broker.manifest import digest_of, layers_of, manifest_of
 from boxes.broker.order import Refusal
+from environments.errors import EnvError
+from environments.image_files import ImageFiles, read_image
+from environments.zstd import Pieces
 from hadoop.client.filesystem import FileSystem
 from jobs.errors import JobError
-from jobs.kinds.task.images.image_files import ImageFiles, read_image
 from jobs.kinds.task.images.layer_blobs import Damaged, LayerBlobs
 from jobs.kinds.task.images.pull_server import PulledImage, PullServer
-from jobs.kinds.task.images.zstd import Pieces
 
 FOLDER = "images"
 """In the owner's folder in HDFS: of each image its manifest and what is known of it."""
@@ -123,20 +123,19 @@ def add(filesystem: FileSystem, source: Path, name: str) -> Added:
     try:
         with read_image(source) as files:
             return _add(filesystem, files, name)
-    except (Refusal, JobError) as error:
+    except (Refusal, EnvError, JobError) as error:
         raise JobError(f"{source} cannot be added: {error.message}", remedy=error.remedy) from error
-    except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
+    except OSError as error:
         raise JobError(f"{source} cannot be added: {error}", remedy="write the image again") from error
 
 
 def _add(filesystem: FileSystem, files: ImageFiles, name: str) -> Added:
     blobs = blobs_of(filesystem)
     new, sizes = 0, []
-    for number, digest in enumerate(files.digests):
+    for number, digest in enumerate(layers_of(files.configuration)):
         new += not blobs.has_layer(digest)
-        with files.unpacked(number) as content:
-            sizes.append(blobs.put_layer(digest, content))
-    kept = KeptImage(files.id, name, blobs.kept_bytes(files.digests), len(files.digests))
+        sizes.append(blobs.put_layer(digest, Pieces(files.read_layer(number))))
+    kept = KeptImage(digest_of(files.configuration), name, blobs.kept_bytes(files.digests), len(files.digests))
     return Added(keep(filesystem, kept, files.configuration, sizes), new)
 
 

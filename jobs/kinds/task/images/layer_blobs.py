@@ -12,11 +12,11 @@ from collections.abc import Collection, Iterator
 from contextlib import closing, suppress
 from typing import IO
 
+from environments.zstd import Pieces, Write, compressing, unpacking
 from hadoop.client.append_stream import chunks
 from hadoop.client.filesystem import SPREAD_BYTES, FileSystem
 from hadoop.errors import HadoopError
 from jobs.errors import JobError
-from jobs.kinds.task.images.zstd import Pieces, Write, compressing, unpacking
 
 FOLDER = "blobs"
 PIECE_BYTES = 1 << 20
@@ -51,7 +51,7 @@ class LayerBlobs:
         """Whether it is there."""
         return self._filesystem.exists(self.layer(digest))
 
-    def put_layer(self, digest: str, content: IO[bytes]) -> int:
+    def put_layer(self, digest: str, content: IO[bytes] | Pieces) -> int:
         """Read a layer to its end, keep it unless it is there, and return its bytes, as unpacked as they came.
 
         JobError when it has another digest; then nothing is kept.
@@ -110,7 +110,7 @@ class LayerBlobs:
                 raise Damaged(f"{self.layer(digest)} is damaged: {error}") from error
 
 
-def _pass_on(content: IO[bytes], digest: str, write: Write) -> int:
+def _pass_on(content: IO[bytes] | Pieces, digest: str, write: Write) -> int:
     """Write all of a layer; how many bytes it has. JobError when they have another digest than they should."""
     found, size = hashlib.sha256(), 0
     while piece := content.read(PIECE_BYTES):
