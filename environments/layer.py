@@ -12,6 +12,8 @@ from tempfile import TemporaryDirectory
 from environments.errors import EnvError
 from environments.squash import unsquash
 
+RECIPE = 1
+"""Raise it when the same part shall become another layer."""
 _AWAY, _ALL_AWAY = ".wh.", ".wh..wh..opq"
 """How files of layers begin that stand for none, and the one that hides all of its folder in lower layers."""
 _FOLDER_MODE = 0o755

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from environments.layer import write_layer
 from environments.manifest import Manifest, Requires
 from environments.reference import Reference
 from environments.store import Store
@@ -64,6 +65,45 @@ def test_the_same_environment_is_the_same_image_and_others_share_its_layers(hdfs
 
     assert other.new_layers == 0 and other.image.id != first.image.id
     assert len([name for name in cast("Folder", hdfs).written if ".tar.zst" in name]) == 2
+
+
+def test_a_part_whose_layer_is_there_is_not_unpacked_again(
+    hdfs: FileSystem, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(hdfs, tree)
+    made: list[str] = []
+
+    def write(part: Path, at: str, target: Path) -> None:
+        made.append(at)
+        write_layer(part, at, target)
+
+    monkeypatch.setattr("jobs.kinds.task.environment_image.write_layer", write)
+    first = environment_image.add(hdfs, "words@1", "base").image
+
+    assert environment_image.add(hdfs, "words@1", "base") == (first, 0)
+    assert made == ["/opt/env"]
+
+    image_store.remove(hdfs, first.id)  # and the layer with it
+    assert hdfs.entries(f"{OWNERS}/images/parts") == []
+    assert environment_image.add(hdfs, "words@1", "base") == (first, 1)
+    assert made == ["/opt/env"] * 2
+
+    keep_environment(hdfs, tree.parent, {"/opt/other": tree}, "2")  # the same part at another place
+    assert environment_image.add(hdfs, "words@2", "base").new_layers == 1
+    assert made[2:] == ["/opt/other"]
+
+
+def test_what_is_noted_of_a_part_is_not_trusted_further_than_it_goes(hdfs: FileSystem, tree: Path) -> None:
+    keep(hdfs, tree)
+    first = environment_image.add(hdfs, "words@1", "base").image
+    (record,) = hdfs.entries(f"{OWNERS}/images/parts")
+    path = f"{OWNERS}/images/parts/{record.name}"
+    before = hdfs.read(path)
+
+    for damaged in (b"", b"\xff", before[:-1] + b"x", b"sha256:" + b"0" * 64 + b" 5"):
+        hdfs.write(path, damaged)
+        assert environment_image.add(hdfs, "words@1", "base") == (first, 0)
+        assert hdfs.read(path) == before
 
 
 def test_an_image_has_the_settings_of_its_base_and_begins_with_the_python_of_the_environment(

@@ -28,6 +28,7 @@ from jobs.errors import JobError
 from jobs.kinds.task import image_store
 from jobs.kinds.task.image_store import Added, KeptImage
 from jobs.kinds.task.images.layer_blobs import LayerBlobs
+from jobs.kinds.task.images.part_layers import PartLayer
 
 LABEL = "nodewise.environment"
 """Label of such an image, which holds the digest of its environment."""
@@ -52,11 +53,11 @@ def add(filesystem: FileSystem, env: str, base: str = "", name: str = "") -> Add
     manifest = _manifest(filesystem, env)
     parts = sorted(manifest.parts, key=lambda part: (len(PurePosixPath(part.at).parts), part.at))
     below = _find_base(filesystem, manifest, base)
-    blobs, store = image_store.blobs_of(filesystem), Store(filesystem)
+    blobs = image_store.blobs_of(filesystem)
     new, digests, sizes = 0, list(below.digests), list(below.sizes)
     for part in parts:
-        digest, size, is_new = _put(store, blobs, part)
-        new, digests, sizes = new + is_new, [*digests, digest], [*sizes, size]
+        layer, is_new = _put(filesystem, blobs, part)
+        new, digests, sizes = new + is_new, [*digests, layer.digest], [*sizes, layer.size_bytes]
     content = _configuration(manifest, [part.at for part in parts], below, digests)
     called = name or f"{manifest.name}:{manifest.version.replace('+', '-')}"
     kept = KeptImage(digest_of(content), called, blobs.kept_bytes(digests), len(digests), manifest.digest)
@@ -91,21 +92,27 @@ def _manifest(filesystem: FileSystem, env: str) -> Manifest:
         raise JobError(error.message, error.remedy) from error
 
 
-def _put(store: Store, blobs: LayerBlobs, part: Part) -> tuple[str, int, bool]:
-    """The digest and size of a part's layer, which HDFS has then, and whether it is new there."""
+def _put(filesystem: FileSystem, blobs: LayerBlobs, part: Part) -> tuple[PartLayer, bool]:
+    """A part's layer, which HDFS has then, and whether it is new there."""
+    records = image_store.part_layers_of(filesystem)
+    found = records.find(part)
+    if found and blobs.has_layer(found.digest):
+        return found, False
     with TemporaryDirectory(prefix="nodewise-layer-") as place:
-        file, layer = Path(place) / "part.sqfs", Path(place) / "layer.tar"
+        file, archive = Path(place) / "part.sqfs", Path(place) / "layer.tar"
         try:
-            store.get(part.sha256, PART, file)
-            write_layer(file, part.at, layer)
+            Store(filesystem).get(part.sha256, PART, file)
+            write_layer(file, part.at, archive)
         except EnvError as error:
             raise JobError(error.message, error.remedy) from error
         except OSError as error:
             raise JobError(f"the layer of {part.at} cannot be made here ({error})", remedy=ROOM) from error
-        digest = f"sha256:{hash_file(layer)}"
+        digest = f"sha256:{hash_file(archive)}"
         is_new = not blobs.has_layer(digest)
-        with layer.open("rb") as content:
-            return digest, blobs.put_layer(digest, content), is_new
+        with archive.open("rb") as content:
+            layer = PartLayer(digest, blobs.put_layer(digest, content))
+    records.keep(part, layer)
+    return layer, is_new
 
 
 def _find_base(filesystem: FileSystem, manifest: Manifest, base: str) -> _Base:

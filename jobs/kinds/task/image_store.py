@@ -2,6 +2,7 @@
 
 images/HEX.json        what people know of an image
 images/HEX.manifest    what it is made of (boxes.broker.manifest); its parts are in images/blobs
+images/parts/HEX       which layer a part of an environment has become
 images/HEX.tar         its archive, of an image that an earlier version of nodewise has added
 """
 
@@ -27,6 +28,7 @@ from environments.zstd import Pieces
 from hadoop.client.filesystem import FileSystem
 from jobs.errors import JobError
 from jobs.kinds.task.images.layer_blobs import Damaged, LayerBlobs
+from jobs.kinds.task.images.part_layers import PartLayers
 from jobs.kinds.task.images.pull_server import PulledImage, PullServer
 
 FOLDER = "images"
@@ -156,6 +158,11 @@ def blobs_of(filesystem: FileSystem) -> LayerBlobs:
     return LayerBlobs(filesystem, f"{owners_folder(filesystem)}/{FOLDER}")
 
 
+def part_layers_of(filesystem: FileSystem) -> PartLayers:
+    """What is known of layers that parts of environments have become."""
+    return PartLayers(filesystem, f"{owners_folder(filesystem)}/{FOLDER}")
+
+
 def find_named(filesystem: FileSystem, name: str) -> KeptImage:
     """The image of a name, an id, or NAME@ID; JobError for none, and for a name that several have."""
     found = [one for one in kept_images(filesystem) if one.name == name or one.id == name.rpartition("@")[2]]
@@ -184,6 +191,7 @@ def remove(filesystem: FileSystem, image: str) -> None:
     manifests = [json.loads(filesystem.read(_manifest(folder, one))) for one in left]
     digests = {layer["digest"] for manifest in manifests for layer in manifest["layers"]}
     blobs_of(filesystem).remove_unneeded(left, digests)
+    part_layers_of(filesystem).remove_unneeded(digests)
 
 
 def owners_folder(filesystem: FileSystem) -> str:
